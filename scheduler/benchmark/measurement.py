@@ -1,0 +1,43 @@
+"""What was measured of one kernel at one binding of the symbolic sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Check:
+    """The correctness gate's finding: the largest error over its bound, over all outputs.
+
+    ``ratio`` <= 1 passes. ``max_error`` and ``bound`` are those of the worst element.
+    """
+
+    passed: bool
+    max_error: float
+    bound: float
+    ratio: float
+    guard_intact: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Times of one kernel: every sample kept, in nanoseconds a launch.
+
+    ``batch`` launches were timed together for one sample. ``rejected`` samples (zero, negative,
+    faster than the hardware can) are kept apart with their reason. ``emulated`` times are those of
+    the CPU emulation: they say nothing of a GPU.
+    """
+
+    kernel: str
+    device: str
+    bindings: Mapping[str, int]
+    samples_ns: tuple[float, ...]
+    batch: int
+    median_ns: float
+    low_ns: float
+    high_ns: float
+    rejected: tuple[tuple[float, str], ...]
+    check: Check
+    emulated: bool

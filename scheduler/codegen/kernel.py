@@ -1,0 +1,90 @@
+"""A rendered kernel: its source, its C interface, and what its host function launches.
+
+This is all that build, runtime, bundle and the pages need; none of them looks into the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from scheduler.ir.graph import Expr
+
+ArgType: TypeAlias = Literal["ptr", "i32", "i64", "f32", "f64"]
+ConfigValue: TypeAlias = int | str | bool
+
+
+@dataclass(frozen=True)
+class KernelArg:
+    """One argument of the exported C function, in order.
+
+    After these the C function takes ``size_t* workspace_size, uint8_t* workspace, hipStream_t
+    stream``. A pointer may be null only where its buffer is empty.
+    """
+
+    name: str
+    type: ArgType
+    is_output: bool = False
+    dtype: str = ""  # Inductor's short name, for pointers
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch that the exported function does.
+
+    ``grid`` are expressions over the scalar arguments' names (blocks in x, y, z); ``block``
+    threads; ``args`` the names of the exported function's arguments that the device function
+    takes, in order, ``workspace`` among them where it is used. With ``dynamic_lds`` the LDS is
+    asked for at launch time; otherwise ``lds_bytes`` is fixed in the code object.
+    """
+
+    function: str
+    grid: tuple[Expr, Expr, Expr]
+    block: tuple[int, int, int]
+    lds_bytes: int
+    args: tuple[str, ...]
+    dynamic_lds: bool = False
+
+
+@dataclass(frozen=True)
+class LineOrigin:
+    """Lines ``first`` to ``last`` (1-based, inclusive) of the source compute these graph nodes."""
+
+    first: int
+    last: int
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RenderedKernel:
+    """The product of code generation for one scheduler node and one configuration.
+
+    ``name`` is ``rocm_<fused>_<8 hex>``, from the content of ``source`` alone; it is also the
+    exported symbol. The same source serves every target (the text selects by the compiler's
+    macros), so that one kernel folder holds builds for several targets.
+    """
+
+    name: str
+    template: str
+    config: Mapping[str, ConfigValue]
+    source: str
+    args: tuple[KernelArg, ...]
+    launches: tuple[Launch, ...]
+    workspace_bytes: Expr
+    nodes: tuple[str, ...]
+    line_origins: tuple[LineOrigin, ...] = ()
+
+    @property
+    def symbol(self) -> str:
+        """The exported C function."""
+        return self.name
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """A call of a kernel in the wrapper: for each argument a buffer's name or an expression."""
+
+    kernel: str
+    args: Mapping[str, str | Expr]
+    nodes: tuple[str, ...] = field(default=())

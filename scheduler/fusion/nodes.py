@@ -1,0 +1,72 @@
+"""Scheduler nodes: the groups of operations that become one kernel each, and the decisions.
+
+A group's ``main`` operation decides its template; what was fused into it is already inside its
+trees (prologues) and stores (epilogues), or stands beside it (``members``) where several
+operations share one loop nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import Lowered, Operation
+
+
+class GroupKind(StrEnum):
+    """Which renderer serves a group."""
+
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    SCAN = "scan"
+    GEMM = "gemm"
+    CONVOLUTION = "convolution"
+    ATTENTION = "attention"
+    EXTERN = "extern"
+
+
+@dataclass(frozen=True)
+class FusionDecision:
+    """Whether ``consumer`` was joined to ``producer``, and the reason, either way."""
+
+    producer: str
+    consumer: str
+    fused: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class SchedulerNode:
+    """One kernel to be.
+
+    ``members`` are the operations in order; for a template group exactly one (its epilogues are
+    its stores). ``group`` is Inductor's group_fn: the simplified product of the iteration sizes
+    and of the reduction sizes. ``nodes`` are the graph nodes computed here. ``frees`` are the
+    buffers whose last reader this is.
+    """
+
+    name: str
+    kind: GroupKind
+    members: tuple[Operation, ...]
+    group: tuple[Expr, Expr]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    nodes: tuple[str, ...]
+    frees: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The whole graph in execution order.
+
+    ``storage`` maps an intermediate buffer to the allocation that it lives in (reuse of memory
+    whose last reader is done): names of allocations with their size in bytes are ``pools``.
+    """
+
+    lowered: Lowered
+    nodes: tuple[SchedulerNode, ...]
+    decisions: tuple[FusionDecision, ...]
+    storage: Mapping[str, str]
+    pools: Mapping[str, Expr]

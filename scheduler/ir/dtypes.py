@@ -1,0 +1,91 @@
+"""Element types of tensors, with their names in torch's files, NumPy and HIP C++.
+
+The integer codes are torch's ``ScalarType`` of the export schema
+(torch/_export/serde/schema.py, ``class ScalarType``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True)
+class DTypeInfo:
+    """One element type.
+
+    ``eps`` is the unit roundoff (half the distance from 1 to the next value), 0 for integers.
+    ``numpy`` is the type in which arrays are held on the host; bfloat16 has none in NumPy and
+    travels as its bit pattern in ``uint16``.
+    """
+
+    torch_code: int
+    label: str
+    itemsize: int
+    cpp: str
+    numpy: str
+    eps: float
+
+
+class DType(Enum):
+    """Element types that the engine knows."""
+
+    U8 = DTypeInfo(1, "u8", 1, "uint8_t", "uint8", 0.0)
+    I8 = DTypeInfo(2, "i8", 1, "int8_t", "int8", 0.0)
+    I16 = DTypeInfo(3, "i16", 2, "int16_t", "int16", 0.0)
+    I32 = DTypeInfo(4, "i32", 4, "int32_t", "int32", 0.0)
+    I64 = DTypeInfo(5, "i64", 8, "int64_t", "int64", 0.0)
+    F16 = DTypeInfo(6, "f16", 2, "_Float16", "float16", 2.0**-11)
+    F32 = DTypeInfo(7, "f32", 4, "float", "float32", 2.0**-24)
+    F64 = DTypeInfo(8, "f64", 8, "double", "float64", 2.0**-53)
+    BOOL = DTypeInfo(12, "b8", 1, "bool", "bool", 0.0)
+    BF16 = DTypeInfo(13, "bf16", 2, "__bf16", "uint16", 2.0**-8)
+
+    @property
+    def label(self) -> str:
+        """Inductor's short name, as in the metadata comment: ``f32``, ``bf16``, ``b8``."""
+        return self.value.label
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.value.itemsize
+
+    @property
+    def cpp(self) -> str:
+        """Name of the type in HIP C++."""
+        return self.value.cpp
+
+    @property
+    def numpy(self) -> str:
+        """Name of the NumPy type that holds it on the host."""
+        return self.value.numpy
+
+    @property
+    def eps(self) -> float:
+        """Unit roundoff; 0 for integers and booleans."""
+        return self.value.eps
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are rounded."""
+        return self.value.eps > 0
+
+    @property
+    def compute(self) -> DType:
+        """Type in which kernels hold a value between load and store (f16, bf16: f32)."""
+        return DType.F32 if self in (DType.F16, DType.BF16) else self
+
+    @staticmethod
+    def from_torch_code(code: int) -> DType:
+        """The type with torch's serialized number; ``KeyError`` where the engine has none."""
+        return _BY_CODE[code]
+
+    @staticmethod
+    def from_label(label: str) -> DType:
+        """The type with Inductor's short name; ``KeyError`` where there is none."""
+        return _BY_LABEL[label]
+
+
+_BY_CODE = {d.value.torch_code: d for d in DType}
+_BY_LABEL = {d.value.label: d for d in DType}

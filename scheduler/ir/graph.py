@@ -1,0 +1,124 @@
+"""The model's graph as a frontend hands it on: values, nodes, symbols, and where each came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+
+Expr: TypeAlias = sympy.Expr
+
+
+@dataclass(frozen=True)
+class SymbolInfo:
+    """One symbolic size: the example's value, and the bounds that the export guarantees.
+
+    ``maximum`` is None where the export gives no bound.
+    """
+
+    name: str
+    hint: int
+    minimum: int
+    maximum: int | None
+
+
+@dataclass(frozen=True)
+class TensorMeta:
+    """What is known of a tensor: element type, sizes and strides in elements, as expressions."""
+
+    dtype: DType
+    size: tuple[Expr, ...]
+    stride: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of the model's own source."""
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a node came from in the model: innermost frame last, module path as torch names it."""
+
+    frames: tuple[Frame, ...] = ()
+    module_path: str = ""
+    module_type: str = ""
+    torch_function: str = ""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """An argument that is another value of the graph (a tensor or a symbolic integer)."""
+
+    name: str
+
+
+# Enumerations of torch (dtype, layout, memory format, device) arrive as themselves or as text.
+Argument: TypeAlias = (
+    "Ref | int | float | bool | str | None | DType | Expr | tuple[Argument, ...]"
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One call in the graph.
+
+    ``target`` is the op with its overload and without ``torch.ops.``: ``aten.addmm.default``.
+    ``args`` are positional, ``kwargs`` by name, both in the file's order. ``outputs`` name the
+    values made: usually one; several for ``split``; symbolic integers count as values too.
+    """
+
+    name: str
+    target: str
+    args: tuple[Argument, ...]
+    kwargs: Mapping[str, Argument]
+    outputs: tuple[str, ...]
+    origin: Origin = field(default_factory=Origin)
+
+
+class InputKind(StrEnum):
+    """What an input of the graph is for."""
+
+    USER = "input"
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    CONSTANT = "constant"
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """An input, with the name that the model's own state dictionary has for it, if any."""
+
+    name: str
+    kind: InputKind
+    source_name: str = ""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A whole model: topologically ordered nodes over named values.
+
+    ``tensors`` maps every tensor value to its meta; ``sym_ints`` every symbolic integer value to
+    its expression. ``digest`` is the sha256 of what the graph says (not of the file's bytes), so
+    that the same model saved twice is the same graph.
+    """
+
+    name: str
+    digest: str
+    symbols: Mapping[str, SymbolInfo]
+    inputs: tuple[GraphInput, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    tensors: Mapping[str, TensorMeta]
+    sym_ints: Mapping[str, Expr]
+    producer: str = ""  # the program and version that wrote the file: "torch 2.13.0+cpu"

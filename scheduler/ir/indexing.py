@@ -1,0 +1,105 @@
+"""Integer expressions over sizes and loop variables, with Python's division and modulo.
+
+``FloorDiv`` and ``Mod`` are our own functions, because sympy's ``floor(a / b)`` goes through
+rationals and ``sympy.Mod`` rewrites its argument in ways that undo an index' shape. Both follow
+Python: rounding towards minus infinity, the remainder has the divisor's sign.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import sympy
+
+from scheduler.ir.graph import Expr
+
+
+@lru_cache(maxsize=None)
+def symbol(name: str) -> sympy.Symbol:
+    """The one integer, non-negative symbol of that name (a size or a loop variable)."""
+    return sympy.Symbol(name, integer=True, nonnegative=True)
+
+
+class FloorDiv(sympy.Function):  # type: ignore[misc]
+    """``a // b`` by Python's rule."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if b == 1:
+            return a
+        if a == 0:
+            return sympy.Integer(0)
+        if a.is_Integer and b.is_Integer and b != 0:
+            return sympy.Integer(int(a) // int(b))
+        if a == b:
+            return sympy.Integer(1)
+        return None
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        a, b = self.args
+        return True if a.is_nonnegative and b.is_nonnegative else None
+
+
+class Mod(sympy.Function):  # type: ignore[misc]
+    """``a % b`` by Python's rule."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: Expr, b: Expr) -> Expr | None:
+        if b == 1 or a == 0:
+            return sympy.Integer(0)
+        if a.is_Integer and b.is_Integer and b != 0:
+            return sympy.Integer(int(a) % int(b))
+        if a == b:
+            return sympy.Integer(0)
+        return None
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if self.args[1].is_nonnegative else None
+
+
+def as_expr(value: int | Expr) -> Expr:
+    """An expression from an int or an expression."""
+    return sympy.Integer(value) if isinstance(value, int) else value
+
+
+def evaluate(expr: Expr | int, bindings: dict[str, int]) -> int:
+    """The value of an expression at concrete sizes.
+
+    Raises ``KeyError`` with the name of a symbol that has no binding.
+    """
+    if isinstance(expr, int):
+        return expr
+    if expr.is_Integer:
+        return int(expr)
+    if expr.is_Symbol:
+        return bindings[expr.name]
+    values = [evaluate(arg, bindings) for arg in expr.args]
+    return int(_apply(expr, values))
+
+
+def _apply(expr: Expr, values: list[int]) -> Any:
+    if isinstance(expr, FloorDiv):
+        return values[0] // values[1]
+    if isinstance(expr, Mod):
+        return values[0] % values[1]
+    if isinstance(expr, sympy.Pow):
+        return values[0] ** values[1]
+    if isinstance(expr, sympy.Max):
+        return max(values)
+    if isinstance(expr, sympy.Min):
+        return min(values)
+    if isinstance(expr, sympy.Add):
+        return sum(values)
+    if isinstance(expr, sympy.Mul):
+        product = 1
+        for value in values:
+            product *= value
+        return product
+    raise TypeError(f"no integer rule for {type(expr).__name__}")

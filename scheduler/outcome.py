@@ -1,0 +1,43 @@
+"""What can become of a piece of work: a user's mistake, or an expected loss that is kept as data.
+
+An exception is for a bug or for a mistake that its author can mend; everything else that can go
+wrong with a candidate (it cannot serve, does not compile, is wrong, hangs, crashes) is a
+``Rejected`` that is recorded and shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class UserError(Exception):
+    """A mistake of the caller: one line that says what is wrong, where, and how to mend it.
+
+    The command line prints it to stderr and exits with 2; the web pages show it as it is.
+    """
+
+
+class Stage(StrEnum):
+    """Where a candidate was lost."""
+
+    RULE = "rule"
+    RENDER = "render"
+    COMPILE = "compile"
+    LOAD = "load"
+    CHECK = "check"
+    RUN = "run"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """An expected loss: kept to the end and shown, never raised.
+
+    ``reason`` is one line for a table; ``detail`` holds the log or the numbers behind it.
+    """
+
+    stage: Stage
+    reason: str
+    detail: str = ""

@@ -1,0 +1,87 @@
+"""The narrow interface to whatever runs kernels: ROCm GPUs, CPU emulation, later CUDA.
+
+A pointer is an int; memory is in bytes. Everything that can fail for a reason outside the
+program (no device, no memory, a fault) raises ``DeviceError`` with the runtime's own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+class DeviceError(Exception):
+    """The device's runtime refused or failed: ``status`` is its name for it (hipErrorNoDevice)."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """What a device is: goes into every recorded environment.
+
+    ``id`` names it on the command line (``cpu``, ``rocm:0``); ``target`` is what to compile for.
+    """
+
+    id: str
+    target: str
+    name: str
+    driver: str
+    runtime: str
+    compute_units: int
+    memory_bytes: int
+    emulated: bool
+    attributes: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A kind of device that is not here, and why."""
+
+    kind: str
+    reason: str
+
+
+class LoadedKernel(Protocol):
+    """An exported function, ready to be called."""
+
+    def workspace_bytes(self, args: Sequence[int | float]) -> int:
+        """Bytes of workspace that a call with these arguments needs; launches nothing."""
+
+    def __call__(self, args: Sequence[int | float], workspace: int = 0) -> None:
+        """Launch on the device's stream. Raises ``DeviceError`` when the function says non-0."""
+
+
+class Device(Protocol):
+    """One device, with one stream."""
+
+    @property
+    def info(self) -> DeviceInfo: ...
+
+    def allocate(self, nbytes: int) -> int:
+        """Device memory, at least 256-byte aligned; 0 bytes gives 0 (a null pointer)."""
+
+    def free(self, pointer: int) -> None: ...
+
+    def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None: ...
+
+    def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None: ...
+
+    def fill(self, pointer: int, byte: int, nbytes: int) -> None: ...
+
+    def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
+        """Open a kernel.so and find its function. ``arg_types`` as in the manifest."""
+
+    def synchronize(self) -> None: ...
+
+    def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
+        """Device time of the launches (kernel, args, workspace) back to back, in nanoseconds."""
+
+    def close(self) -> None: ...
