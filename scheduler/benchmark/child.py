@@ -1,0 +1,136 @@
+"""The worker process: opens one device and one case, loads kernels, checks and times them.
+
+It reads one JSON object a line from standard input and answers each with one line on standard
+output; everything else it prints goes to standard error. It is a process of its own so that a
+kernel that hangs or kills it takes nothing else along: ``benchmark/worker.py`` is its other end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+from scheduler.benchmark.candidate import BufferArgument, BuiltCandidate
+from scheduler.benchmark.case import Case
+from scheduler.benchmark.gate import judge
+from scheduler.benchmark.memory import CaseMemory, GuardedBlock
+from scheduler.runtime.device import Device, DeviceError, LoadedKernel
+from scheduler.runtime.devices import open_device
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class _Loaded:
+    """A kernel with its call's arguments for each copy of the buffers, and its workspace."""
+
+    def __init__(self, device: Device, memory: CaseMemory, candidate: BuiltCandidate) -> None:
+        self.candidate = candidate
+        self.kernel: LoadedKernel = device.load(
+            Path(candidate.library), candidate.symbol, candidate.arg_types
+        )
+        self.calls = [self._arguments(memory, copy) for copy in range(memory.copies)]
+        needed = self.kernel.workspace_bytes(self.calls[0])
+        self.workspace = GuardedBlock(device, needed)
+
+    def _arguments(self, memory: CaseMemory, copy: int) -> list[int | float]:
+        return [
+            memory.pointer(a.buffer, copy) if isinstance(a, BufferArgument) else a.value
+            for a in self.candidate.arguments
+        ]
+
+
+class Session:
+    """What the process holds between two requests."""
+
+    def __init__(self) -> None:
+        self._device: Device | None = None
+        self._case: Case | None = None
+        self._memory: CaseMemory | None = None
+        self._loaded: dict[str, _Loaded] = {}
+
+    def handle(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one request. Raises ``DeviceError`` as the device does."""
+        if request["op"] == "open":
+            return self._open(request)
+        if request["op"] == "load":
+            return self._load(BuiltCandidate.from_json(request["candidate"]))
+        if request["op"] == "check":
+            return self._check(request["key"])
+        if request["op"] == "time":
+            return self._time(request["key"], request["batch"])
+        raise ValueError(f"no such request: {request['op']}")
+
+    def _open(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._device = open_device(request["device"])
+        self._case = Case.load(Path(request["case"]))
+        self._memory = CaseMemory(self._device, self._case, request.get("copies", 1))
+        return {}
+
+    def _load(self, candidate: BuiltCandidate) -> dict[str, Any]:
+        assert self._device is not None and self._memory is not None
+        loaded = _Loaded(self._device, self._memory, candidate)
+        self._loaded[candidate.key] = loaded
+        return {"workspace_bytes": loaded.workspace.nbytes}
+
+    def _check(self, key: str) -> dict[str, Any]:
+        assert self._device is not None and self._memory is not None and self._case is not None
+        loaded = self._loaded[key]
+        outputs = loaded.candidate.outputs
+        self._memory.prepare(outputs)
+        loaded.workspace.poison()
+        loaded.kernel(loaded.calls[0], loaded.workspace.pointer)
+        self._device.synchronize()
+        damaged = self._memory.damaged(outputs)
+        if not loaded.workspace.intact():
+            damaged = (*damaged, "workspace")
+        storages = {
+            name: self._memory.read(self._case.buffers[name]) for name in self._case.expected
+        }
+        return {"check": vars(judge(self._case, storages, damaged))}
+
+    def _time(self, key: str, batch: int) -> dict[str, Any]:
+        assert self._device is not None
+        loaded = self._loaded[key]
+        calls = loaded.calls
+        launches = [
+            (loaded.kernel, calls[i % len(calls)], loaded.workspace.pointer) for i in range(batch)
+        ]
+        return {"ns": self._device.time_ns(launches)}
+
+
+def serve(requests: TextIO, answers: TextIO) -> None:
+    """Answer requests until the input ends. A device's error is answered, then the process ends:
+    after a fault nothing that it says can be believed."""
+    session = Session()
+    for line in requests:
+        try:
+            answer = {"ok": session.handle(json.loads(line))}
+        except DeviceError as error:
+            answers.write(json.dumps({"device_error": str(error)}) + "\n")
+            answers.flush()
+            return
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def main() -> None:
+    """Entry of the process: standard output is kept for answers alone."""
+    _die_with_parent()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    serve(sys.stdin, answers)
+
+
+def _die_with_parent() -> None:
+    """Have the kernel end this process when its parent dies: a hung kernel outlives nobody."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+if __name__ == "__main__":
+    main()

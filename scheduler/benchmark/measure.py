@@ -1,0 +1,207 @@
+"""Check and time a problem's candidates on one device, each loss kept as data."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.case import Case
+from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.benchmark.protocol import EMULATION_PLAN, Samples, TimingPlan, run_rounds
+from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
+from scheduler.outcome import Rejected, Stage
+from scheduler.stats.intervals import median_interval
+
+MAX_CRASHES = 2
+
+Outcome: TypeAlias = Measurement | Rejected
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds that each step of one candidate may take."""
+
+    load_s: float = 60.0
+    check_s: float = 60.0
+    run_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One thing that happened: ``stage`` is check or time, ``outcome`` set when it is over."""
+
+    key: str
+    stage: str
+    outcome: Check | Outcome | None
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+class Bench:
+    """A worker process that is replaced when it is lost; candidates are loaded as asked for."""
+
+    def __init__(self, device: str, case: Path, limits: Limits, copies: int = 1) -> None:
+        self._device = device
+        self._case = case
+        self._limits = limits
+        self._copies = copies
+        self._worker: BenchmarkWorker | None = None
+        self._loaded: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._drop()
+
+    def ask(self, candidate: BuiltCandidate, timeout_s: float, **request: Any) -> dict[str, Any]:
+        """A request about one candidate, in a process that has it loaded. Raises ``WorkerLostError``."""
+        try:
+            return self._ready(candidate).request(timeout_s, key=candidate.key, **request)
+        except WorkerLostError:
+            self._drop()
+            raise
+
+    def _ready(self, candidate: BuiltCandidate) -> BenchmarkWorker:
+        if self._worker is None:
+            self._worker = BenchmarkWorker(self._device)
+            self._worker.open(self._case, self._copies)
+        if candidate.key not in self._loaded:
+            self._worker.request(self._limits.load_s, op="load", candidate=candidate.to_json())
+            self._loaded.add(candidate.key)
+        return self._worker
+
+    def _drop(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+        self._worker = None
+        self._loaded.clear()
+
+
+def measure(
+    device: str,
+    case: Case,
+    candidates: Sequence[BuiltCandidate],
+    *,
+    emulated: bool,
+    plan: TimingPlan | None = None,
+    limits: Limits = Limits(),
+    floor_ns: float = 0.0,
+    on_progress: OnProgress = lambda _: None,
+) -> dict[str, Outcome]:
+    """Check, then time, every candidate of one case; the keys of the result are theirs.
+
+    ``floor_ns`` is the speed-of-light bound: a faster sample is impossible and kept apart. A
+    candidate that gives a wrong result is never timed.
+    """
+    with tempfile.TemporaryDirectory(prefix="kiln-case-") as name:
+        folder = Path(name)
+        case.save(folder)
+        with Bench(device, folder, limits) as bench:
+            checks, outcomes = check_all(bench, candidates, limits, on_progress)
+            by_key = {c.key: c for c in candidates if c.key in checks}
+            samples, lost = run_rounds(
+                by_key, _sampler(bench, by_key, limits), plan or _plan(emulated), floor_ns
+            )
+    outcomes |= lost
+    for key, seen in samples.items():
+        outcomes[key] = summarise(key, device, case.bindings, seen, checks[key], emulated)
+    for key in by_key:
+        on_progress(Progress(key, "time", outcomes[key]))
+    return outcomes
+
+
+def check_all(
+    bench: Bench,
+    candidates: Sequence[BuiltCandidate],
+    limits: Limits,
+    on_progress: OnProgress = lambda _: None,
+) -> tuple[dict[str, Check], dict[str, Outcome]]:
+    """Pass every candidate through the gate: the checks of those that passed, and the lost."""
+    passed: dict[str, Check] = {}
+    lost: dict[str, Outcome] = {}
+    for candidate in candidates:
+        found = check(bench, candidate, limits)
+        if isinstance(found, Check) and found.passed:
+            passed[candidate.key] = found
+        elif isinstance(found, Check):
+            reason = f"wrong result: error {found.max_error:.3g}, bound {found.bound:.3g}"
+            lost[candidate.key] = Rejected(Stage.CHECK, reason, found.detail)
+        else:
+            lost[candidate.key] = found
+        on_progress(Progress(candidate.key, "check", lost.get(candidate.key, found)))
+    return passed, lost
+
+
+def check(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> Check | Rejected:
+    """One candidate against the reference; a crash is tried once more in a fresh process."""
+    crashes: Counter[str] = Counter()
+    while True:
+        try:
+            answer = bench.ask(candidate, limits.check_s, op="check")
+        except WorkerLostError as lost:
+            crashes[lost.rejected.stage] += 1
+            if lost.rejected.stage is not Stage.CRASH:
+                return lost.rejected
+            if crashes[Stage.CRASH] >= MAX_CRASHES:
+                reason = f"{lost.rejected.reason}, {MAX_CRASHES} times: quarantined"
+                return Rejected(Stage.CRASH, reason, lost.rejected.detail)
+        else:
+            return Check(**answer["check"])
+
+
+def summarise(
+    key: str,
+    device: str,
+    bindings: Mapping[str, int],
+    seen: Samples,
+    checked: Check,
+    emulated: bool,
+) -> Outcome:
+    """The measurement behind the samples; without one possible sample there is none."""
+    if not seen.kept:
+        why = ", ".join(sorted({reason for _, reason in seen.rejected}))
+        return Rejected(Stage.RUN, f"every sample was impossible: {why}")
+    interval = median_interval(seen.kept)
+    return Measurement(
+        kernel=key,
+        device=device,
+        bindings=dict(bindings),
+        samples_ns=tuple(seen.kept),
+        batch=seen.batch,
+        median_ns=interval.median,
+        low_ns=interval.low,
+        high_ns=interval.high,
+        rejected=tuple(seen.rejected),
+        check=checked,
+        emulated=emulated,
+    )
+
+
+def _sampler(
+    bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limits
+) -> Callable[[str, int], float | Rejected]:
+    def sample(key: str, batch: int) -> float | Rejected:
+        try:
+            answer = bench.ask(candidates[key], limits.run_s, op="time", batch=batch)
+        except WorkerLostError as lost:
+            return lost.rejected
+        return float(answer["ns"])
+
+    return sample
+
+
+def _plan(emulated: bool) -> TimingPlan:
+    return EMULATION_PLAN if emulated else TimingPlan()

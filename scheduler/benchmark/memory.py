@@ -1,0 +1,113 @@
+"""A case's buffers on a device, each between two guard bands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.benchmark.case import Array, Case, CaseBuffer
+from scheduler.runtime.device import Device
+
+GUARD_BYTES = 4096
+_GUARD = 0x5A
+# All bits set is a NaN in every float type: an element that a kernel forgets shows.
+_POISON = 0xFF
+
+
+class GuardedBlock:
+    """Device memory of ``nbytes`` with a guard band before and after."""
+
+    def __init__(self, device: Device, nbytes: int) -> None:
+        self._device = device
+        self.nbytes = nbytes
+        padded = -(-nbytes // 256) * 256
+        self._total = padded + 2 * GUARD_BYTES
+        self._base = device.allocate(self._total)
+        device.fill(self._base, _GUARD, self._total)
+
+    @property
+    def pointer(self) -> int:
+        """Where a kernel sees the buffer; null where it is empty."""
+        return self._base + GUARD_BYTES if self.nbytes else 0
+
+    def poison(self) -> None:
+        """Fill the buffer, not its guards, with NaN."""
+        if self.nbytes:
+            self._device.fill(self.pointer, _POISON, self.nbytes)
+
+    def write(self, data: Array) -> None:
+        """Copy storage to the device; as long as the buffer."""
+        if self.nbytes:
+            self._device.write(self.pointer, data)
+
+    def read(self, dtype: str) -> Array:
+        """The buffer's storage, 1-D."""
+        out = np.empty(self.nbytes // np.dtype(dtype).itemsize, dtype=dtype)
+        if self.nbytes:
+            self._device.read(self.pointer, out)
+        return out
+
+    def intact(self) -> bool:
+        """Whether nothing outside the buffer was written."""
+        whole: npt.NDArray[np.uint8] = np.empty(self._total, dtype=np.uint8)
+        self._device.read(self._base, whole)
+        after = GUARD_BYTES + self.nbytes
+        return bool((whole[:GUARD_BYTES] == _GUARD).all() and (whole[after:] == _GUARD).all())
+
+    def free(self) -> None:
+        """Give the memory back."""
+        self._device.free(self._base)
+
+
+class CaseMemory:
+    """All buffers of a case; ``copies`` of each so that timing can rotate beyond the cache."""
+
+    def __init__(self, device: Device, case: Case, copies: int = 1) -> None:
+        self._case = case
+        self._copies = [
+            {name: GuardedBlock(device, b.nbytes) for name, b in case.buffers.items()}
+            for _ in range(copies)
+        ]
+        for copy in self._copies:
+            for name, data in case.inputs.items():
+                copy[name].write(data)
+
+    @property
+    def copies(self) -> int:
+        """How many sets of buffers there are."""
+        return len(self._copies)
+
+    def pointer(self, name: str, copy: int = 0) -> int:
+        """Device address of a buffer."""
+        return self._copies[copy][name].pointer
+
+    def prepare(self, outputs: Iterable[str]) -> None:
+        """Poison what is to be written; restore what is both read and written."""
+        for name in outputs:
+            self._copies[0][name].poison()
+            if name in self._case.inputs:
+                self._copies[0][name].write(self._case.inputs[name])
+
+    def read(self, buffer: CaseBuffer) -> Array:
+        """Storage of a buffer of the first copy."""
+        return self._copies[0][buffer.name].read(buffer.dtype.numpy)
+
+    def damaged(self, outputs: Iterable[str]) -> tuple[str, ...]:
+        """Buffers whose guards, or (inputs) whose contents, were overwritten."""
+        written = set(outputs)
+        bad = [name for name, block in self._copies[0].items() if not block.intact()]
+        for name, data in self._case.inputs.items():
+            if name in written or name in bad:
+                continue
+            now = self._copies[0][name].read(str(data.dtype))
+            if now.tobytes() != data.tobytes():
+                bad.append(name)
+        return tuple(bad)
+
+    def free(self) -> None:
+        """Give all memory back."""
+        for copy in self._copies:
+            for block in copy.values():
+                block.free()
