@@ -1,0 +1,9 @@
+"""Sources and listings as HTML lines: lexers, and the renderer that the pages use."""
+
+from __future__ import annotations
+
+from codegen_app.highlighting.amd import AmdListingLexer
+from codegen_app.highlighting.hip import HipLexer
+from codegen_app.highlighting.render import highlight_lines, listing_lexer
+
+__all__ = ["AmdListingLexer", "HipLexer", "highlight_lines", "listing_lexer"]

@@ -1,0 +1,77 @@
+"""Text to one HTML fragment a line, with classes that static/css/code.css colours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+from pygments.lexer import Lexer
+from pygments.lexers.asm import GasLexer
+from pygments.token import STANDARD_TYPES, Comment, Name, Token, Whitespace, _TokenType
+
+from codegen_app.highlighting.amd import AmdListingLexer
+
+_INSTRUCTION_CLASSES: dict[_TokenType, str] = {
+    Name.Function.Matrix: "i-matrix",
+    Name.Function.Vector: "i-vector",
+    Name.Function.Scalar: "i-scalar",
+    Name.Function.Lds: "i-lds",
+    Name.Function.Global: "i-global",
+    Name.Function.Wait: "i-wait",
+    Name.Function.Branch: "i-branch",
+}
+_PLAIN = frozenset({Token, Token.Text, Whitespace, Token.Punctuation, Token.Operator, Name})
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def listing_lexer(target: str) -> Lexer:
+    """The lexer for a listing of this target: AMD's, or GNU assembly for CPU emulation."""
+    return GasLexer() if target.startswith("cpu") else AmdListingLexer()
+
+
+def highlight_lines(
+    text: str, lexer: Lexer, links: Mapping[str, str] | None = None
+) -> list[SafeString]:
+    """One safe HTML fragment for each line of ``text`` (``text.split("\\n")``, no fewer, no more).
+
+    ``links`` maps words that stand in comments (the metadata comment's node names) to addresses.
+    Lexers may not change the text: lines must keep their numbers.
+    """
+    lexer.stripnl = lexer.ensurenl = lexer.stripall = False  # type: ignore[attr-defined]
+    lines: list[list[str]] = [[]]
+    for token, value in lexer.get_tokens(text):
+        css = _css_class(token)
+        in_comment = links and token in Comment
+        for number, part in enumerate(value.split("\n")):
+            if number:
+                lines.append([])
+            if part:
+                body = _linked(part, links or {}) if in_comment else escape(part)
+                lines[-1].append(f'<span class="{css}">{body}</span>' if css else body)
+    return [mark_safe("".join(line)) for line in lines]  # noqa: S308 (every part is escaped)
+
+
+def _css_class(token: _TokenType) -> str:
+    if token in _INSTRUCTION_CLASSES:
+        return _INSTRUCTION_CLASSES[token]
+    if token in _PLAIN:
+        return ""
+    while token not in STANDARD_TYPES and token.parent is not None:
+        token = token.parent
+    return STANDARD_TYPES.get(token, "")
+
+
+def _linked(comment: str, links: Mapping[str, str]) -> str:
+    """A comment with its known words as links; everything else escaped."""
+    out, end = [], 0
+    for match in _WORD.finditer(comment):
+        address = links.get(match.group())
+        if address is None:
+            continue
+        out.append(escape(comment[end : match.start()]))
+        out.append(f'<a href="{escape(address)}">{escape(match.group())}</a>')
+        end = match.end()
+    out.append(escape(comment[end:]))
+    return "".join(out)
