@@ -8,7 +8,7 @@ graph's own ops).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import sympy
@@ -60,11 +60,16 @@ class IndexValue:
 
 @dataclass(frozen=True)
 class Call:
-    """A pointwise function of ``ir/pointwise.py``; ``dtype`` is the result's."""
+    """A pointwise function of ``ir/pointwise.py``; ``dtype`` is the result's.
+
+    ``node`` is the graph node that asks for it, where that is known: it goes beside the line that
+    computes it and is no part of what is computed.
+    """
 
     op: str
     args: tuple[Value, ...]
     dtype: DType
+    node: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class Cast:
 
     value: Value
     dtype: DType
+    node: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
