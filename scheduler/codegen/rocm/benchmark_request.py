@@ -1,0 +1,70 @@
+"""All that a worker process needs to build, load and call one kernel, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TensorArg:
+    """A pointer argument: the buffer it stands for, sizes and strides in elements."""
+
+    name: str
+    buffer: str
+    dtype: str
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    is_output: bool
+
+
+@dataclass(frozen=True)
+class ScalarArg:
+    """A number argument at the sizes asked for."""
+
+    name: str
+    type: str
+    value: int
+
+
+@dataclass(frozen=True)
+class ROCmBenchmarkRequest:
+    """One kernel at one binding of the symbolic sizes; ``args`` are in the C function's order."""
+
+    kernel: str
+    symbol: str
+    source: str
+    target: str
+    args: tuple[TensorArg | ScalarArg, ...]
+    bindings: Mapping[str, int]
+    workspace_bytes: int
+
+    @property
+    def arg_types(self) -> tuple[str, ...]:
+        """Types of the arguments as in the manifest."""
+        return tuple("ptr" if isinstance(arg, TensorArg) else arg.type for arg in self.args)
+
+    def to_json(self) -> dict[str, Any]:
+        """The request in JSON's own types."""
+        data = asdict(self)
+        data["args"] = [
+            {"kind": "tensor" if isinstance(arg, TensorArg) else "scalar", **asdict(arg)}
+            for arg in self.args
+        ]
+        data["bindings"] = dict(self.bindings)
+        return data
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> ROCmBenchmarkRequest:
+        """The request again; ``KeyError`` or ``TypeError`` where a field is missing or unknown."""
+        args: list[TensorArg | ScalarArg] = []
+        for item in data["args"]:
+            fields = {key: value for key, value in item.items() if key != "kind"}
+            if item["kind"] == "tensor":
+                fields["size"] = tuple(fields["size"])
+                fields["stride"] = tuple(fields["stride"])
+                args.append(TensorArg(**fields))
+            else:
+                args.append(ScalarArg(**fields))
+        return ROCmBenchmarkRequest(**{**data, "args": tuple(args)})

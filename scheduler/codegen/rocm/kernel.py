@@ -1,0 +1,144 @@
+"""The C interface of one kernel: which buffers and numbers it takes, and by which names.
+
+``ROCmTemplateKernel`` collects arguments while a template renders; a buffer that stands in
+several roles (``mm(x, x)``) is one argument under one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scheduler.codegen.kernel import ArgType, KernelArg, KernelCall
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import as_expr
+from scheduler.ir.operations import Buffer
+
+_SCALARS: Mapping[ArgType, str] = {
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "f32": "float",
+    "f64": "double",
+}
+HOST_PARAMETERS = "size_t* workspace_size, uint8_t* workspace, hipStream_t stream"
+
+
+class ROCmTemplateKernel:
+    """Arguments of the kernel under construction, in the order of the exported function."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}  # buffer -> argument
+        self._args: list[KernelArg] = []
+        self._buffers: dict[str, Buffer] = {}
+        self._scalars: dict[tuple[Expr, ArgType], str] = {}
+        self._values: dict[str, str | Expr] = {}
+
+    def def_kernel(
+        self,
+        inputs: Sequence[Buffer | None],
+        outputs: Sequence[Buffer],
+        names: Sequence[str],
+        input_reorder: Sequence[int] | None = None,
+    ) -> None:
+        """Register pointers: inputs (in ``input_reorder`` order, each buffer once), then outputs.
+
+        ``names`` has one name for each input and output, in the order given; None inputs are
+        skipped with their names. ``input_reorder[i]`` is the position in ``inputs`` of the i-th
+        argument. Raises ``ValueError`` where names or order do not fit.
+        """
+        if len(names) != len(inputs) + len(outputs):
+            raise ValueError(
+                f"{len(names)} names for {len(inputs)} inputs and {len(outputs)} outputs"
+            )
+        order = list(range(len(inputs))) if input_reorder is None else list(input_reorder)
+        if sorted(order) != list(range(len(inputs))):
+            raise ValueError(f"input_reorder {order} is no order of {len(inputs)} inputs")
+        for position in order:
+            buffer = inputs[position]
+            if buffer is not None:
+                self._pointer(buffer, names[position], is_output=False)
+        for buffer, name in zip(outputs, names[len(inputs) :], strict=True):
+            self._pointer(buffer, name, is_output=True)
+
+    def _pointer(self, buffer: Buffer, name: str, *, is_output: bool) -> None:
+        if buffer.name in self._names:
+            if is_output:
+                raise ValueError(
+                    f"buffer {buffer.name} cannot be written by a kernel that reads it"
+                )
+            return
+        self._names[buffer.name] = name
+        self._buffers[buffer.name] = buffer
+        self._args.append(KernelArg(name, "ptr", is_output, buffer.dtype.label))
+        self._values[name] = buffer.name
+
+    def scalar(self, value: Expr | int, type_: ArgType = "i64", prefix: str = "p") -> str:
+        """The name of a number that is passed at the call; equal expressions share one."""
+        key = (as_expr(value), type_)
+        if key not in self._scalars:
+            self.named_scalar(f"{prefix}{len(self._scalars)}", value, type_)
+        return self._scalars[key]
+
+    def named_scalar(self, name: str, value: Expr | int, type_: ArgType = "i32") -> str:
+        """Register a number under a name of its own (M, N, K)."""
+        if name in self._values:
+            raise ValueError(f"argument {name} is there already")
+        self._args.append(KernelArg(name, type_))
+        self._values[name] = as_expr(value)
+        self._scalars.setdefault((as_expr(value), type_), name)
+        return name
+
+    @property
+    def args(self) -> tuple[KernelArg, ...]:
+        """All arguments so far, in order."""
+        return tuple(self._args)
+
+    @property
+    def buffers(self) -> Mapping[str, Buffer]:
+        """Registered buffers by name."""
+        return self._buffers
+
+    def arg_name(self, buffer: Buffer | str) -> str:
+        """The argument that holds a registered buffer; ``KeyError`` where it is none."""
+        return self._names[buffer if isinstance(buffer, str) else buffer.name]
+
+    def parameters(self) -> str:
+        """The C parameter list, without the three that every exported function ends with."""
+        return ", ".join(self._parameter(arg) for arg in self._args)
+
+    def _parameter(self, arg: KernelArg) -> str:
+        if arg.type != "ptr":
+            return f"{_SCALARS[arg.type]} {arg.name}"
+        buffer = self._buffers[str(self._values[arg.name])]
+        return f"{'' if arg.is_output else 'const '}{buffer.dtype.cpp}* {arg.name}"
+
+    def signature(self, name: str) -> str:
+        """The exported function's head."""
+        parameters = self.parameters()
+        return (
+            f'extern "C" PT_EXPORT int {name}('
+            f"{parameters}{', ' if parameters else ''}{HOST_PARAMETERS})"
+        )
+
+    def size(
+        self, buffer: Buffer, start: int, end: int | None = None, default: Expr | int = 0
+    ) -> Expr:
+        """Product of the sizes of dimensions ``start`` to ``end`` inclusive (negative: from the
+        end; None: the last); ``default`` where the buffer has no such dimension."""
+        rank = len(buffer.size)
+        last = rank - 1 if end is None else end + rank if end < 0 else end
+        first = start + rank if start < 0 else start
+        if first < 0 or last >= rank or first > last:
+            return as_expr(default)
+        product: Expr = as_expr(1)
+        for extent in buffer.size[first : last + 1]:
+            product = product * extent
+        return product
+
+    def check_not_null(self, buffer: Buffer | str, numel: str) -> str:
+        """A C statement: a null pointer is legal only while ``numel`` (a C expression) is 0."""
+        name = self.arg_name(buffer)
+        return f"if ({name} == nullptr && ({numel}) > 0) return kiln::kNullPointer;"
+
+    def call_kernel(self, name: str, nodes: tuple[str, ...]) -> KernelCall:
+        """The wrapper's call: a buffer or an expression for each argument."""
+        return KernelCall(name, dict(self._values), nodes)

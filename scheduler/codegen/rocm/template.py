@@ -1,0 +1,151 @@
+"""The base of every template: from a scheduler node to candidates, each with its kernel text.
+
+A template serves one problem (one scheduler node). It lists configurations, turns the ones that
+cannot serve down with a reason, and renders the others. Rendering gives text with ``KERNEL_NAME``
+where the name belongs, so that nodes of equal text share one kernel whose name is that text's.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeAlias
+
+from scheduler.codegen.kernel import (
+    ArgType,
+    ConfigValue,
+    KernelArg,
+    KernelCall,
+    Launch,
+    LineOrigin,
+    RenderedKernel,
+)
+from scheduler.codegen.names import PLACEHOLDER, kernel_name
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import Buffer, Lowered
+from scheduler.outcome import Rejected
+from scheduler.targets import Target
+
+Config: TypeAlias = Mapping[str, ConfigValue]
+
+
+@dataclass(frozen=True)
+class ArgInfo:
+    """A runtime argument of the kernel: its name and C type."""
+
+    name: str
+    type: ArgType
+
+
+@dataclass(frozen=True)
+class RenderedTemplate:
+    """What ``render`` gives: text with ``KERNEL_NAME``, its interface, its launches.
+
+    ``values`` holds a buffer's name or an expression for every argument; function names in
+    ``launches`` may contain ``KERNEL_NAME`` too.
+    """
+
+    source: str
+    args: tuple[KernelArg, ...]
+    values: Mapping[str, str | Expr]
+    launches: tuple[Launch, ...]
+    workspace_bytes: Expr
+    line_origins: tuple[LineOrigin, ...] = field(default=())
+
+
+class ROCmTemplate(ABC):
+    """A template applied to one scheduler node, for a set of targets that share the text."""
+
+    name: ClassVar[str]
+
+    def __init__(self, node: SchedulerNode, lowered: Lowered, targets: tuple[Target, ...]) -> None:
+        self.node = node
+        self.lowered = lowered
+        self.targets = targets
+
+    # ---- what a template says of itself
+
+    @abstractmethod
+    def configs(self) -> Sequence[Config]:
+        """Every configuration, in a fixed order, before any rule."""
+
+    @abstractmethod
+    def reject(self, config: Config) -> Rejected | None:
+        """Why a configuration cannot serve this problem on every target, or None."""
+
+    @abstractmethod
+    def default_config(self) -> Config:
+        """The configuration that the problem's size speaks for; it must be one that serves."""
+
+    @abstractmethod
+    def render(self, config: Config) -> RenderedTemplate:
+        """The kernel's text and interface for a configuration that serves."""
+
+    @property
+    @abstractmethod
+    def problem(self) -> str:
+        """One line for people: ``addmm(2240x256, 256x2048) f16``."""
+
+    # ---- what all share
+
+    def header(self) -> str:
+        """Includes of every kernel."""
+        return "#include <hip/hip_runtime.h>\n#include <kiln/types.h>\n"
+
+    def globals(self) -> str:
+        """Declarations before the kernel; none by default."""
+        return ""
+
+    def get_runtime_arg_info(self, rendered: RenderedTemplate) -> tuple[ArgInfo, ...]:
+        """The numbers that are passed at the call, in order."""
+        return tuple(ArgInfo(arg.name, arg.type) for arg in rendered.args if arg.type != "ptr")
+
+    def buffers(self, rendered: RenderedTemplate) -> dict[str, Buffer]:
+        """The buffers of a call, by name."""
+        return {
+            value: self.lowered.buffers[value]
+            for value in rendered.values.values()
+            if isinstance(value, str)
+        }
+
+    def generate(self, config: Config) -> ROCmTemplateCaller:
+        """One candidate. The configuration must have passed ``reject``."""
+        rendered = self.render(config)
+        name = kernel_name(self.node, self.lowered.graph, rendered.source)
+        kernel = RenderedKernel(
+            name=name,
+            template=self.name,
+            config=config,
+            source=rendered.source.replace(PLACEHOLDER, name),
+            args=rendered.args,
+            launches=tuple(_renamed(launch, name) for launch in rendered.launches),
+            workspace_bytes=rendered.workspace_bytes,
+            nodes=self.node.nodes,
+            line_origins=rendered.line_origins,
+        )
+        return ROCmTemplateCaller(
+            node=self.node.name,
+            problem=self.problem,
+            kernel=kernel,
+            call=KernelCall(name, rendered.values, self.node.nodes),
+            buffers=self.buffers(rendered),
+            description=self.describe(config),
+        )
+
+    def describe(self, config: Config) -> str:
+        """One line for the autotune log."""
+        return " ".join(f"{key}={value}" for key, value in config.items())
+
+
+def _renamed(launch: Launch, name: str) -> Launch:
+    return Launch(
+        launch.function.replace(PLACEHOLDER, name),
+        launch.grid,
+        launch.block,
+        launch.lds_bytes,
+        launch.args,
+        launch.dynamic_lds,
+    )
