@@ -1,0 +1,108 @@
+"""Whether a graph says one consistent thing: names, order of making, metas that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.ir.exprtext import check_name
+from scheduler.ir.graph import Argument, Graph, Node, Ref, TensorMeta
+from scheduler.outcome import UserError
+
+MAX_RANK = 64
+
+
+def check_graph(graph: Graph) -> None:
+    """Raise ``UserError`` naming the node, value or symbol where the graph contradicts itself.
+
+    Checked: every value is made once and before it is used, every input and output is known, every
+    tensor has as many strides as sizes, none of them negative, symbols are known and their hints
+    within their bounds. Time is linear in the graph's size.
+    """
+    _check_symbols(graph)
+    for name, meta in graph.tensors.items():
+        _check_tensor(name, meta, graph)
+    for name, expr in graph.sym_ints.items():
+        _check_known(f"symbolic integer {name!r}", expr.free_symbols, graph)
+    made = _check_inputs(graph)
+    _check_nodes(graph, made)
+    for name in graph.outputs:
+        if name not in made:
+            raise UserError(f"output {name!r} is made by no node of the graph")
+
+
+def references(argument: Argument) -> Iterator[str]:
+    """Names of the values that an argument refers to, in order."""
+    if isinstance(argument, Ref):
+        yield argument.name
+    elif isinstance(argument, tuple):
+        for part in argument:
+            yield from references(part)
+
+
+def node_references(node: Node) -> Iterator[str]:
+    """Names of the values that a node reads, in order, repeated where it reads them twice."""
+    for argument in (*node.args, *node.kwargs.values()):
+        yield from references(argument)
+
+
+def _check_symbols(graph: Graph) -> None:
+    for name, info in graph.symbols.items():
+        check_name(name)
+        top = info.hint if info.maximum is None else info.maximum
+        if not 0 <= info.minimum <= info.hint <= top:
+            raise UserError(
+                f"symbol {name!r}: example value {info.hint} is outside its range "
+                f"{info.minimum} to {info.maximum}"
+            )
+
+
+def _check_tensor(name: str, meta: TensorMeta, graph: Graph) -> None:
+    if len(meta.size) != len(meta.stride):
+        raise UserError(f"value {name!r} has {len(meta.size)} sizes but {len(meta.stride)} strides")
+    if len(meta.size) > MAX_RANK:
+        raise UserError(f"value {name!r} has {len(meta.size)} dimensions; at most {MAX_RANK}")
+    for expr in (*meta.size, *meta.stride):
+        if expr.is_Integer:
+            if expr < 0:
+                raise UserError(f"value {name!r} has a negative size or stride: {expr}")
+        else:
+            _check_known(f"value {name!r}", expr.free_symbols, graph)
+
+
+def _check_known(where: str, symbols: set[object], graph: Graph) -> None:
+    for symbol in sorted(str(symbol) for symbol in symbols):
+        if symbol not in graph.symbols:
+            raise UserError(f"{where} depends on the unknown symbol {symbol!r}")
+
+
+def _check_inputs(graph: Graph) -> set[str]:
+    made: set[str] = set()
+    for value in graph.inputs:
+        if value.name in made:
+            raise UserError(f"input {value.name!r} stands twice in the graph's inputs")
+        if value.name not in graph.tensors and value.name not in graph.sym_ints:
+            raise UserError(f"input {value.name!r} has no tensor meta")
+        made.add(value.name)
+    return made
+
+
+def _check_nodes(graph: Graph, made: set[str]) -> None:
+    makers = {output: node.name for node in graph.nodes for output in node.outputs}
+    names: set[str] = set()
+    for node in graph.nodes:
+        if node.name in names:
+            raise UserError(f"two nodes have the name {node.name!r}")
+        names.add(node.name)
+        for name in node_references(node):
+            if name in made:
+                continue
+            if name in makers:
+                raise UserError(
+                    f"node {node.name!r} uses {name!r} before node {makers[name]!r} makes it: "
+                    "a cycle, or nodes out of order"
+                )
+            raise UserError(f"node {node.name!r} uses {name!r}, which nothing makes")
+        for output in node.outputs:
+            if output in made:
+                raise UserError(f"node {node.name!r} makes {output!r}, which exists already")
+            made.add(output)

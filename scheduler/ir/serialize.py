@@ -1,0 +1,240 @@
+"""The graph as JSON and back, exactly: ``graph.json`` of a bundle, and what the digest is of.
+
+An argument that JSON has no type for is an object with one key: ``{"ref": name}``,
+``{"dtype": "f16"}``, ``{"expr": "2*s0"}``, ``{"float": "inf"}``. Tuples are lists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import sympy
+
+from scheduler.ir.check import check_graph
+from scheduler.ir.dtypes import DType
+from scheduler.ir.exprtext import parse_expr, print_expr
+from scheduler.ir.graph import (
+    Argument,
+    Frame,
+    Graph,
+    GraphInput,
+    InputKind,
+    Node,
+    Origin,
+    Ref,
+    SymbolInfo,
+    TensorMeta,
+)
+from scheduler.outcome import UserError
+
+__all__ = ["graph_from_json", "graph_to_json", "parse_expr", "print_expr", "with_digest"]
+
+SCHEMA = 1
+MAX_NESTING = 16
+_T = TypeVar("_T")
+
+
+def with_digest(graph: Graph) -> Graph:
+    """The graph with the sha256 of its content: all of it but its name and its producer."""
+    content = graph_to_json(graph)
+    for label in ("name", "digest", "producer"):
+        del content[label]
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return replace(graph, digest=hashlib.sha256(text.encode()).hexdigest())
+
+
+def graph_to_json(graph: Graph) -> dict[str, Any]:
+    """The whole graph as JSON's own types (no NaN, no infinity), in the graph's order."""
+    return {
+        "schema": SCHEMA,
+        "name": graph.name,
+        "digest": graph.digest,
+        "producer": graph.producer,
+        "symbols": {
+            name: {"hint": info.hint, "min": info.minimum, "max": info.maximum}
+            for name, info in graph.symbols.items()
+        },
+        "inputs": [
+            {"name": i.name, "kind": i.kind.value, "source_name": i.source_name}
+            for i in graph.inputs
+        ],
+        "outputs": list(graph.outputs),
+        "nodes": [_node_to_json(node) for node in graph.nodes],
+        "tensors": {
+            name: {
+                "dtype": meta.dtype.label,
+                "size": [print_expr(size) for size in meta.size],
+                "stride": [print_expr(stride) for stride in meta.stride],
+            }
+            for name, meta in graph.tensors.items()
+        },
+        "sym_ints": {name: print_expr(expr) for name, expr in graph.sym_ints.items()},
+    }
+
+
+def _node_to_json(node: Node) -> dict[str, Any]:
+    origin = node.origin
+    return {
+        "name": node.name,
+        "target": node.target,
+        "args": [_argument_to_json(arg) for arg in node.args],
+        "kwargs": {name: _argument_to_json(arg) for name, arg in node.kwargs.items()},
+        "outputs": list(node.outputs),
+        "origin": {
+            "frames": [[f.file, f.line, f.function, f.code] for f in origin.frames],
+            "module_path": origin.module_path,
+            "module_type": origin.module_type,
+            "torch_function": origin.torch_function,
+        },
+    }
+
+
+def _argument_to_json(value: Argument) -> Any:
+    if isinstance(value, Ref):
+        return {"ref": value.name}
+    if isinstance(value, DType):
+        return {"dtype": value.label}
+    if isinstance(value, sympy.Expr):
+        return {"expr": print_expr(value)}
+    if isinstance(value, tuple):
+        return [_argument_to_json(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    return value
+
+
+def graph_from_json(data: Mapping[str, Any]) -> Graph:
+    """The graph that ``graph_to_json`` wrote.
+
+    Raises ``UserError`` naming the part for anything else, a graph that contradicts itself
+    included (``check_graph``). Nothing in it is run; the digest is taken as it stands.
+    """
+    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+        raise UserError(f"graph.json: not a graph of schema {SCHEMA}")
+    graph = Graph(
+        name=_text(data, "name", "the graph"),
+        digest=_text(data, "digest", "the graph"),
+        producer=_text(data, "producer", "the graph"),
+        symbols={n: _symbol(n, s) for n, s in _part(data, "symbols", dict, "the graph").items()},
+        inputs=tuple(_each(data, "inputs", _input)),
+        outputs=tuple(_names(data, "outputs", "the graph")),
+        nodes=tuple(_each(data, "nodes", _node)),
+        tensors={n: _tensor(n, t) for n, t in _part(data, "tensors", dict, "the graph").items()},
+        sym_ints={
+            name: _expr(text, f"sym_ints.{name}")
+            for name, text in _part(data, "sym_ints", dict, "the graph").items()
+        },
+    )
+    check_graph(graph)
+    return graph
+
+
+def _part(data: Any, label: str, kind: type[_T], where: str) -> _T:
+    value = data.get(label) if isinstance(data, dict) else None
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UserError(f"graph.json: {where}: {label!r} is missing or of the wrong kind")
+    return value
+
+
+def _text(data: Any, label: str, where: str) -> str:
+    return _part(data, label, str, where)
+
+
+def _names(data: Any, label: str, where: str) -> list[str]:
+    values = _part(data, label, list, where)
+    if not all(isinstance(value, str) for value in values):
+        raise UserError(f"graph.json: {where}: {label!r} holds something that is no name")
+    return values
+
+
+def _each(data: Mapping[str, Any], label: str, read: Callable[[Any, str], _T]) -> list[_T]:
+    values = _part(data, label, list, "the graph")
+    return [read(value, f"{label}[{index}]") for index, value in enumerate(values)]
+
+
+def _expr(text: Any, where: str) -> sympy.Expr:
+    if not isinstance(text, str):
+        raise UserError(f"graph.json: {where}: an expression must be text")
+    try:
+        return parse_expr(text)
+    except UserError as error:
+        raise UserError(f"graph.json: {where}: {error}") from error
+
+
+def _symbol(name: str, data: Any) -> SymbolInfo:
+    where = f"symbols.{name}"
+    bounded = _part(data, "max", int, where) if data.get("max") is not None else None
+    return SymbolInfo(
+        name, _part(data, "hint", int, where), _part(data, "min", int, where), bounded
+    )
+
+
+def _input(data: Any, where: str) -> GraphInput:
+    kind = _text(data, "kind", where)
+    if kind not in {known.value for known in InputKind}:
+        raise UserError(f"graph.json: {where}: unknown kind {kind!r}")
+    return GraphInput(
+        _text(data, "name", where), InputKind(kind), _text(data, "source_name", where)
+    )
+
+
+def _tensor(name: str, data: Any) -> TensorMeta:
+    where = f"tensors.{name}"
+    return TensorMeta(
+        _dtype(_text(data, "dtype", where), where),
+        tuple(_expr(text, where) for text in _part(data, "size", list, where)),
+        tuple(_expr(text, where) for text in _part(data, "stride", list, where)),
+    )
+
+
+def _dtype(label: str, where: str) -> DType:
+    try:
+        return DType.from_label(label)
+    except KeyError as error:
+        raise UserError(f"graph.json: {where}: unknown dtype {label!r}") from error
+
+
+def _node(data: Any, where: str) -> Node:
+    origin = _part(data, "origin", dict, where)
+    return Node(
+        name=_text(data, "name", where),
+        target=_text(data, "target", where),
+        args=tuple(_argument(arg, where) for arg in _part(data, "args", list, where)),
+        kwargs={n: _argument(a, where) for n, a in _part(data, "kwargs", dict, where).items()},
+        outputs=tuple(_names(data, "outputs", where)),
+        origin=Origin(
+            frames=tuple(_frame(frame, where) for frame in _part(origin, "frames", list, where)),
+            module_path=_text(origin, "module_path", where),
+            module_type=_text(origin, "module_type", where),
+            torch_function=_text(origin, "torch_function", where),
+        ),
+    )
+
+
+def _frame(data: Any, where: str) -> Frame:
+    if not isinstance(data, Sequence) or [type(part) for part in data] != [str, int, str, str]:
+        raise UserError(f"graph.json: {where}: a frame is [file, line, function, code]")
+    return Frame(*data)
+
+
+def _argument(data: Any, where: str, depth: int = 0) -> Argument:
+    if isinstance(data, list) and depth < MAX_NESTING:
+        return tuple(_argument(part, where, depth + 1) for part in data)
+    if isinstance(data, dict) and len(data) == 1:
+        ((tag, value),) = data.items()
+        if tag == "ref" and isinstance(value, str):
+            return Ref(value)
+        if tag == "dtype" and isinstance(value, str):
+            return _dtype(value, where)
+        if tag == "expr":
+            return _expr(value, where)
+        if tag == "float" and value in ("inf", "-inf", "nan"):
+            return float(value)
+    if data is None or isinstance(data, bool | int | float | str):
+        return data
+    raise UserError(f"graph.json: {where}: an argument of unknown form")
