@@ -1,0 +1,13 @@
+"""The Django application."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class CodegenAppConfig(AppConfig):
+    """Kiln's rows, services and pages."""
+
+    name = "codegen_app"
+    verbose_name = "Kiln"
+    default_auto_field = "django.db.models.BigAutoField"

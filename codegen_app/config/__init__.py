@@ -1,0 +1,1 @@
+"""Settings, URLs, the queue, and the way in for servers."""

@@ -1,0 +1,84 @@
+"""Typed reading of environment variables; a value that cannot be read stops the start with one line.
+
+The environment is read here and by ``settings.py`` alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off"})
+
+
+def text(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> str:
+    """The variable as it stands; an empty one counts as not set."""
+    return environ.get(name, "").strip() or default
+
+
+def flag(name: str, *, default: bool, environ: Mapping[str, str] = os.environ) -> bool:
+    """A yes or a no."""
+    value = text(name, environ=environ).lower()
+    if not value:
+        return default
+    if value in _TRUE or value in _FALSE:
+        return value in _TRUE
+    raise ImproperlyConfigured(f"{name}={value!r} is neither yes nor no: use 1 or 0")
+
+
+def integer(
+    name: str, default: int, *, minimum: int = 0, environ: Mapping[str, str] = os.environ
+) -> int:
+    """A whole number, at least ``minimum``."""
+    value = text(name, environ=environ)
+    if not value:
+        return default
+    try:
+        number = int(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}={value!r} is not a whole number") from None
+    if number < minimum:
+        raise ImproperlyConfigured(f"{name}={number} is less than {minimum}")
+    return number
+
+
+def words(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> list[str]:
+    """A list, its parts separated by commas."""
+    return [part.strip() for part in text(name, default, environ).split(",") if part.strip()]
+
+
+def folder(name: str, default: Path, environ: Mapping[str, str] = os.environ) -> Path:
+    """A folder's absolute path; it need not exist yet."""
+    value = text(name, environ=environ)
+    return Path(value).expanduser().resolve() if value else default
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's settings for a database URL: ``postgresql://user:password@host:port/name``.
+
+    A socket's folder is given as ``?host=/folder``, as libpq has it; other parameters become
+    connection options (``?sslmode=require``). Raises ``ImproperlyConfigured`` for anything that
+    is not PostgreSQL.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise ImproperlyConfigured(
+            f"DATABASE_URL starts with {parts.scheme!r}: Kiln needs postgresql://"
+        )
+    options = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    host = options.pop("host", "") or unquote(parts.hostname or "")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")) or "kiln",
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": str(parts.port or ""),
+        "OPTIONS": options,
+    }

@@ -1,0 +1,136 @@
+"""Django's settings. Everything that differs between installations is an environment variable.
+
+``deploy/README.md`` lists the variables; ``env.py`` reads them. Without any, the application
+uses the database, the queue and the files that ``make demo`` keeps for this checkout.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from codegen_app.config import broker, env
+from codegen_app.postgres import cluster_for
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+VAR_DIR = env.folder("KILN_VAR", BASE_DIR / "var")
+
+DEBUG = env.flag("KILN_DEBUG", default=False)
+# Without a key of its own every process signs with another one: nobody stays logged in, and no
+# two installations ever share a known key.
+SECRET_KEY = env.text("KILN_SECRET_KEY") or secrets.token_urlsafe(50)
+ALLOWED_HOSTS = env.words("KILN_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("KILN_TRUSTED_ORIGINS")
+
+# Reading the pages needs a login unless this is switched off; changing anything always does.
+READ_NEEDS_LOGIN = env.flag("KILN_READ_NEEDS_LOGIN", default=True)
+
+INSTALLED_APPS = [
+    "codegen_app.apps.CodegenAppConfig",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "codegen_app.middleware.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+if READ_NEEDS_LOGIN:
+    MIDDLEWARE.append("django.contrib.auth.middleware.LoginRequiredMiddleware")
+
+ROOT_URLCONF = "codegen_app.config.urls"
+WSGI_APPLICATION = "codegen_app.config.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+DATABASES = {"default": env.database(env.text("DATABASE_URL") or cluster_for(BASE_DIR).url("kiln"))}
+
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en-gb"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = VAR_DIR / "static"
+MEDIA_ROOT = VAR_DIR / "artifacts"
+STORAGES = {
+    "default": {"BACKEND": env.text("KILN_STORAGE", "django.core.files.storage.FileSystemStorage")},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# An imported file: what is larger is refused before it is read.
+GRAPH_FILE_MAX_BYTES = env.integer("KILN_GRAPH_FILE_MAX_BYTES", 512 * 1024 * 1024, minimum=1)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+# Where the engine keeps compiled code and the cases it measures.
+CODE_CACHE_DIR = env.folder("KILN_CODE_CACHE", VAR_DIR / "code-cache")
+CASES_DIR = VAR_DIR / "cases"
+ROCM_PATH = env.text("ROCM_PATH")
+
+SESSION_COOKIE_HTTPONLY = True
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+_HTTPS = env.flag("KILN_HTTPS", default=False)
+SESSION_COOKIE_SECURE = _HTTPS
+CSRF_COOKIE_SECURE = _HTTPS
+if _HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+# The queue's message only says "look now": rows are the truth, so no results are stored, and a
+# message that is lost is made up for by the periodic look (codegen_app/config/celery.py).
+CELERY_BROKER_URL = env.text("KILN_BROKER_URL", "filesystem://")
+CELERY_BROKER_TRANSPORT_OPTIONS = broker.transport_options(CELERY_BROKER_URL, VAR_DIR / "queue")
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+
+# A worker keeps its lease alive while it works; without a sign for this long the row is given on.
+WORK_LEASE_S = env.integer("KILN_WORK_LEASE_S", 60, minimum=1)
+WORK_DEATHS_ALLOWED = 3
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env.text("KILN_LOG_LEVEL", "INFO")},
+}

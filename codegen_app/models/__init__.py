@@ -1,0 +1,36 @@
+"""The rows, one aggregate a file; what must hold of them is held by the database."""
+
+from __future__ import annotations
+
+from codegen_app.models.artifact import Artifact
+from codegen_app.models.audit import AuditEntry
+from codegen_app.models.benchmark_result import BenchmarkResult, Environment
+from codegen_app.models.build import Build
+from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
+from codegen_app.models.graph import Graph, GraphNode
+from codegen_app.models.selection import Selection
+from codegen_app.models.template_node import Problem, TemplateNode
+from codegen_app.models.tuning_run import Candidate, TuningRun
+from codegen_app.models.work import OPEN_STATES, State, Work
+from codegen_app.models.worker import Worker
+
+__all__ = [
+    "OPEN_STATES",
+    "Artifact",
+    "AuditEntry",
+    "BenchmarkResult",
+    "Build",
+    "Candidate",
+    "Environment",
+    "GeneratedKernel",
+    "Graph",
+    "GraphNode",
+    "KernelUse",
+    "Problem",
+    "Selection",
+    "State",
+    "TemplateNode",
+    "TuningRun",
+    "Work",
+    "Worker",
+]

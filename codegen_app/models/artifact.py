@@ -1,0 +1,31 @@
+"""Files by content: listings, code objects, shared libraries, imported graphs."""
+
+from __future__ import annotations
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+
+
+class Artifact(models.Model):
+    """One file in Django's default storage, found by the sha256 of its bytes.
+
+    ``path`` is the storage's name for it; the same bytes are kept once, whoever made them.
+    """
+
+    digest = models.CharField(
+        max_length=64, unique=True, validators=[RegexValidator(r"^[0-9a-f]{64}$")]
+    )
+    size_bytes = models.PositiveBigIntegerField()
+    path = models.CharField(max_length=200, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="artifact_digest_is_sha256", condition=Q(digest__regex=r"^[0-9a-f]{64}$")
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.digest[:12]

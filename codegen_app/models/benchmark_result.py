@@ -1,0 +1,80 @@
+"""What was measured, and on what: every sample kept."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+
+from codegen_app.models.build import Build
+from codegen_app.models.generated_kernel import GeneratedKernel
+from codegen_app.models.template_node import Problem
+
+
+class Environment(models.Model):
+    """Device, driver, runtime, compiler: hashed, so that the same surroundings are one row."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    device = models.CharField(max_length=32, help_text="cpu, rocm:0 …")
+    device_name = models.CharField(max_length=200)
+    target = models.CharField(max_length=24)
+    driver = models.CharField(max_length=200, blank=True)
+    runtime = models.CharField(max_length=200, blank=True)
+    compiler = models.CharField(max_length=200)
+    compute_units = models.PositiveIntegerField()
+    memory_bytes = models.PositiveBigIntegerField()
+    emulated = models.BooleanField()
+    attributes = models.JSONField(default=dict)
+    first_seen_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.device_name} ({self.target})"
+
+
+class BenchmarkResult(models.Model):
+    """One kernel at one binding of the symbolic sizes; times in nanoseconds a launch.
+
+    ``samples_ns`` are all samples that counted (``batch`` launches timed together each),
+    ``rejected_samples`` ``[[ns, reason]]`` those that did not. ``low_ns`` and ``high_ns`` bound
+    the median (bootstrap interval). The check is the correctness gate's: the largest error over
+    its bound; a result whose check failed is no result and is not kept here. ``emulated`` times
+    are those of the CPU emulation and say nothing of a GPU.
+    """
+
+    kernel = models.ForeignKey(GeneratedKernel, on_delete=models.PROTECT, related_name="results")
+    build = models.ForeignKey(Build, on_delete=models.PROTECT, related_name="results")
+    problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="results")
+    environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="results")
+    bindings = models.JSONField(default=dict)
+    samples_ns = ArrayField(models.FloatField())
+    batch = models.PositiveIntegerField()
+    median_ns = models.FloatField()
+    low_ns = models.FloatField()
+    high_ns = models.FloatField()
+    rejected_samples = models.JSONField(default=list)
+    check_max_error = models.FloatField()
+    check_bound = models.FloatField()
+    check_ratio = models.FloatField()
+    check_detail = models.TextField(blank=True)
+    emulated = models.BooleanField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        indexes = [models.Index(fields=["problem", "median_ns"], name="result_by_problem")]
+        constraints = [
+            models.CheckConstraint(
+                name="benchmarkresult_interval_holds_median",
+                condition=Q(low_ns__lte=F("median_ns")) & Q(high_ns__gte=F("median_ns")),
+            ),
+            models.CheckConstraint(
+                name="benchmarkresult_times_are_positive",
+                condition=Q(low_ns__gt=0) & Q(batch__gte=1) & Q(samples_ns__len__gte=1),
+            ),
+            models.CheckConstraint(
+                name="benchmarkresult_check_passed", condition=Q(check_ratio__lte=1)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kernel_id}: {self.median_ns:.0f} ns"

@@ -1,0 +1,80 @@
+"""A model's graph as it was imported: symbols, inputs, outputs, and its nodes with origins."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from codegen_app.models.artifact import Artifact
+from codegen_app.models.work import Work
+
+
+class Graph(Work):
+    """One imported model. Its work is the preparation: lower, schedule, render the candidates.
+
+    ``digest`` is the sha256 of what the graph says, so that the same model saved twice is one
+    row. ``symbols`` maps a symbolic size to ``{hint, minimum, maximum}`` (maximum null where the
+    export gives none). ``inputs`` is ``[{name, kind, source_name}]``; ``tensors`` maps a value's
+    name to ``{dtype, size, stride}`` with expressions as text.
+    """
+
+    name = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64, unique=True)
+    producer = models.CharField(max_length=200, blank=True)
+    file = models.ForeignKey(Artifact, on_delete=models.PROTECT, related_name="graphs")
+    symbols = models.JSONField(default=dict)
+    inputs = models.JSONField(default=list)
+    outputs = models.JSONField(default=list)
+    tensors = models.JSONField(default=dict)
+    node_count = models.PositiveIntegerField()
+    decisions = models.JSONField(
+        default=list, help_text="Fusion: [{producer, consumer, fused, reason}]"
+    )
+    wrapper = models.TextField(blank=True, help_text="wrapper.py, once prepared")
+    imported_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+
+    class Meta(Work.Meta):
+        ordering = ["-created_at", "-pk"]
+        indexes = [models.Index(fields=["state", "-priority", "id"], name="graph_queue")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("graph", args=[self.pk])
+
+
+class GraphNode(models.Model):
+    """One call in the graph, with the line of the model's source that it came from.
+
+    ``target`` is the op with its overload (``aten.addmm.default``); ``arguments`` is
+    ``{args: [text], kwargs: {name: text}}`` for show; ``inputs`` names the values it reads and
+    ``outputs`` those it makes. ``frames`` is ``[{file, line, function, code}]``, innermost last.
+    """
+
+    graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="nodes")
+    position = models.PositiveIntegerField()
+    name = models.CharField(max_length=200)
+    target = models.CharField(max_length=200)
+    arguments = models.JSONField(default=dict)
+    inputs = models.JSONField(default=list)
+    outputs = models.JSONField(default=list)
+    module_path = models.CharField(max_length=500, blank=True)
+    module_type = models.CharField(max_length=300, blank=True)
+    torch_function = models.CharField(max_length=300, blank=True)
+    frames = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["graph", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["graph", "name"], name="graphnode_name_once"),
+            models.UniqueConstraint(fields=["graph", "position"], name="graphnode_position_once"),
+            models.CheckConstraint(name="graphnode_has_target", condition=~Q(target="")),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

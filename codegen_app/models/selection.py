@@ -1,0 +1,46 @@
+"""Which kernel serves a problem on an architecture, since when and why; the past is kept."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from codegen_app.models.benchmark_result import BenchmarkResult
+from codegen_app.models.generated_kernel import GeneratedKernel
+from codegen_app.models.template_node import Problem
+
+
+class Selection(models.Model):
+    """A kernel that serves (``until`` is null) or served a problem on a device model."""
+
+    problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="selections")
+    target = models.CharField(max_length=24)
+    device_name = models.CharField(max_length=200)
+    kernel = models.ForeignKey(GeneratedKernel, on_delete=models.PROTECT, related_name="selections")
+    result = models.ForeignKey(
+        BenchmarkResult, null=True, blank=True, on_delete=models.PROTECT, related_name="selections"
+    )
+    reason = models.CharField(max_length=300)
+    chosen_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    since = models.DateTimeField()
+    until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-since", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["problem", "target", "device_name"],
+                condition=Q(until__isnull=True),
+                name="selection_one_serves",
+            ),
+            models.CheckConstraint(
+                name="selection_ends_after_it_began",
+                condition=Q(until__isnull=True) | Q(until__gte=F("since")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kernel_id} on {self.target}"

@@ -1,0 +1,75 @@
+"""What the scheduler made of a graph: nodes that become one kernel each, and their problems."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from codegen_app.models.graph import Graph, GraphNode
+
+
+class Problem(models.Model):
+    """What a kernel has to solve, whatever the model and the kernel are called.
+
+    Op, shapes (expressions over the symbolic sizes), dtypes, layouts and epilogue. Two nodes with
+    the same problem share measurements and the choice of a kernel; history hangs on it.
+    ``text`` is the canonical description that ``digest`` is the sha256 of.
+    """
+
+    digest = models.CharField(max_length=64, unique=True)
+    kind = models.CharField(max_length=16, help_text="gemm, reduction, pointwise …")
+    op = models.CharField(max_length=64, help_text="linear, addmm, softmax …")
+    summary = models.CharField(max_length=300, help_text="One line: shapes, dtypes, epilogue")
+    symbols = models.JSONField(default=dict, help_text="Symbols used: {name: {hint, min, max}}")
+    text = models.TextField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(name="problem_has_text", condition=~Q(text=""))]
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.summary}"
+
+
+class TemplateNode(models.Model):
+    """One scheduled node: a kernel to be, or an extern with the reason why there is none.
+
+    ``group`` is Inductor's group_fn (two expressions as text); ``reads``, ``writes`` and
+    ``frees`` name buffers. ``refused`` keeps the configurations that a rule turned down:
+    ``[{config, stage, reason, detail}]``. ``graph_nodes`` are what it computes.
+    """
+
+    graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="template_nodes")
+    problem = models.ForeignKey(
+        Problem, null=True, blank=True, on_delete=models.PROTECT, related_name="template_nodes"
+    )
+    position = models.PositiveIntegerField()
+    name = models.CharField(max_length=200)
+    kind = models.CharField(max_length=16)
+    op = models.CharField(max_length=64)
+    group = models.JSONField(default=list)
+    reads = models.JSONField(default=list)
+    writes = models.JSONField(default=list)
+    frees = models.JSONField(default=list)
+    refused = models.JSONField(default=list)
+    extern_reason = models.TextField(blank=True)
+    graph_nodes = models.ManyToManyField(GraphNode, related_name="template_nodes")
+
+    class Meta:
+        ordering = ["graph", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["graph", "name"], name="templatenode_name_once"),
+            models.UniqueConstraint(
+                fields=["graph", "position"], name="templatenode_position_once"
+            ),
+            models.CheckConstraint(
+                name="templatenode_problem_or_reason",
+                condition=Q(problem__isnull=False) | ~Q(extern_reason=""),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("template_node", args=[self.pk])

@@ -1,0 +1,71 @@
+"""What every row that is worked on has: a state, a claim with a lease, and what became of it.
+
+The database is the truth about who works on what. A worker takes a row by one conditional UPDATE
+(``services/work.py``), keeps the lease alive with heartbeats, and loses the row when it dies: the
+lease runs out and the row is queued again. A row that three workers died over is quarantined.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+
+class State(models.TextChoices):
+    """Where a row's work stands. ``rejected`` is an expected loss with its stage and reason."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    REJECTED = "rejected"
+    CANCELLED = "cancelled"
+    QUARANTINED = "quarantined"
+
+
+OPEN_STATES = (State.QUEUED, State.RUNNING)
+
+
+class Work(models.Model):
+    """Claim, lease and outcome.
+
+    ``attempts`` counts the claims, ``deaths`` those whose lease ran out. ``claim`` is the name
+    of the one claim that holds now: a worker that lost its lease cannot finish the row.
+    ``reason`` is one line for a table; ``detail`` the log or the numbers behind it.
+    """
+
+    state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
+    priority = models.SmallIntegerField(default=0, help_text="Higher is taken first.")
+    claim = models.CharField(max_length=160, blank=True)
+    worker = models.CharField(max_length=120, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    deaths = models.PositiveSmallIntegerField(default=0)
+    stage = models.CharField(max_length=16, blank=True, help_text="Where it was lost.")
+    reason = models.CharField(max_length=500, blank=True)
+    detail = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+        constraints = [
+            models.CheckConstraint(
+                name="%(class)s_state_known", condition=Q(state__in=State.values)
+            ),
+            models.CheckConstraint(
+                name="%(class)s_lease_while_running",
+                condition=Q(state=State.RUNNING, lease_until__isnull=False)
+                | (~Q(state=State.RUNNING) & Q(lease_until__isnull=True)),
+            ),
+            models.CheckConstraint(
+                name="%(class)s_loss_has_reason",
+                condition=~Q(state__in=[State.REJECTED, State.QUARANTINED]) | ~Q(reason=""),
+            ),
+        ]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody works on it, or will."""
+        return self.state in OPEN_STATES

@@ -1,0 +1,41 @@
+"""The worker processes that there are, and the devices each of them found."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db import models
+from django.utils import timezone
+
+# A worker says that it is alive this often; three missed signs and it counts as gone.
+SIGN_OF_LIFE = timedelta(seconds=10)
+
+
+class Worker(models.Model):
+    """One worker process and its last sign of life.
+
+    ``devices`` is ``[{id, target, name, driver, runtime, compute_units, memory_bytes, emulated}]``
+    and ``absent`` ``[{kind, reason}]``: what could not be used there, and why.
+    """
+
+    name = models.CharField(max_length=120, unique=True)
+    host = models.CharField(max_length=120)
+    pid = models.PositiveIntegerField()
+    queues = models.JSONField(default=list)
+    devices = models.JSONField(default=list)
+    absent = models.JSONField(default=list)
+    toolchains = models.JSONField(default=list)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    stopped_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it was seen lately and did not say good-bye."""
+        return self.stopped_at is None and timezone.now() - self.seen_at < 3 * SIGN_OF_LIFE

