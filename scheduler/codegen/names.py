@@ -1,26 +1,45 @@
-"""Names of kernels: stable by content, so that the same input gives the same bundle."""
+"""Names of kernels, stable by content: ``rocm_<fused>_<8 hex>``."""
 
 from __future__ import annotations
 
 import hashlib
 
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.graph import Graph
+from scheduler.ir.graph import Graph, Node
 
+#: Stands where a kernel's name belongs until its text is complete.
 PLACEHOLDER = "KERNEL_NAME"
-_LONGEST_FUSED = 60
+
+_FUSED_LIMIT = 80
 
 
-def fused_name(node: SchedulerNode, graph: Graph) -> str:
-    """The ops of the node in order, each once: ``addmm_gelu`` (at most 60 characters)."""
-    targets = {item.name: item.target for item in graph.nodes}
-    ops = dict.fromkeys(
-        targets[name].split(".")[1].strip("_") for name in node.nodes if name in targets
-    )
-    return "_".join(ops)[:_LONGEST_FUSED].rstrip("_") or "kernel"
+def op_packet(target: str) -> str:
+    """An op's name without its overload: ``aten.addmm`` for ``aten.addmm.default``."""
+    parts = target.split(".")
+    return ".".join(parts[:2]) if len(parts) > 2 else target
+
+
+def fused_name(nodes: tuple[Node, ...]) -> str:
+    """``fused_add_mul``: the distinct ops of a kernel, sorted, as Inductor's get_fused_kernel_name.
+
+    A name of more than 80 characters is cut after a whole op and says how many follow.
+    """
+    ops = sorted({op_packet(node.target).rpartition(".")[2].strip("_") for node in nodes})
+    parts = ["fused"]
+    for position, op in enumerate(ops):
+        if len("_".join([*parts, op])) > _FUSED_LIMIT:
+            parts.append(f"and_{len(ops) - position}_more")
+            break
+        parts.append(op)
+    return "_".join(parts)
 
 
 def kernel_name(node: SchedulerNode, graph: Graph, source: str) -> str:
-    """``rocm_<fused>_<8 hex>`` from a source that has ``KERNEL_NAME`` where its name belongs."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:8]
-    return f"rocm_{fused_name(node, graph)}_{digest}"
+    """The name of the kernel with this text, in which ``KERNEL_NAME`` stands for the name.
+
+    Only the ops' names and the text decide it, so the same kernel has the same name in any run.
+    """
+    wanted = set(node.nodes)
+    ops = tuple(part for part in graph.nodes if part.name in wanted)
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    return f"rocm_{fused_name(ops)}_{digest[:8]}"

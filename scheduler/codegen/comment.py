@@ -1,0 +1,130 @@
+"""The metadata comment above a kernel, in Inductor's format.
+
+Inductor writes it in ``torch/_inductor/utils.py`` (``get_kernel_metadata``); here its lines begin
+with ``//`` and the path is the one that the kernel's source has inside a bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.codegen.names import op_packet
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Argument, Expr, Node, Ref, TensorMeta
+from scheduler.ir.operations import Buffer, Lowered
+
+_TORCH_DTYPE = {
+    DType.U8: "torch.uint8",
+    DType.I8: "torch.int8",
+    DType.I16: "torch.int16",
+    DType.I32: "torch.int32",
+    DType.I64: "torch.int64",
+    DType.F16: "torch.float16",
+    DType.F32: "torch.float32",
+    DType.F64: "torch.float64",
+    DType.BOOL: "torch.bool",
+    DType.BF16: "torch.bfloat16",
+}
+
+
+def kernel_path(kernel: str) -> str:
+    """Where a kernel's source lies, relative to the bundle."""
+    return f"kernels/{kernel}/source.hip"
+
+
+class MetadataComment:
+    """Writes the comments of one lowered graph; users are counted once for all kernels."""
+
+    def __init__(self, lowered: Lowered, device: str = "cuda:0") -> None:
+        self._buffers = lowered.buffers
+        self._tensors = lowered.graph.tensors
+        self._device = device
+        self._order = {node.name: i for i, node in enumerate(lowered.graph.nodes)}
+        self._nodes = lowered.graph.nodes
+        self._users = _count_users(lowered)
+
+    def __call__(self, node: SchedulerNode, kernel: str) -> str:
+        """The comment's lines, each ending with a newline, for ``node`` served by ``kernel``."""
+        parts = [self._nodes[self._order[name]] for name in node.nodes if name in self._order]
+        parts.sort(key=lambda part: self._order[part.name])
+        sources: dict[str, list[str]] = {}
+        for part in parts:
+            sources.setdefault(source_name(part), []).append(part.name)
+        ops = dict.fromkeys(op_packet(part.target) for part in parts)
+        lines = [
+            f"kernel path: {kernel_path(kernel)}",
+            f"Topologically Sorted Source Nodes: [{', '.join(sources)}], "
+            f"Original ATen: [{', '.join(ops)}]",
+            "Source node to ATen node mapping:",
+            *(f"  {source} => {', '.join(names)}" for source, names in sorted(sources.items())),
+            "Graph fragment:",
+            *(f"  {self._placeholder(self._buffers[name])}" for name in node.reads),
+            *(f"  {self._call(part)}" for part in parts),
+            f"  return {','.join(f'%{name}' for name in node.writes)}",
+        ]
+        return "".join(f"// {line}\n" for line in lines)
+
+    def _placeholder(self, buffer: Buffer) -> str:
+        described = self._describe(buffer.dtype, buffer.size, buffer.stride)
+        source = buffer.source_name or buffer.name
+        return f"%{source} : {described} = PlaceHolder[target={buffer.name}]"
+
+    def _call(self, node: Node) -> str:
+        meta = self._tensors.get(node.outputs[0]) if len(node.outputs) == 1 else None
+        typed = f" : {self._tensor(meta)}" if meta else " : "
+        args = _format_argument(node.args)
+        kwargs = ", ".join(f"{key}: {_format_argument(arg)}" for key, arg in node.kwargs.items())
+        return (
+            f"%{node.name}{typed}[num_users={self._users.get(node.name, 0)}] = "
+            f"call_function[target={_qualified(node.target)}]"
+            f"(args = {args}, kwargs = {{{kwargs}}})"
+        )
+
+    def _tensor(self, meta: TensorMeta) -> str:
+        return self._describe(meta.dtype, meta.size, meta.stride)
+
+    def _describe(self, dtype: DType, size: tuple[Expr, ...], stride: tuple[Expr, ...]) -> str:
+        return f'Tensor "{dtype.label}{_list(size)}{_list(stride)}{self._device}"'
+
+
+def source_name(node: Node) -> str:
+    """The call in the model's source that a node came from: torch's function, counted by name."""
+    return node.origin.torch_function.partition(";")[0] or node.name
+
+
+def _qualified(target: str) -> str:
+    return target if target.startswith("_operator") else f"torch.ops.{target}"
+
+
+def _list(items: tuple[Expr, ...]) -> str:
+    return f"[{', '.join(str(item) for item in items)}]"
+
+
+def _format_argument(argument: Argument) -> str:
+    if isinstance(argument, tuple):
+        comma = "," if len(argument) == 1 else ""
+        return f"({', '.join(_format_argument(part) for part in argument)}{comma})"
+    if isinstance(argument, Ref):
+        return f"%{argument.name}"
+    if isinstance(argument, DType):
+        return _TORCH_DTYPE[argument]
+    return str(argument)
+
+
+def _count_users(lowered: Lowered) -> Mapping[str, int]:
+    """How many nodes (the output among them) use each node's values."""
+    producer = {value: node.name for node in lowered.graph.nodes for value in node.outputs}
+    users: dict[str, set[str]] = {}
+    for node in lowered.graph.nodes:
+        for value in _refs((node.args, tuple(node.kwargs.values()))):
+            users.setdefault(producer.get(value, value), set()).add(node.name)
+    for value in lowered.graph.outputs:
+        users.setdefault(producer.get(value, value), set()).add("output")
+    return {name: len(found) for name, found in users.items()}
+
+
+def _refs(argument: Argument | tuple[object, ...]) -> list[str]:
+    if isinstance(argument, tuple):
+        return [name for part in argument for name in _refs(part)]
+    return [argument.name] if isinstance(argument, Ref) else []

@@ -1,0 +1,16 @@
+"""Sizes, indices and value trees as C++ text."""
+
+from scheduler.codegen.cpp.index import IndexPrinter, print_index
+from scheduler.codegen.cpp.lines import Lines, finish
+from scheduler.codegen.cpp.literals import literal
+from scheduler.codegen.cpp.values import Memory, ValuePrinter
+
+__all__ = [
+    "IndexPrinter",
+    "Lines",
+    "Memory",
+    "ValuePrinter",
+    "finish",
+    "literal",
+    "print_index",
+]
