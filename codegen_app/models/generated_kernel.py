@@ -46,8 +46,7 @@ class KernelUse(models.Model):
     """A kernel as a candidate of one template node.
 
     ``call`` maps each argument to a buffer's name or an expression's text, as the wrapper passes
-    them. ``request`` is what a measuring process needs (plain data; the engine reads it back).
-    ``line_origins`` is ``[{first, last, nodes}]``: lines of the source (1-based, inclusive) and
+    them. ``line_origins`` is ``[{first, last, nodes}]``: lines of the source (1-based, inclusive) and
     the names of the graph nodes that they compute. ``is_default``: the engine's choice before
     anything was measured.
     """
@@ -58,7 +57,6 @@ class KernelUse(models.Model):
     is_default = models.BooleanField(default=False)
     description = models.CharField(max_length=300, blank=True)
     call = models.JSONField(default=dict)
-    request = models.JSONField(default=dict)
     metadata_comment = models.TextField(blank=True)
     line_origins = models.JSONField(default=list)
 

@@ -18,7 +18,7 @@ from codegen_app.models.work import OPEN_STATES, State, Work
 class TuningRun(models.Model):
     """The candidates of a graph (or of one node) timed on one kind of device.
 
-    Its progress is that of its candidates, so that it survives any restart. ``bindings`` gives
+    Its progress is that of its tasks and their candidates, so that it survives any restart. ``bindings`` gives
     each symbolic size its value; ``note`` says where they are smaller than the model's own and
     why. ``cancelled_at`` is set when somebody cancels; queued candidates are dropped at once.
     """
@@ -31,6 +31,9 @@ class TuningRun(models.Model):
     target = models.CharField(max_length=24, help_text="What the candidates are compiled for")
     bindings = models.JSONField(default=dict)
     note = models.TextField(blank=True)
+    candidate_limit = models.PositiveIntegerField(
+        null=True, blank=True, help_text="At most so many candidates a problem, the default first"
+    )
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
@@ -66,19 +69,39 @@ class TuningRun(models.Model):
         return self.state in OPEN_STATES
 
 
-class Candidate(Work):
-    """One line of the ledger: a kernel (or a refused configuration) for a problem in a run.
+class TuningTask(Work):
+    """One problem of a run: its candidates are checked and timed together, interleaved.
 
-    A candidate whose configuration a rule refused has no kernel. Its work is the measurement; it
-    is taken when its build is done. ``chosen`` marks the winner of its problem in this run.
+    The unit that a measuring worker claims, once every build of its candidates is over.
     ``template_node`` is the first node of the graph with that problem.
     """
 
-    run = models.ForeignKey(TuningRun, on_delete=models.CASCADE, related_name="candidates")
-    problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="candidates")
-    template_node = models.ForeignKey(
-        TemplateNode, on_delete=models.CASCADE, related_name="candidates"
-    )
+    run = models.ForeignKey(TuningRun, on_delete=models.CASCADE, related_name="tasks")
+    problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="tasks")
+    template_node = models.ForeignKey(TemplateNode, on_delete=models.CASCADE, related_name="tasks")
+
+    class Meta(Work.Meta):
+        ordering = ["run", "pk"]
+        indexes = [models.Index(fields=["state", "-priority", "id"], name="tuningtask_queue")]
+        constraints = [
+            *Work.Meta.constraints,
+            models.UniqueConstraint(fields=["run", "problem"], name="tuningtask_problem_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.problem_id} in run {self.run_id}"
+
+
+class Candidate(models.Model):
+    """One line of the ledger: a kernel (or a refused configuration) for a problem in a run.
+
+    A candidate whose configuration a rule refused has no kernel. ``state`` is running while its
+    task is measured; ``stage``, ``reason`` and ``detail`` say how it was lost. ``chosen`` marks
+    the winner of its problem in this run.
+    """
+
+    task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="candidates")
+    position = models.PositiveIntegerField(help_text="The default first, then as offered")
     kernel = models.ForeignKey(
         GeneratedKernel,
         null=True,
@@ -93,20 +116,27 @@ class Candidate(Work):
         BenchmarkResult, null=True, blank=True, on_delete=models.PROTECT, related_name="candidate"
     )
     config = models.JSONField(default=dict)
+    state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
+    stage = models.CharField(max_length=16, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+    detail = models.TextField(blank=True)
     chosen = models.BooleanField(default=False)
+    finished_at = models.DateTimeField(null=True, blank=True)
 
-    class Meta(Work.Meta):
-        ordering = ["run", "pk"]
-        indexes = [models.Index(fields=["state", "-priority", "id"], name="candidate_queue")]
+    class Meta:
+        ordering = ["task", "position"]
         constraints = [
-            *Work.Meta.constraints,
+            models.UniqueConstraint(fields=["task", "position"], name="candidate_position_once"),
+            models.UniqueConstraint(fields=["task", "kernel"], name="candidate_kernel_once"),
             models.UniqueConstraint(
-                fields=["run", "problem", "kernel"], name="candidate_kernel_once_a_problem"
+                fields=["task"], condition=Q(chosen=True), name="candidate_one_chosen"
             ),
-            models.UniqueConstraint(
-                fields=["run", "problem"],
-                condition=Q(chosen=True),
-                name="candidate_one_chosen_a_problem",
+            models.CheckConstraint(
+                name="candidate_state_known", condition=Q(state__in=State.values)
+            ),
+            models.CheckConstraint(
+                name="candidate_loss_has_reason",
+                condition=~Q(state__in=[State.REJECTED, State.QUARANTINED]) | ~Q(reason=""),
             ),
             models.CheckConstraint(
                 name="candidate_done_has_result",
@@ -121,4 +151,4 @@ class Candidate(Work):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kernel_id or 'refused'} in run {self.run_id}"
+        return f"{self.kernel_id or 'refused'} of task {self.task_id}"
