@@ -1,58 +1,34 @@
-"""What a worker process needs to call one built kernel: plain data, JSON both ways."""
+"""A built kernel with the call that is to be checked and timed: plain data, JSON both ways."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass(frozen=True)
-class BufferArgument:
-    """A pointer argument: the case's buffer of that name."""
-
-    buffer: str
-    is_output: bool
-
-
-@dataclass(frozen=True)
-class ScalarArgument:
-    """A size, stride or other scalar, already at the case's bindings."""
-
-    value: int | float
-
-
-Argument = BufferArgument | ScalarArgument
+from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, TensorArg
 
 
 @dataclass(frozen=True)
 class BuiltCandidate:
-    """A kernel's library with the arguments of one call. ``key`` names it within the run."""
+    """A request with the library that was built for it. ``key`` names it within the run."""
 
     key: str
     library: str
-    symbol: str
-    arg_types: tuple[str, ...]
-    arguments: tuple[Argument, ...]
+    request: ROCmBenchmarkRequest
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
-        return asdict(self)
+        return {"key": self.key, "library": self.library, "request": self.request.to_json()}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> BuiltCandidate:
         """From what ``to_json`` gave."""
-        arguments = tuple(
-            ScalarArgument(a["value"]) if "value" in a else BufferArgument(**a)
-            for a in data["arguments"]
-        )
-        return BuiltCandidate(
-            data["key"], data["library"], data["symbol"], tuple(data["arg_types"]), arguments
-        )
+        request = ROCmBenchmarkRequest.from_json(data["request"])
+        return BuiltCandidate(data["key"], data["library"], request)
 
     @property
     def outputs(self) -> frozenset[str]:
         """Names of the buffers that the call writes."""
-        return frozenset(
-            a.buffer for a in self.arguments if isinstance(a, BufferArgument) and a.is_output
-        )
+        tensors = (arg for arg in self.request.args if isinstance(arg, TensorArg))
+        return frozenset(arg.buffer for arg in tensors if arg.is_output)

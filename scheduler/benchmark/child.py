@@ -15,10 +15,11 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from scheduler.benchmark.candidate import BufferArgument, BuiltCandidate
+from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.gate import judge
 from scheduler.benchmark.memory import CaseMemory, GuardedBlock
+from scheduler.codegen.rocm.benchmark_request import TensorArg
 from scheduler.runtime.device import Device, DeviceError, LoadedKernel
 from scheduler.runtime.devices import open_device
 
@@ -30,8 +31,9 @@ class _Loaded:
 
     def __init__(self, device: Device, memory: CaseMemory, candidate: BuiltCandidate) -> None:
         self.candidate = candidate
+        request = candidate.request
         self.kernel: LoadedKernel = device.load(
-            Path(candidate.library), candidate.symbol, candidate.arg_types
+            Path(candidate.library), request.symbol, request.arg_types
         )
         self.calls = [self._arguments(memory, copy) for copy in range(memory.copies)]
         needed = self.kernel.workspace_bytes(self.calls[0])
@@ -39,8 +41,8 @@ class _Loaded:
 
     def _arguments(self, memory: CaseMemory, copy: int) -> list[int | float]:
         return [
-            memory.pointer(a.buffer, copy) if isinstance(a, BufferArgument) else a.value
-            for a in self.candidate.arguments
+            memory.pointer(arg.buffer, copy) if isinstance(arg, TensorArg) else arg.value
+            for arg in self.candidate.request.args
         ]
 
 
@@ -66,10 +68,20 @@ class Session:
         raise ValueError(f"no such request: {request['op']}")
 
     def _open(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._device = open_device(request["device"])
+        """Open a case; the device stays open from one case to the next."""
+        if self._device is None:
+            self._device = open_device(request["device"])
+        self._release()
         self._case = Case.load(Path(request["case"]))
         self._memory = CaseMemory(self._device, self._case, request.get("copies", 1))
         return {}
+
+    def _release(self) -> None:
+        for loaded in self._loaded.values():
+            loaded.workspace.free()
+        self._loaded.clear()
+        if self._memory is not None:
+            self._memory.free()
 
     def _load(self, candidate: BuiltCandidate) -> dict[str, Any]:
         assert self._device is not None and self._memory is not None

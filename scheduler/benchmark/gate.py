@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from scheduler.benchmark.case import Array, Case, from_storage
+from scheduler.benchmark.case import Case
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.tolerance import Tolerance
+from scheduler.ir.storage import Array, from_storage
 
 
 def judge(case: Case, storages: Mapping[str, Array], damaged: tuple[str, ...]) -> Check:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
@@ -19,6 +19,7 @@ from scheduler.outcome import Rejected, Stage
 from scheduler.stats.intervals import median_interval
 
 MAX_CRASHES = 2
+T = TypeVar("T")
 
 Outcome: TypeAlias = Measurement | Rejected
 
@@ -47,11 +48,11 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 class Bench:
     """A worker process that is replaced when it is lost; candidates are loaded as asked for."""
 
-    def __init__(self, device: str, case: Path, limits: Limits, copies: int = 1) -> None:
+    def __init__(self, device: str, limits: Limits) -> None:
         self._device = device
-        self._case = case
         self._limits = limits
-        self._copies = copies
+        self._case: Path | None = None
+        self._copies = 1
         self._worker: BenchmarkWorker | None = None
         self._loaded: set[str] = set()
 
@@ -66,22 +67,41 @@ class Bench:
     ) -> None:
         self._drop()
 
+    def use(self, case: Path, copies: int = 1) -> None:
+        """From now on work on the case that was saved in this folder.
+
+        Raises ``WorkerLostError`` when the device cannot hold it.
+        """
+        self._case, self._copies = case, copies
+        self._loaded.clear()
+        if self._worker is not None:
+            self._guarded(lambda worker: worker.open(case, copies))
+
     def ask(self, candidate: BuiltCandidate, timeout_s: float, **request: Any) -> dict[str, Any]:
-        """A request about one candidate, in a process that has it loaded. Raises ``WorkerLostError``."""
+        """A request about one candidate, in a process that has it loaded.
+
+        Raises ``WorkerLostError``.
+        """
+
+        def ask(worker: BenchmarkWorker) -> dict[str, Any]:
+            if candidate.key not in self._loaded:
+                worker.request(self._limits.load_s, op="load", candidate=candidate.to_json())
+                self._loaded.add(candidate.key)
+            return worker.request(timeout_s, key=candidate.key, **request)
+
+        return self._guarded(ask)
+
+    def _guarded(self, step: Callable[[BenchmarkWorker], T]) -> T:
+        """Do something with the process, a fresh one if the last was lost."""
         try:
-            return self._ready(candidate).request(timeout_s, key=candidate.key, **request)
+            if self._worker is None:
+                assert self._case is not None, "use() a case first"
+                self._worker = BenchmarkWorker(self._device)
+                self._worker.open(self._case, self._copies)
+            return step(self._worker)
         except WorkerLostError:
             self._drop()
             raise
-
-    def _ready(self, candidate: BuiltCandidate) -> BenchmarkWorker:
-        if self._worker is None:
-            self._worker = BenchmarkWorker(self._device)
-            self._worker.open(self._case, self._copies)
-        if candidate.key not in self._loaded:
-            self._worker.request(self._limits.load_s, op="load", candidate=candidate.to_json())
-            self._loaded.add(candidate.key)
-        return self._worker
 
     def _drop(self) -> None:
         if self._worker is not None:
@@ -109,7 +129,8 @@ def measure(
     with tempfile.TemporaryDirectory(prefix="kiln-case-") as name:
         folder = Path(name)
         case.save(folder)
-        with Bench(device, folder, limits) as bench:
+        with Bench(device, limits) as bench:
+            bench.use(folder)
             checks, outcomes = check_all(bench, candidates, limits, on_progress)
             by_key = {c.key: c for c in candidates if c.key in checks}
             samples, lost = run_rounds(

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.benchmark.case import Array, Case, CaseBuffer
+from scheduler.benchmark.case import Case
+from scheduler.ir.storage import Array, BoundBuffer
 from scheduler.runtime.device import Device
 
 GUARD_BYTES = 4096
@@ -90,7 +91,7 @@ class CaseMemory:
             if name in self._case.inputs:
                 self._copies[0][name].write(self._case.inputs[name])
 
-    def read(self, buffer: CaseBuffer) -> Array:
+    def read(self, buffer: BoundBuffer) -> Array:
         """Storage of a buffer of the first copy."""
         return self._copies[0][buffer.name].read(buffer.dtype.numpy)
 

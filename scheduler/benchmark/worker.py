@@ -58,7 +58,10 @@ class BenchmarkWorker:
         self.kill()
 
     def request(self, timeout_s: float, **request: Any) -> dict[str, Any]:
-        """Ask and wait for the answer. Raises ``WorkerLostError`` when the process is of no more use."""
+        """Ask and wait for the answer.
+
+        Raises ``WorkerLostError`` when the process is of no more use.
+        """
         stdin = self._process.stdin
         assert stdin is not None
         try:

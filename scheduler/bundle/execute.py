@@ -1,0 +1,156 @@
+"""Runs a whole bundle on a device: buffers, kernels in order, and what has no kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.bundle.manifest import ExternEntry, KernelEntry
+from scheduler.bundle.reader import Bundle
+from scheduler.codegen.kernel import KernelCall
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.indexing import evaluate
+from scheduler.ir.operations import BufferKind
+from scheduler.ir.storage import BoundBuffer, bind_buffer, from_storage, to_storage
+from scheduler.outcome import UserError
+from scheduler.runtime.device import Device, LoadedKernel
+
+Array: TypeAlias = npt.NDArray[Any]
+RunExtern: TypeAlias = Callable[[ExternEntry, Mapping[str, Array]], Mapping[str, Array]]
+"""An extern on the host: all buffers that it reads by name, logical values, to what it fills."""
+
+_GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
+
+
+class BundleRun:
+    """A bundle loaded on a device at one binding of its symbols. A context manager: leaving it
+    gives the device's memory back."""
+
+    def __init__(
+        self, bundle: Bundle, device: Device, bindings: Bindings, run_extern: RunExtern
+    ) -> None:
+        self._bundle = bundle
+        self._device = device
+        self._bindings = bindings
+        self._run_extern = run_extern
+        manifest = bundle.manifest
+        self.buffers = {n: bind_buffer(b, bindings) for n, b in manifest.buffers.items()}
+        self._memory: list[int] = []
+        self._pointers = self._allocate()
+        self._kernels: dict[str, LoadedKernel] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for pointer in self._memory:
+            self._device.free(pointer)
+
+    def run(self, values: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by buffer name, from logical values of every input and parameter.
+
+        Raises ``UserError`` where a value is missing or has another shape, ``DeviceError`` where
+        the device fails.
+        """
+        self._write_inputs(values)
+        manifest = self._bundle.manifest
+        externs: dict[int, list[ExternEntry]] = {}
+        for extern in manifest.externs:
+            externs.setdefault(extern.position, []).append(extern)
+        for position, call in enumerate(manifest.calls):
+            self._externs(externs.get(position, ()))
+            self._call(call, manifest.kernels[call.kernel])
+        self._externs(externs.get(len(manifest.calls), ()))
+        self._device.synchronize()
+        return {name: self.read(name) for name in manifest.outputs}
+
+    def read(self, name: str) -> Array:
+        """Logical values of a buffer: float64 for floats, the own type for the rest."""
+        buffer = self.buffers[name]
+        storage = np.empty(buffer.elements, dtype=buffer.dtype.numpy)
+        if buffer.elements:
+            self._device.read(self._pointers[name], storage)
+        return from_storage(storage, buffer)
+
+    def _allocate(self) -> dict[str, int]:
+        manifest = self._bundle.manifest
+        pools = {n: self._new(evaluate(b, self._bindings)) for n, b in manifest.pools.items()}
+        return {
+            name: pools[manifest.storage[name]]
+            if name in manifest.storage
+            else self._new(buffer.nbytes)
+            for name, buffer in self.buffers.items()
+        }
+
+    def _new(self, nbytes: int) -> int:
+        pointer = self._device.allocate(nbytes)
+        if pointer:
+            self._memory.append(pointer)
+        return pointer
+
+    def _write_inputs(self, values: Mapping[str, Array]) -> None:
+        for name, described in self._bundle.manifest.buffers.items():
+            if described.kind not in _GIVEN:
+                continue
+            if name not in values:
+                raise UserError(f"no value for {described.kind} {described.source_name or name}")
+            self._write(self.buffers[name], values[name])
+
+    def _write(self, buffer: BoundBuffer, value: Array) -> None:
+        if value.shape != buffer.size:
+            shape = "x".join(str(size) for size in buffer.size) or "scalar"
+            raise UserError(f"{buffer.name} must be {shape}, not {value.shape}")
+        if buffer.elements:
+            self._device.write(self._pointers[buffer.name], to_storage(value, buffer))
+
+    def _externs(self, externs: Iterable[ExternEntry]) -> None:
+        for extern in externs:
+            self._device.synchronize()
+            made = self._run_extern(extern, _Lazy(self.read))
+            for name, value in made.items():
+                self._write(self.buffers[name], value)
+
+    def _call(self, call: KernelCall, entry: KernelEntry) -> None:
+        kernel = self._loaded(call.kernel, entry)
+        args = [
+            self._pointers[value] if isinstance(value, str) else evaluate(value, self._bindings)
+            for value in (call.args[arg.name] for arg in entry.args)
+        ]
+        needed = kernel.workspace_bytes(args)
+        workspace = self._device.allocate(needed)
+        kernel(args, workspace)
+        if workspace:
+            self._device.synchronize()
+            self._device.free(workspace)
+
+    def _loaded(self, name: str, entry: KernelEntry) -> LoadedKernel:
+        if name not in self._kernels:
+            library = self._bundle.library(name, self._device.info.target)
+            types = [arg.type for arg in entry.args]
+            self._kernels[name] = self._device.load(library, entry.symbol, types)
+        return self._kernels[name]
+
+
+class _Lazy(Mapping[str, Array]):
+    """Buffers read from the device when they are asked for."""
+
+    def __init__(self, read: Callable[[str], Array]) -> None:
+        self._read = read
+
+    def __getitem__(self, name: str) -> Array:
+        return self._read(name)
+
+    def __iter__(self) -> Any:
+        raise TypeError("buffers are read by name")
+
+    def __len__(self) -> int:
+        raise TypeError("buffers are read by name")

@@ -1,0 +1,82 @@
+"""Reads a bundle, which may come from anywhere: checked against its schema before it is used."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from scheduler.bundle.manifest import Manifest
+from scheduler.ir.graph import Graph
+from scheduler.ir.serialize import graph_from_json
+from scheduler.outcome import UserError
+
+MAX_BYTES = 256 * 2**20
+_SCHEMA = Path(__file__).with_name("schema.json")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An opened bundle."""
+
+    folder: Path
+    manifest: Manifest
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The model's graph. ``UserError`` when ``graph.json`` is damaged."""
+        return graph_from_json(_read_json(self.folder / "graph.json"))
+
+    def library(self, kernel: str, target: str) -> Path:
+        """The shared library of a kernel; ``UserError`` where the bundle has none."""
+        path = self.folder / "kernels" / kernel / target / "kernel.so"
+        if not path.is_file():
+            raise UserError(
+                f"{self.folder} has no build of {kernel} for {target}: compile it with"
+                f" `python -m scheduler compile … --target {target}`"
+            )
+        return path
+
+
+def read(folder: Path) -> Bundle:
+    """Open a bundle. Raises ``UserError`` naming the part that is missing or malformed."""
+    path = folder / "manifest.json"
+    if not path.is_file():
+        raise UserError(f"{folder} is no bundle: manifest.json is missing")
+    data = _read_json(path)
+    validator = jsonschema.Draft202012Validator(json.loads(_SCHEMA.read_text()))
+    error = next(iter(validator.iter_errors(data)), None)
+    if error is not None:
+        raise UserError(f"{path}: {error.json_path}: {error.message[:200]}")
+    manifest = Manifest.from_json(data)
+    _check_names(manifest, path)
+    return Bundle(folder, manifest)
+
+
+def _check_names(manifest: Manifest, path: Path) -> None:
+    """Every name that is used is there."""
+    for call in manifest.calls:
+        kernel = manifest.kernels.get(call.kernel)
+        if kernel is None:
+            raise UserError(f"{path}: a call names the kernel {call.kernel}, which is not there")
+        missing = {arg.name for arg in kernel.args} - set(call.args)
+        if missing:
+            raise UserError(f"{path}: a call of {call.kernel} lacks {', '.join(sorted(missing))}")
+    for name in (*manifest.inputs, *manifest.outputs, *manifest.storage):
+        if name not in manifest.buffers:
+            raise UserError(f"{path}: the buffer {name} is not there")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UserError(f"{path} is larger than {MAX_BYTES // 2**20} MiB")
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON: {error}") from None

@@ -1,0 +1,111 @@
+"""Writes a bundle: all of it or nothing, the same bytes for the same input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from scheduler.build.model import Build
+from scheduler.build.record import to_json as build_to_json
+from scheduler.bundle.manifest import ExternEntry, Manifest, kernel_entry
+from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.codegen.wrapper import render_wrapper
+from scheduler.fusion.nodes import Schedule
+from scheduler.ir.serialize import graph_to_json
+from scheduler.outcome import UserError
+
+MARKER = "manifest.json"
+BUILD_FILES = ("kernel.s", "kernel.hsaco", "kernel.so")
+
+
+def manifest_of(
+    schedule: Schedule,
+    targets: Sequence[str],
+    kernels: Sequence[RenderedKernel],
+    calls: Sequence[KernelCall],
+    externs: Sequence[ExternEntry],
+) -> Manifest:
+    """The manifest of a schedule whose kernels were chosen."""
+    lowered = schedule.lowered
+    graph = lowered.graph
+    return Manifest(
+        graph_name=graph.name,
+        graph_digest=graph.digest,
+        symbols=graph.symbols,
+        targets=tuple(targets),
+        buffers=lowered.buffers,
+        kernels={kernel.name: kernel_entry(kernel) for kernel in kernels},
+        calls=tuple(calls),
+        externs=tuple(externs),
+        inputs=lowered.inputs,
+        outputs=lowered.outputs,
+        storage=schedule.storage,
+        pools=schedule.pools,
+    )
+
+
+def write(
+    out: Path,
+    schedule: Schedule,
+    manifest: Manifest,
+    kernels: Sequence[RenderedKernel],
+    builds: Mapping[tuple[str, str], Build],
+) -> None:
+    """Write the bundle to ``out``, in place of a bundle that lies there.
+
+    ``builds`` maps (kernel, target) to its build. Raises ``UserError`` when ``out`` is a folder
+    that is not a bundle and not empty: nothing of somebody else's is removed.
+    """
+    check_replaceable(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        work.chmod(0o755)
+        _write_json(work / MARKER, manifest.to_json())
+        _write_json(work / "graph.json", graph_to_json(schedule.lowered.graph))
+        (work / "wrapper.py").write_text(render_wrapper(manifest.to_json()))
+        for kernel in kernels:
+            _write_kernel(work / "kernels" / kernel.name, kernel, builds, manifest.targets)
+        if out.exists():
+            shutil.rmtree(out)
+        work.rename(out)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def check_replaceable(out: Path) -> None:
+    """Raise ``UserError`` unless ``out`` is free, empty, or an earlier bundle."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise UserError(f"{out} is a file: name a folder for the bundle with --out")
+    if any(out.iterdir()) and not (out / MARKER).is_file():
+        raise UserError(f"{out} holds something that is no bundle: name another folder with --out")
+
+
+def _write_kernel(
+    folder: Path,
+    kernel: RenderedKernel,
+    builds: Mapping[tuple[str, str], Build],
+    targets: Sequence[str],
+) -> None:
+    folder.mkdir(parents=True)
+    (folder / "source.hip").write_text(kernel.source)
+    for target in targets:
+        build = builds.get((kernel.name, target))
+        if build is None:
+            continue
+        place = folder / target
+        place.mkdir()
+        for name in BUILD_FILES:
+            if (build.directory / name).is_file():
+                shutil.copyfile(build.directory / name, place / name)
+        _write_json(place / "build.json", build_to_json(build))
+
+
+def _write_json(path: Path, data: Any) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n")

@@ -1,0 +1,42 @@
+"""How commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+def print_json(data: Any) -> None:
+    """One JSON document on standard output."""
+    json.dump(data, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Columns as wide as their widest cell; numbers to the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max([len(name), *(len(row[i]) for row in cells)]) for i, name in enumerate(header)]
+    numeric = [
+        all(isinstance(row[i], int | float) for row in rows) and bool(rows)
+        for i in range(len(header))
+    ]
+    for line in [list(header), *cells]:
+        padded = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        ]
+        sys.stdout.write("  ".join(padded).rstrip() + "\n")
+
+
+def say(text: str) -> None:
+    """A line of progress, on standard error so that ``--json`` stays clean."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return "" if value is None else str(value)

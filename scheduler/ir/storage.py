@@ -1,0 +1,84 @@
+"""A tensor's values on the host: logical (float64, int, bool) and as a buffer's own bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.ir.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.dtypes import DType
+from scheduler.ir.indexing import evaluate
+from scheduler.ir.operations import Buffer
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class BoundBuffer:
+    """A buffer at concrete sizes; strides in elements."""
+
+    name: str
+    dtype: DType
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """Elements from the first to the last that the strides reach; 0 where a size is 0."""
+        if any(size == 0 for size in self.size):
+            return 0
+        reach = zip(self.size, self.stride, strict=True)
+        return 1 + sum((size - 1) * stride for size, stride in reach)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the storage."""
+        return self.elements * self.dtype.itemsize
+
+
+def bind_buffer(buffer: Buffer, bindings: Bindings) -> BoundBuffer:
+    """The buffer at these sizes; ``KeyError`` for a symbol without a value."""
+    size = tuple(evaluate(extent, bindings) for extent in buffer.size)
+    stride = tuple(evaluate(extent, bindings) for extent in buffer.stride)
+    return BoundBuffer(buffer.name, buffer.dtype, size, stride)
+
+
+def to_storage(values: Array, buffer: BoundBuffer) -> Array:
+    """Logical values (in the buffer's shape) as the buffer's storage, 1-D.
+
+    Elements that no index reaches are 0. Floats are rounded to the buffer's type.
+    """
+    storage: Array = np.zeros(buffer.elements, dtype=buffer.dtype.numpy)
+    if buffer.elements:
+        _strided(storage, buffer)[...] = _round(values, buffer.dtype)
+    return storage
+
+
+def from_storage(storage: Array, buffer: BoundBuffer) -> Array:
+    """The logical values of a buffer: float64 for floats, the own type for the rest."""
+    if not buffer.elements:
+        return np.zeros(buffer.size, dtype=np.float64 if buffer.dtype.is_float else storage.dtype)
+    return widen(_strided(storage, buffer), buffer.dtype)
+
+
+def widen(array: Array, dtype: DType) -> Array:
+    """Floats as float64; integers and booleans as they are."""
+    if dtype is DType.BF16:
+        return bfloat16_to_float32(array.astype(np.uint16)).astype(np.float64)
+    return array.astype(np.float64) if dtype.is_float else array.copy()
+
+
+def _round(values: Array, dtype: DType) -> Array:
+    if dtype is DType.BF16:
+        return float32_to_bfloat16(values.astype(np.float32))
+    with np.errstate(over="ignore"):
+        return values.astype(dtype.numpy)
+
+
+def _strided(storage: Array, buffer: BoundBuffer) -> Array:
+    strides = tuple(stride * storage.itemsize for stride in buffer.stride)
+    return np.lib.stride_tricks.as_strided(storage, buffer.size, strides)
