@@ -9,13 +9,29 @@ from pathlib import Path
 @dataclass(frozen=True)
 class Toolchain:
     """A compiler: ``name`` (rocm, system, bundled, nvcc), its version, and the digest of what
-    decides its output besides (the driver's path resolved, our headers' content)."""
+    decides its output besides: our headers' content, and the driver's resolved path, except for
+    the bundled one, whose version says it all wherever it is installed.
+
+    ``host`` compiles C++ for this machine against a C library of its own; empty where the
+    toolchain has none, and then it cannot build CPU emulation. ``builtin_headers`` is the folder
+    of stddef.h and the like where the driver does not find it by itself.
+    """
 
     name: str
     version: str
     path_digest: str
     clang: tuple[str, ...]  # command that is the clang driver
     linker: tuple[str, ...]  # command that is ld.lld
+    host: tuple[str, ...] = ()
+    builtin_headers: str = ""
+
+
+@dataclass(frozen=True)
+class AbsentToolchain:
+    """A compiler that is not here, and why."""
+
+    name: str
+    reason: str
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,143 @@
+"""The code cache: results by the content that decided them, shared by any number of processes.
+
+An entry is a folder that appears by one rename, so a reader sees all of it or nothing. It carries
+the digest of each of its files; an entry that does not match is put aside and made again.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduler.outcome import UserError
+
+_ENTRY = "entry.json"
+_ABANDONED_AFTER_S = 24 * 3600
+
+
+def digest(*parts: str | bytes) -> str:
+    """SHA-256 over the parts, each with its length, so that no two lists run together."""
+    result = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        result.update(len(data).to_bytes(8, "little"))
+        result.update(data)
+    return result.hexdigest()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished entry: its folder, and the record that its maker left."""
+
+    directory: Path
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CodeCache:
+    """A folder of entries. Nothing is kept in memory; making one touches no disk."""
+
+    root: Path
+
+    def get(self, key: str) -> Entry | None:
+        """The entry of that key, checked; None where there is none that is whole."""
+        directory = self._place(key)
+        try:
+            record = json.loads((directory / _ENTRY).read_bytes())
+            for name, expected in record["files"].items():
+                if hashlib.sha256((directory / name).read_bytes()).hexdigest() != expected:
+                    return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+        return Entry(directory, record)
+
+    @contextmanager
+    def workspace(self) -> Iterator[Path]:
+        """An empty folder on the cache's own disk, removed afterwards."""
+        with _full_disk_explained(self.root):
+            parent = self.root / "tmp"
+            parent.mkdir(parents=True, exist_ok=True)
+            directory = Path(tempfile.mkdtemp(dir=parent))
+        try:
+            with _full_disk_explained(self.root):
+                yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def put(self, key: str, files: Mapping[str, Path], record: Mapping[str, Any]) -> Entry:
+        """Move the files into the cache. Where another process was faster, its entry is kept."""
+        directory = self._place(key)
+        with self.workspace() as work:
+            new = work / "new"
+            new.mkdir()
+            digests = {}
+            for name, source in files.items():
+                source.replace(new / name)
+                digests[name] = hashlib.sha256((new / name).read_bytes()).hexdigest()
+            full = {**record, "files": digests}
+            (new / _ENTRY).write_text(json.dumps(full, indent=1, sort_keys=True))
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            while True:
+                try:
+                    new.rename(directory)
+                    return Entry(directory, full)
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                        raise
+                existing = self.get(key)
+                if existing is not None:
+                    return existing
+                with suppress(FileNotFoundError):  # another process may put it aside as well
+                    directory.rename(work / "damaged")
+
+    def note(self, key: str) -> str | None:
+        """A short text kept under that key, such as a compiler's version."""
+        try:
+            return (self.root / "notes" / key).read_text()
+        except OSError:
+            return None
+
+    def write_note(self, key: str, text: str) -> None:
+        with self.workspace() as work:
+            (work / "note").write_text(text)
+            target = self.root / "notes" / key
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (work / "note").replace(target)
+
+    def sweep(self) -> None:
+        """Remove what processes that were killed left behind, once it is a day old."""
+        with suppress(FileNotFoundError):
+            for leftover in (self.root / "tmp").iterdir():
+                with suppress(FileNotFoundError):
+                    if time.time() - leftover.stat().st_mtime > _ABANDONED_AFTER_S:
+                        shutil.rmtree(leftover, ignore_errors=True)
+
+    def _place(self, key: str) -> Path:
+        return self.root / "builds" / key[:2] / key
+
+
+@contextmanager
+def _full_disk_explained(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(
+                f"no space left for the code cache in {root}: free some, or name another folder"
+            ) from error
+        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM) and not os.access(root, os.W_OK):
+            raise UserError(
+                f"the code cache {root} cannot be written: mend its permissions, or name another"
+                " folder"
+            ) from error
+        raise

@@ -1,0 +1,118 @@
+"""The compiler's command lines, step by step. All names in them are relative and fixed, so that
+the output is the same in any folder: ``source.hip``, and ``include`` and ``builtin`` as links."""
+
+from __future__ import annotations
+
+import platform
+
+from scheduler.build.flags import Flags
+from scheduler.build.model import Toolchain
+from scheduler.outcome import UserError
+from scheduler.targets import Target, find
+
+SOURCE = "source.hip"
+LISTING = "kernel.s"
+OBJECT = "kernel.o"
+CODE_OBJECT = "kernel.hsaco"
+BUNDLE = "kernel.hipfb"
+HOST_OBJECT = "kernel.host.o"
+LIBRARY = "kernel.so"
+
+_LANGUAGE = ("-std=c++20", "-g1", "-fno-color-diagnostics", "-ffile-compilation-dir=.")
+_NO_ROCM = ("-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-ffreestanding")
+# The oldest C library that the emulation's library runs with: that of RHEL 8, Debian 10.
+_GLIBC = "2.28"
+
+
+def listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
+    """Device code as assembly: what is shown, and what the code object is made from."""
+    return (
+        *_hip(target, toolchain),
+        "--cuda-device-only",
+        f"--offload-arch={target.name}",
+        *flags.values,
+        "-S",
+        "-o",
+        LISTING,
+        SOURCE,
+    )
+
+
+def code_object(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
+    """The listing assembled."""
+    machine = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={target.name}")
+    return (*toolchain.clang, "-x", "assembler", *machine, "-c", LISTING, "-o", OBJECT)
+
+
+def linked_code_object(toolchain: Toolchain) -> tuple[str, ...]:
+    return (*toolchain.linker, "-shared", OBJECT, "-o", CODE_OBJECT)
+
+
+def host(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
+    """The exported function and the launches, with the offload bundle inside."""
+    return (
+        *_hip(target, toolchain),
+        "--cuda-host-only",
+        *_architecture(target),
+        *flags.host,
+        "-fPIC",
+        "-fvisibility=hidden",
+        *("-Xclang", "-fcuda-include-gpubinary", "-Xclang", BUNDLE),
+        *("-c", "-o", HOST_OBJECT, SOURCE),
+    )
+
+
+def library(toolchain: Toolchain) -> tuple[str, ...]:
+    """Linked against nothing: the HIP runtime that loads it gives it its symbols."""
+    return (*toolchain.linker, "-shared", "-Bsymbolic", HOST_OBJECT, "-o", LIBRARY)
+
+
+def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
+    """The same source for this machine, on the emulation's own hip_runtime.h."""
+    return (
+        *_emulation(toolchain, flags),
+        *("-x", "c++", *_LANGUAGE, "-nostdinc++", "-fno-exceptions", "-fno-rtti"),
+        *("-Iinclude/cpu", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
+        *_architecture(find(target.emulates)),
+        *("-fvisibility=hidden", "-S", "-o", LISTING, SOURCE),
+    )
+
+
+def emulation_library(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
+    return (*_emulation(toolchain, flags), "-shared", "-Wl,-Bsymbolic", LISTING, "-o", LIBRARY)
+
+
+def host_machine() -> str:
+    """x86_64 or aarch64: for which the host's part is compiled. ``UserError`` on any other."""
+    machine = platform.machine()
+    if machine not in _EMULATION_CPU:
+        raise UserError(f"this machine is {machine}; Kiln builds on x86_64 and aarch64 only")
+    return machine
+
+
+# A fixed processor, not this machine's own: a build is the same wherever it was made.
+_EMULATION_CPU = {"x86_64": "-march=x86_64_v3", "aarch64": "-mcpu=generic"}
+
+
+def _emulation(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
+    machine = host_machine()
+    triple = f"{machine}-linux-gnu.{_GLIBC}"
+    return (
+        *(*toolchain.host, "-target", triple, _EMULATION_CPU[machine]),
+        *(*flags.host, "-fPIC"),
+    )
+
+
+def _hip(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
+    builtin = ("-Xclang", "-internal-isystem", "-Xclang", "builtin")
+    return (
+        *(*toolchain.clang, "-x", "hip", f"--target={host_machine()}-unknown-linux-gnu"),
+        *(*_LANGUAGE, *_NO_ROCM, *(builtin if toolchain.builtin_headers else ())),
+        *("-Iinclude/amd", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
+    )
+
+
+def _architecture(target: Target) -> tuple[str, ...]:
+    """The device pass has these of the compiler; with them the host pass sees the same text."""
+    generation = target.name.removeprefix("gfx")[:-2]
+    return (f"-D__{target.name}__=1", f"-D__GFX{generation}__=1")

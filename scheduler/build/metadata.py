@@ -1,0 +1,124 @@
+"""What a listing says of its kernels: the ``amdhsa.kernels`` metadata and the comments after each.
+
+The metadata is YAML of a fixed shape that the compiler writes; only that shape is read.
+Fields: LLVM, "User Guide for AMDGPU Backend", code object metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from scheduler.build.model import Resources
+from scheduler.build.occupancy import Demand, occupancy
+from scheduler.targets import Target
+
+_BLOCK = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
+_FIELD = re.compile(r"^ {2}(?: {2}|- )\.(\w+):[ \t]*(.*?)\s*$", re.MULTILINE)
+_ITEM = re.compile(r"^ {2}- ", re.MULTILINE)
+_BEGIN = re.compile(r"; -- Begin function (\S+)")
+_COMMENT = re.compile(r"^; (codeLenInByte = |Occupancy: )(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class KernelMetadata:
+    """One kernel's entry. Registers are counts of one lane (SGPR: of a wave), sizes are bytes;
+    ``vgpr_count`` is the allocated one. ``compiler_occupancy`` is the compiler's own figure."""
+
+    name: str
+    vgpr_count: int
+    agpr_count: int
+    sgpr_count: int
+    vgpr_spill_count: int
+    sgpr_spill_count: int
+    lds_bytes: int
+    scratch_bytes: int
+    wavefront_size: int
+    max_workgroup: int
+    kernarg_bytes: int
+    dynamic_stack: bool
+    wgp_mode: bool
+    code_bytes: int = 0
+    compiler_occupancy: int = 0
+
+    def demand(self, block: int | None = None, dynamic_lds_bytes: int = 0) -> Demand:
+        """What it asks of a compute unit, for a block of that many threads (default: the most)."""
+        return Demand(
+            vgpr=self.vgpr_count,
+            sgpr=self.sgpr_count,
+            lds_bytes=self.lds_bytes + dynamic_lds_bytes,
+            workgroup=block or self.max_workgroup,
+            wgp_mode=self.wgp_mode,
+        )
+
+
+def kernels(listing: str) -> dict[str, KernelMetadata]:
+    """The kernels of a listing by name, in its order; none where it has no metadata (a CPU's)."""
+    block = _BLOCK.search(listing)
+    if not block:
+        return {}
+    found = {}
+    items = _ITEM.split(block[1].split("amdhsa.target:")[0])[1:]
+    for item in items:
+        fields = {match[1]: match[2] for match in _FIELD.finditer("  - " + item)}
+        name = fields["name"].strip("'\"")
+        found[name] = _from_fields(name, fields)
+    return _with_comments(found, listing)
+
+
+def resources(listing: str, target: Target) -> dict[str, Resources]:
+    """What each kernel takes, with its occupancy at its largest block and without dynamic LDS."""
+    result = {}
+    for name, kernel in kernels(listing).items():
+        held = occupancy(kernel.demand(), target)
+        result[name] = Resources(
+            vgpr=kernel.vgpr_count,
+            agpr=kernel.agpr_count,
+            sgpr=kernel.sgpr_count,
+            lds_bytes=kernel.lds_bytes,
+            scratch_bytes=kernel.scratch_bytes,
+            vgpr_spills=kernel.vgpr_spill_count,
+            sgpr_spills=kernel.sgpr_spill_count,
+            code_bytes=kernel.code_bytes,
+            wavefront=kernel.wavefront_size,
+            occupancy_waves_per_simd=held.waves,
+            limiter=str(held.limiter),
+        )
+    return result
+
+
+def _from_fields(name: str, fields: dict[str, str]) -> KernelMetadata:
+    def number(key: str) -> int:
+        return int(fields.get(key, "0"))
+
+    return KernelMetadata(
+        name=name,
+        vgpr_count=number("vgpr_count"),
+        agpr_count=number("agpr_count"),
+        sgpr_count=number("sgpr_count"),
+        vgpr_spill_count=number("vgpr_spill_count"),
+        sgpr_spill_count=number("sgpr_spill_count"),
+        lds_bytes=number("group_segment_fixed_size"),
+        scratch_bytes=number("private_segment_fixed_size"),
+        wavefront_size=number("wavefront_size"),
+        max_workgroup=number("max_flat_workgroup_size"),
+        kernarg_bytes=number("kernarg_segment_size"),
+        dynamic_stack=fields.get("uses_dynamic_stack") == "true",
+        wgp_mode=number("workgroup_processor_mode") == 1,
+    )
+
+
+def _with_comments(found: dict[str, KernelMetadata], listing: str) -> dict[str, KernelMetadata]:
+    """Code size and the compiler's occupancy stand in comments after each function."""
+    starts = [*_BEGIN.finditer(listing)]
+    for this, following in zip(starts, [*starts[1:], None], strict=True):
+        if this[1] not in found:
+            continue
+        text = listing[this.end() : following.start() if following else len(listing)]
+        values = {match[1]: int(match[2]) for match in _COMMENT.finditer(text)}
+        found[this[1]] = replace(
+            found[this[1]],
+            code_bytes=values.get("codeLenInByte = ", 0),
+            compiler_occupancy=values.get("Occupancy: ", 0),
+        )
+    return found

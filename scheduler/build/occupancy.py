@@ -1,0 +1,100 @@
+"""How many waves a SIMD can hold at once, and which resource says so.
+
+The formula is LLVM's, so that it agrees with the ``; Occupancy:`` of every listing:
+``AMDGPUSubtarget::getOccupancyWithWorkGroupSizes`` (waves by work-group size and LDS) and
+``GCNSubtarget::getOccupancyWithNumVGPRs`` and ``...NumSGPRs``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scheduler.targets import Target
+
+_MAX_GROUPS_PER_CU = 16
+_MAX_GROUPS_PER_WGP = 32
+_SGPRS_BEFORE_LIMIT = 100  # gfx90a, gfx942: of 800, in granules of 16, for 8 waves
+_LDS_GRANULE = {"gfx950": 1280}  # bytes; LLVM: getLdsDwGranularity
+
+
+class Limiter(StrEnum):
+    """What keeps the next wave out; ``waves`` is the hardware's own maximum."""
+
+    VGPR = "VGPR"
+    SGPR = "SGPR"
+    LDS = "LDS"
+    WORKGROUP = "workgroup"
+    WAVES = "waves"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one kernel asks for. ``vgpr`` is the allocated count (with accumulation registers),
+    ``workgroup`` the threads of a block, ``wgp_mode`` RDNA's pairing of two compute units."""
+
+    vgpr: int
+    sgpr: int
+    lds_bytes: int
+    workgroup: int
+    wgp_mode: bool = False
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Waves a SIMD, and each limit by itself."""
+
+    waves: int
+    limiter: Limiter
+    by_vgpr: int
+    by_sgpr: int
+    by_lds: int
+    by_workgroup: int
+
+
+def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupancy:
+    """Waves a SIMD for that demand on that target.
+
+    With ``exact_lds`` LDS is rounded up to what the hardware hands out, as newer LLVM does;
+    otherwise it is counted as asked for, as the bundled compiler does.
+    """
+    most = target.max_waves_per_simd
+    by_vgpr = waves_by_vgpr(demand.vgpr, target)
+    limited_sgpr = target.family == "cdna" and demand.sgpr > _SGPRS_BEFORE_LIMIT
+    by_sgpr = most - 1 if limited_sgpr and target.name != "gfx950" else most
+    by_workgroup = _by_groups(demand, target, 0)
+    lds = demand.lds_bytes
+    if exact_lds and lds:
+        granule = _LDS_GRANULE.get(target.name, 512)
+        lds = -(-lds // granule) * granule
+    by_lds = _by_groups(demand, target, lds) if lds else most
+    limits = (
+        (Limiter.VGPR, by_vgpr),
+        (Limiter.LDS, by_lds),
+        (Limiter.WORKGROUP, by_workgroup),
+        (Limiter.SGPR, by_sgpr),
+    )
+    waves = max(1, min(most, *(limit for _, limit in limits)))
+    limiter = next((name for name, limit in limits if limit <= waves < most), Limiter.WAVES)
+    return Occupancy(waves, limiter, by_vgpr, by_sgpr, by_lds, by_workgroup)
+
+
+def waves_by_vgpr(vgpr: int, target: Target) -> int:
+    """Waves that the vector registers allow: 512 a SIMD in granules of 8 on gfx942, and so on."""
+    allocated = max(1, -(-vgpr // target.vgpr_granule)) * target.vgpr_granule
+    return min(target.max_waves_per_simd, target.vgprs_per_simd // allocated)
+
+
+def _by_groups(demand: Demand, target: Target, lds_bytes: int) -> int:
+    """Waves a SIMD that come from whole work-groups on a compute unit (or a pair of them)."""
+    units = 2 if demand.wgp_mode else 1
+    simds = target.simds_per_cu * units
+    waves = -(-demand.workgroup // target.wavefront)
+    slots = target.max_waves_per_simd * simds
+    groups = slots
+    if waves > 1:
+        most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
+        groups = min(slots // waves, most_groups)
+    if lds_bytes:
+        groups = max(1, min(groups, target.lds_bytes * units // lds_bytes))
+    return min(target.max_waves_per_simd, -(-groups * waves // simds))

@@ -1,0 +1,81 @@
+"""Many builds over the cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from scheduler.build.cache import CodeCache
+from scheduler.build.compile import build
+from scheduler.build.flags import DEFAULT, Flags
+from scheduler.build.model import Build, Toolchain
+from scheduler.build.process import Cancellation, Limits
+from scheduler.outcome import Rejected
+from scheduler.targets import Target
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of ``build``."""
+
+    source: str
+    name: str
+    target: Target
+    toolchain: Toolchain
+    flags: Flags = DEFAULT
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Builds done of all, and the one just finished: its place in the requests and its result."""
+
+    done: int
+    total: int
+    index: int
+    result: Build | Rejected
+
+
+def build_all(
+    requests: Sequence[Request],
+    cache: CodeCache,
+    workers: int,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancellation: Cancellation | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> tuple[Build | Rejected, ...]:
+    """The results in the order of the requests; equal requests are compiled once.
+
+    ``on_progress`` is called on the calling thread. What it raises, like ``Cancelled``, ends the
+    compilers that are running. Threads suffice: the work is in the compilers' processes.
+    """
+    cancellation = cancellation or Cancellation()
+    places: dict[Request, list[int]] = {}
+    for index, request in enumerate(requests):
+        places.setdefault(request, []).append(index)
+    results: dict[int, Build | Rejected] = {}
+    with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="build") as pool:
+        pending: dict[Future[Build | Rejected], Request] = {
+            pool.submit(
+                build,
+                *(request.source, request.name, request.target, request.toolchain, cache),
+                flags=request.flags,
+                limits=limits,
+                cancellation=cancellation,
+            ): request
+            for request in places
+        }
+        try:
+            while pending:
+                finished, _ = wait(pending, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    result = future.result()
+                    for index in places[pending.pop(future)]:
+                        results[index] = result
+                        if on_progress:
+                            on_progress(Progress(len(results), len(requests), index, result))
+        except BaseException:
+            cancellation.cancel()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return tuple(results[index] for index in range(len(requests)))

@@ -1,0 +1,124 @@
+"""Running a compiler: no shell, limits on time and memory, and a way to stop it from outside."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+GIB = 1 << 30
+
+
+class Cancelled(Exception):  # noqa: N818 - as concurrent.futures and asyncio name it
+    """Somebody asked for the work to stop; what was running has been ended."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one compiler process may take."""
+
+    seconds: float = 120.0
+    memory_bytes: int = 8 * GIB
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a process ended. ``lost`` says why it has no result of its own; it is empty otherwise."""
+
+    returncode: int
+    output: str
+    lost: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.returncode == 0 and not self.lost
+
+
+class Cancellation:
+    """Ends every process that runs under it when ``cancel`` is called, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[int] = set()
+        self._cancelled = False
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            for group in self._running:
+                _kill_group(group)
+
+    def _enter(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._running.add(process.pid)
+            if self._cancelled:
+                _kill_group(process.pid)
+
+    def _leave(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._running.discard(process.pid)
+
+
+def run(
+    command: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    limits: Limits,
+    cancellation: Cancellation | None = None,
+) -> Completed:
+    """Run a command in a process group of its own, stdout and stderr together.
+
+    Raises ``Cancelled``; a process over its limits, or ended by a signal, is ``lost``.
+    """
+    cancellation = cancellation or Cancellation()
+    if cancellation.cancelled:
+        raise Cancelled
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        process_group=0,
+    )
+    cancellation._enter(process)
+    lost = ""
+    try:
+        # From outside, since code between fork and exec is not safe in a process with threads.
+        with suppress(ProcessLookupError):
+            resource.prlimit(
+                process.pid, resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes)
+            )
+        try:
+            output, _ = process.communicate(timeout=limits.seconds)
+        except subprocess.TimeoutExpired:
+            _kill_group(process.pid)
+            output, _ = process.communicate()
+            lost = f"stopped after {limits.seconds:g} s"
+    except BaseException:
+        _kill_group(process.pid)
+        process.wait()
+        raise
+    finally:
+        cancellation._leave(process)
+    if cancellation.cancelled:
+        raise Cancelled
+    if process.returncode < 0 and not lost:
+        lost = f"ended by {signal.Signals(-process.returncode).name}"
+    return Completed(process.returncode, output.decode("utf-8", "replace"), lost)
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,179 @@
+"""Finding the compilers: ROCm's, a system clang with the AMDGPU target, and the bundled one.
+
+Nothing is read from the environment here: the caller says where to look.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from scheduler.build.cache import CodeCache, digest
+from scheduler.build.model import AbsentToolchain, Toolchain
+from scheduler.build.process import Limits, run
+from scheduler.outcome import UserError
+from scheduler.targets import Target
+
+Found: TypeAlias = Toolchain | AbsentToolchain
+
+HEADERS = Path(__file__).parent / "headers"
+TOOL_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+_PROBE_LIMITS = Limits(seconds=10.0)
+_VERSION = re.compile(r"^.*clang version (\d+\.\d+\.\d+).*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where to look. ``rocm_path`` is ROCm's folder (/opt/rocm) if one is named, ``path`` a list
+    of folders as in PATH; ``cache``, where given, remembers the versions of unchanged drivers."""
+
+    rocm_path: Path | None = None
+    path: str = ""
+    cache: CodeCache | None = None
+
+
+def find_all(search: Search) -> tuple[Found, ...]:
+    """Every kind of compiler, in order of preference, or why it is not there."""
+    return (_rocm(search), _bundled(search.cache), _system(search))
+
+
+def bundled(cache: CodeCache | None = None) -> Toolchain:
+    """The clang of the ``ziglang`` package. ``UserError`` where the package is damaged."""
+    found = _bundled(cache)
+    if isinstance(found, AbsentToolchain):
+        raise UserError(f"the bundled compiler is not usable ({found.reason}): install ziglang")
+    return found
+
+
+def preferred(found: Sequence[Found], target: Target) -> Toolchain:
+    """The first that builds for the target. ``UserError`` with each reason where none does."""
+    present = [one for one in found if isinstance(one, Toolchain)]
+    for toolchain in present:
+        if target.family != "cpu" or toolchain.host:
+            return toolchain
+    reasons = "; ".join(
+        f"{one.name}: {one.reason if isinstance(one, AbsentToolchain) else 'no host C library'}"
+        for one in found
+    )
+    raise UserError(f"no compiler for {target.name} ({reasons}); install the ziglang package")
+
+
+def headers_digest() -> str:
+    """What our headers contain, whatever their dates and wherever they lie."""
+    parts: list[str | bytes] = []
+    for file in sorted(HEADERS.rglob("*")):
+        if file.is_file():
+            parts += [file.relative_to(HEADERS).as_posix(), file.read_bytes()]
+    return digest(*parts)
+
+
+def _bundled(cache: CodeCache | None) -> Found:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        return AbsentToolchain("bundled", "the Python package ziglang is not installed")
+    folder = Path(spec.submodule_search_locations[0])
+    zig = folder / "zig"
+    version = _version(("bundled", str(zig), "clang"), zig, cache)
+    if isinstance(version, AbsentToolchain):
+        return version
+    return Toolchain(
+        name="bundled",
+        version=version,
+        path_digest=digest("ziglang", headers_digest()),
+        clang=(str(zig), "clang"),
+        linker=(str(zig), "ld.lld"),
+        host=(str(zig), "cc"),
+        builtin_headers=str(folder / "lib" / "include"),
+    )
+
+
+def _rocm(search: Search) -> Found:
+    folders = []
+    if search.rocm_path is not None:
+        root = search.rocm_path
+        folders = [root / "llvm" / "bin", root / "lib" / "llvm" / "bin", root / "bin"]
+    for folder in folders:
+        for name in ("amdclang++", "clang++", "clang"):
+            if (folder / name).is_file():
+                return _installed("rocm", folder / name, search)
+    on_path = shutil.which("amdclang++", path=search.path) if search.path else None
+    if on_path:
+        return _installed("rocm", Path(on_path), search)
+    where = f"no amdclang++ under {search.rocm_path} or" if search.rocm_path else "no amdclang++"
+    return AbsentToolchain("rocm", f"{where} in PATH")
+
+
+def _system(search: Search) -> Found:
+    driver = shutil.which("clang++", path=search.path) if search.path else None
+    if not driver:
+        return AbsentToolchain("system", "no clang++ in PATH")
+    found = _installed("system", Path(driver), search)
+    if isinstance(found, AbsentToolchain):
+        return found
+    targets = _ask("system", Path(driver), "--print-targets", search.cache)
+    if isinstance(targets, AbsentToolchain):
+        return targets
+    if "amdgcn" not in targets:
+        return AbsentToolchain("system", f"{driver} was built without the AMDGPU target")
+    return found
+
+
+def _installed(name: str, driver: Path, search: Search) -> Found:
+    """A compiler of the machine: the driver, and the ld.lld beside it or in PATH."""
+    resolved = driver.resolve()
+    beside = [folder / "ld.lld" for folder in (driver.parent, resolved.parent)]
+    linker = next((str(path) for path in beside if path.is_file()), None)
+    linker = linker or (shutil.which("ld.lld", path=search.path) if search.path else None)
+    if linker is None:
+        return AbsentToolchain(name, f"{driver} has no ld.lld beside it or in PATH")
+    version = _version((name, str(driver)), resolved, search.cache)
+    if isinstance(version, AbsentToolchain):
+        return version
+    path_digest = digest(str(resolved), str(resolved.stat().st_size), headers_digest())
+    return Toolchain(name, version, path_digest, (str(driver),), (linker,))
+
+
+def _version(
+    command: tuple[str, ...], file: Path, cache: CodeCache | None
+) -> str | AbsentToolchain:
+    """``22.1.8``, and the line it came from where that says more (ROCm's release and commit)."""
+    name, *driver = command
+    answer = _ask(name, file, "--version", cache, tuple(driver))
+    if isinstance(answer, AbsentToolchain):
+        return answer
+    match = _VERSION.search(answer)
+    if not match:
+        return AbsentToolchain(name, f"{driver[0]} --version does not look like clang's")
+    return match.group(0).strip() if name != "bundled" else f"clang {match.group(1)}"
+
+
+def _ask(
+    name: str, file: Path, question: str, cache: CodeCache | None, driver: tuple[str, ...] = ()
+) -> str | AbsentToolchain:
+    """What the driver prints, run with limits; remembered by its path, size and time."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return AbsentToolchain(name, f"{file} is not there")
+    key = digest(str(file), str(stat.st_size), str(stat.st_mtime_ns), question)
+    known = cache.note(key) if cache else None
+    if known is not None:
+        return known
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [*(driver or (str(file),)), question]
+            done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS)
+    except OSError as error:
+        return AbsentToolchain(name, f"{file} cannot be run: {error.strerror}")
+    if not done.ok:
+        why = done.lost or f"exit status {done.returncode}"
+        return AbsentToolchain(name, f"{file} {question} failed: {why}")
+    if cache:
+        cache.write_note(key, done.output)
+    return done.output
