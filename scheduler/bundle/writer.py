@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scheduler.build.compile import to_json as build_to_json
 from scheduler.build.model import Build
-from scheduler.build.record import to_json as build_to_json
 from scheduler.bundle.manifest import ExternEntry, Manifest, kernel_entry
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper

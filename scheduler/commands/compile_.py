@@ -1,0 +1,130 @@
+"""Renders and builds every kernel of a model; no device needed; writes a bundle."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scheduler import pipeline
+from scheduler.benchmark.protocol import Stopwatch
+from scheduler.build.flags import parse_flags
+from scheduler.build.model import Build
+from scheduler.build.parallel import Progress
+from scheduler.bundle import writer
+from scheduler.commands import options
+from scheduler.commands.output import print_json, print_table, say
+from scheduler.ir.bindings import parse_bindings
+from scheduler.ir.graph import Graph
+from scheduler.outcome import Rejected
+
+NAME = "compile"
+
+Results = Mapping[tuple[str, str], Build | Rejected]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    options.add_model(parser)
+    options.add_targets(parser)
+    options.add_bindings(parser)
+    options.add_cache(parser)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle")
+    parser.add_argument("--flags", default="-O3", help="compiler flags (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=None, help="compilers at a time (all cores)")
+    parser.add_argument("--no-fuse", action="store_true", help="one kernel an operation")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile and write; status 1 when a kernel does not compile."""
+    watch = Stopwatch()
+    targets = options.targets(arguments.target)
+    flags = parse_flags(arguments.flags)
+    writer.check_replaceable(arguments.out)
+    graph = with_hints(pipeline.load(arguments.model), arguments.bind)
+    plan = pipeline.schedule(pipeline.lower(graph), fuse=not arguments.no_fuse)
+    generated = pipeline.generate(plan, targets)
+    rendered_s = watch.seconds()
+    results = pipeline.build_kernels(
+        generated.kernels,
+        targets,
+        options.toolchain_for(arguments),
+        options.code_cache(arguments),
+        flags=flags,
+        workers=arguments.jobs,
+        on_progress=None if arguments.json else _say_progress,
+    )
+    builds = {key: result for key, result in results.items() if isinstance(result, Build)}
+    lost = {key: result for key, result in results.items() if isinstance(result, Rejected)}
+    if not lost:
+        writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
+    facts = _facts(arguments.out, generated, builds, lost, (rendered_s, watch.seconds()))
+    _report(facts, builds, arguments.json)
+    return 1 if lost else 0
+
+
+def with_hints(graph: Graph, texts: list[str]) -> Graph:
+    """The graph with symbols' hints replaced by what ``--bind`` gives."""
+    given = parse_bindings(texts, graph.symbols)
+    return pipeline.rebind(graph, given)
+
+
+def _say_progress(progress: Progress) -> None:
+    if isinstance(progress.result, Rejected):
+        say(f"[{progress.done}/{progress.total}] {progress.result.reason}")
+    elif progress.done % 10 == 0 or progress.done == progress.total:
+        say(f"[{progress.done}/{progress.total}] built")
+
+
+def _facts(
+    out: Path,
+    generated: pipeline.Generated,
+    builds: Mapping[tuple[str, str], Build],
+    lost: Mapping[tuple[str, str], Rejected],
+    seconds: tuple[float, float],
+) -> dict[str, Any]:
+    fresh = [build for build in builds.values() if not build.cached]
+    return {
+        "bundle": str(out) if not lost else None,
+        "kernels": len(generated.kernels),
+        "calls": len(generated.calls),
+        "targets": [target.name for target in generated.targets],
+        "builds": {"compiled": len(fresh), "cached": len(builds) - len(fresh), "failed": len(lost)},
+        "externs": [{"node": e.node, "op": e.op, "reason": e.reason} for e in generated.externs],
+        "failures": [
+            {"kernel": kernel, "target": target, "reason": r.reason, "log": r.detail}
+            for (kernel, target), r in lost.items()
+        ],
+        "seconds": {
+            "render": round(seconds[0], 3),
+            "total": round(seconds[1], 3),
+            "compiler": round(sum(build.duration_s for build in fresh), 3),
+        },
+    }
+
+
+def _report(facts: dict[str, Any], builds: Mapping[tuple[str, str], Build], as_json: bool) -> None:
+    if as_json:
+        print_json(facts)
+        return
+    rows = [
+        (kernel, target, r.vgpr, r.agpr, r.sgpr, r.lds_bytes, r.scratch_bytes)
+        + (r.occupancy_waves_per_simd, r.limiter)
+        for (kernel, target), build in sorted(builds.items())
+        for r in build.resources.values()
+    ]
+    if rows:
+        header = ("kernel", "target", "VGPR", "AGPR", "SGPR", "LDS B", "scratch B", "waves", "by")
+        print_table(header, rows)
+    for extern in facts["externs"]:
+        say(f"no kernel for {extern['node']} ({extern['op']}): {extern['reason']}")
+    for failure in facts["failures"]:
+        say(f"{failure['kernel']} for {failure['target']}: {failure['reason']}")
+    counts = facts["builds"]
+    nothing = " (nothing to compile)" if not counts["compiled"] and not counts["failed"] else ""
+    say(
+        f"{facts['kernels']} kernels, {facts['calls']} calls; {counts['compiled']} compiled,"
+        f" {counts['cached']} from the cache{nothing}, {counts['failed']} failed"
+        f" in {facts['seconds']['total']:.2f} s"
+    )

@@ -1,0 +1,100 @@
+"""The scheduled nodes of a model, with origins and fusion decisions and the reasons against."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from scheduler import pipeline
+from scheduler.commands import options
+from scheduler.commands.output import print_json, print_table
+from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.ir.exprtext import print_expr
+from scheduler.ir.graph import Graph, Node
+from scheduler.ir.operations import Extern
+
+NAME = "lower"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    options.add_model(parser)
+    parser.add_argument("--no-fuse", action="store_true", help="one kernel an operation")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the schedule."""
+    graph = pipeline.load(arguments.model)
+    plan = pipeline.schedule(pipeline.lower(graph), fuse=not arguments.no_fuse)
+    by_name = {node.name: node for node in graph.nodes}
+    if arguments.json:
+        print_json(_json(plan, graph, by_name))
+        return 0
+    print_table(
+        ("node", "kind", "group", "computes", "origin"),
+        [
+            (node.name, str(node.kind), _group(node), _ops(node, by_name), _origin(node, by_name))
+            for node in plan.nodes
+        ],
+    )
+    refused = [d for d in plan.decisions if not d.fused]
+    print_table(
+        ("\nnot fused", "with", "because"), [(d.producer, d.consumer, d.reason) for d in refused]
+    )
+    return 0
+
+
+def _json(plan: Schedule, graph: Graph, by_name: dict[str, Node]) -> dict[str, Any]:
+    return {
+        "graph": {"name": graph.name, "digest": graph.digest},
+        "nodes": [
+            {
+                "name": node.name,
+                "kind": str(node.kind),
+                "group": [print_expr(size) for size in node.group],
+                "reads": list(node.reads),
+                "writes": list(node.writes),
+                "frees": list(node.frees),
+                "nodes": list(node.nodes),
+                "origins": [_origin_json(by_name[name]) for name in node.nodes if name in by_name],
+                "externs": [
+                    {"op": m.op, "reason": m.reason} for m in node.members if isinstance(m, Extern)
+                ],
+            }
+            for node in plan.nodes
+        ],
+        "decisions": [
+            {"producer": d.producer, "consumer": d.consumer, "fused": d.fused, "reason": d.reason}
+            for d in plan.decisions
+        ],
+    }
+
+
+def _origin_json(node: Node) -> dict[str, Any]:
+    return {
+        "node": node.name,
+        "op": node.target,
+        "module": node.origin.module_path,
+        "frames": [
+            {"file": f.file, "line": f.line, "function": f.function, "code": f.code}
+            for f in node.origin.frames
+        ],
+    }
+
+
+def _group(node: SchedulerNode) -> str:
+    points, reduced = (print_expr(size) for size in node.group)
+    return points if reduced == "1" else f"{points} x {reduced}"
+
+
+def _ops(node: SchedulerNode, by_name: dict[str, Node]) -> str:
+    ops = dict.fromkeys(by_name[n].target.split(".")[1] for n in node.nodes if n in by_name)
+    return " ".join(ops)
+
+
+def _origin(node: SchedulerNode, by_name: dict[str, Node]) -> str:
+    for name in node.nodes:
+        origin = by_name[name].origin if name in by_name else None
+        if origin and origin.module_path:
+            return origin.module_path
+    return ""

@@ -1,0 +1,52 @@
+"""Reads the command line and turns what goes wrong into an exit status and one clear line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from collections.abc import Sequence
+
+from scheduler.commands import compile_, devices, lower, run, targets, verify
+from scheduler.outcome import UserError
+from scheduler.runtime.device import DeviceError
+
+COMMANDS = (targets, devices, lower, compile_, run, verify)
+OK, FAILED, USER_MISTAKE, INTERRUPTED = 0, 1, 2, 130
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="python -m scheduler", description="GPU kernels from a model's graph"
+    )
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    for module in COMMANDS:
+        name = module.NAME
+        summary = (module.__doc__ or "").splitlines()[0]
+        command = commands.add_parser(name, help=summary, description=module.__doc__)
+        command.add_argument("--json", action="store_true", help="machine-readable output")
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, 1 (a failure of our own) or 2 (a user's mistake)."""
+    arguments = parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except UserError as error:
+        sys.stderr.write(f"{' '.join(str(error).split())}\n")
+        return USER_MISTAKE
+    except DeviceError as error:
+        sys.stderr.write(f"the device failed: {error}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return OK  # the reader of our output has seen enough
+    except Exception:  # noqa: BLE001 -- the outermost place: a bug is shown whole, with status 1
+        traceback.print_exc()
+        return FAILED

@@ -1,0 +1,68 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from scheduler.build.cache import CodeCache
+from scheduler.build.model import Toolchain
+from scheduler.build.toolchains import Found, Search, find_all, preferred
+from scheduler.targets import Target, find
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model's file."""
+    parser.add_argument("model", type=Path, metavar="MODEL.pt2", help="a torch.export file")
+
+
+def add_bindings(parser: argparse.ArgumentParser) -> None:
+    """Values for symbolic sizes."""
+    parser.add_argument(
+        "--bind", action="append", default=[], metavar="SYMBOL=N", help="a symbolic size's value"
+    )
+
+
+def add_cache(parser: argparse.ArgumentParser) -> None:
+    """Where builds are kept, and where to look for compilers."""
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path.home() / ".cache" / "kiln",
+        metavar="DIR",
+        help="folder of the code cache (%(default)s)",
+    )
+    parser.add_argument(
+        "--rocm", type=Path, default=Path("/opt/rocm"), metavar="DIR", help="ROCm's folder"
+    )
+
+
+def add_targets(parser: argparse.ArgumentParser) -> None:
+    """What to compile for."""
+    parser.add_argument(
+        "--target", action="append", required=True, metavar="NAME", help="gfx942, cpu, …; repeat"
+    )
+
+
+def targets(names: list[str]) -> tuple[Target, ...]:
+    """The targets named, each once, in order. ``UserError`` for an unknown one."""
+    return tuple(find(name) for name in dict.fromkeys(names))
+
+
+def code_cache(arguments: argparse.Namespace) -> CodeCache:
+    """The code cache."""
+    return CodeCache(arguments.cache.absolute())
+
+
+def toolchains(arguments: argparse.Namespace) -> tuple[Found, ...]:
+    """Every compiler found, and why the others are not there."""
+    path = os.pathsep.join(os.get_exec_path())
+    return find_all(Search(arguments.rocm, path, code_cache(arguments)))
+
+
+def toolchain_for(arguments: argparse.Namespace) -> Callable[[Target], Toolchain]:
+    """The compiler to use for each target."""
+    found = toolchains(arguments)
+    return lambda target: preferred(found, target)

@@ -1,0 +1,56 @@
+"""What can be compiled for, with the hardware table and each toolchain found."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from scheduler.build.model import Toolchain
+from scheduler.commands import options
+from scheduler.commands.output import print_json, print_table
+from scheduler.targets import find, names
+
+NAME = "targets"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    options.add_cache(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the tables."""
+    found = options.toolchains(arguments)
+    known = [find(name) for name in names()]
+    if arguments.json:
+        print_json(
+            {
+                "targets": {target.name: asdict(target) for target in known},
+                "toolchains": [_toolchain_json(one) for one in found],
+            }
+        )
+        return 0
+    print_table(
+        ("target", "family", "wave", "matrix", "VGPRs/SIMD", "granule", "waves/SIMD", "LDS B/CU"),
+        [
+            (
+                *(t.name, t.family, t.wavefront, t.matrix or "-"),
+                *(t.vgprs_per_simd, t.vgpr_granule, t.max_waves_per_simd, t.lds_bytes),
+            )
+            for t in known
+        ],
+    )
+    print_table(
+        ("\ntoolchain", "version"),
+        [
+            (one.name, one.version if isinstance(one, Toolchain) else f"not here: {one.reason}")
+            for one in found
+        ],
+    )
+    return 0
+
+
+def _toolchain_json(one: options.Found) -> dict[str, str | None]:
+    if isinstance(one, Toolchain):
+        return {"name": one.name, "version": one.version, "path_digest": one.path_digest}
+    return {"name": one.name, "version": None, "reason": one.reason}

@@ -1,0 +1,125 @@
+"""The order of the rooms, and nothing else: from a model's file to kernels and their builds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from scheduler.build.cache import CodeCache
+from scheduler.build.flags import DEFAULT, Flags
+from scheduler.build.model import Build, Toolchain
+from scheduler.build.parallel import Progress, Request, build_all
+from scheduler.build.process import Cancellation
+from scheduler.bundle.manifest import ExternEntry, Manifest
+from scheduler.bundle.writer import manifest_of
+from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.frontends import pt2
+from scheduler.fusion import schedule as make_schedule
+from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.ir.graph import Graph
+from scheduler.ir.operations import Extern, Lowered
+from scheduler.lowering import lower as lower_graph
+from scheduler.outcome import Rejected
+from scheduler.targets import Target
+
+Chooser: TypeAlias = Callable[[SchedulerNode], ROCmTemplateCaller | None]
+"""Which candidate serves a node; None leaves it to the template's default."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """All code of a schedule, before anything is compiled.
+
+    ``calls`` are in execution order and ``chosen`` maps each scheduler node to its candidate.
+    """
+
+    schedule: Schedule
+    targets: tuple[Target, ...]
+    kernels: tuple[RenderedKernel, ...]
+    calls: tuple[KernelCall, ...]
+    externs: tuple[ExternEntry, ...]
+    chosen: Mapping[str, ROCmTemplateCaller]
+
+    def manifest(self) -> Manifest:
+        """The bundle's manifest."""
+        names = tuple(target.name for target in self.targets)
+        return manifest_of(self.schedule, names, self.kernels, self.calls, self.externs)
+
+
+def load(path: Path, name: str | None = None) -> Graph:
+    """Read a model's file. Raises ``UserError`` naming the part that is malformed."""
+    return pt2.read(path, name)
+
+
+def rebind(graph: Graph, given: Mapping[str, int]) -> Graph:
+    """The graph with these values as its symbols' hints, which choose the configurations."""
+    symbols = {
+        name: replace(symbol, hint=given.get(name, symbol.hint))
+        for name, symbol in graph.symbols.items()
+    }
+    return replace(graph, symbols=symbols)
+
+
+def lower(graph: Graph) -> Lowered:
+    """Operations over buffers, verified."""
+    return lower_graph(graph)
+
+
+def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
+    """Groups of operations in execution order, verified."""
+    return make_schedule(lowered, fuse=fuse)
+
+
+def scheduling(plan: Schedule, targets: Sequence[Target]) -> ROCmCPPScheduling:
+    """The backend for a schedule."""
+    return ROCmCPPScheduling(plan, tuple(targets))
+
+
+def generate(plan: Schedule, targets: Sequence[Target], choose: Chooser | None = None) -> Generated:
+    """Render the kernel of every scheduler node: the chosen candidate, else the default."""
+    backend = scheduling(plan, targets)
+    calls: list[KernelCall] = []
+    externs: list[ExternEntry] = []
+    chosen: dict[str, ROCmTemplateCaller] = {}
+    for node in plan.nodes:
+        if node.kind is GroupKind.EXTERN:
+            externs += [_extern(member, len(calls)) for member in node.members]
+            continue
+        caller = (choose(node) if choose else None) or backend.default(node)
+        chosen[node.name] = caller
+        calls.append(backend.codegen(node, caller)[1])
+    return Generated(plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen)
+
+
+def build_kernels(
+    kernels: Sequence[RenderedKernel],
+    targets: Sequence[Target],
+    toolchain_for: Callable[[Target], Toolchain],
+    cache: CodeCache,
+    *,
+    flags: Flags = DEFAULT,
+    workers: int | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    cancellation: Cancellation | None = None,
+) -> dict[tuple[str, str], Build | Rejected]:
+    """Build every kernel for every target over the cores: results by (kernel, target)."""
+    places = [(kernel, target) for kernel in kernels for target in targets]
+    requests = [
+        Request(kernel.source, kernel.symbol, target, toolchain_for(target), flags)
+        for kernel, target in places
+    ]
+    results = build_all(requests, cache, workers or os.cpu_count() or 1, on_progress, cancellation)
+    keys = [(kernel.name, target.name) for kernel, target in places]
+    return dict(zip(keys, results, strict=True))
+
+
+def _extern(operation: object, position: int) -> ExternEntry:
+    assert isinstance(operation, Extern), "an extern group holds externs only"
+    return ExternEntry(
+        operation.node, operation.op, operation.reason, position, tuple(operation.outputs)
+    )
