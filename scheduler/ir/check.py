@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from scheduler.ir.exprtext import check_name
-from scheduler.ir.graph import Argument, Graph, Node, Ref, TensorMeta
+from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
 from scheduler.outcome import UserError
 
 MAX_RANK = 64
@@ -22,7 +22,7 @@ def check_graph(graph: Graph) -> None:
     for name, meta in graph.tensors.items():
         _check_tensor(name, meta, graph)
     for name, expr in graph.sym_ints.items():
-        _check_known(f"symbolic integer {name!r}", expr.free_symbols, graph)
+        _check_known(f"symbolic integer {name!r}", expr, graph)
     made = _check_inputs(graph)
     _check_nodes(graph, made)
     for name in graph.outputs:
@@ -43,6 +43,11 @@ def node_references(node: Node) -> Iterator[str]:
     """Names of the values that a node reads, in order, repeated where it reads them twice."""
     for argument in (*node.args, *node.kwargs.values()):
         yield from references(argument)
+
+
+def free_symbols(exprs: Iterable[Expr]) -> set[str]:
+    """Names of the symbols in expressions; a graph repeats few of them very often."""
+    return {str(s) for expr in set(exprs) if not expr.is_Integer for s in expr.free_symbols}
 
 
 def _check_symbols(graph: Graph) -> None:
@@ -66,11 +71,11 @@ def _check_tensor(name: str, meta: TensorMeta, graph: Graph) -> None:
             if expr < 0:
                 raise UserError(f"value {name!r} has a negative size or stride: {expr}")
         else:
-            _check_known(f"value {name!r}", expr.free_symbols, graph)
+            _check_known(f"value {name!r}", expr, graph)
 
 
-def _check_known(where: str, symbols: set[object], graph: Graph) -> None:
-    for symbol in sorted(str(symbol) for symbol in symbols):
+def _check_known(where: str, expr: Expr, graph: Graph) -> None:
+    for symbol in sorted(free_symbols((expr,))):
         if symbol not in graph.symbols:
             raise UserError(f"{where} depends on the unknown symbol {symbol!r}")
 

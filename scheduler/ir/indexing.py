@@ -7,7 +7,7 @@ Python: rounding towards minus infinity, the remainder has the divisor's sign.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import sympy
@@ -15,7 +15,7 @@ import sympy
 from scheduler.ir.graph import Expr
 
 
-@lru_cache(maxsize=None)
+@cache
 def symbol(name: str) -> sympy.Symbol:
     """The one integer, non-negative symbol of that name (a size or a loop variable)."""
     return sympy.Symbol(name, integer=True, nonnegative=True)

@@ -134,19 +134,21 @@ def graph_from_json(data: Mapping[str, Any]) -> Graph:
     return graph
 
 
-def _part(data: Any, label: str, kind: type[_T], where: str) -> _T:
-    value = data.get(label) if isinstance(data, dict) else None
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+def _part(data: Any, label: str, kind: Any, where: str) -> Any:
+    present = isinstance(data, dict) and label in data
+    value = data[label] if present else None
+    if not present or not isinstance(value, kind) or isinstance(value, bool):
         raise UserError(f"graph.json: {where}: {label!r} is missing or of the wrong kind")
     return value
 
 
 def _text(data: Any, label: str, where: str) -> str:
-    return _part(data, label, str, where)
+    text: str = _part(data, label, str, where)
+    return text
 
 
 def _names(data: Any, label: str, where: str) -> list[str]:
-    values = _part(data, label, list, where)
+    values: list[str] = _part(data, label, list, where)
     if not all(isinstance(value, str) for value in values):
         raise UserError(f"graph.json: {where}: {label!r} holds something that is no name")
     return values
@@ -168,10 +170,8 @@ def _expr(text: Any, where: str) -> sympy.Expr:
 
 def _symbol(name: str, data: Any) -> SymbolInfo:
     where = f"symbols.{name}"
-    bounded = _part(data, "max", int, where) if data.get("max") is not None else None
-    return SymbolInfo(
-        name, _part(data, "hint", int, where), _part(data, "min", int, where), bounded
-    )
+    hint, least = _part(data, "hint", int, where), _part(data, "min", int, where)
+    return SymbolInfo(name, hint, least, _part(data, "max", int | None, where))
 
 
 def _input(data: Any, where: str) -> GraphInput:

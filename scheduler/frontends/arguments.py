@@ -1,0 +1,243 @@
+"""Arguments and tensor metas of a torch.export file (schema major 8) as the IR's.
+
+The tags and the numbers of the enumerations are those of torch/_export/serde/schema.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from scheduler.frontends.fields import Json, field, name_of, shown, tagged
+from scheduler.frontends.srepr import parse_srepr
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Argument, Expr, Ref, TensorMeta
+from scheduler.ir.indexing import as_expr
+from scheduler.outcome import UserError
+
+MAX_EXPRESSIONS_TEXT = 4 << 20  # characters of all different expressions of one file
+_INT64 = 1 << 63
+
+_LAYOUTS = {7: "strided"}
+_MEMORY_FORMATS = {
+    1: "contiguous_format",
+    2: "channels_last",
+    3: "channels_last_3d",
+    4: "preserve_format",
+}
+_OTHER_DTYPES = {
+    9: "complex32",
+    10: "complex64",
+    11: "complex128",
+    28: "uint16",
+    29: "float8_e4m3fn",
+    30: "float8_e5m2",
+    31: "float8_e4m3fnuz",
+    32: "float8_e5m2fnuz",
+    33: "float8_e8m0fnu",
+    34: "uint32",
+    35: "uint64",
+}
+
+
+def read_dtype(code: Any, where: str) -> DType:
+    """The element type with torch's number."""
+    try:
+        return DType.from_torch_code(code)
+    except (KeyError, TypeError) as error:
+        name = _OTHER_DTYPES.get(code, "") if isinstance(code, int) else ""
+        known = ", ".join(d.name.lower() for d in DType)
+        raise UserError(
+            f"{where}: unknown dtype {shown(code)} {name}".rstrip() + f" (known: {known})"
+        ) from error
+
+
+def read_int(value: Any, where: str) -> int:
+    """An integer of at most 64 bits."""
+    if type(value) is not int or not -_INT64 <= value < _INT64:
+        raise UserError(f"{where}: not a 64-bit integer: {shown(value)}")
+    return value
+
+
+def read_float(value: Any, where: str) -> float:
+    """A number; infinities and NaN are written as text."""
+    if value in ("Infinity", "-Infinity", "NaN"):
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UserError(f"{where}: not a number: {shown(value)}")
+    return float(value)
+
+
+class Expressions:
+    """Expressions of one file, each text parsed once, with the example values seen beside them."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, Expr] = {}
+        self._characters = 0
+        self.hints: dict[Expr, int] = {}
+
+    def read(self, data: Any, where: str) -> Expr:
+        """A ``SymInt``: an integer, or an expression with a hint."""
+        tag, content = tagged(data, where)
+        if tag == "as_int":
+            return as_expr(read_int(content, where))
+        if tag != "as_expr":
+            raise UserError(f"{where}: unknown kind of size {tag!r}")
+        expr = self._parse(field(content, "expr_str", str, where), where)
+        hint = content.get("hint")
+        if hint is not None:
+            self.hints.setdefault(expr, read_int(field(hint, "as_int", int, where), where))
+        return expr
+
+    def _parse(self, text: str, where: str) -> Expr:
+        if text not in self._parsed:
+            self._characters += len(text)
+            if self._characters > MAX_EXPRESSIONS_TEXT:
+                raise UserError(f"{where}: the file has too many different expressions")
+            try:
+                self._parsed[text] = parse_srepr(text)
+            except UserError as error:
+                raise UserError(f"{where}: {error}") from error
+        return self._parsed[text]
+
+
+def read_tensor_meta(data: Any, expressions: Expressions, where: str) -> TensorMeta:
+    """Element type, sizes and strides of a value."""
+    layout = field(data, "layout", int, where) if isinstance(data, dict) else 7
+    if layout not in _LAYOUTS:
+        raise UserError(f"{where}: layout {layout} is not strided; sparse tensors are not read")
+    return TensorMeta(
+        read_dtype(field(data, "dtype", int, where), where),
+        tuple(expressions.read(size, where) for size in field(data, "sizes", list, where)),
+        tuple(expressions.read(stride, where) for stride in field(data, "strides", list, where)),
+    )
+
+
+def read_argument(data: Any, where: str) -> Argument:
+    """One argument of a node."""
+    tag, content = tagged(data, where)
+    if tag in _LISTS:
+        if not isinstance(content, list):
+            raise UserError(f"{where}: {tag!r} is no list")
+        return tuple(_LISTS[tag](part, where) for part in content)
+    if tag not in _SINGLE:
+        raise UserError(f"{where}: arguments of kind {tag!r} are not read")
+    return _SINGLE[tag](content, where)
+
+
+def value_names(data: Any, where: str) -> Iterator[str | None]:
+    """Names of the values that an output makes, None for an output without a value."""
+    tag, content = tagged(data, where)
+    if tag in ("as_tensor", "as_custom_obj", "as_token"):
+        yield name_of(content, where)
+    elif tag in ("as_sym_int", "as_sym_float", "as_sym_bool"):
+        yield name_of(content, where, "as_name") if "as_name" in content else None
+    elif tag in ("as_tensors", "as_optional_tensors", "as_sym_ints"):
+        inner = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(tag)
+        for part in field(data, tag, list, where):
+            yield from value_names({inner: part} if inner else part, where)
+    elif tag == "as_optional_tensor":
+        yield from value_names(content, where)
+    elif tag in ("as_none", "as_int", "as_float", "as_bool", "as_string"):
+        yield None
+    else:
+        raise UserError(f"{where}: outputs of kind {tag!r} are not read")
+
+
+def _tensor(data: Any, where: str) -> Argument:
+    return Ref(name_of(data, where))
+
+
+def _bool(data: Any, where: str) -> Argument:
+    if not isinstance(data, bool):
+        raise UserError(f"{where}: not a boolean: {shown(data)}")
+    return data
+
+
+def _string(data: Any, where: str) -> Argument:
+    if not isinstance(data, str):
+        raise UserError(f"{where}: not text: {shown(data)}")
+    return data
+
+
+def _none(_data: Any, _where: str) -> Argument:
+    return None
+
+
+def _symbolic(data: Any, where: str) -> Argument:
+    """A name of a symbolic value, or the number itself."""
+    tag, content = tagged(data, where)
+    if tag == "as_name":
+        return Ref(name_of(data, where, "as_name"))
+    readers: dict[str, _Reader] = {"as_int": read_int, "as_float": read_float, "as_bool": _bool}
+    if tag not in readers:
+        raise UserError(f"{where}: unknown symbolic value {tag!r}")
+    return readers[tag](content, where)
+
+
+def _optional_tensor(data: Any, where: str) -> Argument:
+    tag, content = tagged(data, where)
+    return _tensor(content, where) if tag == "as_tensor" else None
+
+
+def _device(data: Any, where: str) -> Argument:
+    kind = field(data, "type", str, where)
+    index = data.get("index")
+    return kind if index is None else f"{kind}:{read_int(index, where)}"
+
+
+def _enumeration(names: dict[int, str], what: str) -> _Reader:
+    def read(data: Any, where: str) -> Argument:
+        if not isinstance(data, int) or data not in names:
+            raise UserError(f"{where}: unknown {what} {shown(data)}")
+        return names[data]
+
+    return read
+
+
+def _list_of(read: _Reader) -> _Reader:
+    def read_all(data: Any, where: str) -> Argument:
+        if not isinstance(data, list):
+            raise UserError(f"{where}: not a list: {shown(data)}")
+        return tuple(read(part, where) for part in data)
+
+    return read_all
+
+
+_Reader = Callable[[Any, str], Argument]
+
+_SINGLE: dict[str, _Reader] = {
+    "as_none": _none,
+    "as_tensor": _tensor,
+    "as_optional_tensor": _optional_tensor,
+    "as_int": read_int,
+    "as_float": read_float,
+    "as_bool": _bool,
+    "as_string": _string,
+    "as_sym_int": _symbolic,
+    "as_sym_float": _symbolic,
+    "as_sym_bool": _symbolic,
+    "as_scalar_type": read_dtype,
+    "as_device": _device,
+    "as_layout": _enumeration(_LAYOUTS, "layout"),
+    "as_memory_format": _enumeration(_MEMORY_FORMATS, "memory format"),
+}
+_LISTS: dict[str, _Reader] = {
+    "as_tensors": _tensor,
+    "as_optional_tensors": _optional_tensor,
+    "as_nested_tensors": _list_of(_tensor),
+    "as_ints": read_int,
+    "as_int_lists": _list_of(read_int),
+    "as_floats": read_float,
+    "as_float_lists": _list_of(read_float),
+    "as_bools": _bool,
+    "as_strings": _string,
+    "as_sym_ints": _symbolic,
+    "as_sym_floats": _symbolic,
+    "as_sym_bools": _symbolic,
+}
+
+
+def is_graph(data: Json) -> bool:
+    """Whether an argument is a graph of its own (of a higher-order op)."""
+    return isinstance(data, dict) and "as_graph" in data

@@ -1,0 +1,49 @@
+"""Typed access to parsed JSON whose shape is not to be trusted: each error names the part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.outcome import UserError
+
+Json = dict[str, Any]
+MAX_NAME = 1000  # characters of a value's or a node's name
+
+
+def field(data: Any, label: str, kind: Any, where: str) -> Any:
+    """``data[label]``, which must be there and be of that kind (a bool is no int)."""
+    if not isinstance(data, dict) or label not in data:
+        raise UserError(f"{where}: {label!r} is missing")
+    value = data[label]
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise UserError(f"{where}: {label!r} is of the wrong kind: {shown(value)}")
+    return value
+
+
+def optional(data: Json, label: str, kind: Any, where: str) -> Any:
+    """``data[label]``, or None where it is missing or null."""
+    return None if data.get(label) is None else field(data, label, kind, where)
+
+
+def name_of(data: Any, where: str, label: str = "name") -> str:
+    """A value's name: text that is not empty."""
+    name: str = field(data, label, str, where)
+    if not 0 < len(name) <= MAX_NAME:
+        raise UserError(f"{where}: {label!r} is empty or too long: {shown(name)}")
+    return name
+
+
+def tagged(data: Any, where: str) -> tuple[str, Any]:
+    """Tag and content of one of torch's unions: an object with one key."""
+    if not isinstance(data, dict) or len(data) != 1:
+        raise UserError(f"{where}: not a tagged value: {shown(data)}")
+    ((tag, content),) = data.items()
+    return tag, content
+
+
+def shown(value: Any) -> str:
+    """A value for an error's line, cut short."""
+    if isinstance(value, dict | list) and len(value) > 8:
+        return f"{type(value).__name__} of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,35 @@
+"""The example's value of each symbol, from the example's values of expressions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import evaluate
+
+
+def infer_hints(hints: Mapping[Expr, int]) -> dict[str, int]:
+    """Value by symbol name: as the file says it, or solved from a linear expression of it.
+
+    A symbol about which no expression tells is not in the result.
+    """
+    values = {expr.name: hint for expr, hint in hints.items() if expr.is_Symbol}
+    for expr, hint in hints.items():
+        unknown = [symbol.name for symbol in expr.free_symbols if symbol.name not in values]
+        if len(unknown) == 1:
+            solved = _solve(expr, hint, unknown[0], values)
+            if solved is not None:
+                values[unknown[0]] = solved
+    return values
+
+
+def _solve(expr: Expr, hint: int, name: str, values: Mapping[str, int]) -> int | None:
+    """The value at which the expression is ``hint``, taking it for linear, and then checked."""
+    try:
+        at_0, at_1 = (evaluate(expr, {**values, name: value}) for value in (0, 1))
+        if at_1 == at_0:
+            return None
+        value = (hint - at_0) // (at_1 - at_0)
+        return value if evaluate(expr, {**values, name: value}) == hint else None
+    except (TypeError, ZeroDivisionError):
+        return None

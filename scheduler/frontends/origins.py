@@ -1,0 +1,54 @@
+"""Where a node came from: torch's stack trace and module stack as an ``Origin``.
+
+Origins are for people; text that does not have the usual form is left out, never an error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from scheduler.ir.graph import Frame, Origin
+
+MAX_FRAMES = 64
+MAX_TEXT = 20_000
+_FRAME = re.compile(r'\s*File "(?P<file>[^"]*)", line (?P<line>\d{1,9}), in (?P<function>.*)')
+
+
+def read_origin(metadata: Any) -> Origin:
+    """The origin that a node's metadata tells, as much of it as is there."""
+    if not isinstance(metadata, dict):
+        return Origin()
+    module_path, module_type = _module(_text(metadata, "nn_module_stack"))
+    return Origin(
+        frames=read_frames(_text(metadata, "stack_trace")),
+        module_path=module_path,
+        module_type=module_type,
+        torch_function=_text(metadata, "torch_fn").rpartition(";")[2],
+    )
+
+
+def _text(metadata: dict[str, Any], label: str) -> str:
+    value = metadata.get(label)
+    return value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
+
+
+def read_frames(stack_trace: str) -> tuple[Frame, ...]:
+    """The frames of a traceback's text, innermost last; of a very deep one, the innermost."""
+    frames: list[Frame] = []
+    for line in stack_trace.splitlines():
+        match = _FRAME.fullmatch(line)
+        if match:
+            file, number, function = match.group("file", "line", "function")
+            frames.append(Frame(file, int(number), function.strip(), ""))
+        elif frames and not frames[-1].code and line.strip(" ^~"):
+            last = frames[-1]
+            frames[-1] = Frame(last.file, last.line, last.function, line.strip())
+    return tuple(frames[-MAX_FRAMES:])
+
+
+def _module(stack: str) -> tuple[str, str]:
+    """Path and type of the innermost module of ``key,path,type;key,path,type``."""
+    _, _, rest = stack.rpartition(";")[2].partition(",")
+    path, _, kind = rest.rpartition(",")
+    return path, kind

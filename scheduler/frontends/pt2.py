@@ -1,0 +1,281 @@
+"""A torch.export file (``.pt2``) as a ``Graph``, without torch and without trusting it.
+
+The format is torch/_export/serde/schema.py, major version 8. Weights are not read. A block that
+torch wraps in ``wrap_with_set_grad_enabled`` or a switched-off ``wrap_with_autocast`` stands in
+the graph with its nodes, because neither changes a value in inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scheduler.frontends.archive import read_model_json
+from scheduler.frontends.arguments import (
+    Expressions,
+    is_graph,
+    read_argument,
+    read_int,
+    read_tensor_meta,
+    value_names,
+)
+from scheduler.frontends.fields import Json, field, name_of, optional, tagged
+from scheduler.frontends.hints import infer_hints
+from scheduler.frontends.origins import read_origin
+from scheduler.ir.check import check_graph, free_symbols
+from scheduler.ir.graph import (
+    Argument,
+    Expr,
+    Graph,
+    GraphInput,
+    InputKind,
+    Node,
+    Ref,
+    SymbolInfo,
+    TensorMeta,
+)
+from scheduler.ir.serialize import with_digest
+from scheduler.outcome import UserError
+
+SCHEMA_MAJOR = 8
+MAX_NODES = 200_000
+MAX_NESTING = 8  # of graphs in graphs
+_TRANSPARENT = {
+    "torch.ops.higher_order.wrap_with_set_grad_enabled",
+    "torch.ops.higher_order.wrap_with_autocast",
+}
+_INPUT_KINDS = {
+    "parameter": (InputKind.PARAMETER, "parameter_name"),
+    "buffer": (InputKind.BUFFER, "buffer_name"),
+    "tensor_constant": (InputKind.CONSTANT, "tensor_constant_name"),
+}
+
+
+def read(path: Path, name: str | None = None) -> Graph:
+    """The graph of a torch.export file; ``name`` is by default the file's own, without suffix.
+
+    Outputs are all of the graph's values that leave it, buffers that it updates included;
+    constant outputs (None, a number) are no values and are left out. A value in neither
+    ``tensors`` nor ``sym_ints`` is a symbolic float or boolean, or None. Symbols without an
+    example value in the file get the least value that their range allows.
+
+    Raises ``UserError``, one line naming the file and the part, where the file is no such file, is
+    damaged or contradicts itself, or holds what the IR has no form for.
+    """
+    document = read_model_json(path)
+    try:
+        graph = _Reader(document).graph(path.stem if name is None else name)
+        check_graph(graph)
+    except UserError as error:
+        raise UserError(f"{path.name}: {error}") from error
+    return with_digest(graph)
+
+
+class _Reader:
+    """One document on its way to a graph."""
+
+    def __init__(self, document: Any) -> None:
+        self._document: Json = _checked_schema(document)
+        self._expressions = Expressions()
+        self._tensors: dict[str, TensorMeta] = {}
+        self._sym_ints: dict[str, Expr] = {}
+        self._nodes: list[Node] = []
+
+    def graph(self, name: str) -> Graph:
+        module = field(self._document, "graph_module", dict, "model.json")
+        data = field(module, "graph", dict, "graph_module")
+        self._values(data, {})
+        self._append(data, {}, 0)
+        inputs = tuple(self._inputs(field(module, "signature", dict, "graph_module")))
+        self._check_inputs(data, inputs)
+        outputs = [
+            output
+            for part in field(data, "outputs", list, "graph")
+            for output in value_names(part, "graph outputs")
+            if output is not None
+        ]
+        return Graph(
+            name=name,
+            digest="",
+            symbols=self._symbols(),
+            inputs=inputs,
+            outputs=tuple(outputs),
+            nodes=tuple(self._nodes),
+            tensors=self._tensors,
+            sym_ints=self._sym_ints,
+            producer=f"torch {str(self._document.get('torch_version', 'unknown'))[:60]}",
+        )
+
+    def _values(self, data: Json, names: Mapping[str, str]) -> None:
+        """Metas of a graph's values; ``names`` renames those of an inner graph."""
+        for name, meta in field(data, "tensor_values", dict, "graph").items():
+            where = f"value {name!r}"
+            self._tensors.setdefault(
+                names.get(name, name), read_tensor_meta(meta, self._expressions, where)
+            )
+        for name, size in field(data, "sym_int_values", dict, "graph").items():
+            where = f"symbolic integer {name!r}"
+            self._sym_ints.setdefault(names.get(name, name), self._expressions.read(size, where))
+
+    def _append(self, data: Json, names: Mapping[str, str], depth: int) -> None:
+        nodes = field(data, "nodes", list, "graph")
+        if len(self._nodes) + len(nodes) > MAX_NODES:
+            raise UserError(f"more than {MAX_NODES} nodes")
+        for index, part in enumerate(nodes):
+            target = field(part, "target", str, f"node number {index}")
+            if target in _TRANSPARENT:
+                self._inline(part, names, depth + 1)
+            else:
+                self._nodes.append(_renamed(_read_node(part, target, index), names))
+
+    def _inline(self, part: Json, names: Mapping[str, str], depth: int) -> None:
+        """Put an inner graph's nodes in place of the node that wraps it."""
+        inputs = field(part, "inputs", list, "wrapping node")
+        outputs = _output_names(part, "wrapping node")
+        where = f"node {part.get('name') or (outputs or ['wrapping'])[0]!r}"
+        arguments = [field(entry, "arg", dict, where) for entry in inputs]
+        at = next((i for i, argument in enumerate(arguments) if is_graph(argument)), None)
+        if at is None or depth > MAX_NESTING:
+            raise UserError(f"{where}: has no inner graph, or is nested too deeply")
+        if part["target"].endswith("autocast") and {"as_bool": False} not in arguments[:at]:
+            raise UserError(f"{where}: autocast inside the model is not read; cast explicitly")
+        content = field(arguments[at], "as_graph", dict, where)
+        prefix = name_of(content, where)
+        inner = field(content, "graph", dict, where)
+        given = [read_argument(argument, where) for argument in arguments[at + 1 :]]
+        taken = [n for p in field(inner, "inputs", list, where) for n in value_names(p, where)]
+        made = [n for p in field(inner, "outputs", list, where) for n in value_names(p, where)]
+        if len(given) != len(taken) or len(made) != len(outputs):
+            raise UserError(f"{where}: its inner graph takes or makes another number of values")
+        inside = {
+            name: f"{prefix}_{name}"
+            for label in ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values")
+            for name in inner.get(label) or {}
+        }
+        # What the inner graph returns keeps the outer name only if a node in there makes it.
+        passed = dict(zip(taken, given, strict=True))
+        for inner_name, outer_name in zip(made, outputs, strict=True):
+            if inner_name is None or inner_name in passed:
+                raise UserError(f"{where}: its inner graph returns an input or a constant")
+            inside[inner_name] = names.get(outer_name, outer_name)
+        for inner_name, argument in passed.items():
+            if inner_name is not None and isinstance(argument, Ref):
+                inside[inner_name] = names.get(argument.name, argument.name)
+        self._values(inner, inside)
+        before = len(self._nodes)
+        self._append(inner, inside, depth)
+        self._nodes[before:] = [
+            replace(node, name=f"{prefix}_{node.name}") for node in self._nodes[before:]
+        ]
+
+    def _inputs(self, signature: Json) -> Iterable[GraphInput]:
+        for index, spec in enumerate(field(signature, "input_specs", list, "signature")):
+            where = f"signature input {index}"
+            kind, content = tagged(spec, where)
+            if kind == "user_input":
+                for name in value_names(field(content, "arg", dict, where), where):
+                    if name is not None:
+                        yield GraphInput(name, InputKind.USER)
+            elif kind in _INPUT_KINDS:
+                role, label = _INPUT_KINDS[kind]
+                name = name_of(field(content, "arg", dict, where), where)
+                yield GraphInput(name, role, name_of(content, where, label))
+            elif kind != "constant_input":
+                raise UserError(f"{where}: inputs of kind {kind!r} are not read")
+
+    def _check_inputs(self, data: Json, inputs: tuple[GraphInput, ...]) -> None:
+        """The signature must tell of the same inputs as the graph."""
+        taken = {
+            name
+            for part in field(data, "inputs", list, "graph")
+            for name in value_names(part, "graph inputs")
+            if name is not None
+        }
+        for name in sorted(taken ^ {value.name for value in inputs}):
+            raise UserError(f"input {name!r} is not in both the graph and its signature")
+
+    def _symbols(self) -> dict[str, SymbolInfo]:
+        ranges = optional(self._document, "range_constraints", dict, "model.json") or {}
+        exprs = [e for meta in self._tensors.values() for e in (*meta.size, *meta.stride)]
+        used = sorted(free_symbols((*exprs, *self._sym_ints.values())))
+        hints = infer_hints(self._expressions.hints)
+        return {name: _symbol(name, ranges.get(name, {}), hints.get(name)) for name in used}
+
+
+def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
+    where = f"range of symbol {name!r}"
+    if not isinstance(bounds, dict):
+        raise UserError(f"{where}: not an object")
+    least, most = bounds.get("min_val"), bounds.get("max_val")
+    minimum = 0 if least is None else max(0, read_int(least, where))
+    maximum = None if most is None else read_int(most, where)
+    return SymbolInfo(name, minimum if hint is None else hint, minimum, maximum)
+
+
+def _checked_schema(document: Any) -> Json:
+    version = field(document, "schema_version", dict, "model.json")
+    major = field(version, "major", int, "schema_version")
+    if major != SCHEMA_MAJOR:
+        raise UserError(
+            f"schema version {major} of torch.export; version {SCHEMA_MAJOR} is read: "
+            "export the model again with a current torch"
+        )
+    checked: Json = document
+    return checked
+
+
+def _read_node(part: Json, target: str, index: int) -> Node:
+    outputs = _output_names(part, f"node number {index}")
+    name = part.get("name") or (outputs[0] if outputs else f"node_{index}")
+    if not isinstance(name, str):
+        raise UserError(f"node number {index}: its name is no text")
+    where = f"node {name!r}"
+    args: list[Argument] = []
+    kwargs: dict[str, Argument] = {}
+    for entry in field(part, "inputs", list, where):
+        label = field(entry, "name", str, where)
+        value = read_argument(field(entry, "arg", dict, where), f"{where}, argument {label!r}")
+        # Kind 2 is by keyword; files before schema 8.3 do not say, and then order is position.
+        if entry.get("kind") == 2:
+            if label in kwargs:
+                raise UserError(f"{where}: argument {label!r} stands twice")
+            kwargs[label] = value
+        else:
+            args.append(value)
+    return Node(
+        name=name,
+        target=target.removeprefix("torch.ops."),
+        args=tuple(args),
+        kwargs=kwargs,
+        outputs=outputs,
+        origin=read_origin(part.get("metadata")),
+    )
+
+
+def _output_names(part: Json, where: str) -> tuple[str, ...]:
+    names = [n for o in field(part, "outputs", list, where) for n in value_names(o, where)]
+    return tuple(
+        name if name is not None else f"{part.get('name') or where}_none_{index}"
+        for index, name in enumerate(names)
+    )
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    if not names:
+        return node
+
+    def rename(argument: Argument) -> Argument:
+        if isinstance(argument, Ref):
+            return Ref(names.get(argument.name, argument.name))
+        if isinstance(argument, tuple):
+            return tuple(rename(part) for part in argument)
+        return argument
+
+    return replace(
+        node,
+        args=tuple(rename(argument) for argument in node.args),
+        kwargs={label: rename(argument) for label, argument in node.kwargs.items()},
+        outputs=tuple(names.get(output, output) for output in node.outputs),
+    )
