@@ -1,0 +1,80 @@
+// Reductions over the lanes of a wave and over the threads of a block.
+//
+// Each takes an operation on two values, as a struct with `operator()` and the identity `zero`.
+// The order of the combination is fixed, so that results do not change from run to run.
+#pragma once
+
+#include <hip/hip_runtime.h>
+#include <kiln/types.h>
+
+#define KILN_DEVICE __device__ inline __attribute__((always_inline, nodebug))
+
+namespace kiln {
+
+template <typename T>
+struct Sum {
+  static constexpr T zero = T(0);
+  KILN_DEVICE T operator()(T a, T b) const { return a + b; }
+};
+
+template <typename T>
+struct Product {
+  static constexpr T zero = T(1);
+  KILN_DEVICE T operator()(T a, T b) const { return a * b; }
+};
+
+// The greatest and least values of a type, for a reduction to begin with.
+template <typename T>
+constexpr T lowest() {
+  if constexpr (__is_same(T, float)) return -__builtin_inff();
+  else if constexpr (__is_same(T, double)) return -__builtin_inf();
+  else if constexpr (T(-1) > T(0)) return T(0);
+  else return T(T(1) << (sizeof(T) * 8 - 1));
+}
+template <typename T>
+constexpr T highest() {
+  if constexpr (__is_same(T, float)) return __builtin_inff();
+  else if constexpr (__is_same(T, double)) return __builtin_inf();
+  else return T(~lowest<T>());
+}
+
+// As torch's amax and amin: a NaN anywhere gives NaN.
+template <typename T>
+struct Max {
+  static constexpr T zero = lowest<T>();
+  KILN_DEVICE T operator()(T a, T b) const { return a != a || a > b ? a : b; }
+};
+template <typename T>
+struct Min {
+  static constexpr T zero = highest<T>();
+  KILN_DEVICE T operator()(T a, T b) const { return a != a || a < b ? a : b; }
+};
+
+// Every lane of a segment of `Width` lanes (a power of two) gets the combination of all of them.
+template <int Width = wave_size, typename T, typename Op>
+KILN_DEVICE T wave_reduce(T value, Op op) {
+  static_assert(Width <= wave_size && (Width & (Width - 1)) == 0, "a power of two within a wave");
+#pragma unroll
+  for (int mask = Width / 2; mask > 0; mask /= 2) value = op(value, __shfl_xor(value, mask));
+  return value;
+}
+
+// Every thread of a block of `Threads` (a multiple of the wave size, in x) gets the combination of
+// all. `scratch` is LDS for Threads / wave_size values; it may be used again after the next barrier.
+template <int Threads, typename T, typename Op>
+KILN_DEVICE T block_reduce(T value, Op op, T* scratch) {
+  constexpr int waves = Threads / wave_size;
+  static_assert(Threads % wave_size == 0, "whole waves");
+  value = wave_reduce(value, op);
+  if constexpr (waves > 1) {
+    const int thread = threadIdx.x;
+    if (thread % wave_size == 0) scratch[thread / wave_size] = value;
+    __syncthreads();
+    value = scratch[0];
+#pragma unroll
+    for (int i = 1; i < waves; ++i) value = op(value, scratch[i]);
+  }
+  return value;
+}
+
+}  // namespace kiln
