@@ -46,9 +46,9 @@ class KernelUse(models.Model):
     """A kernel as a candidate of one template node.
 
     ``call`` maps each argument to a buffer's name or an expression's text, as the wrapper passes
-    them. ``line_origins`` is ``[{first, last, nodes}]``: lines of the source (1-based, inclusive) and
-    the names of the graph nodes that they compute. ``is_default``: the engine's choice before
-    anything was measured.
+    them. ``line_origins`` is ``[{first, last, nodes}]``: lines of the source (1-based, inclusive)
+    and the names of the graph nodes that they compute. ``is_default``: the engine's choice
+    before anything was measured.
     """
 
     kernel = models.ForeignKey(GeneratedKernel, on_delete=models.PROTECT, related_name="uses")

@@ -15,8 +15,8 @@ class Graph(Work):
     """One imported model. Its work is the preparation: lower, schedule, render the candidates.
 
     ``digest`` is the sha256 of what the graph says, so that the same model saved twice is one
-    row. ``symbols`` maps a symbolic size to ``{hint, minimum, maximum}`` (maximum null where the
-    export gives none). ``inputs`` is ``[{name, kind, source_name}]``; ``tensors`` maps a value's
+    row. ``symbols`` maps a symbolic size to ``{hint, min, max}`` (max null where the export gives
+    none); ``targets`` are those that its kernels are compiled for. ``inputs`` is ``[{name, kind, source_name}]``; ``tensors`` maps a value's
     name to ``{dtype, size, stride}`` with expressions as text.
     """
 
@@ -28,6 +28,7 @@ class Graph(Work):
     inputs = models.JSONField(default=list)
     outputs = models.JSONField(default=list)
     tensors = models.JSONField(default=dict)
+    targets = models.JSONField(default=list)
     node_count = models.PositiveIntegerField()
     decisions = models.JSONField(
         default=list, help_text="Fusion: [{producer, consumer, fused, reason}]"

@@ -18,9 +18,10 @@ from codegen_app.models.work import OPEN_STATES, State, Work
 class TuningRun(models.Model):
     """The candidates of a graph (or of one node) timed on one kind of device.
 
-    Its progress is that of its tasks and their candidates, so that it survives any restart. ``bindings`` gives
-    each symbolic size its value; ``note`` says where they are smaller than the model's own and
-    why. ``cancelled_at`` is set when somebody cancels; queued candidates are dropped at once.
+    Its progress is that of its tasks and their candidates, so that it survives any restart; a run
+    without tasks waits for its graph to be prepared. ``bindings`` gives each symbolic size its
+    value; ``note`` says where they are smaller than the model's own and why. ``cancelled_at`` is
+    set when somebody cancels; queued candidates are dropped at once.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="tuning_runs")
