@@ -60,6 +60,7 @@ class Manifest:
     outputs: tuple[str, ...]
     storage: Mapping[str, str] = field(default_factory=dict)  # buffer -> pool
     pools: Mapping[str, Expr] = field(default_factory=dict)  # pool -> bytes
+    fused: bool = True  # whether the schedule was made with fusion
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as ``schema.json`` describes it."""
@@ -82,6 +83,7 @@ class Manifest:
             "externs": [_extern_json(e) for e in self.externs],
             "inputs": list(self.inputs),
             "outputs": list(self.outputs),
+            "fused": self.fused,
         }
 
     @staticmethod
@@ -101,6 +103,7 @@ class Manifest:
             outputs=tuple(data["outputs"]),
             storage=dict(data.get("storage", {})),
             pools={name: parse_expr(size) for name, size in data.get("pools", {}).items()},
+            fused=data.get("fused", True),
         )
 
 

@@ -45,6 +45,7 @@ def manifest_of(
         outputs=lowered.outputs,
         storage=schedule.storage,
         pools=schedule.pools,
+        fused=schedule.fused,
     )
 
 

@@ -109,8 +109,10 @@ def _report(facts: dict[str, Any], builds: Mapping[tuple[str, str], Build], as_j
         print_json(facts)
         return
     rows = [
-        (kernel, target, r.vgpr, r.agpr, r.sgpr, r.lds_bytes, r.scratch_bytes)
-        + (r.occupancy_waves_per_simd, r.limiter)
+        (
+            *(kernel, target, r.vgpr, r.agpr, r.sgpr, r.lds_bytes, r.scratch_bytes),
+            *(r.occupancy_waves_per_simd, r.limiter),
+        )
         for (kernel, target), build in sorted(builds.items())
         for r in build.resources.values()
     ]

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from scheduler.build.model import Toolchain
+from scheduler.build.toolchains import Found
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table
 from scheduler.targets import find, names
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _toolchain_json(one: options.Found) -> dict[str, str | None]:
+def _toolchain_json(one: Found) -> dict[str, str | None]:
     if isinstance(one, Toolchain):
         return {"name": one.name, "version": one.version, "path_digest": one.path_digest}
     return {"name": one.name, "version": None, "reason": one.reason}

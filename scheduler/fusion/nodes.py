@@ -70,3 +70,4 @@ class Schedule:
     decisions: tuple[FusionDecision, ...]
     storage: Mapping[str, str]
     pools: Mapping[str, Expr]
+    fused: bool = True  # False: every operation is a group of its own

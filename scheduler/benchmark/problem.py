@@ -1,0 +1,172 @@
+"""From a scheduler node to a case: random inputs at concrete sizes and what must come out.
+
+Each kernel is judged by itself: it gets random values that its buffers' types can hold exactly,
+and its operations' own definition, interpreted in float64, says what is right. Whether the
+operations say what the model says is another question: the whole graph against the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+
+import numpy as np
+
+from scheduler.benchmark.case import Case
+from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import evaluate
+from scheduler.ir.operations import (
+    Attention,
+    Contraction,
+    Extern,
+    Lowered,
+    Operation,
+    Pointwise,
+    Reduction,
+    Scan,
+    Store,
+)
+from scheduler.ir.storage import Array, BoundBuffer, bind_buffer, from_storage, to_storage
+from scheduler.ir.values import Cast, Load, Value, walk
+from scheduler.lowering.interpret import interpret
+
+# Integers that are no index: small, so that sums and products stay exact.
+_PLAIN_INTEGERS = 8
+
+
+def make_case(
+    node: SchedulerNode, lowered: Lowered, bindings: Bindings, rng: np.random.Generator
+) -> Case:
+    """The case of one scheduler node.
+
+    Where normal inputs leave the domain of a function (the root of a negative variance) for most
+    of an output, positive inputs are drawn instead, so that there is something to compare.
+    """
+    buffers = {
+        name: bind_buffer(lowered.buffers[name], bindings) for name in (*node.reads, *node.writes)
+    }
+    limits = index_limits(node, bindings)
+    for positive in (False, True):
+        inputs = {
+            name: to_storage(_draw(buffers[name], limits.get(name), rng, positive), buffers[name])
+            for name in node.reads
+        }
+        expected = _expected(node, lowered, bindings, inputs, buffers)
+        if not _mostly_nan(expected):
+            break
+    tolerances = {name: node_tolerance(node, buffers[name].dtype, bindings) for name in node.writes}
+    return Case(buffers, inputs, expected, tolerances, bindings)
+
+
+def index_limits(node: SchedulerNode, bindings: Bindings) -> dict[str, int]:
+    """For buffers that hold indices: how many elements the axis has that they index."""
+    limits: dict[str, int] = {}
+    for value in trees(node):
+        for part in walk(value):
+            if not isinstance(part, Load):
+                continue
+            for indirect in part.indirect:
+                size = evaluate(indirect.size, bindings)
+                for inner in walk(indirect.value):
+                    if isinstance(inner, Load):
+                        limits[inner.buffer] = min(size, limits.get(inner.buffer, size))
+    return limits
+
+
+def trees(node: SchedulerNode) -> Iterator[Value]:
+    """Every value tree of a node's operations."""
+    for operation in node.members:
+        yield from _trees(operation)
+
+
+def reduction_length(node: SchedulerNode, bindings: Bindings) -> int:
+    """Summands behind one output element, over all stages of the node."""
+    return sum(_length(operation, bindings) for operation in node.members) or 1
+
+
+def _trees(operation: Operation) -> Iterator[Value]:
+    stores: tuple[Store, ...] = ()
+    if isinstance(operation, Contraction):
+        yield operation.a
+        yield operation.b
+        stores = operation.stores
+    elif isinstance(operation, Attention):
+        yield from (operation.q, operation.k, operation.v)
+        if operation.mask is not None:
+            yield operation.mask
+        stores = operation.stores
+    elif isinstance(operation, Reduction | Scan):
+        yield operation.value
+        stores = (operation.store,)
+    elif isinstance(operation, Pointwise):
+        stores = (operation.store,)
+    for store in stores:
+        yield store.value
+
+
+def _length(operation: Operation, bindings: Bindings) -> int:
+    if isinstance(operation, Contraction):
+        return _product((axis.size for axis in operation.k), bindings)
+    if isinstance(operation, Reduction):
+        return _product((axis.size for axis in operation.reduction_axes), bindings)
+    if isinstance(operation, Scan):
+        return evaluate(operation.scan_axis.size, bindings)
+    if isinstance(operation, Attention):
+        return _product((operation.column.size,), bindings) + _product(
+            (operation.depth.size,), bindings
+        )
+    return 0
+
+
+def _product(sizes: Iterator[Expr] | tuple[Expr, ...], bindings: Bindings) -> int:
+    return prod(evaluate(size, bindings) for size in sizes)
+
+
+def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> Tolerance:
+    """The bound of an output of that type. A cast inside the node rounds too, perhaps to a
+    narrower type than the output's."""
+    accumulate = DType.F64 if output is DType.F64 else DType.F32
+    tolerance = kernel_tolerance(output, accumulate, reduction_length(node, bindings))
+    casts = [
+        part.dtype.eps
+        for value in trees(node)
+        for part in walk(value)
+        if isinstance(part, Cast) and part.dtype.is_float
+    ]
+    inner = sum(eps for eps in casts if eps > accumulate.eps)
+    return Tolerance(tolerance.relative + inner, tolerance.absolute + inner)
+
+
+def _draw(
+    buffer: BoundBuffer, limit: int | None, rng: np.random.Generator, positive: bool
+) -> Array:
+    """Logical values that the buffer's type can hold exactly."""
+    if buffer.dtype is DType.BOOL:
+        return rng.integers(0, 2, buffer.size).astype(bool)
+    if not buffer.dtype.is_float:
+        return rng.integers(0, limit or _PLAIN_INTEGERS, buffer.size, dtype=np.int64)
+    drawn = rng.standard_normal(buffer.size)
+    return np.abs(drawn) + 0.1 if positive else drawn
+
+
+def _expected(
+    node: SchedulerNode,
+    lowered: Lowered,
+    bindings: Bindings,
+    inputs: Mapping[str, Array],
+    buffers: Mapping[str, BoundBuffer],
+) -> dict[str, Array]:
+    values = {name: from_storage(storage, buffers[name]) for name, storage in inputs.items()}
+    for operation in node.members:
+        assert not isinstance(operation, Extern), "externs have no kernel to check"
+        values |= interpret(operation, values, lowered, bindings)
+    return {name: values[name] for name in node.writes}
+
+
+def _mostly_nan(expected: Mapping[str, Array]) -> bool:
+    floats = [a for a in expected.values() if np.issubdtype(a.dtype, np.floating) and a.size]
+    return any(np.count_nonzero(np.isnan(a)) * 2 > a.size for a in floats)

@@ -1,0 +1,180 @@
+"""Is a bundle right? Every kernel by itself, then the whole graph, against float64."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.gate import compare
+from scheduler.benchmark.measure import Bench, Limits, check
+from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.problem import make_case, node_tolerance
+from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
+from scheduler.bundle.execute import BundleRun
+from scheduler.bundle.externs import extern_runner
+from scheduler.bundle.inputs import by_buffer
+from scheduler.bundle.reader import Bundle
+from scheduler.bundle.requests import request_of, signature
+from scheduler.fusion import schedule
+from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.ir import reference
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.storage import Array
+from scheduler.lowering import lower
+from scheduler.outcome import Rejected, UserError
+from scheduler.runtime.device import Device
+from scheduler.runtime.devices import open_device
+
+WHOLE_GRAPH = "whole graph"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One comparison: a kernel's (``output`` empty: its worst one) or an output of the graph's."""
+
+    name: str
+    bindings: Mapping[str, int]
+    output: str
+    passed: bool
+    max_error: float
+    bound: float
+    ratio: float
+    detail: str
+
+
+def verify(
+    bundle: Bundle,
+    device: str,
+    bindings: Bindings,
+    *,
+    seed: int = 0,
+    whole_graph: bool = True,
+    limits: Limits = Limits(),
+    on_finding: Callable[[Finding], None] = lambda _: None,
+) -> list[Finding]:
+    """All findings at one binding. The whole graph is run when every kernel passed."""
+    plan = plan_of(bundle)
+    findings: list[Finding] = []
+    for finding in _kernels(bundle, plan, device, bindings, seed, limits):
+        findings.append(finding)
+        on_finding(finding)
+    if whole_graph and all(finding.passed for finding in findings):
+        for finding in _whole_graph(bundle, plan, device, bindings, seed):
+            findings.append(finding)
+            on_finding(finding)
+    return findings
+
+
+def plan_of(bundle: Bundle) -> Schedule:
+    """The schedule that the bundle was made from, made again from its graph.
+
+    Raises ``UserError`` when it does not fit the bundle's calls: another version wrote it.
+    """
+    plan = schedule(lower(bundle.graph), fuse=bundle.manifest.fused)
+    due = [node.nodes for node in kernel_nodes(plan)]
+    if due != [call.nodes for call in bundle.manifest.calls]:
+        raise UserError(
+            f"{bundle.folder} was written by another version, whose schedule differs: compile the"
+            " model again"
+        )
+    return plan
+
+
+def kernel_nodes(plan: Schedule) -> list[SchedulerNode]:
+    """The scheduler nodes that have a kernel, in the order of the bundle's calls."""
+    return [node for node in plan.nodes if node.kind is not GroupKind.EXTERN]
+
+
+def _kernels(
+    bundle: Bundle, plan: Schedule, device: str, bindings: Bindings, seed: int, limits: Limits
+) -> list[Finding]:
+    target = device_target(device)
+    seen: set[str] = set()
+    findings: list[Finding] = []
+    with Bench(device, limits) as bench:
+        for node, call in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
+            request = request_of(bundle.manifest, call, target, bindings)
+            if signature(request) in seen:
+                continue  # an identical layer: same kernel, same sizes
+            seen.add(signature(request))
+            rng = np.random.default_rng([seed, len(seen)])
+            case = make_case(node, plan.lowered, bindings, rng)
+            library = str(bundle.library(call.kernel, target))
+            with tempfile.TemporaryDirectory(prefix="kiln-case-") as folder:
+                case.save(Path(folder))
+                bench.use(Path(folder))
+                found = check(bench, BuiltCandidate(call.kernel, library, request), limits)
+            findings.append(_finding(call.kernel, bindings, "", found))
+    return findings
+
+
+def _whole_graph(
+    bundle: Bundle, plan: Schedule, device: str, bindings: Bindings, seed: int
+) -> list[Finding]:
+    graph = bundle.graph
+    inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
+    expected = reference.run(graph, inputs, bindings)
+    got = run_once(bundle, plan, open_device(device), bindings, inputs)
+    tolerance = graph_tolerance(plan, bindings)
+    return [
+        _finding(
+            WHOLE_GRAPH, bindings, value, compare(got[buffer], expected[value], tolerance, value)
+        )
+        for value, buffer in zip(graph.outputs, bundle.manifest.outputs, strict=True)
+    ]
+
+
+def run_once(
+    bundle: Bundle,
+    plan: Schedule,
+    device: Device,
+    bindings: Bindings,
+    inputs: Mapping[str, Array],
+) -> dict[str, Array]:
+    """Outputs by buffer name, from values by the graph's input names; the device is closed."""
+    try:
+        with BundleRun(bundle, device, bindings, extern_runner(plan, bindings)) as loaded:
+            return loaded.run(by_buffer(bundle, inputs))
+    finally:
+        device.close()
+
+
+def graph_tolerance(plan: Schedule, bindings: Bindings) -> Tolerance:
+    """The bound after all kernels of a schedule."""
+    steps = [
+        node_tolerance(node, plan.lowered.buffers[name].dtype, bindings)
+        for node in kernel_nodes(plan)
+        for name in node.writes
+    ]
+    return chain_tolerance(steps)
+
+
+def device_target(device: str) -> str:
+    """What must have been compiled for a device of that id. Raises ``UserError``, ``DeviceError``
+    when there is no such device."""
+    opened = open_device(device)
+    try:
+        return opened.info.target
+    finally:
+        opened.close()
+
+
+def _finding(name: str, bindings: Bindings, output: str, found: Check | Rejected) -> Finding:
+    if isinstance(found, Rejected):
+        detail = f"{found.stage}: {found.reason}"
+        return Finding(name, bindings, output, False, float("inf"), 0.0, float("inf"), detail)
+    return Finding(
+        name,
+        bindings,
+        output,
+        found.passed,
+        found.max_error,
+        found.bound,
+        found.ratio,
+        found.detail,
+    )

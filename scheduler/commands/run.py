@@ -1,0 +1,86 @@
+"""Runs a whole graph through its kernels."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from scheduler.benchmark.verification import plan_of, run_once
+from scheduler.bundle.inputs import input_buffers
+from scheduler.bundle.reader import Bundle, read
+from scheduler.commands import options
+from scheduler.commands.output import print_json, say
+from scheduler.ir.bindings import Bindings, check_bindings, hints, parse_bindings
+from scheduler.ir.storage import Array, bind_buffer, widen
+from scheduler.outcome import UserError
+from scheduler.runtime.devices import open_device
+
+NAME = "run"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("bundle", type=Path, metavar="DIR", help="a bundle")
+    parser.add_argument(
+        "--device", default="cpu", metavar="ID", help="cpu, rocm:0, … (%(default)s)"
+    )
+    parser.add_argument("--inputs", type=Path, required=True, metavar="IN.npz")
+    parser.add_argument("--outputs", type=Path, required=True, metavar="OUT.npz")
+    options.add_bindings(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the inputs, run, write the outputs under the graph's output names."""
+    bundle = read(arguments.bundle)
+    bindings = hints(
+        bundle.manifest.symbols, parse_bindings(arguments.bind, bundle.manifest.symbols)
+    )
+    check_bindings(bindings, bundle.manifest.symbols)
+    values = read_inputs(bundle, arguments.inputs, bindings)
+    got = run_once(bundle, plan_of(bundle), open_device(arguments.device), bindings, values)
+    pairs = zip(bundle.graph.outputs, bundle.manifest.outputs, strict=True)
+    outputs = {value: got[buffer] for value, buffer in pairs}
+    np.savez(arguments.outputs, **outputs)  # type: ignore[arg-type]
+    shapes = {name: list(array.shape) for name, array in outputs.items()}
+    if arguments.json:
+        print_json({"outputs": shapes, "bindings": bindings, "file": str(arguments.outputs)})
+    else:
+        say(f"wrote {arguments.outputs}: {shapes}")
+    return 0
+
+
+def read_inputs(bundle: Bundle, path: Path, bindings: Bindings) -> dict[str, Array]:
+    """Values by graph input, from arrays named as the graph's inputs or as the model's
+    parameters. Raises ``UserError`` that lists what is missing or has another shape."""
+    buffers = input_buffers(bundle)
+    sources = {given.name: given.source_name for given in bundle.graph.inputs}
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            values = {
+                name: arrays[key]
+                for name in buffers
+                for key in (name, sources[name])
+                if key and key in arrays.files
+            }
+    except (OSError, ValueError) as error:
+        raise UserError(f"--inputs {path} cannot be read as .npz: {error}") from None
+    missing = [name for name in buffers if name not in values]
+    if missing:
+        raise UserError(f"--inputs {path} lacks {', '.join(missing[:8])}; it needs {len(buffers)}")
+    return _fitting(bundle, values, buffers, bindings)
+
+
+def _fitting(
+    bundle: Bundle, values: Mapping[str, Array], buffers: Mapping[str, str], bindings: Bindings
+) -> dict[str, Array]:
+    fitted: dict[str, Array] = {}
+    for name, value in values.items():
+        buffer = bind_buffer(bundle.manifest.buffers[buffers[name]], bindings)
+        if value.shape != buffer.size:
+            raise UserError(f"input {name} has the shape {value.shape}, not {buffer.size}")
+        is_bits = buffer.dtype.numpy == str(value.dtype)  # bfloat16 travels as uint16
+        fitted[name] = widen(value, buffer.dtype) if is_bits else value
+    return fitted

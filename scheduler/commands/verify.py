@@ -1,0 +1,76 @@
+"""Random inputs, every kernel against the float64 reference, and the whole graph."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from scheduler.benchmark.verification import Finding, verify
+from scheduler.bundle.reader import read
+from scheduler.commands import options
+from scheduler.commands.output import print_json, print_table, say
+from scheduler.ir.bindings import Bindings, check_bindings, hints, parse_bindings, trial_bindings
+from scheduler.ir.graph import SymbolInfo
+
+NAME = "verify"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("bundle", type=Path, metavar="DIR", help="a bundle")
+    parser.add_argument(
+        "--device", default="cpu", metavar="ID", help="cpu, rocm:0, … (%(default)s)"
+    )
+    options.add_bindings(parser)
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs (%(default)s)")
+    parser.add_argument("--kernels-only", action="store_true", help="leave the whole graph out")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
+    bundle = read(arguments.bundle)
+    findings: list[Finding] = []
+    for bindings in _bindings(arguments.bind, bundle.manifest.symbols):
+        if not arguments.json:
+            say(f"sizes: {_text(bindings)}")
+        findings += verify(
+            bundle,
+            arguments.device,
+            bindings,
+            seed=arguments.seed,
+            whole_graph=not arguments.kernels_only,
+        )
+    _report(findings, arguments.json)
+    return 0 if all(finding.passed for finding in findings) else 1
+
+
+def _bindings(texts: list[str], symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
+    if not texts:
+        return trial_bindings(symbols)
+    given = parse_bindings(texts, symbols)
+    check_bindings(given, symbols)
+    return (hints(symbols, given),)
+
+
+def _text(bindings: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(bindings.items())) or "fixed"
+
+
+def _report(findings: list[Finding], as_json: bool) -> None:
+    if as_json:
+        print_json({"findings": [asdict(finding) for finding in findings]})
+        return
+    print_table(
+        ("what", "sizes", "output", "max error", "bound", "error/bound", "verdict"),
+        [
+            (
+                *(f.name, _text(f.bindings), f.output, f.max_error, f.bound, f.ratio),
+                "ok" if f.passed else f"FAILED: {f.detail}",
+            )
+            for f in findings
+        ],
+    )
+    failed = sum(not finding.passed for finding in findings)
+    say(f"{len(findings)} checks, {failed} failed")
