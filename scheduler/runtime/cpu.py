@@ -1,0 +1,186 @@
+"""CPU emulation: kernels built for a ``cpu`` target, run on this machine's cores.
+
+Pointers are addresses of this process. A kernel that writes where it may not can end the
+process, as on a GPU: whoever runs kernels that nobody has checked does so in a process of its own.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.runtime.device import DeviceError, DeviceInfo, LoadedKernel
+from scheduler.runtime.library import ExportedKernel, Library
+from scheduler.targets import Target
+
+_ALIGNMENT = 256
+# What the emulation's header gives as hipError_t.
+_STATUS = {
+    1: "hipErrorInvalidValue",
+    2: "hipErrorOutOfMemory",
+    9: "hipErrorInvalidConfiguration",
+    719: "hipErrorLaunchFailure",
+}
+
+
+class CpuDevice:
+    """Emulates the target's GPU with ``threads`` host threads; what it computes does not depend
+    on how many. Launches are done when the call returns."""
+
+    def __init__(self, target: Target, threads: int | None = None) -> None:
+        self._threads = threads or available_cores()
+        self._info = device_info(target)
+        self._blocks: dict[int, tuple[int, ctypes.Array[ctypes.c_char]]] = {}
+        self._starts: list[int] = []
+        self._libraries: list[Library] = []
+
+    @property
+    def info(self) -> DeviceInfo:
+        return self._info
+
+    def allocate(self, nbytes: int) -> int:
+        """Memory aligned to 256 bytes; 0 bytes gives 0. Its content is not defined."""
+        if nbytes < 0:
+            raise ValueError(f"{nbytes} bytes cannot be allocated")
+        if nbytes == 0:
+            return 0
+        if nbytes > self._info.memory_bytes:
+            raise DeviceError("hipErrorOutOfMemory", f"{nbytes} bytes are more than there are")
+        try:
+            block = ctypes.create_string_buffer(nbytes + _ALIGNMENT)
+        except MemoryError:
+            raise DeviceError("hipErrorOutOfMemory", f"no {nbytes} bytes are free") from None
+        pointer = -(-ctypes.addressof(block) // _ALIGNMENT) * _ALIGNMENT
+        self._blocks[pointer] = (nbytes, block)
+        bisect.insort(self._starts, pointer)
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        """Give memory back; 0 is allowed."""
+        if pointer == 0:
+            return
+        if self._blocks.pop(pointer, None) is None:
+            raise DeviceError("hipErrorInvalidValue", f"{pointer:#x} was not allocated here")
+        self._starts.remove(pointer)
+
+    def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None:
+        """Copy an array, made contiguous, to memory."""
+        source = np.ascontiguousarray(data)
+        self._check(pointer, source.nbytes)
+        ctypes.memmove(pointer, source.ctypes.data, source.nbytes)
+
+    def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None:
+        """Copy memory into a contiguous array."""
+        if not out.flags.c_contiguous:
+            raise ValueError("memory is read into contiguous arrays only")
+        self._check(pointer, out.nbytes)
+        ctypes.memmove(out.ctypes.data, pointer, out.nbytes)
+
+    def fill(self, pointer: int, byte: int, nbytes: int) -> None:
+        """Set each byte."""
+        self._check(pointer, nbytes)
+        ctypes.memset(pointer, byte, nbytes)
+
+    def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
+        """Open a kernel.so that was built for this device's target, and find its function."""
+        opened = Library(library)
+        try:
+            opened.function("kiln_cpu_set_threads")(ctypes.c_int(self._threads))
+            function = opened.function(symbol)
+            raise_for = _failures(opened)
+        except DeviceError:
+            opened.close()
+            raise
+        self._libraries.append(opened)
+        return ExportedKernel(function, arg_types, 0, raise_for)
+
+    def synchronize(self) -> None:
+        """Launches are done when they return."""
+
+    def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
+        """Time of the launches by the clock of this process, in nanoseconds."""
+        prepared = [_prepared(*launch) for launch in launches]
+        start = time.perf_counter_ns()
+        for launch in prepared:
+            launch()
+        return time.perf_counter_ns() - start
+
+    def close(self) -> None:
+        """Give everything back; no kernel of it may be called after that."""
+        for library in self._libraries:
+            library.close()
+        self._libraries.clear()
+        self._blocks.clear()
+        self._starts.clear()
+
+    def _check(self, pointer: int, nbytes: int) -> None:
+        """A copy outside of what was allocated would damage this process."""
+        if nbytes == 0:
+            return
+        place = bisect.bisect_right(self._starts, pointer) - 1
+        if place >= 0:
+            start = self._starts[place]
+            if pointer + nbytes <= start + self._blocks[start][0]:
+                return
+        message = f"{nbytes} bytes at {pointer:#x} are not within one allocation"
+        raise DeviceError("hipErrorInvalidValue", message)
+
+
+def device_info(target: Target) -> DeviceInfo:
+    """This machine as the emulated target."""
+    return DeviceInfo(
+        id=target.name,
+        target=target.name,
+        name=_processor(),
+        driver=f"{platform.system()} {platform.release()}",
+        runtime="Kiln CPU emulation",
+        compute_units=available_cores(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        emulated=True,
+        attributes={"emulates": target.emulates, "wavefront": str(target.wavefront)},
+    )
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # a name is all that is lost
+    return platform.machine()
+
+
+def _failures(library: Library) -> Callable[[int], None]:
+    """What a call returned, with the emulation's own account of what went wrong."""
+    message = library.function("kiln_cpu_message")
+    message.restype = ctypes.c_char_p
+
+    def raise_for(code: int) -> None:
+        said = (message() or b"").decode(errors="replace")
+        if code != 0 or said:
+            status = _STATUS.get(code, "hipErrorLaunchFailure" if said else "hipErrorUnknown")
+            raise DeviceError(status, said or f"the kernel's function returned {code}")
+
+    return raise_for
+
+
+def _prepared(
+    kernel: LoadedKernel, args: Sequence[int | float], workspace: int
+) -> Callable[[], None]:
+    if isinstance(kernel, ExportedKernel):
+        return kernel.prepared(args, workspace)
+    return lambda: kernel(args, workspace)

@@ -1,0 +1,108 @@
+"""Exported functions of a kernel.so, called through ctypes: the same for every device."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from scheduler.runtime.device import DeviceError
+
+_TYPES: dict[str, Any] = {
+    "ptr": ctypes.c_void_p,
+    "i32": ctypes.c_int32,
+    "i64": ctypes.c_int64,
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+}
+_RANGES = {"ptr": (0, 2**64 - 1), "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+
+
+class Library:
+    """A kernel.so in this process. Raises ``DeviceError`` where it cannot be opened."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self.handle = ctypes.CDLL(str(path.absolute()))
+        except OSError as error:
+            raise DeviceError("hipErrorSharedObjectInitFailed", str(error)) from None
+        self._path = path
+
+    def function(self, name: str) -> Any:
+        """An exported function. Raises ``DeviceError`` where there is none of that name."""
+        try:
+            return self.handle[name]
+        except AttributeError:
+            message = f"{self._path.name} exports no function {name!r}"
+            raise DeviceError("hipErrorSharedObjectSymbolNotFound", message) from None
+
+    def close(self) -> None:
+        """Take it out of the process; none of its functions may be called after that."""
+        if sys.platform == "win32":
+            raise NotImplementedError("shared libraries are closed on POSIX systems only")
+        import _ctypes  # noqa: PLC0415 - CPython's own, for the one thing ctypes leaves out
+
+        _ctypes.dlclose(self.handle._handle)
+
+
+class ExportedKernel:
+    """A kernel's C function, as `scheduler.codegen.kernel.KernelArg` describes it.
+
+    ``raise_for`` gets what the function returned after each call and raises ``DeviceError`` where
+    that, or what the runtime says, is a failure.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        arg_types: Sequence[str],
+        stream: int,
+        raise_for: Callable[[int], None],
+    ) -> None:
+        unknown = [kind for kind in arg_types if kind not in _TYPES]
+        if unknown:
+            raise ValueError(f"argument types {unknown} are not known; known are {[*_TYPES]}")
+        self._function = function
+        self._function.restype = ctypes.c_int
+        self._types = tuple(arg_types)
+        self._stream = ctypes.c_void_p(stream)
+        self._raise_for = raise_for
+
+    def workspace_bytes(self, args: Sequence[int | float]) -> int:
+        """Bytes of workspace that a call with these arguments needs; launches nothing."""
+        size = ctypes.c_size_t(0)
+        self._raise_for(
+            self._function(*self._convert(args), ctypes.byref(size), None, self._stream)
+        )
+        return size.value
+
+    def __call__(self, args: Sequence[int | float], workspace: int = 0) -> None:
+        """Launch on the device's stream. Raises ``DeviceError`` when the function says non-0."""
+        self.prepared(args, workspace)()
+
+    def prepared(self, args: Sequence[int | float], workspace: int = 0) -> Callable[[], None]:
+        """The launch with its arguments converted, so that timing sees the launch alone."""
+        values = (*self._convert(args), None, ctypes.c_void_p(workspace), self._stream)
+        function, raise_for = self._function, self._raise_for
+
+        def launch() -> None:
+            raise_for(function(*values))
+
+        return launch
+
+    def _convert(self, args: Sequence[int | float]) -> list[Any]:
+        if len(args) != len(self._types):
+            raise ValueError(f"the kernel takes {len(self._types)} arguments, not {len(args)}")
+        return [_converted(kind, arg) for kind, arg in zip(self._types, args, strict=True)]
+
+
+def _converted(kind: str, value: int | float) -> Any:
+    """ctypes cuts integers to size without a word; here one that does not fit is an error."""
+    if kind in _RANGES:
+        low, high = _RANGES[kind]
+        if int(value) != value or not low <= value <= high:
+            raise ValueError(f"{value} does not fit into an argument of type {kind}")
+        return _TYPES[kind](int(value))
+    return _TYPES[kind](value)

@@ -1,0 +1,37 @@
+"""One user at a time of a device, across processes: what is timed must be alone on it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class DeviceBusy(Exception):  # noqa: N818 - a state of the world, not an error
+    """Another process holds the device; its process id is in the message where it is known."""
+
+
+@contextmanager
+def exclusive(device_id: str, folder: Path, wait: bool = True) -> Iterator[None]:
+    """Hold the device's lock: a file in ``folder`` that all who share the machine name alike.
+
+    The lock belongs to the open file, so the system lets it go when the process dies, however it
+    dies. Raises ``DeviceBusy`` when it is taken and ``wait`` is false.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / (re.sub(r"[^A-Za-z0-9.-]", "_", device_id) + ".lock")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
+            raise DeviceBusy(f"device {device_id} is in use by process {holder}") from None
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
