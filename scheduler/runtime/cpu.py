@@ -41,6 +41,8 @@ class CpuDevice:
         self._blocks: dict[int, tuple[int, ctypes.Array[ctypes.c_char]]] = {}
         self._starts: list[int] = []
         self._libraries: list[Library] = []
+        # Memory for the emulated threads' stacks, which all libraries of one layout share.
+        self._arenas: ctypes.Array[ctypes.c_char] | None = None
 
     @property
     def info(self) -> DeviceInfo:
@@ -58,7 +60,7 @@ class CpuDevice:
             block = ctypes.create_string_buffer(nbytes + _ALIGNMENT)
         except MemoryError:
             raise DeviceError("hipErrorOutOfMemory", f"no {nbytes} bytes are free") from None
-        pointer = -(-ctypes.addressof(block) // _ALIGNMENT) * _ALIGNMENT
+        pointer = _aligned(ctypes.addressof(block))
         self._blocks[pointer] = (nbytes, block)
         bisect.insort(self._starts, pointer)
         return pointer
@@ -94,6 +96,7 @@ class CpuDevice:
         opened = Library(library)
         try:
             opened.function("kiln_cpu_set_threads")(ctypes.c_int(self._threads))
+            self._share_arenas(opened)
             function = opened.function(symbol)
             raise_for = _failures(opened)
         except DeviceError:
@@ -115,11 +118,22 @@ class CpuDevice:
 
     def close(self) -> None:
         """Give everything back; no kernel of it may be called after that."""
+        if self._libraries and self._arenas is not None:
+            self._libraries[0].function("kiln_cpu_unmap_arenas_1")()
         for library in self._libraries:
             library.close()
         self._libraries.clear()
         self._blocks.clear()
         self._starts.clear()
+
+    def _share_arenas(self, library: Library) -> None:
+        if self._arenas is None:
+            size = library.function("kiln_cpu_arenas_bytes_1")
+            size.restype = ctypes.c_size_t
+            self._arenas = ctypes.create_string_buffer(size() + _ALIGNMENT)
+        library.function("kiln_cpu_share_arenas_1")(
+            ctypes.c_void_p(_aligned(ctypes.addressof(self._arenas)))
+        )
 
     def _check(self, pointer: int, nbytes: int) -> None:
         """A copy outside of what was allocated would damage this process."""
@@ -132,6 +146,10 @@ class CpuDevice:
                 return
         message = f"{nbytes} bytes at {pointer:#x} are not within one allocation"
         raise DeviceError("hipErrorInvalidValue", message)
+
+
+def _aligned(address: int) -> int:
+    return -(-address // _ALIGNMENT) * _ALIGNMENT
 
 
 def device_info(target: Target) -> DeviceInfo:

@@ -26,6 +26,7 @@ struct alignas(64) Exchange {
   unsigned char a[4096], b[4096], c[8192];
 };
 
+struct Arena;
 struct Launch;
 
 struct Worker {
@@ -41,7 +42,7 @@ struct Worker {
   char* stacks;
   uint32_t stacks_used;
   unsigned char* lds;
-  size_t lds_bytes;
+  Arena* arena;
   // Two, since a lane may reach an operation while another has yet to read the one before it.
   Exchange exchange[2];
 };

@@ -68,6 +68,70 @@ inline bool next_block(Worker& worker) {
   return true;
 }
 
+constexpr size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// Memory of one host thread at work: its tables, its LDS before a guard page, and its stacks. Kept
+// from launch to launch, since touching fresh memory costs more than a small kernel.
+struct alignas(64) Arena {
+  char* memory;
+  uint32_t guards;  // stacks that have their guard page
+  int busy;         // atomic
+
+  static constexpr size_t tables = round_up(
+      sizeof(Worker) + max_threads_per_block * (sizeof(Wave) + sizeof(Fiber*)), page_bytes);
+  static constexpr size_t lds_end = tables + max_lds_bytes;
+  static constexpr size_t bytes =
+      lds_end + page_bytes + (max_threads_per_block + 1) * stack_bytes;
+
+  bool claim() {
+    if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) return false;
+    if (memory != nullptr) return true;
+    void* fresh = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fresh == MAP_FAILED) {
+      give_back();
+      return false;
+    }
+    memory = static_cast<char*>(fresh);
+    mprotect(memory + lds_end, page_bytes, PROT_NONE);
+    return true;
+  }
+  void give_back() { __atomic_store_n(&busy, 0, __ATOMIC_RELEASE); }
+  void unmap() {
+    if (memory != nullptr) munmap(memory, bytes);
+    memory = nullptr;
+    guards = 0;
+  }
+
+  // The worker that lies in it, with nothing done yet.
+  Worker* prepare(Launch& launch) {
+    Worker& worker = *reinterpret_cast<Worker*>(memory);
+    uint32_t threads = launch.block.x * launch.block.y * launch.block.z;
+    worker.launch = &launch;
+    worker.arena = this;
+    worker.threads = threads;
+    worker.waves = (threads + KILN_WAVE_SIZE - 1) / KILN_WAVE_SIZE;
+    worker.running = reinterpret_cast<Fiber**>(memory + sizeof(Worker));
+    worker.wave = reinterpret_cast<Wave*>(worker.running + threads);
+    for (uint32_t t = 0; t < threads; ++t) worker.running[t] = nullptr;
+    worker.free = nullptr;
+    worker.lds =
+        reinterpret_cast<unsigned char*>(memory + lds_end - round_up(launch.lds_bytes, 128));
+    auto stacks = reinterpret_cast<uintptr_t>(memory) + lds_end + page_bytes;
+    worker.stacks = reinterpret_cast<char*>(round_up(stacks, stack_bytes));
+    worker.stacks_used = 0;
+    return &worker;
+  }
+};
+
+constexpr int max_host_threads = 256;
+static Arena own_arenas[max_host_threads];
+static Arena* arenas = own_arenas;  // or those that all libraries of the process share
+
+__attribute__((destructor)) static void unmap_own_arenas() {
+  for (Arena& arena : own_arenas) arena.unmap();
+}
+
 __attribute__((noinline)) Fiber* fresh_fiber(Worker& worker) {
   Fiber* fiber = worker.free;
   if (fiber != nullptr) {
@@ -75,48 +139,14 @@ __attribute__((noinline)) Fiber* fresh_fiber(Worker& worker) {
     return fiber;
   }
   char* base = worker.stacks + worker.stacks_used++ * stack_bytes;
-  mprotect(base, guard_bytes, PROT_NONE);
+  if (worker.stacks_used > worker.arena->guards) {
+    mprotect(base, guard_bytes, PROT_NONE);
+    worker.arena->guards = worker.stacks_used;
+  }
   fiber = fiber_in(reinterpret_cast<uintptr_t>(base));
   prepare(fiber, fiber_main);
   return fiber;
 }
-
-inline void* map(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : memory;
-}
-
-// Memory of one worker: itself, its tables, its stacks, and its LDS before a guard page.
-struct Arena {
-  char* memory;
-  size_t bytes;
-
-  bool make(uint32_t threads, size_t lds_bytes) {
-    size_t tables = round_up(sizeof(Worker) + threads * (sizeof(Wave) + sizeof(Fiber*)) + 256);
-    size_t lds = round_up(lds_bytes);
-    bytes = tables + lds + page_bytes + (threads + 1) * stack_bytes;
-    memory = static_cast<char*>(map(bytes));
-    if (memory == nullptr) return false;
-    Worker& worker = *this->worker();
-    worker.threads = threads;
-    worker.waves = (threads + KILN_WAVE_SIZE - 1) / KILN_WAVE_SIZE;
-    worker.running = reinterpret_cast<Fiber**>(memory + sizeof(Worker));
-    worker.wave = reinterpret_cast<Wave*>(worker.running + threads);
-    char* end = memory + tables + lds;
-    mprotect(end, page_bytes, PROT_NONE);
-    worker.lds_bytes = lds_bytes;
-    worker.lds = reinterpret_cast<unsigned char*>(end - (lds_bytes + 127) / 128 * 128);
-    auto stacks = reinterpret_cast<uintptr_t>(end + page_bytes);
-    worker.stacks = reinterpret_cast<char*>((stacks + stack_bytes - 1) / stack_bytes * stack_bytes);
-    return true;
-  }
-  void release() {
-    if (memory != nullptr) munmap(memory, bytes);
-  }
-  Worker* worker() const { return reinterpret_cast<Worker*>(memory); }
-  static size_t round_up(size_t n) { return (n + page_bytes - 1) / page_bytes * page_bytes; }
-};
 
 static void* run_worker(void* memory) {
   Worker& worker = *static_cast<Worker*>(memory);
@@ -131,28 +161,27 @@ static void* run_worker(void* memory) {
 static int threads_for(const Launch& launch) {
   if (blocks_in_order) return 1;
   long wanted = host_threads > 0 ? host_threads : sysconf(_SC_NPROCESSORS_ONLN);
+  if (wanted > max_host_threads) wanted = max_host_threads;
   if (uint64_t(wanted) > launch.blocks) wanted = long(launch.blocks);
-  return wanted < 1 ? 1 : wanted > 256 ? 256 : int(wanted);
+  return wanted < 1 ? 1 : int(wanted);
 }
 
+// Fewer threads than wished for are enough, as long as there is one.
 static hipError_t run_grid(Launch& launch) {
-  int count = threads_for(launch);
-  uint32_t threads = launch.block.x * launch.block.y * launch.block.z;
-  Arena arenas[256] = {};
-  pthread_t others[256];
-  int ready = 0;
-  for (; ready < count && arenas[ready].make(threads, launch.lds_bytes); ++ready) {
-    arenas[ready].worker()->launch = &launch;
+  int wanted = threads_for(launch), ready = 0, started = 1;
+  Worker* workers[max_host_threads];
+  pthread_t others[max_host_threads];
+  for (int i = 0; i < max_host_threads && ready < wanted; ++i) {
+    if (arenas[i].claim()) workers[ready++] = arenas[i].prepare(launch);
   }
   if (ready == 0) return hipErrorOutOfMemory;
-  int started = 1;  // fewer threads than wished for are enough
   for (; started < ready; ++started) {
-    if (pthread_create(&others[started], nullptr, run_worker, arenas[started].worker()) != 0) break;
+    if (pthread_create(&others[started], nullptr, run_worker, workers[started]) != 0) break;
   }
-  run_worker(arenas[0].worker());
+  run_worker(workers[0]);
   for (int i = 1; i < started; ++i) pthread_join(others[i], nullptr);
-  for (int i = 0; i < ready; ++i) arenas[i].release();
-  return launch.failed ? hipErrorLaunchFailure : hipSuccess;
+  for (int i = 0; i < ready; ++i) workers[i]->arena->give_back();
+  return hipSuccess;
 }
 
 static void launch_grid(const char* kernel, dim3 grid, dim3 block, size_t lds_bytes,
@@ -215,6 +244,17 @@ extern "C" {
 // 0: as many as the machine has.
 __attribute__((visibility("default"), used)) void kiln_cpu_set_threads(int count) {
   ::kiln_cpu::host_threads = count;
+}
+// Arenas for all libraries of a process: memory that is zero at first and is cleared again by
+// unmapping once nothing runs. The number in the names changes when an arena's layout does.
+__attribute__((visibility("default"), used)) size_t kiln_cpu_arenas_bytes_1() {
+  return sizeof ::kiln_cpu::own_arenas;
+}
+__attribute__((visibility("default"), used)) void kiln_cpu_share_arenas_1(void* arenas) {
+  ::kiln_cpu::arenas = static_cast<::kiln_cpu::Arena*>(arenas);
+}
+__attribute__((visibility("default"), used)) void kiln_cpu_unmap_arenas_1() {
+  for (int i = 0; i < ::kiln_cpu::max_host_threads; ++i) ::kiln_cpu::arenas[i].unmap();
 }
 // What went wrong in the first launch that failed since this was last asked; "" for nothing.
 __attribute__((visibility("default"), used)) const char* kiln_cpu_message() {
