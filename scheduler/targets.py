@@ -46,6 +46,7 @@ _TARGETS = {
         Target("gfx1201", "rdna", 32, "wmma", 1536, 24, 16, 2, 65536),
         Target("cpu", "cpu", 64, "mfma", emulates="gfx942"),
         Target("cpu-gfx90a", "cpu", 64, "mfma", emulates="gfx90a"),
+        Target("cpu-gfx950", "cpu", 64, "mfma", max_lds_per_block_bytes=163840, emulates="gfx950"),
         Target("cpu-gfx1030", "cpu", 32, "", emulates="gfx1030"),
         Target("cpu-gfx1100", "cpu", 32, "wmma", emulates="gfx1100"),
         Target("cpu-gfx1201", "cpu", 32, "wmma", emulates="gfx1201"),
