@@ -103,7 +103,10 @@ class Session:
         storages = {
             name: self._memory.read(self._case.buffers[name]) for name in self._case.expected
         }
-        return {"check": vars(judge(self._case, storages, damaged))}
+        verdict = judge(self._case, storages, damaged)
+        if damaged:
+            self._memory.restore()
+        return {"check": vars(verdict)}
 
     def _time(self, key: str, batch: int) -> dict[str, Any]:
         assert self._device is not None

@@ -26,12 +26,16 @@ class GuardedBlock:
         padded = -(-nbytes // 256) * 256
         self._total = padded + 2 * GUARD_BYTES
         self._base = device.allocate(self._total)
-        device.fill(self._base, _GUARD, self._total)
+        self.reset()
 
     @property
     def pointer(self) -> int:
         """Where a kernel sees the buffer; null where it is empty."""
         return self._base + GUARD_BYTES if self.nbytes else 0
+
+    def reset(self) -> None:
+        """Lay the guard bands anew, over the buffer too."""
+        self._device.fill(self._base, _GUARD, self._total)
 
     def poison(self) -> None:
         """Fill the buffer, not its guards, with NaN."""
@@ -71,8 +75,14 @@ class CaseMemory:
             {name: GuardedBlock(device, b.nbytes) for name, b in case.buffers.items()}
             for _ in range(copies)
         ]
+        self.restore()
+
+    def restore(self) -> None:
+        """Guards and inputs as they were: what one kernel spoilt is not laid at the next's door."""
         for copy in self._copies:
-            for name, data in case.inputs.items():
+            for block in copy.values():
+                block.reset()
+            for name, data in self._case.inputs.items():
                 copy[name].write(data)
 
     @property

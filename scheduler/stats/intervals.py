@@ -26,7 +26,7 @@ def median_interval(
     The generator is seeded, so that the same samples give the same interval. Raises
     ``ValueError`` without samples.
     """
-    if not samples:
+    if len(samples) == 0:
         raise ValueError("no samples")
     values = np.asarray(samples, dtype=np.float64)
     rng = np.random.default_rng(seed)

@@ -1,0 +1,144 @@
+"""Measuring in a process that may die: each kind of bad kernel, and the good one beside it.
+
+Real builds of the bundled compiler for the CPU emulation, real worker processes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.case import Case
+from scheduler.benchmark.measure import Limits, measure
+from scheduler.benchmark.measurement import Measurement
+from scheduler.benchmark.protocol import TimingPlan
+from scheduler.benchmark.tolerance import Tolerance
+from scheduler.build.cache import CodeCache
+from scheduler.build.compile import build
+from scheduler.build.model import Build
+from scheduler.build.toolchains import bundled
+from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, ScalarArg, TensorArg
+from scheduler.ir.dtypes import DType
+from scheduler.ir.storage import BoundBuffer
+from scheduler.outcome import Rejected, Stage
+from scheduler.targets import find
+
+N = 1000
+PLAN = TimingPlan(warmup=1, min_samples=3, max_samples=4, min_sample_ns=1.0, budget_s=0.01)
+LIMITS = Limits(load_s=60.0, check_s=3.0, run_s=3.0)
+
+SOURCE = """
+#include <hip/hip_runtime.h>
+#include <kiln/types.h>
+
+__global__ void double_it(const float* x, float* y, int32_t n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  BODY
+}
+
+extern "C" PT_EXPORT int NAME(const float* x, float* y, int32_t n, size_t* workspace_size,
+                              uint8_t* workspace, hipStream_t stream) {
+  if (workspace_size) { *workspace_size = 0; return 0; }
+  hipLaunchKernelGGL(double_it, dim3((n + 255) / 256), dim3(256), 0, stream, x, y, n);
+  return STATUS;
+}
+"""
+GOOD = "if (i < n) y[i] = 2.0f * x[i];"
+BODIES = {
+    "good": GOOD,
+    "wrong": "if (i < n) y[i] = 2.5f * x[i];",
+    "forgets": "if (i < n - 1) y[i] = 2.0f * x[i];",
+    "oversteps": "if (i <= n) y[i] = i < n ? 2.0f * x[i] : 0.0f;",
+    "spoils": GOOD + " if (i == 3) const_cast<float*>(x)[i] = 0.0f;",
+    "crashes": "*(volatile int*)8 = i;",
+    "hangs": "for (volatile int spin = 1; spin; ) {}",
+    "refuses": GOOD,
+}
+
+
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A library for each kind of kernel."""
+    cache = CodeCache(tmp_path_factory.mktemp("cache"))
+    made: dict[str, str] = {}
+    for name, body in BODIES.items():
+        source = SOURCE.replace("BODY", body).replace("NAME", name)
+        source = source.replace("STATUS", "7" if name == "refuses" else "0")
+        result = build(source, name, find("cpu"), bundled(), cache)
+        assert isinstance(result, Build), result
+        made[name] = str(result.directory / "kernel.so")
+    return made
+
+
+@pytest.fixture
+def case() -> Case:
+    """y = 2 x on a thousand numbers."""
+    x = np.random.default_rng(0).standard_normal(N).astype(np.float32)
+    buffers = {name: BoundBuffer(name, DType.F32, (N,), (1,)) for name in ("x", "y")}
+    expected = {"y": 2.0 * x.astype(np.float64)}
+    return Case(buffers, {"x": x}, expected, {"y": Tolerance(1e-6, 1e-6)}, {})
+
+
+def candidate(name: str, libraries: dict[str, str]) -> BuiltCandidate:
+    """The call of one kernel."""
+    args = (
+        TensorArg("x", "x", "f32", (N,), (1,), False),
+        TensorArg("y", "y", "f32", (N,), (1,), True),
+        ScalarArg("n", "i32", N),
+    )
+    request = ROCmBenchmarkRequest(name, name, "", "cpu", args, {}, 0)
+    return BuiltCandidate(name, libraries[name], request)
+
+
+def outcomes(case: Case, libraries: dict[str, str], *names: str) -> dict[str, object]:
+    """Measure these kernels together."""
+    candidates = [candidate(name, libraries) for name in names]
+    return dict(measure("cpu", case, candidates, emulated=True, plan=PLAN, limits=LIMITS))
+
+
+def test_a_right_kernel_is_measured_with_every_sample_kept(
+    case: Case, libraries: dict[str, str]
+) -> None:
+    found = outcomes(case, libraries, "good")["good"]
+    assert isinstance(found, Measurement)
+    assert found.check.passed
+    assert found.emulated
+    assert len(found.samples_ns) >= PLAN.min_samples
+    assert found.low_ns <= found.median_ns <= found.high_ns
+    assert found.median_ns == float(np.median(found.samples_ns))
+
+
+@pytest.mark.parametrize(
+    ("kind", "stage", "says"),
+    [
+        ("wrong", Stage.CHECK, "wrong result"),
+        ("forgets", Stage.CHECK, "wrong result"),
+        ("oversteps", Stage.CHECK, "wrong result"),
+        ("spoils", Stage.CHECK, "wrong result"),
+        ("crashes", Stage.CRASH, "SIGSEGV, 2 times: quarantined"),
+        ("hangs", Stage.TIMEOUT, "within 3 s"),
+        ("refuses", Stage.RUN, "7"),
+    ],
+)
+def test_a_bad_kernel_is_recorded_and_takes_nothing_else_along(
+    kind: str, stage: Stage, says: str, case: Case, libraries: dict[str, str]
+) -> None:
+    found = outcomes(case, libraries, kind, "good")
+    lost = found[kind]
+    assert isinstance(lost, Rejected)
+    assert lost.stage is stage
+    assert says in lost.reason
+    assert isinstance(found["good"], Measurement)
+
+
+def test_a_library_that_is_not_there_is_one_clear_line(
+    case: Case, libraries: dict[str, str]
+) -> None:
+    absent = libraries | {"good": str(Path(libraries["good"]).with_name("absent.so"))}
+    lost = outcomes(case, absent, "good")["good"]
+    assert isinstance(lost, Rejected)
+    assert lost.stage is Stage.LOAD
+    assert "absent.so" in lost.reason
