@@ -7,7 +7,11 @@
 
 #define KILN_CPU 1
 
+// As for the GPU: a product and the sum it goes into may be rounded once.
+#pragma clang fp contract(fast)
+
 // clang-format off: each builds on those before it
+#include "../emulation/bfloat.h"
 #include "../emulation/types.h"
 #include "../emulation/fiber.h"
 #include "../emulation/block.h"

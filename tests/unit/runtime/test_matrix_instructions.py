@@ -1,0 +1,207 @@
+"""Every matrix builtin against AMD's published layouts, lane for lane.
+
+The layouts here are written in the other direction than in the emulation: from an element of a
+matrix to the lane and the item in it, as the ISA documents give them (CDNA3 ISA 7.1.4 for MFMA;
+the tables of RDNA3 ISA 7.9 and RDNA4 ISA 7.12 for WMMA). All values are small integers, so that
+the sums are exact in any order and the comparison is for equality.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduler.runtime.device import DeviceError
+
+Place = tuple[int, int]  # lane, item
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """`element` is the C++ element of the operands; `scalar` operands are no vectors."""
+
+    name: str
+    target: str
+    shape: tuple[int, int, int]
+    element: str
+    accumulator: str = "float"
+
+    @property
+    def lanes(self) -> int:
+        return 64 if "mfma" in self.name else 32
+
+    @property
+    def inputs(self) -> int:
+        m, _, k = self.shape
+        return 16 if self.target == "cpu-gfx1100" else m * k // self.lanes
+
+    @property
+    def outputs(self) -> int:
+        return self.shape[0] * self.shape[1] // self.lanes
+
+    def input_places(self, i: int, k: int) -> list[Place]:
+        """Where A[i][k] lies; B[k][j] lies at the places of (j, k)."""
+        if self.target == "cpu-gfx1100":
+            return [(i, k), (i + 16, k)]
+        if self.target == "cpu-gfx1201":
+            return [(i + 16 * (k // 8), k % 8)]
+        k_l = self.shape[2] // (64 // self.shape[0])
+        return [(i + self.shape[0] * (k // k_l), k % k_l)]
+
+    def output_place(self, i: int, j: int) -> Place:
+        if self.target == "cpu-gfx1100":
+            return (j + 16 * (i % 2), i // 2)
+        if self.target == "cpu-gfx1201":
+            return (j + 16 * (i // 8), i % 8)
+        m, n, _ = self.shape
+        h = 1 if self.accumulator == "double" else 4
+        b_i = math.ceil(64 / (n * m / h))
+        m_i = (64 // b_i) // n
+        return (j + n * ((i // h) % m_i), i % h + h * (i // (h * m_i)))
+
+
+def _mfma(target: str, *rows: tuple[str, tuple[int, int, int], str]) -> list[Builtin]:
+    return [Builtin(f"mfma_{name}", target, shape, element) for name, shape, element in rows]
+
+
+CDNA = (
+    ("f32_16x16x4f32", (16, 16, 4), "float"),
+    ("f32_32x32x2f32", (32, 32, 2), "float"),
+    ("f32_16x16x16f16", (16, 16, 16), "_Float16"),
+    ("f32_32x32x8f16", (32, 32, 8), "_Float16"),
+    ("f32_16x16x16bf16_1k", (16, 16, 16), "short"),
+    ("f32_32x32x8bf16_1k", (32, 32, 8), "short"),
+)
+BUILTINS = [
+    *_mfma("cpu", *CDNA),
+    *_mfma("cpu-gfx90a", *CDNA),
+    *_mfma(
+        "cpu-gfx950",
+        *CDNA,
+        ("f32_16x16x32_f16", (16, 16, 32), "_Float16"),
+        ("f32_32x32x16_f16", (32, 32, 16), "_Float16"),
+        ("f32_16x16x32_bf16", (16, 16, 32), "__bf16"),
+        ("f32_32x32x16_bf16", (32, 32, 16), "__bf16"),
+    ),
+    Builtin("mfma_f64_16x16x4f64", "cpu", (16, 16, 4), "double", "double"),
+    Builtin("wmma_f32_16x16x16_f16_w32", "cpu-gfx1100", (16, 16, 16), "_Float16"),
+    Builtin("wmma_f32_16x16x16_bf16_w32", "cpu-gfx1100", (16, 16, 16), "short"),
+    Builtin("wmma_f32_16x16x16_f16_w32_gfx12", "cpu-gfx1201", (16, 16, 16), "_Float16"),
+    Builtin("wmma_f32_16x16x16_bf16_w32_gfx12", "cpu-gfx1201", (16, 16, 16), "short"),
+]
+
+
+def _source(builtin: Builtin) -> str:
+    """Each lane reads its operands from row `lane` of the arrays and writes its results there.
+
+    The operands carry a vector type of their own spelling, as a kernel's do.
+    """
+    vector = "{0} __attribute__((ext_vector_type({1})))".format
+    operand = builtin.element if builtin.inputs == 1 else vector(builtin.element, builtin.inputs)
+    modifiers = ", 0, 0, 0" if "mfma" in builtin.name else ""
+    return f"""
+    typedef {operand} In;
+    typedef {vector(builtin.accumulator, builtin.outputs)} Out;
+    __global__ void multiply(const In* a, const In* b, Out* c) {{
+      int lane = threadIdx.x;
+      // Twice, so that the second one meets what the first one left behind.
+      Out once = __builtin_amdgcn_{builtin.name}(a[lane], b[lane], c[lane]{modifiers});
+      c[lane] = __builtin_amdgcn_{builtin.name}(a[lane], b[lane], once{modifiers});
+    }}
+    EXPORT go(const In* a, const In* b, Out* c, size_t*, uint8_t*, hipStream_t stream) {{
+      hipLaunchKernelGGL(multiply, dim3(1), dim3({builtin.lanes}), 0, stream, a, b, c);
+      return hipGetLastError();
+    }}
+    """
+
+
+def _encode(values: np.ndarray[Any, Any], element: str) -> np.ndarray[Any, Any]:
+    if element in ("short", "__bf16"):
+        return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    return values.astype(
+        {"_Float16": np.float16, "float": np.float32, "double": np.float64}[element]
+    )
+
+
+def _operands(builtin: Builtin) -> tuple[np.ndarray[Any, Any], ...]:
+    m, n, k = builtin.shape
+    rng = np.random.default_rng(m * 1000 + k)
+    return (
+        rng.integers(-8, 9, (m, k)).astype(float),
+        rng.integers(-8, 9, (k, n)).astype(float),
+        rng.integers(-99, 100, (m, n)).astype(float),
+    )
+
+
+def _registers(builtin: Builtin, matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Rows and k's of a matrix laid out over the lanes."""
+    lanes = np.zeros((builtin.lanes, builtin.inputs))
+    for (i, k), value in np.ndenumerate(matrix):
+        for place in builtin.input_places(i, k):
+            lanes[place] = value
+    return lanes
+
+
+@pytest.mark.parametrize("builtin", BUILTINS, ids=lambda b: f"{b.target}-{b.name}")
+def test_every_lane_gets_what_the_hardware_gives_it(
+    builtin: Builtin, run: Callable[..., None]
+) -> None:
+    a, b, c = _operands(builtin)
+    registers_a = _encode(_registers(builtin, a), builtin.element)
+    registers_b = _encode(_registers(builtin, b.T), builtin.element)
+    registers_c = np.zeros((builtin.lanes, builtin.outputs))
+    for (i, j), value in np.ndenumerate(c):
+        registers_c[builtin.output_place(i, j)] = value
+    registers_c = _encode(registers_c, builtin.accumulator)
+    run(_source(builtin), "go", registers_a, registers_b, registers_c, target=builtin.target)
+    expected = 2 * (a @ b) + c
+    found = np.zeros_like(expected)
+    for (i, j), _ in np.ndenumerate(c):
+        found[i, j] = registers_c[builtin.output_place(i, j)]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_layout_here_uses_every_register_once() -> None:
+    """The oracle itself: no two elements share a place, and none is left over."""
+    for builtin in BUILTINS:
+        m, n, k = builtin.shape
+        inputs = [p for i in range(m) for q in range(k) for p in builtin.input_places(i, q)]
+        outputs = [builtin.output_place(i, j) for i in range(m) for j in range(n)]
+        assert len(set(inputs)) == len(inputs) == builtin.lanes * builtin.inputs
+        assert len(set(outputs)) == len(outputs) == builtin.lanes * builtin.outputs
+
+
+def test_operands_that_gfx11_wants_repeated_must_be(run: Callable[..., None]) -> None:
+    builtin = next(b for b in BUILTINS if b.target == "cpu-gfx1100")
+    a, b, _ = _operands(builtin)
+    registers_a = _encode(_registers(builtin, a), builtin.element)
+    registers_a[17, 3] += 1
+    registers_b = _encode(_registers(builtin, b.T), builtin.element)
+    out = np.zeros((32, 8), np.float32)
+    with pytest.raises(DeviceError, match="do not repeat the operands"):
+        run(_source(builtin), "go", registers_a, registers_b, out, target=builtin.target)
+
+
+def test_a_matrix_instruction_needs_a_whole_wave(run: Callable[..., None]) -> None:
+    builtin = BUILTINS[0]
+    source = _source(builtin).replace("dim3(64)", "dim3(48)")
+    arrays = [np.zeros((64, n), np.float32) for n in (builtin.inputs, builtin.inputs, 4)]
+    with pytest.raises(DeviceError, match="incomplete wave"):
+        run(source, "go", *arrays)
+
+
+def test_products_of_half_precision_are_not_rounded_on_the_way(run: Callable[..., None]) -> None:
+    """Products and sums are in f32: 2048 + 1 is lost in f16 and must not be here."""
+    builtin = next(b for b in BUILTINS if b.name == "mfma_f32_16x16x16f16")
+    a = np.ones((16, 16))
+    a[:, 0] = 2048
+    registers = _encode(_registers(builtin, a), "_Float16")
+    ones = _encode(_registers(builtin, np.ones((16, 16))), "_Float16")
+    out = np.zeros((64, 4), np.float32)
+    run(_source(builtin), "go", registers, ones, out)
+    np.testing.assert_array_equal(out, 2.0 * (2048 + 15))
