@@ -56,10 +56,18 @@ def convert(text: str, source: DType, target: DType) -> str:
         return text
     if target is DType.BOOL:
         return f"{text} != 0"
+    if target in (DType.F16, DType.BF16):
+        single = text if held is DType.F32 else f"static_cast<float>({text})"
+        return f"kiln::from_float<{target.cpp}>({single})"
     if held.is_float and not target.is_float and target.itemsize < 4:
         # Out of range is undefined for a narrow target; by way of 32 bits it wraps as in torch.
         return f"static_cast<{target.cpp}>(static_cast<int32_t>({text}))"
     return f"static_cast<{target.cpp}>({text})"
+
+
+def hold(text: str, dtype: DType) -> str:
+    """``text``, an element of type ``dtype``, in the type in which kernels hold it."""
+    return text if dtype.compute is dtype else f"kiln::to_float({text})"
 
 
 class ValuePrinter:
@@ -67,8 +75,9 @@ class ValuePrinter:
 
     ``memory`` gives the pointers and layouts of the buffers that are read and written;
     ``accumulators`` the names of the template's results; ``loads`` the texts of reads that are
-    done already (a vector's element). ``address`` overrides the offset of an access, for kernels
-    that have merged loop axes. ``index_type`` holds indices read from memory.
+    done already (a vector's element). ``address`` overrides the offset of an access (a buffer's
+    name and the index in the tree), for kernels that have merged loop axes. ``index_type`` holds
+    indices read from memory. ``index`` and ``loads`` may be exchanged between statements.
     """
 
     def __init__(
@@ -86,9 +95,9 @@ class ValuePrinter:
         self.lines = lines
         self._memory = memory
         self._accumulators = accumulators or {}
-        self._index = index or IndexPrinter()
+        self.index = index or IndexPrinter()
         self._index_type = index_type
-        self._loads = dict(loads or {})
+        self.loads = dict(loads or {})
         self._address = address or (lambda buffer, i: memory[buffer].flat(i))
         self._prefix = prefix
         self._count = 0
@@ -118,8 +127,11 @@ class ValuePrinter:
         with self.computing(store.nodes):
             memory = self._memory[store.buffer]
             element = self.element(store.value, memory.buffer.dtype)
-            offset = self._index(self._address(store.buffer, store.index))
-            self.lines.add(f"{memory.pointer}[{offset}] = {element};")
+            self.lines.add(f"{memory.pointer}[{self.place(store)}] = {element};")
+
+    def place(self, store: Store) -> str:
+        """The offset that ``store`` writes to."""
+        return self.index(self._address(store.buffer, store.index))
 
     def bind(self, value: Value, text: str) -> None:
         """From here on ``value`` is ``text``."""
@@ -196,7 +208,7 @@ class ValuePrinter:
         if isinstance(value, Cast):
             return self._cast(value)
         if isinstance(value, IndexValue):
-            text = self._index(value.expr)
+            text = self.index(value.expr)
             return self._define(value.dtype, f"static_cast<{value.dtype.compute.cpp}>({text})")
         return self._masked(value)
 
@@ -205,26 +217,20 @@ class ValuePrinter:
         if not _rounds(value):
             return text
         element = convert(text, value.value.dtype, value.dtype)
-        held = value.dtype.compute
-        if held is not value.dtype:
-            element = f"static_cast<{held.cpp}>({element})"
-        return self._define(value.dtype, element, value.node)
+        return self._define(value.dtype, hold(element, value.dtype), value.node)
 
     def _load(self, load: Load) -> str:
-        done = self._loads.get(load) if self._loads else None
+        done = self.loads.get(load) if self.loads else None
         if done is None:
-            memory = self._memory[load.buffer]
-            done = f"{memory.pointer}[{self._offset(load)}]"
-        held = load.dtype.compute
-        text = done if held is load.dtype else f"static_cast<{held.cpp}>({done})"
-        return self._define(load.dtype, text)
+            done = f"{self._memory[load.buffer].pointer}[{self.offset(load)}]"
+        return self._define(load.dtype, hold(done, load.dtype))
 
-    def _offset(self, load: Load) -> str:
-        if not load.indirect:
-            return self._index(self._address(load.buffer, load.index))
-        exchange = {part.symbol: self._indirect(part) for part in load.indirect}
-        index = tuple(part.xreplace(exchange) for part in load.index)
-        return self._index(self._address(load.buffer, index))
+    def offset(self, load: Load) -> str:
+        """Where ``load`` reads; indices from memory are read first."""
+        flat = self._address(load.buffer, load.index)
+        if load.indirect:
+            flat = flat.xreplace({part.symbol: self._indirect(part) for part in load.indirect})
+        return self.index(flat)
 
     def _indirect(self, indirect: Indirect) -> sympy.Symbol:
         """A symbol that stands for the index read from memory, inside the axis in any case."""
@@ -232,7 +238,7 @@ class ValuePrinter:
         for scope in reversed(self._scopes):
             if key in scope:
                 return _index_symbol(scope[key])
-        value, size = self.value(indirect.value), self._index(indirect.size)
+        value, size = self.value(indirect.value), self.index(indirect.size)
         helper = "kiln::wrap_index" if indirect.wrap else "kiln::clamp_index"
         name = f"{self._prefix}{self._count}"
         self._count += 1

@@ -1,0 +1,106 @@
+// The pointwise functions of generated kernels that are neither operators nor in math.h: those on
+// integers, and those whose rule for NaN, sign or rounding is torch's.
+#pragma once
+
+#include <kiln/index.h>
+#include <kiln/math.h>
+#include <kiln/types.h>
+
+namespace kiln {
+
+template <typename T>
+constexpr bool is_floating = __is_same(T, float) || __is_same(T, double);
+
+// A NaN on either side is handed on.
+template <typename T>
+KILN_INLINE T maximum(T a, T b) {
+  if constexpr (is_floating<T>) {
+    return a != a || a > b ? a : b;
+  } else {
+    return a > b ? a : b;
+  }
+}
+
+template <typename T>
+KILN_INLINE T minimum(T a, T b) {
+  if constexpr (is_floating<T>) {
+    return a != a || a < b ? a : b;
+  } else {
+    return a < b ? a : b;
+  }
+}
+
+template <typename T>
+  requires(!is_floating<T>)
+KILN_INLINE T abs(T x) {
+  return static_cast<T>(x < T(0) ? -x : x);
+}
+
+// -1, 0 or 1; 0 for NaN.
+template <typename T>
+KILN_INLINE T sign(T x) {
+  return static_cast<T>((x > T(0)) - (x < T(0)));
+}
+
+// Towards zero.
+template <typename T>
+KILN_INLINE T truncdiv(T a, T b) {
+  if constexpr (is_floating<T>) {
+    return trunc(a / b);
+  } else {
+    return static_cast<T>(a / b);
+  }
+}
+
+// The divisor's sign.
+template <typename T>
+KILN_INLINE T remainder(T a, T b) {
+  if constexpr (is_floating<T>) {
+    const T rest = fmod(a, b);
+    return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
+  } else {
+    return static_cast<T>(floor_mod(a, b));
+  }
+}
+
+// Towards minus infinity. By way of the remainder, so that the quotient is not rounded up to an
+// integer first (0.9999999999 would be floored as 1).
+template <typename T>
+KILN_INLINE T floordiv(T a, T b) {
+  if constexpr (is_floating<T>) {
+    if (b == T(0)) return a / b;
+    const T rest = fmod(a, b);
+    T quotient = (a - rest) / b;
+    if (rest != T(0) && (rest < T(0)) != (b < T(0))) quotient -= T(1);
+    const T whole = floor(quotient);
+    return quotient - whole > T(0.5) ? whole + T(1) : whole;
+  } else {
+    return static_cast<T>(floor_div(a, b));
+  }
+}
+
+// C's remainder, the dividend's sign. Floats: math.h.
+template <typename T>
+  requires(!is_floating<T>)
+KILN_INLINE T fmod(T a, T b) {
+  return static_cast<T>(a % b);
+}
+
+// Integer powers by squaring; a negative exponent gives 0 unless the base is 1 or -1.
+template <typename T>
+  requires(!is_floating<T>)
+KILN_INLINE T pow(T base, T exponent) {
+  if (exponent < T(0)) {
+    if (base == T(1)) return T(1);
+    if (base == T(-1)) return (exponent & 1) ? T(-1) : T(1);
+    return T(0);
+  }
+  T result = T(1);
+  for (; exponent > T(0); exponent = static_cast<T>(exponent >> 1)) {
+    if (exponent & 1) result = static_cast<T>(result * base);
+    base = static_cast<T>(base * base);
+  }
+  return result;
+}
+
+}  // namespace kiln

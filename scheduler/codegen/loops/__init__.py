@@ -1,0 +1,6 @@
+"""Loop nests over buffers: which accesses there are, which axes merge, what is a vector."""
+
+from scheduler.codegen.loops.affine import Affine, affine, divides
+from scheduler.codegen.loops.nest import Access, LoopNest, Statement
+
+__all__ = ["Access", "Affine", "LoopNest", "Statement", "affine", "divides"]

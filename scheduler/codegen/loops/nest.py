@@ -1,0 +1,387 @@
+"""The loop nest of a group of operations, in the form that the loop templates print.
+
+Members of a group may name and factor their axes differently as long as they make the same
+steps. Here they are brought onto one set of axes, axes that every access walks through in one
+stride are merged, and each access is an affine form.
+
+What is expected of a reduction group: all members walk the same outer axes in the same order; the
+axes of a pointwise member are the outer axes, or the outer axes followed by the reduction axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import sympy
+
+from scheduler.codegen.cpp.bounds import INT32_MAX, Interval, bounds
+from scheduler.codegen.loops.affine import Affine, affine, divides
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod
+from scheduler.ir.operations import (
+    Axis,
+    Lowered,
+    Pointwise,
+    Reduction,
+    ReductionKind,
+    Scan,
+    Store,
+)
+from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, rebuild, walk
+
+AccessKey = tuple[str, tuple[Expr, ...]]
+_ZERO = sympy.Integer(0)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One member on the nest's axes.
+
+    ``kind`` is None for a pointwise member, whose ``value`` is what it stores. ``inner`` says
+    that it is computed at each step of the inner axes rather than once an outer point.
+    """
+
+    name: str
+    kind: ReductionKind | None
+    value: Value
+    accumulate: DType
+    store: Store
+    inner: bool
+
+
+@dataclass(frozen=True)
+class Access:
+    """All reads (or the writes) of a buffer at one index. ``masked``: not always touched."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    offset: Affine
+    masked: bool
+    written: bool
+
+
+def product(sizes: Sequence[Expr]) -> Expr:
+    """The product of sizes; 1 for none."""
+    return sympy.Mul(*sizes)
+
+
+class LoopNest:
+    """Statements over ``outer`` and ``inner`` axes, and their accesses.
+
+    ``inner`` are the axes of a reduction or a scan. ``inputs`` are buffers that are read from
+    outside, ``outputs`` those written, both in order of first use. ``ranges`` holds the interval
+    of every symbol and loop variable by name.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Pointwise | Reduction | Scan],
+        lowered: Lowered,
+        ranges: dict[str, Interval],
+    ) -> None:
+        self._buffers = lowered.buffers
+        self.outer, self.inner = _axes_of(members)
+        self.statements = tuple(
+            _without_unit_axes(_on_axes(member, self.outer, self.inner), (*self.outer, *self.inner))
+            for member in members
+        )
+        self.outer = tuple(axis for axis in self.outer if axis.size != 1)
+        self.inner = tuple(axis for axis in self.inner if axis.size != 1)
+        self._place_by_stride()
+        self._symbol_ranges = ranges
+        self._accesses = self._find_accesses()
+        self._merge()
+        self.ranges = {**ranges, **dict(self._axis_ranges())}
+        self.inputs, self.outputs = self._buffer_order()
+        self._check_read_backs()
+
+    # -- accesses --------------------------------------------------------------------------------
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """Every access, in order of first use."""
+        return tuple(self._accesses.values())
+
+    def access(self, buffer: str, index: tuple[Expr, ...]) -> Access:
+        """The access that a load or store of a statement makes."""
+        return self._accesses[buffer, index]
+
+    def offset(self, buffer: str, index: tuple[Expr, ...]) -> Expr:
+        """The offset in elements, over the merged axes."""
+        return self._accesses[buffer, index].offset.expr()
+
+    def _find_accesses(self) -> dict[AccessKey, Access]:
+        variables = frozenset(axis.var for axis in (*self.outer, *self.inner))
+        found: dict[AccessKey, Access] = {}
+        for statement in self.statements:
+            for value in (statement.value, statement.store.value):
+                for load, masked in _loads(value, masked=False):
+                    self._add(found, load.buffer, load.index, variables, masked, written=False)
+            store = statement.store
+            self._add(found, store.buffer, store.index, variables, masked=False, written=True)
+        return found
+
+    def _add(
+        self,
+        found: dict[AccessKey, Access],
+        buffer: str,
+        index: tuple[Expr, ...],
+        variables: frozenset[sympy.Symbol],
+        masked: bool,
+        *,
+        written: bool,
+    ) -> None:
+        known = found.get((buffer, index))
+        if known is None:
+            offset = affine(index, self._buffers[buffer].stride, variables)
+            found[buffer, index] = Access(buffer, index, offset, masked, written)
+        elif (known.masked and not masked) or (written and not known.written):
+            found[buffer, index] = replace(
+                known, masked=known.masked and masked, written=known.written or written
+            )
+
+    def reads(self) -> Iterator[Load]:
+        """Every read of every statement."""
+        for statement in self.statements:
+            yield from loads(statement.value)
+            if statement.kind is not None:
+                yield from loads(statement.store.value)
+
+    def _check_read_backs(self) -> None:
+        """What is written here may be read here by the very thread that wrote it, not elsewhere."""
+        written = {s.store.buffer: s.store.index for s in self.statements}
+        for load in self.reads():
+            if load.buffer in written and load.index != written[load.buffer]:
+                raise ValueError(
+                    f"{load.buffer} is read at {load.index} in the kernel that writes it at "
+                    f"{written[load.buffer]}: the group cannot be one kernel"
+                )
+
+    def _buffer_order(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        written = dict.fromkeys(statement.store.buffer for statement in self.statements)
+        read = dict.fromkeys(access.buffer for access in self._accesses.values())
+        return tuple(name for name in read if name not in written), tuple(written)
+
+    # -- axes ------------------------------------------------------------------------------------
+
+    def _place_by_stride(self) -> None:
+        """Outer axes in the order in which the first store walks its buffer, widest steps first,
+        so that neighbouring threads write neighbouring elements."""
+        if len(self.outer) < 2:
+            return
+        store = self.statements[-1].store
+        offset = affine(
+            store.index, self._buffers[store.buffer].stride, {axis.var for axis in self.outer}
+        )
+        steps = [offset.coefficient(axis.var) for axis in self.outer]
+        if all(step is not None and step.is_Integer for step in steps):
+            order = sorted(range(len(steps)), key=lambda i: -int(steps[i] or 0))
+            self.outer = tuple(self.outer[i] for i in order)
+
+    def _merge(self) -> None:
+        pinned = self._pinned_variables()
+        self.outer = self._merge_axes(self.outer, pinned)
+        self.inner = self._merge_axes(self.inner, pinned)
+
+    def _pinned_variables(self) -> set[sympy.Symbol]:
+        """Variables whose own value is used: their axes cannot merge."""
+        pinned: set[sympy.Symbol] = set()
+        for statement in self.statements:
+            for value in (statement.value, statement.store.value):
+                for part in walk(value):
+                    if isinstance(part, IndexValue):
+                        pinned |= part.expr.free_symbols
+        for access in self._accesses.values():
+            pinned |= access.offset.nonlinear
+        return pinned
+
+    def _merge_axes(self, axes: tuple[Axis, ...], pinned: set[sympy.Symbol]) -> tuple[Axis, ...]:
+        merged = list(axes[-1:])
+        for axis in reversed(axes[:-1]):
+            last = merged[0]
+            if {axis.var, last.var} & pinned or not self._one_stride(axis, last):
+                merged.insert(0, axis)
+                continue
+            merged[0] = Axis(last.var, axis.size * last.size)
+            self._accesses = {
+                key: replace(access, offset=access.offset.merged(axis.var))
+                for key, access in self._accesses.items()
+            }
+        return tuple(merged)
+
+    def _one_stride(self, axis: Axis, last: Axis) -> bool:
+        for access in self._accesses.values():
+            outer = access.offset.coefficients.get(axis.var, _ZERO)
+            inner = access.offset.coefficients.get(last.var, _ZERO)
+            if outer != inner * last.size:
+                return False
+        return True
+
+    def _axis_ranges(self) -> Iterator[tuple[str, Interval]]:
+        for axis in (*self.outer, *self.inner):
+            yield axis.var.name, (0, max(bounds(axis.size, self._symbol_ranges)[1] - 1, 0))
+
+    # -- what templates ask ------------------------------------------------------------------------
+
+    @property
+    def outer_numel(self) -> Expr:
+        """How many outer points there are."""
+        return product([axis.size for axis in self.outer])
+
+    @property
+    def inner_numel(self) -> Expr:
+        """How many steps the inner axes make."""
+        return product([axis.size for axis in self.inner])
+
+    def symbols(self) -> tuple[str, ...]:
+        """The symbolic sizes that the kernel needs to know, sorted."""
+        loop = {axis.var for axis in (*self.outer, *self.inner)}
+        found: set[sympy.Symbol] = set()
+        for axis in (*self.outer, *self.inner):
+            found |= axis.size.free_symbols
+        for access in self._accesses.values():
+            found |= access.offset.rest.free_symbols
+            for coefficient in access.offset.coefficients.values():
+                found |= coefficient.free_symbols
+        for name in (*self.inputs, *self.outputs):
+            for size in self._buffers[name].size:
+                found |= size.free_symbols
+        found |= self._symbols_of_values()
+        return tuple(sorted(s.name for s in found - loop if s.name in self._symbol_ranges))
+
+    def _symbols_of_values(self) -> set[sympy.Symbol]:
+        found: set[sympy.Symbol] = set()
+        for statement in self.statements:
+            for value in (statement.value, statement.store.value):
+                for part in walk(value):
+                    if isinstance(part, IndexValue):
+                        found |= part.expr.free_symbols
+                    elif isinstance(part, Load):
+                        for indirect in part.indirect:
+                            found |= indirect.size.free_symbols
+        return found
+
+    def needs_64_bits(self) -> bool:
+        """Whether a step count or an offset may be beyond 32 bits."""
+        sizes = [self.outer_numel * self.inner_numel]
+        for name in (*self.inputs, *self.outputs):
+            buffer = self._buffers[name]
+            extents = zip(buffer.size, buffer.stride, strict=True)
+            sizes.append(sympy.Add(*(size * stride for size, stride in extents)))
+        # A block may begin up to a block's steps below the end, and stop past it.
+        return any(bounds(size, self._symbol_ranges)[1] > INT32_MAX - 2**16 for size in sizes)
+
+    def is_vector(self, access: Access, axis: Axis, width: int) -> bool:
+        """Whether ``width`` steps along ``axis`` are one aligned run of memory."""
+        offset = access.offset
+        return (
+            not access.masked
+            and offset.coefficient(axis.var) == 1
+            and divides(width, axis.size)
+            and divides(width, offset.rest)
+            and all(
+                divides(width, step)
+                for variable, step in offset.coefficients.items()
+                if variable != axis.var
+            )
+        )
+
+
+def _axes_of(
+    members: Sequence[Pointwise | Reduction | Scan],
+) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    for member in members:
+        if isinstance(member, Reduction):
+            return member.axes, member.reduction_axes
+        if isinstance(member, Scan):
+            return member.axes, (member.scan_axis,)
+    # The finest factoring of a pointwise group: the others then need no division.
+    finest = max(members, key=lambda member: len(member.axes))
+    return finest.axes, ()
+
+
+def _on_axes(
+    member: Pointwise | Reduction | Scan, outer: tuple[Axis, ...], inner: tuple[Axis, ...]
+) -> Statement:
+    """A member as a statement on the nest's own axes."""
+    if isinstance(member, Pointwise):
+        statement = Statement(
+            member.name, None, member.store.value, member.store.value.dtype, member.store, False
+        )
+        on_outer = _matching(member.axes, outer)
+        if on_outer is not None:
+            return _substituted(statement, on_outer)
+        exchange = _matching(member.axes, (*outer, *inner))
+        if exchange is None:
+            raise ValueError(f"{member.name} does not walk the axes of its group")
+        return replace(_substituted(statement, exchange), inner=True)
+    own = member.reduction_axes if isinstance(member, Reduction) else (member.scan_axis,)
+    exchange = _matching(member.axes, outer)
+    inner_exchange = _matching(own, inner)
+    if exchange is None or inner_exchange is None:
+        raise ValueError(f"{member.name} does not walk the axes of its group")
+    statement = Statement(
+        member.name, member.kind, member.value, member.accumulate, member.store, True
+    )
+    return _substituted(statement, {**exchange, **inner_exchange})
+
+
+def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbol, Expr] | None:
+    """Each own variable over ``axes``, or None where they make another number of steps."""
+    sizes = [axis.size for axis in axes]
+    if [axis.size for axis in own] == sizes:
+        return {mine.var: axis.var for mine, axis in zip(own, axes, strict=True)}
+    if sympy.expand(product([axis.size for axis in own]) - product(sizes)) != 0:
+        return None
+    flat: Expr = _ZERO
+    for axis in axes:
+        flat = flat * axis.size + axis.var
+    exchange: dict[sympy.Symbol, Expr] = {}
+    step: Expr = sympy.Integer(1)
+    for position, axis in reversed(list(enumerate(own))):
+        quotient = FloorDiv(flat, step)
+        exchange[axis.var] = quotient if position == 0 else Mod(quotient, axis.size)
+        step = step * axis.size
+    return exchange
+
+
+def _substituted(statement: Statement, exchange: dict[sympy.Symbol, Expr]) -> Statement:
+    exchange = {old: new for old, new in exchange.items() if old != new}
+    if not exchange:
+        return statement
+
+    def change(value: Value) -> Value | None:
+        if isinstance(value, IndexValue):
+            return IndexValue(value.expr.xreplace(exchange), value.dtype)
+        if isinstance(value, Load):
+            index = tuple(part.xreplace(exchange) for part in value.index)
+            indirect = tuple(
+                replace(part, value=rebuild(part.value, change)) for part in value.indirect
+            )
+            return replace(value, index=index, indirect=indirect)
+        return None
+
+    store = statement.store
+    index = tuple(part.xreplace(exchange) for part in store.index)
+    stored = rebuild(store.value, change)
+    value = stored if statement.kind is None else rebuild(statement.value, change)
+    return replace(statement, value=value, store=replace(store, index=index, value=stored))
+
+
+def _without_unit_axes(statement: Statement, axes: tuple[Axis, ...]) -> Statement:
+    return _substituted(statement, {axis.var: _ZERO for axis in axes if axis.size == 1})
+
+
+def _loads(value: Value, *, masked: bool) -> Iterator[tuple[Load, bool]]:
+    """Each read, with whether it happens only under a condition."""
+    if isinstance(value, Load):
+        yield value, masked
+    if isinstance(value, Masked):
+        yield from _loads(value.condition, masked=masked)
+        yield from _loads(value.value, masked=True)
+        yield from _loads(value.other, masked=True)
+        return
+    for child in children(value):
+        yield from _loads(child, masked=masked)

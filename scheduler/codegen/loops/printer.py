@@ -1,0 +1,175 @@
+"""Statements of a loop nest as C++, one element or a pack of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scheduler.codegen.cpp.index import IndexPrinter
+from scheduler.codegen.cpp.lines import Lines
+from scheduler.codegen.cpp.values import Memory, ValuePrinter, hold
+from scheduler.codegen.loops.nest import LoopNest, Statement
+from scheduler.ir.operations import Axis, Buffer
+from scheduler.ir.values import IndexValue, Load, Value, loads, walk
+
+#: What to do with a statement's value: called inside the innermost loop.
+Sink = Callable[[Statement], None]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """``width`` steps along ``axis`` are computed by one thread, and moved at once where legal."""
+
+    axis: Axis
+    width: int
+
+
+class NestPrinter:
+    """Prints the statements of one nest into ``lines``.
+
+    Outer variables are ``x0``, ``x1``, … and inner ones ``r0``, ``r1``, … whatever the members
+    call them, so that equal kernels have equal texts.
+    """
+
+    def __init__(
+        self, nest: LoopNest, lines: Lines, memory: dict[str, Memory], pack: Pack | None = None
+    ) -> None:
+        self.nest = nest
+        self.lines = lines
+        self._memory = memory
+        self._pack = pack if pack and pack.width > 1 else None
+        outer = {axis.var.name: f"x{i}" for i, axis in enumerate(nest.outer)}
+        inner = {axis.var.name: f"r{i}" for i, axis in enumerate(nest.inner)}
+        self.names = {**outer, **inner}
+        self.index = IndexPrinter(ranges=nest.ranges, names=self.names)
+        self.values = ValuePrinter(
+            lines,
+            memory,
+            {},
+            index=self.index,
+            index_type="index_t",
+            address=nest.offset,
+        )
+        self._packed_stores: dict[str, str] = {}
+        self._read_back = set(nest.outputs) & {load.buffer for load in nest.reads()}
+
+    def decode(self, flat: str, axes: Sequence[Axis]) -> None:
+        """The variables of ``axes`` from the flat index named ``flat``."""
+        quotient = flat
+        for position in range(len(axes) - 1, -1, -1):
+            name = self.names[axes[position].var.name]
+            if position == 0:
+                self.lines.add(f"const index_t {name} = {quotient};", ())
+                return
+            size = self.index.atom(axes[position].size)
+            self.lines.add(f"const index_t {name} = {quotient} % {size};", ())
+            following = f"{flat}_{position}"
+            self.lines.add(f"const index_t {following} = {quotient} / {size};", ())
+            quotient = following
+
+    # -- one point or one pack -------------------------------------------------------------------
+
+    def run(self, statements: Sequence[Statement], sink: Sink) -> None:
+        """Every statement at one point, or at the points of a pack; ``sink`` takes each value."""
+        if self._pack is None:
+            for statement in statements:
+                sink(statement)
+            return
+        self._load_packs(statements, self._pack)
+        packed = self._open_packs(statements, self._pack)
+        variable = self.names[self._pack.axis.var.name]
+        inside = Lines(self.lines.indent + 1)
+        outside, self.lines, self.values.lines = self.lines, inside, inside
+        self.values.index = IndexPrinter(
+            ranges=self.nest.ranges,
+            names={**self.names, self._pack.axis.var.name: f"{variable}_j"},
+        )
+        with self.values.scope():
+            for statement in statements:
+                sink(statement)
+        self.lines = self.values.lines = outside
+        self.values.index = self.index
+        self.lines.add("#pragma unroll", ())
+        with self.lines.block(f"for (int j = 0; j < {self._pack.width}; ++j)"):
+            if f"{variable}_j" in str(inside):
+                self.lines.add(f"const index_t {variable}_j = {variable} + j;", ())
+            self.lines.extend(inside)
+        for statement, name in packed:
+            pointer = self._memory[statement.store.buffer].pointer
+            place = self.values.place(statement.store)
+            text = f"kiln::store_pack({pointer} + {place}, {name});"
+            self.lines.add(text, statement.store.nodes)
+        self._packed_stores = {}
+
+    def store(self, statement: Statement) -> None:
+        """A sink: the value of a pointwise statement goes to its buffer."""
+        store = statement.store
+        buffer = self._memory[store.buffer].buffer
+        with self.values.computing(store.nodes):
+            element = self.values.element(store.value, buffer.dtype)
+            packed = self._packed_stores.get(statement.name)
+            if packed is None:
+                place = self.values.place(store)
+                packed = f"{self._memory[store.buffer].pointer}[{place}]"
+            self.lines.add(f"{packed} = {element};")
+            if store.buffer in self._read_back:
+                self._keep(statement, element, buffer)
+
+    def _keep(self, statement: Statement, element: str, buffer: Buffer) -> None:
+        """A later statement that reads what was just written takes it from here."""
+        name = f"kept_{self._memory[buffer.name].pointer}"
+        held = buffer.dtype.compute.cpp
+        self.lines.add(f"const {held} {name} = {hold(element, buffer.dtype)};")
+        self.values.bind(Load(buffer.name, statement.store.index, buffer.dtype), name)
+
+    def _load_packs(self, statements: Sequence[Statement], pack: Pack) -> None:
+        written = {statement.store.buffer for statement in statements if statement.kind is None}
+        self.values.loads = {}
+        for statement in statements:
+            for load in loads(statement.value):
+                if load in self.values.loads or load.buffer in written:
+                    continue
+                access = self.nest.access(load.buffer, load.index)
+                if not self.nest.is_vector(access, pack.axis, pack.width):
+                    continue
+                if any(self._moves(part.value, pack) for part in load.indirect):
+                    continue
+                self._load_pack(load, pack, statement.store.nodes)
+
+    def _load_pack(self, load: Load, pack: Pack, nodes: tuple[str, ...]) -> None:
+        name = f"pack{len(self.values.loads)}"
+        pointer = self._memory[load.buffer].pointer
+        with self.values.computing(nodes):
+            place = self.values.offset(load)
+            text = f"const auto {name} = kiln::load_pack<{pack.width}>({pointer} + {place});"
+            self.lines.add(text)
+        self.values.loads[load] = f"{name}[j]"
+
+    def _moves(self, value: Value, pack: Pack) -> bool:
+        """Whether an index that is read from memory changes along the pack."""
+        for part in walk(value):
+            if isinstance(part, IndexValue) and pack.axis.var in part.expr.free_symbols:
+                return True
+            if isinstance(part, Load):
+                offset = self.nest.access(part.buffer, part.index).offset
+                if offset.coefficient(pack.axis.var) != 0:
+                    return True
+        return False
+
+    def _open_packs(
+        self, statements: Sequence[Statement], pack: Pack
+    ) -> list[tuple[Statement, str]]:
+        packed: list[tuple[Statement, str]] = []
+        self._packed_stores = {}
+        for statement in statements:
+            if statement.kind is not None:
+                continue
+            access = self.nest.access(statement.store.buffer, statement.store.index)
+            if not self.nest.is_vector(access, pack.axis, pack.width):
+                continue
+            name = f"out{len(packed)}"
+            cpp = self._memory[statement.store.buffer].buffer.dtype.cpp
+            self.lines.add(f"kiln::Pack<{cpp}, {pack.width}> {name};", ())
+            self._packed_stores[statement.name] = f"{name}[j]"
+            packed.append((statement, name))
+        return packed
