@@ -1,7 +1,7 @@
 """Sizes, indices and value trees as C++ text."""
 
 from scheduler.codegen.cpp.index import IndexPrinter, print_index
-from scheduler.codegen.cpp.lines import Lines, finish
+from scheduler.codegen.cpp.lines import Lines, finish, mark
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.values import Memory, ValuePrinter
 
@@ -12,5 +12,6 @@ __all__ = [
     "ValuePrinter",
     "finish",
     "literal",
+    "mark",
     "print_index",
 ]

@@ -14,6 +14,11 @@ from scheduler.codegen.kernel import LineOrigin
 _MARK = "\x00"
 
 
+def mark(line: str, nodes: tuple[str, ...]) -> str:
+    """The line, which computes these graph nodes; the mark stays until ``finish``."""
+    return line + _MARK + ",".join(nodes) if nodes else line
+
+
 class Lines:
     """Statements with their indentation; ``nodes`` says what is being computed now."""
 
@@ -31,8 +36,7 @@ class Lines:
     def add(self, text: str, nodes: tuple[str, ...] | None = None) -> None:
         """One statement, computed for ``nodes`` (for ``self.nodes`` where none are given)."""
         computes = self.nodes if nodes is None else nodes
-        mark = _MARK + ",".join(computes) if computes else ""
-        self._lines.append("  " * self.indent + text + mark)
+        self._lines.append(mark("  " * self.indent + text, computes))
 
     def extend(self, other: Lines) -> None:
         """Take over the lines of ``other`` as they are."""
@@ -53,8 +57,8 @@ def finish(text: str) -> tuple[str, tuple[LineOrigin, ...]]:
     origins: list[LineOrigin] = []
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
-        code, mark, names = line.partition(_MARK)
-        if not mark:
+        code, marked, names = line.partition(_MARK)
+        if not marked:
             continue
         lines[number - 1] = code
         nodes = tuple(names.split(","))
