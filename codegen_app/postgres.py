@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 SYSTEM_USER = "kiln-postgres"
 _ROOT_HOME = Path("/var/lib")
@@ -120,11 +121,8 @@ def is_running(cluster: Cluster, programs: Path | None = None) -> bool:
     """Whether the cluster's server runs."""
     if not (cluster.data / "PG_VERSION").exists():
         return False
-    command = [str((programs or _programs(cluster)) / "pg_ctl"), "-D", str(cluster.data), "status"]
-    answer = subprocess.run(
-        command, check=False, capture_output=True, cwd="/", **_credentials(cluster)
-    )
-    return answer.returncode == 0
+    pg_ctl = (programs or _programs(cluster)) / "pg_ctl"
+    return _call(cluster, (pg_ctl, "-D", cluster.data, "status"), subprocess.DEVNULL) == 0
 
 
 def _prepare_folders(cluster: Cluster) -> None:
@@ -187,16 +185,9 @@ def _programs(cluster: Cluster) -> Path:
 
 def _may_execute(cluster: Cluster, program: Path) -> bool:
     try:
-        answer = subprocess.run(
-            [program, "--version"],
-            check=False,
-            capture_output=True,
-            cwd="/",
-            **_credentials(cluster),
-        )
+        return _call(cluster, (program, "--version"), subprocess.DEVNULL) == 0
     except PermissionError:
         return False
-    return answer.returncode == 0
 
 
 def _ensure_user(name: str) -> None:
@@ -228,34 +219,34 @@ def _uid(cluster: Cluster) -> int:
     return pwd.getpwnam(cluster.system_user).pw_uid if cluster.system_user else os.geteuid()
 
 
-def _credentials(cluster: Cluster) -> dict[str, object]:
-    if not cluster.system_user:
-        return {}
-    user = pwd.getpwnam(cluster.system_user)
-    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-
-
 def _run(cluster: Cluster, command: Sequence[object], failed: str) -> None:
-    """Run one of PostgreSQL's programs as its user, away from folders that it may not enter.
+    """Run one of PostgreSQL's programs; raises ``PostgresError`` with its last words.
 
     The output goes to a file: a server that was started keeps what it inherits, and a pipe would
     not close before it ends.
     """
     with tempfile.TemporaryFile("w+") as output:
-        answer = subprocess.run(
-            [str(part) for part in command],
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
-            start_new_session=True,  # Ctrl-C in the terminal is not for the server
-            **_credentials(cluster),
-        )
-        output.seek(0)
-        if answer.returncode != 0:
+        if _call(cluster, command, output) != 0:
+            output.seek(0)
             raise PostgresError(f"{failed}: {_last_line(output.read())} (log: {cluster.log})")
+
+
+def _call(cluster: Cluster, command: Sequence[object], output: IO[str] | int) -> int:
+    """The exit status of a program run as the cluster's user, away from folders closed to it."""
+    user = pwd.getpwnam(cluster.system_user) if cluster.system_user else None
+    return subprocess.run(
+        [str(part) for part in command],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+        start_new_session=True,  # Ctrl-C in the terminal is not for the server
+        user=user.pw_uid if user else None,
+        group=user.pw_gid if user else None,
+        extra_groups=[] if user else None,
+    ).returncode
 
 
 def _last_line(text: str) -> str:

@@ -99,8 +99,10 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 # Where the engine keeps compiled code and the cases it measures.
 CODE_CACHE_DIR = env.folder("KILN_CODE_CACHE", VAR_DIR / "code-cache")
-CASES_DIR = VAR_DIR / "cases"
+# All that measure on this host must name the same folder: a device is for one at a time.
+DEVICE_LOCKS_DIR = env.folder("KILN_DEVICE_LOCKS", VAR_DIR / "device-locks")
 ROCM_PATH = env.text("ROCM_PATH")
+COMPILER_PATH = env.text("PATH")  # where a compiler of the system may be found
 
 SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
@@ -126,6 +128,7 @@ CELERY_TIMEZONE = "UTC"
 # A worker keeps its lease alive while it works; without a sign for this long the row is given on.
 WORK_LEASE_S = env.integer("KILN_WORK_LEASE_S", 60, minimum=1)
 WORK_DEATHS_ALLOWED = 3
+WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages sent for one event
 
 LOGGING = {
     "version": 1,

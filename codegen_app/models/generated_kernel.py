@@ -25,7 +25,7 @@ class GeneratedKernel(models.Model):
     launches = models.JSONField(default=list)
     workspace_bytes = models.CharField(max_length=500, default="0")
     created_at = models.DateTimeField(auto_now_add=True)
-    template_nodes = models.ManyToManyField(
+    template_nodes: models.ManyToManyField[TemplateNode, KernelUse] = models.ManyToManyField(
         TemplateNode, through="KernelUse", related_name="kernels"
     )
 

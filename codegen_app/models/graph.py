@@ -16,8 +16,9 @@ class Graph(Work):
 
     ``digest`` is the sha256 of what the graph says, so that the same model saved twice is one
     row. ``symbols`` maps a symbolic size to ``{hint, min, max}`` (max null where the export gives
-    none); ``targets`` are those that its kernels are compiled for. ``inputs`` is ``[{name, kind, source_name}]``; ``tensors`` maps a value's
-    name to ``{dtype, size, stride}`` with expressions as text.
+    none); ``targets`` are those that its kernels are compiled for. ``inputs`` is
+    ``[{name, kind, source_name}]``; ``tensors`` maps a value's name to ``{dtype, size, stride}``
+    with expressions as text.
     """
 
     name = models.CharField(max_length=200)

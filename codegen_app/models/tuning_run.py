@@ -147,6 +147,7 @@ class Candidate(models.Model):
             models.CheckConstraint(
                 name="candidate_without_kernel_is_refused",
                 condition=Q(kernel__isnull=False, build__isnull=False)
+                | Q(kernel__isnull=False, state=State.CANCELLED)
                 | Q(kernel__isnull=True, state=State.REJECTED),
             ),
         ]

@@ -1,0 +1,73 @@
+"""The engine as the services use it: a graph's file becomes a schedule with its backend.
+
+Scheduling is deterministic, so a worker process keeps the last few results; the rows hold
+everything that anybody else needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+from django.conf import settings
+
+from codegen_app.models import Artifact
+from codegen_app.services import artifacts
+from scheduler import pipeline, targets
+from scheduler.build.cache import CodeCache
+from scheduler.build.model import Toolchain
+from scheduler.build.toolchains import Found, Search, find_all, preferred
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.fusion.nodes import Schedule, SchedulerNode
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A graph in execution order, and the backend that makes its kernels."""
+
+    schedule: Schedule
+    backend: ROCmCPPScheduling
+
+    def node(self, name: str) -> SchedulerNode:
+        """The scheduled node of that name; ``KeyError`` where there is none."""
+        for node in self.schedule.nodes:
+            if node.name == name:
+                return node
+        raise KeyError(name)
+
+
+@lru_cache(maxsize=4)
+def scheduled(file_digest: str) -> Scheduled:
+    """The imported file of that digest, scheduled. Raises ``UserError`` for what it cannot be."""
+    file = artifacts.local_file(Artifact.objects.get(digest=file_digest), ".pt2")
+    schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
+    wanted = tuple(targets.find(name) for name in targets.names())
+    return Scheduled(schedule, pipeline.scheduling(schedule, wanted))
+
+
+def code_cache() -> CodeCache:
+    """The compiled code of this host."""
+    return CodeCache(settings.CODE_CACHE_DIR)
+
+
+@cache
+def toolchains() -> tuple[Found, ...]:
+    """Every compiler of this host, in order of preference, or why it is not there."""
+    rocm = Path(settings.ROCM_PATH) if settings.ROCM_PATH else None
+    return find_all(Search(rocm_path=rocm, path=settings.COMPILER_PATH, cache=code_cache()))
+
+
+def toolchain_for(target: str) -> Toolchain:
+    """The compiler that builds for a target here; ``UserError`` with reasons where none does."""
+    return preferred(toolchains(), targets.find(target))
+
+
+@lru_cache(maxsize=64)
+def callers(file_digest: str, node_name: str) -> dict[str, ROCmTemplateCaller]:
+    """Every candidate of a node of that file, by its kernel's name."""
+    prepared = scheduled(file_digest)
+    node = prepared.node(node_name)
+    offered = (prepared.backend.default(node), *prepared.backend.candidates(node).callers)
+    return {caller.name: caller for caller in offered}

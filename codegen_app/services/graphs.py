@@ -1,0 +1,141 @@
+"""Importing a model's graph, and preparing it: lowered, scheduled, its candidates rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.models import Artifact, Graph, GraphNode, State, TuningRun
+from codegen_app.services import (
+    artifacts,
+    audit,
+    builds,
+    engine,
+    kernels,
+    ledger,
+    queue,
+    tuning,
+    work,
+)
+from scheduler import pipeline, targets
+from scheduler.ir.serialize import graph_to_json
+from scheduler.outcome import Stage, UserError
+
+
+def import_graph(
+    file: Path, name: str, compile_for: Sequence[str], actor: AbstractBaseUser | None
+) -> tuple[Graph, bool]:
+    """Record the graph in ``file`` and ask for its preparation; also whether it is new.
+
+    The file is untrusted. Raises ``UserError`` for one that is too large or no graph, and for an
+    unknown target; nothing is recorded then.
+    """
+    size = file.stat().st_size
+    if size > settings.GRAPH_FILE_MAX_BYTES:
+        limit = settings.GRAPH_FILE_MAX_BYTES
+        raise UserError(f"{name}: {size} bytes are more than the {limit} that may be imported")
+    target_names = [targets.find(target).name for target in compile_for]
+    content = graph_to_json(pipeline.load(file))
+    known = Graph.objects.filter(digest=content["digest"]).first()
+    if known is not None:
+        return known, False
+    with transaction.atomic():
+        graph = _record(content, name, target_names, artifacts.store_file(file), actor)
+        audit.record(actor, "import", graph)
+        queue.look_now(queue.Kind.PREPARE)
+    return graph, True
+
+
+def prepare(graph: Graph) -> None:
+    """Do a claimed graph's work: schedule it, render its candidates, ask for their builds.
+
+    A graph that the engine cannot take is rejected with the engine's one line. Raises
+    ``work.LeaseLostError`` when another worker has it meanwhile.
+    """
+    with work.heartbeat(graph):
+        try:
+            scheduled = engine.scheduled(graph.file.digest)
+        except UserError as error:
+            with transaction.atomic():
+                work.finish(graph, State.REJECTED, stage=Stage.RULE, reason=str(error))
+                ledger.drop_runs(graph, f"the graph cannot be scheduled: {error}")
+            return
+        with transaction.atomic():
+            _record_prepared(graph, scheduled)
+
+
+def _record_prepared(graph: Graph, scheduled: engine.Scheduled) -> None:
+    graph.template_nodes.all().delete()  # what another try left, or another version made
+    kernels.record_schedule(graph, scheduled)
+    builds.request_defaults(graph)
+    decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
+    work.finish(graph, State.DONE, decisions=decisions)
+    for run in TuningRun.objects.filter(graph=graph, state=State.QUEUED):
+        tuning.plan(run)
+
+
+def _record(
+    content: Mapping[str, Any],
+    name: str,
+    target_names: Sequence[str],
+    file: Artifact,
+    actor: AbstractBaseUser | None,
+) -> Graph:
+    graph = Graph.objects.create(
+        name=name,
+        digest=content["digest"],
+        producer=content["producer"],
+        file=file,
+        symbols=content["symbols"],
+        inputs=content["inputs"],
+        outputs=content["outputs"],
+        tensors=content["tensors"],
+        targets=list(target_names),
+        node_count=len(content["nodes"]),
+        imported_by_id=actor.pk if actor is not None else None,
+    )
+    GraphNode.objects.bulk_create(
+        (_node(graph, position, node) for position, node in enumerate(content["nodes"])),
+        batch_size=500,
+    )
+    return graph
+
+
+def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
+    origin = node["origin"]
+    arguments = {"args": node["args"], "kwargs": node["kwargs"]}
+    return GraphNode(
+        graph=graph,
+        position=position,
+        name=node["name"],
+        target=node["target"],
+        arguments=arguments,
+        inputs=list(dict.fromkeys(_references(arguments))),
+        outputs=node["outputs"],
+        module_path=origin["module_path"],
+        module_type=origin["module_type"],
+        torch_function=origin["torch_function"],
+        frames=[
+            dict(zip(("file", "line", "function", "code"), frame, strict=True))
+            for frame in origin["frames"]
+        ],
+    )
+
+
+def _references(argument: Any) -> Iterable[str]:
+    """Names of the values that an argument reads (``{"ref": name}`` at any depth)."""
+    if isinstance(argument, Mapping):
+        if set(argument) == {"ref"}:
+            yield argument["ref"]
+        else:
+            for part in argument.values():
+                yield from _references(part)
+    elif isinstance(argument, list):
+        for part in argument:
+            yield from _references(part)

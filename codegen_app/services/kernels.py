@@ -1,0 +1,134 @@
+"""Recording what the engine made: scheduled nodes, their problems, and the rendered candidates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from codegen_app.models import GeneratedKernel, Graph, KernelUse, Problem, TemplateNode
+from codegen_app.services import problems
+from codegen_app.services.engine import Scheduled
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.scheduling import RejectedConfig
+from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.ir.exprtext import print_expr
+from scheduler.ir.operations import Extern
+
+
+def record_schedule(graph: Graph, scheduled: Scheduled) -> None:
+    """Write a graph's template nodes with all their candidates. Part of ``graphs.prepare``."""
+    comment = MetadataComment(scheduled.schedule.lowered)
+    graph_nodes = dict(graph.nodes.values_list("name", "pk"))
+    for position, node in enumerate(scheduled.schedule.nodes):
+        row = _record_node(graph, position, node, scheduled)
+        row.graph_nodes.set(graph_nodes[name] for name in node.nodes if name in graph_nodes)
+        if node.kind is not GroupKind.EXTERN:
+            _record_candidates(row, node, scheduled, comment)
+
+
+def _record_node(
+    graph: Graph, position: int, node: SchedulerNode, scheduled: Scheduled
+) -> TemplateNode:
+    extern = next((member for member in node.members if isinstance(member, Extern)), None)
+    described = None if extern else problems.describe(node, scheduled.schedule.lowered)
+    return TemplateNode.objects.create(
+        graph=graph,
+        problem=_problem(described) if described else None,
+        position=position,
+        name=node.name,
+        kind=node.kind.value,
+        op=(extern.op if extern else problems.op_name(node, scheduled.schedule.lowered))[:64],
+        group=[print_expr(extent) for extent in node.group],
+        reads=list(node.reads),
+        writes=list(node.writes),
+        frees=list(node.frees),
+        extern_reason=extern.reason if extern else "",
+    )
+
+
+def _problem(described: problems.Described) -> Problem:
+    row, _ = Problem.objects.get_or_create(
+        digest=described.digest,
+        defaults={
+            "kind": described.kind,
+            "op": described.op,
+            "summary": described.summary,
+            "symbols": described.symbols,
+            "text": described.text,
+        },
+    )
+    return row
+
+
+def _record_candidates(
+    row: TemplateNode, node: SchedulerNode, scheduled: Scheduled, comment: MetadataComment
+) -> None:
+    """The default first, then as the engine offers them; equal sources once."""
+    default = scheduled.backend.default(node)
+    offered = scheduled.backend.candidates(node)
+    callers: dict[str, ROCmTemplateCaller] = {default.name: default}
+    for caller in offered.callers:
+        callers.setdefault(caller.name, caller)
+    rendered = {name: scheduled.backend.codegen(node, caller) for name, caller in callers.items()}
+    rows = _kernels([kernel for kernel, _ in rendered.values()])
+    KernelUse.objects.bulk_create(
+        KernelUse(
+            kernel=rows[kernel.name],
+            template_node=row,
+            position=position,
+            is_default=kernel.name == default.name,
+            description=callers[name].description[:300],
+            call=_call(call),
+            metadata_comment=comment(node, kernel.name),
+            line_origins=[asdict(origin) for origin in kernel.line_origins],
+        )
+        for position, (name, (kernel, call)) in enumerate(rendered.items())
+    )
+    row.refused = [_refused(config) for config in offered.rejected]
+    row.save(update_fields=["refused"])
+
+
+def _kernels(rendered: Sequence[RenderedKernel]) -> dict[str, GeneratedKernel]:
+    """The rows of these kernels by name, new or known."""
+    GeneratedKernel.objects.bulk_create(
+        (_kernel(kernel) for kernel in rendered), ignore_conflicts=True
+    )
+    names = [kernel.name for kernel in rendered]
+    return {row.name: row for row in GeneratedKernel.objects.filter(name__in=names)}
+
+
+def _kernel(kernel: RenderedKernel) -> GeneratedKernel:
+    return GeneratedKernel(
+        name=kernel.name,
+        source_digest=hashlib.sha256(kernel.source.encode()).hexdigest(),
+        template=kernel.template,
+        config=dict(kernel.config),
+        source=kernel.source,
+        args=[asdict(arg) for arg in kernel.args],
+        launches=[
+            {**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]}
+            for launch in kernel.launches
+        ],
+        workspace_bytes=print_expr(kernel.workspace_bytes)[:500],
+    )
+
+
+def _call(call: KernelCall) -> dict[str, str]:
+    return {
+        name: value if isinstance(value, str) else print_expr(value)
+        for name, value in call.args.items()
+    }
+
+
+def _refused(config: RejectedConfig) -> dict[str, Any]:
+    return {
+        "template": config.template,
+        "config": dict(config.config),
+        "stage": config.rejected.stage.value,
+        "reason": config.rejected.reason,
+        "detail": config.rejected.detail,
+    }

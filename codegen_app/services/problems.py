@@ -1,0 +1,177 @@
+"""A scheduled node as a problem: what has to be computed, whatever things are called.
+
+Buffers and loop variables are renamed in the order in which they appear, names of operations and
+of graph nodes are left out; sizes, dtypes, strides and the whole value trees stay. What is left
+is equal for two nodes exactly when the same kernels serve both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+import sympy
+
+from scheduler.codegen.names import fused_name
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.exprtext import print_expr
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import symbol
+from scheduler.ir.operations import (
+    Attention,
+    Axis,
+    Buffer,
+    Contraction,
+    Lowered,
+    Operation,
+    Store,
+)
+from scheduler.ir.values import Accumulator, Indirect, Load, Value, loads
+
+_TIMES = " \N{MULTIPLICATION SIGN} "
+_LABELS = frozenset({"name", "nodes"})
+
+
+@dataclass(frozen=True)
+class Described:
+    """What a ``Problem`` row holds."""
+
+    digest: str
+    kind: str
+    op: str
+    summary: str
+    symbols: dict[str, dict[str, int | None]]
+    text: str
+
+
+def describe(node: SchedulerNode, lowered: Lowered) -> Described:
+    """The problem that a node with a kernel solves."""
+    writer = _Writer(lowered.buffers)
+    text = json.dumps(
+        {"kind": node.kind.value, "members": [writer.write(member) for member in node.members]},
+        separators=(",", ":"),
+    )
+    graph = lowered.graph
+    return Described(
+        digest=hashlib.sha256(text.encode()).hexdigest(),
+        kind=node.kind.value,
+        op=op_name(node, lowered)[:64],
+        summary=_summary(node.members[0], lowered.buffers)[:300],
+        symbols={
+            name: {"hint": info.hint, "min": info.minimum, "max": info.maximum}
+            for name, info in sorted(graph.symbols.items())
+            if name in writer.sizes
+        },
+        text=text,
+    )
+
+
+def op_name(node: SchedulerNode, lowered: Lowered) -> str:
+    """The op as users name it: the template's problem, or the fused ops."""
+    main = node.members[0]
+    if isinstance(main, Contraction):
+        return main.problem
+    if isinstance(main, Attention):
+        return "attention"
+    wanted = set(node.nodes)
+    ops = tuple(part for part in lowered.graph.nodes if part.name in wanted)
+    return fused_name(ops).removeprefix("fused_")
+
+
+class _Writer:
+    """Writes operations as plain data, each buffer and variable named by its first appearance."""
+
+    def __init__(self, buffers: Mapping[str, Buffer]) -> None:
+        self._buffers = buffers
+        self._names: dict[str, str] = {}
+        self._variables: dict[sympy.Symbol, sympy.Symbol] = {}
+        self.sizes: set[str] = set()
+
+    def write(self, value: Any) -> Any:
+        if isinstance(value, Enum):
+            return value.name
+        if isinstance(value, sympy.Expr):
+            return self._expr(value)
+        if isinstance(value, tuple):
+            return [self.write(part) for part in value]
+        if isinstance(value, Mapping):
+            return {str(key): self.write(part) for key, part in value.items()}
+        if is_dataclass(value):
+            return self._fields(value)
+        return value
+
+    def _fields(self, value: Any) -> Any:
+        if isinstance(value, Axis):
+            return [self._variable(value.var), self.write(value.size)]
+        if isinstance(value, Indirect):
+            self._variable(value.symbol)
+        skipped = frozenset[str]() if isinstance(value, Accumulator) else _LABELS
+        written: list[Any] = [type(value).__name__]
+        for field in fields(value):
+            if field.name in skipped:
+                continue
+            part = getattr(value, field.name)
+            if field.name == "buffer" and isinstance(value, Load | Store):
+                written.append(self._buffer(part))
+            else:
+                written.append(self.write(part))
+        return written
+
+    def _buffer(self, name: str) -> Any:
+        """A buffer's new name; where it appears first, with its type, size and strides."""
+        if name in self._names:
+            return self._names[name]
+        self._names[name] = f"b{len(self._names)}"
+        buffer = self._buffers[name]
+        shape = [self.write(buffer.size), self.write(buffer.stride)]
+        return [self._names[name], buffer.dtype.label, *shape]
+
+    def _variable(self, variable: sympy.Symbol) -> str:
+        new = self._variables.setdefault(variable, symbol(f"i{len(self._variables)}"))
+        return str(new)
+
+    def _expr(self, expr: Expr) -> str:
+        for free in expr.free_symbols:
+            if free not in self._variables:
+                self.sizes.add(free.name)
+        return print_expr(expr.xreplace(self._variables))
+
+
+def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
+    """Sizes, types and what is stored, on one line."""
+    if isinstance(main, Contraction):
+        sizes = [axes for axes in (main.batch, main.m, main.n, main.k) if axes]
+        shape = _TIMES.join(_product(axes) for axes in sizes)
+        extras = sorted(
+            {load for store in main.stores for load in _reads(store.value)}
+            - {load for tree in (main.a, main.b) for load in _reads(tree)}
+        )
+        epilogue = f", epilogue reads {len(extras)}" if extras else ""
+        return f"{shape} {_types(main.stores, buffers)}{epilogue}"
+    if isinstance(main, Attention):
+        sizes = [(*main.batch,), (main.row,), (main.column,), (main.depth,)]
+        shape = _TIMES.join(_product(axes) for axes in sizes if axes)
+        return f"{shape} {_types(main.stores, buffers)}{' causal' if main.causal else ''}"
+    axes = getattr(main, "axes", ())
+    reduced = getattr(main, "reduction_axes", ())
+    inner = f" over {_product(reduced)}" if reduced else ""
+    store = getattr(main, "store", None)
+    return f"{_product(axes)}{inner} {_types((store,) if store else (), buffers)}".strip()
+
+
+def _reads(value: Value) -> set[str]:
+    return {load.buffer for load in loads(value)}
+
+
+def _product(axes: tuple[Axis, ...]) -> str:
+    """The axes' sizes multiplied, as text; in parentheses when it is no single factor."""
+    text = print_expr(sympy.Mul(*(axis.size for axis in axes)))
+    return text if text.isalnum() else f"({text})"
+
+
+def _types(stores: tuple[Store, ...], buffers: Mapping[str, Buffer]) -> str:
+    return "+".join(dict.fromkeys(buffers[store.buffer].dtype.label for store in stores))

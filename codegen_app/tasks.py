@@ -1,0 +1,65 @@
+"""The workers' tasks: take what is waiting, one row after the other, and call its service.
+
+A message says that there may be work, the rows say which: no task carries an id.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import TypeVar
+
+from celery import shared_task
+from django.db import DatabaseError
+from django.db.models import QuerySet
+
+from codegen_app.models import Build, Graph, Work
+from codegen_app.services import builds, graphs, ledger, measuring, upkeep, work
+
+W = TypeVar("W", bound=Work)
+log = logging.getLogger(__name__)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def prepare() -> None:
+    """Prepare the graphs that wait."""
+    _drain(Graph.objects.all(), graphs.prepare)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def compile() -> None:
+    """Compile the builds that wait."""
+    _drain(Build.objects.select_related("kernel"), builds.run_build)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def measure(target: str) -> None:
+    """Measure the tasks that wait for an architecture, on this host's device."""
+    _drain(ledger.ready_tasks(target), measuring.run_task)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def look_after() -> None:
+    """The periodic round."""
+    upkeep.look_after()
+
+
+def _drain(waiting: QuerySet[W], service: Callable[[W], None]) -> None:
+    """Claim and work until nothing waits.
+
+    A failure of the application's own puts its row aside, so that nobody tries it for ever, and
+    is raised to be seen. One of the database leaves the row to its lease.
+    """
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    while (row := work.claim_next(waiting, worker)) is not None:
+        try:
+            service(row)
+        except work.LeaseLostError as lost:
+            log.warning("%s", lost)
+        except DatabaseError:
+            raise
+        except Exception as error:
+            work.quarantine(row, error)
+            raise
