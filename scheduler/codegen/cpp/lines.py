@@ -14,9 +14,9 @@ from scheduler.codegen.kernel import LineOrigin
 _MARK = "\x00"
 
 
-def mark(line: str, nodes: tuple[str, ...]) -> str:
-    """The line, which computes these graph nodes; the mark stays until ``finish``."""
-    return line + _MARK + ",".join(nodes) if nodes else line
+def mark(nodes: tuple[str, ...]) -> str:
+    """What follows a line that computes these graph nodes, until ``finish``."""
+    return _MARK + ",".join(nodes) if nodes else ""
 
 
 class Lines:
@@ -36,7 +36,7 @@ class Lines:
     def add(self, text: str, nodes: tuple[str, ...] | None = None) -> None:
         """One statement, computed for ``nodes`` (for ``self.nodes`` where none are given)."""
         computes = self.nodes if nodes is None else nodes
-        self._lines.append(mark("  " * self.indent + text, computes))
+        self._lines.append("  " * self.indent + text + mark(computes))
 
     def extend(self, other: Lines) -> None:
         """Take over the lines of ``other`` as they are."""
