@@ -74,12 +74,16 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
         *("-x", "c++", *_LANGUAGE, "-nostdinc++", "-fno-exceptions", "-fno-rtti"),
         *("-Iinclude/cpu", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
         *_architecture(find(target.emulates)),
+        # Arithmetic in f16 is rounded at every step, as on the GPU.
+        *("-Xclang", "-ffloat16-excess-precision=none"),
         *("-fvisibility=hidden", "-S", "-o", LISTING, SOURCE),
     )
 
 
 def emulation_library(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
-    return (*_emulation(toolchain, flags), "-shared", "-Wl,-Bsymbolic", LISTING, "-o", LIBRARY)
+    """Names that nothing defines are found here, not when the library is opened."""
+    linker = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs")
+    return (*_emulation(toolchain, flags), *linker, LISTING, "-o", LIBRARY)
 
 
 def host_machine() -> str:
