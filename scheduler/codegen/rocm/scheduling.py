@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.template import ROCmTemplate
@@ -28,6 +29,7 @@ class ROCmCPPScheduling(BaseScheduling):
         self.schedule = schedule
         self.targets = targets
         self._templates = default_templates() if templates is None else templates
+        self._comment = MetadataComment(schedule.lowered)
         self._problems: dict[str, ROCmTemplate] = {}
         self._kernels: dict[str, RenderedKernel] = {}
 
@@ -40,7 +42,9 @@ class ROCmCPPScheduling(BaseScheduling):
         """The template applied to the node; ``KeyError`` for kinds that no kernel is made for."""
         if node.name not in self._problems:
             template = self._templates[node.kind]
-            self._problems[node.name] = template(node, self.schedule.lowered, self.targets)
+            self._problems[node.name] = template(
+                node, self.schedule.lowered, self.targets, self._comment
+            )
         return self._problems[node.name]
 
     def candidates(self, node: SchedulerNode) -> Candidates:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
+from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import (
     ArgType,
     ConfigValue,
@@ -61,10 +62,18 @@ class ROCmTemplate(ABC):
 
     name: ClassVar[str]
 
-    def __init__(self, node: SchedulerNode, lowered: Lowered, targets: tuple[Target, ...]) -> None:
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
         self.node = node
         self.lowered = lowered
         self.targets = targets
+        write = comment or MetadataComment(lowered)
+        self._comment = write(node, PLACEHOLDER)
 
     # ---- what a template says of itself
 
@@ -115,16 +124,19 @@ class ROCmTemplate(ABC):
         """One candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
         name = kernel_name(self.node, self.lowered.graph, rendered.source)
+        # The name is that of the text without the comment, which speaks of one node alone.
+        source = self._comment + rendered.source
+        shift = self._comment.count("\n")
         kernel = RenderedKernel(
             name=name,
             template=self.name,
             config=config,
-            source=rendered.source.replace(PLACEHOLDER, name),
+            source=source.replace(PLACEHOLDER, name),
             args=rendered.args,
             launches=tuple(_renamed(launch, name) for launch in rendered.launches),
             workspace_bytes=rendered.workspace_bytes,
             nodes=self.node.nodes,
-            line_origins=rendered.line_origins,
+            line_origins=tuple(_shifted(origin, shift) for origin in rendered.line_origins),
         )
         return ROCmTemplateCaller(
             node=self.node.name,
@@ -138,6 +150,10 @@ class ROCmTemplate(ABC):
     def describe(self, config: Config) -> str:
         """One line for the autotune log."""
         return " ".join(f"{key}={value}" for key, value in config.items())
+
+
+def _shifted(origin: LineOrigin, lines: int) -> LineOrigin:
+    return LineOrigin(origin.first + lines, origin.last + lines, origin.nodes)
 
 
 def _renamed(launch: Launch, name: str) -> Launch:

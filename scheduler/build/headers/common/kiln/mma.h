@@ -31,9 +31,6 @@
 
 namespace kiln::mma {
 
-template <typename T, int N>
-using Vec = T __attribute__((ext_vector_type(N)));
-
 template <typename T>
 struct Accumulate {
   using type = float;
@@ -167,14 +164,15 @@ struct Matrix<__bf16> {
 // ---- a wave's rectangle: D[M][N] += sum over k of A[M][k] * B[N][k] --------------------------------
 //
 // A and B lie in LDS, k contiguous, rows `pitch` elements apart (a multiple of 16 bytes). The lane
-// holds the elements (row(i), column(j)) for i < kRows, j < kColumns.
+// holds the elements (row(i), column(j)) for i < kRows, j < kColumns. kUnroll is how many steps the
+// caller's loop should have in a row: in more of them, loads moved ahead take too many registers.
 
 template <typename T, int M, int N, bool OnMatrixCores = Matrix<T>::kAvailable>
 struct Tile {  // plain FMA: lanes in a grid of 8 columns, each with rows and columns strided
   using Acc = typename Accumulate<T>::type;
   static constexpr int kLaneColumns = 8, kLaneRows = KILN_WAVE_SIZE / kLaneColumns;
   static constexpr int kRows = M / kLaneRows, kColumns = N / kLaneColumns;
-  static constexpr int kStep = 4;
+  static constexpr int kStep = 4, kUnroll = 1;
   Acc d[kRows][kColumns] = {};
   int lane;
 
@@ -196,7 +194,7 @@ struct Tile {  // plain FMA: lanes in a grid of 8 columns, each with rows and co
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
-        for (int j = 0; j < kColumns; ++j) d[i][j] = __builtin_fma(x[i][k], y[j][k], d[i][j]);
+        for (int j = 0; j < kColumns; ++j) d[i][j] = __builtin_elementwise_fma(x[i][k], y[j][k], d[i][j]);
   }
 
  private:
@@ -217,7 +215,7 @@ struct Tile<T, M, N, true> {
   using Acc = float;
   static constexpr int kTilesM = M / 16, kTilesN = N / 16;
   static constexpr int kRows = kTilesM * Core::kValues, kColumns = kTilesN;
-  static constexpr int kStep = Core::kStep;
+  static constexpr int kStep = Core::kStep, kUnroll = 8;
   typename Core::Output d[kTilesM][kTilesN] = {};
   int lane;
 

@@ -1,0 +1,251 @@
+"""A contraction as a kernel sees it: flat indices, and addresses with their strides as arguments.
+
+Every size and stride becomes a kernel argument, so that problems that differ in numbers only
+render the same text and share one kernel. What stays in the text are the facts that decide how
+memory is read: a stride of 0 (broadcast) or 1 (contiguous), and which axes fall together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import sympy
+
+from scheduler.codegen.kernel import ArgType
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod, symbol
+from scheduler.ir.operations import Axis, Buffer, Store
+from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
+
+_ZERO = sympy.Integer(0)
+_ONE = sympy.Integer(1)
+
+
+@dataclass(frozen=True)
+class IndexGroup:
+    """One of the four indices (batch, m, n, k): a flat one, or one for each axis.
+
+    In the kernel's text the flat index of group ``m`` is ``m.flat`` and its axes ``m.i0``,
+    ``m.i1`` …, outermost first.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+
+    @property
+    def flat(self) -> sympy.Symbol:
+        return symbol(f"{self.name}_flat")
+
+    def component(self, position: int) -> sympy.Symbol:
+        return symbol(f"{self.name}_i{position}")
+
+    @property
+    def extent(self) -> Expr:
+        """Number of points."""
+        return sympy.Mul(*(axis.size for axis in self.axes))
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Symbol names and how the kernel writes them."""
+        names = {self.flat.name: f"{self.name}.flat"}
+        for position in range(len(self.axes)):
+            names[self.component(position).name] = f"{self.name}.i{position}"
+        return names
+
+
+@dataclass(frozen=True)
+class LinearForm:
+    """``constant`` plus the sum of coefficient times loop variable."""
+
+    coefficients: Mapping[sympy.Symbol, Expr]
+    constant: Expr
+
+    def at(self, var: sympy.Symbol) -> Expr:
+        """The coefficient of a variable, 0 where it does not occur."""
+        return self.coefficients.get(var, _ZERO)
+
+
+def linear(expr: Expr, loop: frozenset[sympy.Symbol]) -> LinearForm | None:
+    """``expr`` as a linear form over the loop variables, or None where it is none."""
+    coefficients: dict[sympy.Symbol, Expr] = {}
+    constant: Expr = _ZERO
+    for term in sympy.Add.make_args(expr):
+        if not term.free_symbols & loop:
+            constant = constant + term
+            continue
+        factors = sympy.Mul.make_args(term)
+        inside = [factor for factor in factors if factor.free_symbols & loop]
+        if len(inside) != 1 or inside[0] not in loop:
+            return None
+        outside = sympy.Mul(*(factor for factor in factors if factor is not inside[0]))
+        coefficients[inside[0]] = coefficients.get(inside[0], _ZERO) + outside
+    return LinearForm(coefficients, constant)
+
+
+def address(load: Load | Store, buffer: Buffer, loop: frozenset[sympy.Symbol]) -> LinearForm | None:
+    """The element's offset in its buffer as a linear form, or None where it is none."""
+    total: dict[sympy.Symbol, Expr] = {}
+    constant: Expr = _ZERO
+    for index, stride in zip(load.index, buffer.stride, strict=True):
+        form = linear(index, loop)
+        if form is None:
+            return None
+        for var, coefficient in form.coefficients.items():
+            total[var] = total.get(var, _ZERO) + coefficient * stride
+        constant = constant + form.constant * stride
+    return LinearForm(total, constant)
+
+
+def collapsed(form: LinearForm, group: IndexGroup) -> Expr | None:
+    """The coefficient of the group's flat index, where its axes fall together in this address.
+
+    Axis i joins axis i + 1 where its step is the whole extent of the inner one.
+    """
+    axes = [axis for axis in group.axes if axis.size != 1]
+    if not axes:
+        return _ZERO
+    for outer, inner in pairwise(axes):
+        step = form.at(inner.var) * inner.size
+        if form.at(outer.var) != step and sympy.expand(form.at(outer.var) - step) != 0:
+            return None
+    return form.at(axes[-1].var)
+
+
+class Parametrizer:
+    """Turns trees over the lowering's axes into trees over the kernel's indices and arguments.
+
+    A stride of operand X along axis 0 of m becomes the argument ``X_m0`` (``X_m`` along the flat
+    index); numbers inside other expressions become ``c0``, ``c1`` …
+    """
+
+    def __init__(
+        self,
+        kernel: ROCmTemplateKernel,
+        groups: Sequence[IndexGroup],
+        buffers: Mapping[str, Buffer],
+        counts: dict[str, int],
+        *,
+        wide: bool,
+    ) -> None:
+        self._kernel = kernel
+        self._groups = groups
+        self._buffers = buffers
+        self._index_type: ArgType = "i64" if wide else "i32"
+        self.loop = frozenset(axis.var for group in groups for axis in group.axes)
+        self._rename = {
+            axis.var: group.component(position) if axis.size != 1 else _ZERO
+            for group in groups
+            for position, axis in enumerate(group.axes)
+        }
+        self._offsets: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
+        self._constants: dict[tuple[Expr, ArgType], Expr] = {}
+        self._counts = counts  # shared by all that name arguments of the same kernel
+        self._read: set[sympy.Symbol] = set()  # stand for values read from memory
+
+    def value(self, value: Value) -> Value:
+        """The tree with every index in the kernel's own terms."""
+        return rebuild(value, self._change)
+
+    def store(self, store: Store) -> Store:
+        """The store with a flat offset as its only index."""
+        return replace(store, index=(self.offset(store),), value=self.value(store.value))
+
+    def _change(self, value: Value) -> Value | None:
+        if isinstance(value, Load):
+            self._read.update(part.symbol for part in value.indirect)
+            return replace(
+                value,
+                index=(self.offset(value),),
+                indirect=tuple(self._indirect(part) for part in value.indirect),
+            )
+        if isinstance(value, IndexValue):
+            return replace(value, expr=self._expression(value.expr, self._index_type))
+        return None
+
+    def _indirect(self, indirect: Indirect) -> Indirect:
+        size = self._expression(indirect.size, self._index_type)
+        return replace(indirect, value=self.value(indirect.value), size=size)
+
+    def offset(self, access: Load | Store) -> Expr:
+        """The flat offset of an access, strides as arguments."""
+        key = (access.buffer, access.index)
+        if key not in self._offsets:
+            self._offsets[key] = self._offset(access)
+        return self._offsets[key]
+
+    def _offset(self, access: Load | Store) -> Expr:
+        name = self._kernel.arg_name(access.buffer)
+        count = self._counts.get(name, 0)
+        self._counts[name] = count + 1
+        prefix = name if count == 0 else f"{name}{chr(ord('a') + count)}"
+        indirect = access.indirect if isinstance(access, Load) else ()
+        loop = self.loop | {part.symbol for part in indirect}
+        form = address(access, self._buffers[access.buffer], loop)
+        if form is None:
+            strides = self._buffers[access.buffer].stride
+            flat = sympy.Add(*(i * s for i, s in zip(access.index, strides, strict=True)))
+            return self._expression(flat, "i64")
+        terms = [self._named(f"{prefix}_at", form.constant)]
+        for group in self._groups:
+            together = collapsed(form, group)
+            if together is not None:
+                terms.append(group.flat * self._named(f"{prefix}_{group.name}", together))
+                continue
+            for position, axis in enumerate(group.axes):
+                argument = self._named(f"{prefix}_{group.name}{position}", form.at(axis.var))
+                terms.append(self._rename[axis.var] * argument)
+        for position, part in enumerate(indirect):
+            terms.append(part.symbol * self._named(f"{prefix}_x{position}", form.at(part.symbol)))
+        return sympy.Add(*terms)
+
+    def _named(self, name: str, value: Expr) -> Expr:
+        """The argument that passes ``value``; 0 and 1 are facts of the text instead."""
+        if value in (_ZERO, _ONE):
+            return value
+        return symbol(self._kernel.named_scalar(name, value, "i64"))
+
+    def _expression(self, expr: Expr, type_: ArgType) -> Expr:
+        """Any index expression with its numbers as arguments."""
+        if expr in self._rename:
+            return self._rename[expr]
+        if expr in self._read:
+            return expr
+        if not self._varies(expr):
+            return self._constant(expr, type_)
+        if isinstance(expr, sympy.Add | sympy.Mul):
+            outside = [part for part in expr.args if not self._varies(part)]
+            inside = [part for part in expr.args if self._varies(part)]
+            fixed = [self._constant(expr.func(*outside), type_)] if outside else []
+            return expr.func(*fixed, *(self._expression(part, type_) for part in inside))
+        if isinstance(expr, FloorDiv | Mod | sympy.Max | sympy.Min):
+            rebuilt: Callable[..., Expr] = type(expr)
+            return rebuilt(*(self._expression(arg, self._index_type) for arg in expr.args))
+        return expr
+
+    def _varies(self, expr: Expr) -> bool:
+        return not expr.free_symbols.isdisjoint(self.loop | self._read)
+
+    def _constant(self, expr: Expr, type_: ArgType) -> Expr:
+        if expr.could_extract_minus_sign():
+            return -self._constant(-expr, type_)
+        if expr in (_ZERO, _ONE):
+            return expr
+        key = (expr, type_)
+        if key not in self._constants:
+            count = self._counts.get("c", 0)
+            self._counts["c"] = count + 1
+            name = f"c{count}"
+            self._constants[key] = symbol(self._kernel.named_scalar(name, expr, type_))
+        return self._constants[key]
+
+
+def multiple_of(expr: Expr, divisor: int) -> bool:
+    """Whether ``expr`` is known to be a multiple of ``divisor`` at every size."""
+    for term in sympy.Add.make_args(expr):
+        number, _ = term.as_coeff_Mul()
+        if not number.is_Integer or int(number) % divisor != 0:
+            return False
+    return True

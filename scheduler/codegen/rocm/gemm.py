@@ -1,0 +1,266 @@
+"""The matrix product template: one kernel text a problem, a few constants a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.cpp import finish
+from scheduler.codegen.kernel import ConfigValue, Launch, LineOrigin
+from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.rocm.contraction import IndexGroup
+from scheduler.codegen.rocm.gemm_config import (
+    GemmConfig,
+    GemmProblem,
+    all_configs,
+    default_config,
+    reject,
+    vector_widths,
+)
+from scheduler.codegen.rocm.gemm_interface import GemmInterface, Member, accumulator, argument
+from scheduler.codegen.rocm.operand import Operand
+from scheduler.codegen.rocm.template import Config, RenderedTemplate, ROCmTemplate
+from scheduler.codegen.rocm.text import kernel_text
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, evaluate
+from scheduler.ir.operations import Contraction, Lowered
+from scheduler.outcome import Rejected, UserError
+from scheduler.targets import Target
+
+_SUM_THREADS = 256
+_CONFIGURATION = "CONFIGURATION"
+
+
+class GemmTemplate(ROCmTemplate):
+    """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
+    epilogues as trees. Several members share ``a``: the block's place in n chooses the member."""
+
+    name: ClassVar[str] = "gemm"
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        self._members = tuple(item for item in node.members if isinstance(item, Contraction))
+        if len(self._members) != len(node.members):
+            raise TypeError(f"{node.name} has members that are no contractions")
+        self.interface = GemmInterface(self._members, lowered.buffers)
+        self._sizes = self._problem_sizes()
+        self._texts: dict[bool, tuple[str, str, tuple[LineOrigin, ...]]] = {}
+        self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
+        self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
+
+    # ---- configurations
+
+    def _problem_sizes(self) -> GemmProblem:
+        interface = self.interface
+        hints = {name: info.hint for name, info in self.lowered.graph.symbols.items()}
+        widths = vector_widths(interface.element)
+        seconds = [member.b for member in interface.members]
+        return GemmProblem(
+            interface.element,
+            evaluate(interface.batch.extent, hints),
+            evaluate(interface.m.extent, hints),
+            sum(evaluate(member.n.extent, hints) for member in interface.members),
+            evaluate(interface.k.extent, hints),
+            {width: interface.a.vector_obstacle(width) for width in widths},
+            {
+                width: next(filter(None, (b.vector_obstacle(width) for b in seconds)), "")
+                for width in widths
+            },
+        )
+
+    @property
+    def problem(self) -> str:
+        sizes, first = self._sizes, self._members[0]
+        batch = f"{sizes.batches}x" if first.batch else ""
+        return (
+            f"{first.problem}({batch}{sizes.m}x{sizes.k}, {batch}{sizes.k}x{sizes.n})"
+            f" {sizes.element.label}"
+        )
+
+    def configs(self) -> Sequence[Config]:
+        return [config.items() for config in all_configs(self._sizes)]
+
+    def reject(self, config: Config) -> Rejected | None:
+        return reject(GemmConfig.of(config), self._sizes, self.targets)
+
+    def default_config(self) -> Config:
+        chosen = default_config(self._sizes, self.targets)
+        if chosen is None:
+            names = ", ".join(target.name for target in self.targets)
+            raise UserError(f"no configuration of {self.name} serves {self.problem} on {names}")
+        return chosen.items()
+
+    # ---- text
+
+    def render(self, config: Config) -> RenderedTemplate:
+        split = int(config["SPLIT_K"]) > 1
+        if split not in self._texts:
+            self._texts[split] = self._render_problem(split, config)
+        before, after, origins = self._texts[split]
+        return RenderedTemplate(
+            source=before + _constants(config) + after,
+            args=self.interface.kernel.args,
+            values=self._values,
+            launches=self._launches(GemmConfig.of(config)),
+            workspace_bytes=self._workspace_bytes(int(config["SPLIT_K"])),
+            line_origins=origins,
+        )
+
+    def _render_problem(
+        self, split: bool, config: Config
+    ) -> tuple[str, str, tuple[LineOrigin, ...]]:
+        """The text before and after the constants, and what its lines compute."""
+        text = kernel_text("gemm").render(self._names(split))
+        before, after = text.split(_CONFIGURATION)
+        # Lines are counted with a configuration in place: each has the same number of lines.
+        constants = _constants(config)
+        source, origins = finish(before + constants + after)
+        start = source.index(constants)
+        return source[:start], source[start + len(constants) :], origins
+
+    def _names(self, split: bool) -> dict[str, Any]:
+        interface = self.interface
+        kernel = interface.kernel
+        columns = [member.columns for member in interface.members]
+        parameters, names = kernel.parameters(), [arg.name for arg in kernel.args]
+        if split:
+            parameters, names = f"{parameters}, uint8_t* workspace", [*names, "workspace"]
+        return {
+            "header": self.header(),
+            "globals": self.globals(),
+            "element": interface.element.cpp,
+            "accumulator": accumulator(interface.element).cpp,
+            "fields": [f"{field.strip()};" for field in parameters.split(",")],
+            "groups": self._groups(),
+            "operands": self._operands(),
+            "members": [self._member(i, member) for i, member in enumerate(interface.members)],
+            "contraction": self._contraction_nodes(),
+            "split": split,
+            "sum_threads": _SUM_THREADS,
+            "columns": " + ".join(f"p.{name}" for name in columns),
+            "tiles_n": " + ".join(f"tiles(p.{name}, BLOCK_N)" for name in columns),
+            "host_columns": " + ".join(columns),
+            "host_tiles_n": " + ".join(f"tiles({name}, BLOCK_N)" for name in columns),
+            "parameters": parameters,
+            "arguments": ", ".join(names),
+            "call": ", ".join(names),
+            "signature": kernel.signature(PLACEHOLDER),
+            "checks": interface.checks(),
+        }
+
+    def _contraction_nodes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(node for member in self._members for node in member.nodes))
+
+    def _groups(self) -> list[dict[str, Any]]:
+        interface = self.interface
+        groups = [_group("Batch", interface.batch), _group("M", interface.m)]
+        groups.append(_group("K", interface.k))
+        several = len(interface.members) > 1
+        for position, member in enumerate(interface.members):
+            groups.append(_group(f"N{position}" if several else "N", member.n))
+        return groups
+
+    def _operands(self) -> list[dict[str, Any]]:
+        interface = self.interface
+        several = len(interface.members) > 1
+        found = [_operand(interface.a, "M", "M", interface.read_a())]
+        for position, member in enumerate(interface.members):
+            kind = f"N{position}" if several else "N"
+            found.append(_operand(member.b, kind, member.columns, interface.read_b(position)))
+        return found
+
+    def _member(self, position: int, member: Member) -> dict[str, Any]:
+        several = len(self.interface.members) > 1
+        before = [other.columns for other in self.interface.members[:position]]
+        return {
+            "name": f"Member{position}",
+            "operand": member.b.name,
+            "extent": member.columns,
+            "columns": f"p.{member.columns}",
+            "first_column": " + ".join(f"p.{name}" for name in before) or "0",
+            "group": _group(f"N{position}" if several else "N", member.n),
+            "body": self.interface.store(position),
+        }
+
+    # ---- launches
+
+    def _launches(self, config: GemmConfig) -> tuple[Launch, ...]:
+        key = (config.block_m, config.block_n, config.split_k)
+        lds = config.lds_bytes(self.interface.element)
+        if key not in self._grids:
+            self._grids[key] = self._make_launches(config)
+        tiles, *sums = self._grids[key]
+        block = (config.threads, 1, 1)
+        return (Launch(tiles.function, tiles.grid, block, lds, tiles.args), *sums)
+
+    def _make_launches(self, config: GemmConfig) -> tuple[Launch, ...]:
+        one = sympy.Integer(1)
+        columns = [argument(member.columns) for member in self.interface.members]
+        tiles_n = sympy.Add(*(_tiles(n, config.block_n) for n in columns))
+        blocks = argument("batches") * _tiles(argument("M"), config.block_m) * tiles_n
+        names = tuple(arg.name for arg in self.interface.kernel.args)
+        if config.split_k == 1:
+            return (
+                Launch(
+                    f"{PLACEHOLDER}_tiles", (blocks, one, one), (config.threads, 1, 1), 0, names
+                ),
+            )
+        names = (*names, "workspace")
+        grid = (blocks, sympy.Integer(config.split_k), one)
+        sums = (_tiles(self._points(), _SUM_THREADS), one, one)
+        return (
+            Launch(f"{PLACEHOLDER}_tiles", grid, (config.threads, 1, 1), 0, names),
+            Launch(f"{PLACEHOLDER}_sum", sums, (_SUM_THREADS, 1, 1), 0, names),
+        )
+
+    def _points(self) -> Expr:
+        columns = sympy.Add(*(argument(member.columns) for member in self.interface.members))
+        return argument("batches") * argument("M") * columns
+
+    def _workspace_bytes(self, split_k: int) -> Expr:
+        if split_k == 1:
+            return sympy.Integer(0)
+        return self._points() * (split_k * accumulator(self.interface.element).itemsize)
+
+
+def _constants(config: Mapping[str, ConfigValue]) -> str:
+    return "\n".join(f"constexpr int {name} = {value};" for name, value in config.items())
+
+
+def _tiles(extent: Expr, block: int) -> Expr:
+    return FloorDiv(extent + block - 1, sympy.Integer(block))
+
+
+def _group(kind: str, group: IndexGroup) -> dict[str, Any]:
+    prefix = kind.lower()
+    return {
+        "name": group.name,
+        "type": f"Index{kind}",
+        "function": f"index_{prefix}",
+        "axes": len(group.axes),
+        "sizes": [f"{prefix}_size{position}" for position in range(len(group.axes))],
+    }
+
+
+def _operand(operand: Operand, kind: str, extent: str, body: str) -> dict[str, Any]:
+    first = operand.name == "A"
+    vector = ("VECTOR_A" if first else "VECTOR_B") if operand.load is not None else "1"
+    return {
+        "name": operand.name,
+        "rows": "BLOCK_M" if first else "BLOCK_N",
+        "vector": vector,
+        "along_k": operand.along_k,
+        "group": _group(kind, operand.row),
+        "extent": extent,
+        "body": body,
+    }

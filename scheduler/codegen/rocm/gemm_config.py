@@ -1,0 +1,232 @@
+"""Configurations of the matrix templates: which there are, which serve, which is the default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.ir.dtypes import DType
+from scheduler.outcome import Rejected, Stage
+from scheduler.targets import Target
+
+# (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
+_TILES = (
+    (256, 128, 32, 256),
+    (128, 256, 32, 256),
+    (128, 128, 32, 256),
+    (128, 128, 64, 256),
+    (128, 64, 32, 256),
+    (128, 64, 64, 128),
+    (64, 128, 32, 256),
+    (64, 128, 64, 128),
+    (64, 64, 32, 128),
+    (64, 64, 64, 256),
+    (64, 32, 64, 128),
+    (32, 64, 64, 128),
+    (32, 32, 128, 128),
+    (16, 128, 64, 128),
+    (128, 16, 64, 128),
+    (16, 64, 128, 128),
+    (16, 32, 128, 64),
+)
+_SPLITS = (1, 2, 4, 8)
+_STAGES = (1, 2)
+_GROUPS = (1, 8)
+# Accumulators of one lane, in registers: beyond half of what RDNA can address, operands spill.
+_MOST_ACCUMULATORS = 128
+# Compute units of a middling board; the default is the same for all targets, which share text.
+_COMPUTE_UNITS = 96
+
+
+@dataclass(frozen=True)
+class GemmConfig:
+    """One way to tile a product. Names are those of the kernel's constants, in lower case.
+
+    ``vector_a`` and ``vector_b`` are elements a load; ``stages`` buffers in LDS (2: one barrier a
+    step); ``group_m`` rows of tiles that are walked together; ``split_k`` parts of k that
+    different blocks sum (a second kernel adds them).
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    threads: int
+    stages: int
+    group_m: int
+    split_k: int
+    vector_a: int
+    vector_b: int
+
+    def items(self) -> dict[str, ConfigValue]:
+        """As the kernel and the ledger name them."""
+        return {name.upper(): value for name, value in asdict(self).items()}
+
+    @staticmethod
+    def of(config: Mapping[str, ConfigValue]) -> GemmConfig:
+        """From a candidate's mapping; ``KeyError`` where a name is missing."""
+        names = GemmConfig.__dataclass_fields__
+        return GemmConfig(**{name: int(config[name.upper()]) for name in names})
+
+    def lds_bytes(self, element: DType) -> int:
+        """Both tiles, each row padded by 16 bytes, for every stage."""
+        row = self.block_k * element.itemsize + 16
+        return self.stages * (self.block_m + self.block_n) * row
+
+
+@dataclass(frozen=True)
+class GemmProblem:
+    """What the rules look at: the element type, sizes at the hints, and how wide loads may be.
+
+    ``obstacles_a[v]`` says why loads of v elements are not possible ("" where they are).
+    """
+
+    element: DType
+    batches: int
+    m: int
+    n: int
+    k: int
+    obstacles_a: Mapping[int, str]
+    obstacles_b: Mapping[int, str]
+
+    def widest(self) -> tuple[int, int]:
+        """Elements a load of A and of B."""
+        return _widest(self.obstacles_a), _widest(self.obstacles_b)
+
+
+def vector_widths(element: DType) -> tuple[int, ...]:
+    """Elements in loads of 16 bytes, 8 bytes, and one element."""
+    return tuple(dict.fromkeys((16 // element.itemsize, max(1, 8 // element.itemsize), 1)))
+
+
+def _widest(obstacles: Mapping[int, str]) -> int:
+    return max(width for width, obstacle in obstacles.items() if not obstacle)
+
+
+def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Every configuration in a fixed order; wider loads than the problem allows once each."""
+    a, b = problem.widest()
+    for tile, stages, group, split in product(_TILES, _STAGES, _GROUPS, _SPLITS):
+        yield GemmConfig(*tile, stages, group, split, a, b)
+    plain = GemmConfig(*_TILES[2], 1, 1, 1, a, b)
+    for width in vector_widths(problem.element):
+        if width > a:
+            yield replace(plain, vector_a=width)
+        if width > b:
+            yield replace(plain, vector_b=width)
+
+
+def waves_along_m(block_m: int, block_n: int, waves: int) -> int:
+    """As ``kiln::mma::waves_along_m``: 0 where the waves cannot share the block out."""
+    best, least = 0, 1 << 30
+    for along_m in range(1, waves + 1):
+        along_n = waves // along_m
+        if waves % along_m or block_m % (along_m * 16) or block_n % (along_n * 16):
+            continue
+        reads = block_m // along_m + block_n // along_n
+        if reads < least:
+            best, least = along_m, reads
+    return best
+
+
+def step_k(element: DType, target: Target) -> int:
+    """Elements along k that one step of ``kiln::mma::Tile`` takes."""
+    if element.itemsize == 2:
+        return {"mfma": 32, "wmma": 16}.get(target.matrix, 4)
+    return 16 if target.matrix == "mfma" and element is DType.F32 else 4
+
+
+def reject(
+    config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]
+) -> Rejected | None:
+    """The first rule that the configuration breaks, or None."""
+    if not problem.element.is_float:
+        return _rule(f"no matrix kernel for elements of type {problem.element.label}")
+    for name, width, obstacles in (
+        ("A", config.vector_a, problem.obstacles_a),
+        ("B", config.vector_b, problem.obstacles_b),
+    ):
+        obstacle = obstacles.get(width, f"{name} has no loads of {width} elements")
+        if obstacle:
+            nbytes = width * problem.element.itemsize
+            return _rule(f"loads of {nbytes} bytes: {obstacle}, no multiple of {width}")
+    words = config.block_m * config.block_n // config.threads
+    words *= 2 if problem.element is DType.F64 else 1
+    if words > _MOST_ACCUMULATORS:
+        return _rule(f"{words} accumulator registers a lane, more than {_MOST_ACCUMULATORS}")
+    if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
+        return _rule(
+            f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
+            f" {config.block_k} a part"
+        )
+    for target in targets:
+        rejected = _reject_for(config, problem.element, target)
+        if rejected is not None:
+            return rejected
+    return None
+
+
+def _reject_for(config: GemmConfig, element: DType, target: Target) -> Rejected | None:
+    lds = config.lds_bytes(element)
+    if lds > target.max_lds_per_block_bytes:
+        most = target.max_lds_per_block_bytes
+        return _rule(f"{lds} bytes of LDS, more than the {most} of {target.name}")
+    waves = config.threads // target.wavefront
+    if waves_along_m(config.block_m, config.block_n, waves) == 0:
+        return _rule(
+            f"{config.block_m}x{config.block_n} has no 16x16 tile for each of the {waves} waves"
+            f" on {target.name}"
+        )
+    step = step_k(element, target)
+    if config.block_k % step:
+        return _rule(f"BLOCK_K {config.block_k} is no multiple of {step} on {target.name}")
+    return None
+
+
+def _rule(reason: str) -> Rejected:
+    return Rejected(Stage.RULE, reason)
+
+
+def estimate(config: GemmConfig, problem: GemmProblem) -> float:
+    """Time of the whole product, in steps of one matrix operation of 16x16x16, roughly.
+
+    Rounds of blocks over the compute units, times what one block does: multiplications, reading
+    its operands (a load of 16 bytes a thread costs about as much as two matrix operations), and
+    storing its results. A model for the default only: tuning measures.
+    """
+    tiles = _tiles(problem.m, config.block_m) * _tiles(problem.n, config.block_n)
+    steps = _tiles(_tiles(problem.k, config.split_k), config.block_k)
+    area = config.block_m * config.block_n
+    # A compute unit runs four waves at once: a block of fewer leaves room for another, if its LDS
+    # does, and fewer waves than that leave units idle.
+    together = max(1, 65536 // config.lds_bytes(problem.element))
+    together = min(together, max(1, 256 // config.threads))
+    idle = max(1.0, 256 / (together * config.threads))
+    rounds = _tiles(tiles * problem.batches * config.split_k, _COMPUTE_UNITS * together)
+    multiply = area * config.block_k / 4096 * together * idle
+    read = (
+        config.block_m * config.block_k / config.vector_a
+        + config.block_n * config.block_k / config.vector_b
+    ) * (2 * together / 256)
+    barriers = 8 if config.stages == 1 else 5
+    store = area / 256 * (4 if config.split_k > 1 else 1)
+    launch = 2000 if config.split_k > 1 else 0
+    return (
+        rounds * (steps * (max(multiply, read) + 0.3 * min(multiply, read) + barriers) + store)
+        + launch
+    )
+
+
+def _tiles(extent: int, block: int) -> int:
+    return -(-extent // block)
+
+
+def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
+    """The fastest by ``estimate`` of those that serve every target; None where none does."""
+    serving = [
+        config
+        for config in all_configs(problem)
+        if config.group_m == _GROUPS[-1] and reject(config, problem, targets) is None
+    ]
+    return min(serving, key=lambda config: estimate(config, problem), default=None)

@@ -1,0 +1,135 @@
+"""How a contraction's operand is read: which way memory runs, and how wide a load may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sympy
+
+from scheduler.codegen.rocm.contraction import (
+    IndexGroup,
+    LinearForm,
+    address,
+    collapsed,
+    multiple_of,
+)
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import Axis, Buffer
+from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, walk
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand of a contraction, ``value`` over the axes of ``batch``, ``row`` and ``k``.
+
+    ``load`` is set where an element is one strided read (behind ``condition``, else 0): only
+    such operands can be read several elements at a time. ``along_k`` says which way neighbouring
+    threads run, so that they read neighbouring memory.
+    """
+
+    name: str
+    value: Value
+    element: DType
+    batch: IndexGroup
+    row: IndexGroup
+    k: IndexGroup
+    load: Load | None
+    condition: Value | None
+    form: LinearForm | None
+    along_k: bool
+
+    @property
+    def buffer(self) -> str:
+        """The buffer of its first read, "" where it reads none."""
+        return next((part.buffer for part in walk(self.value) if isinstance(part, Load)), "")
+
+    def vector_obstacle(self, elements: int) -> str:
+        """Why ``elements`` cannot be read with one load, "" where they can.
+
+        Whole vectors must be inside or outside of the tensor, and start at multiples of their
+        size; buffers start at multiples of 16 bytes.
+        """
+        if elements == 1:
+            return ""
+        if self.form is None:
+            return f"{self.name} is computed element by element"
+        run = self.k if self.along_k else self.row
+        inner = innermost(run)
+        if inner is None or self.form.at(inner.var) != 1:
+            return f"no axis of {self.name} is contiguous"
+        together = collapsed(self.form, run) == 1 and self.condition is None
+        extent = run.extent if together else inner.size
+        if not multiple_of(extent, elements):
+            return f"the contiguous axis of {self.name} has {extent} elements"
+        if self.condition is not None and inner.var in _symbols(self.condition):
+            return f"the mask of {self.name} changes along its contiguous axis"
+        steps = [step for var, step in self.form.coefficients.items() if var is not inner.var]
+        for step in (*([] if together else steps), *self._outside(run), self.form.constant):
+            if not multiple_of(step, elements):
+                return f"{self.name} has a stride or offset of {step}"
+        return ""
+
+    def _outside(self, run: IndexGroup) -> list[Expr]:
+        """Steps along the axes of the other groups."""
+        form = self.form
+        assert form is not None, "only strided reads have steps"
+        groups = (group for group in (self.batch, self.row, self.k) if group is not run)
+        return [form.at(axis.var) for group in groups for axis in group.axes if axis.size != 1]
+
+
+def innermost(group: IndexGroup) -> Axis | None:
+    """The last axis with more than one point."""
+    return next((axis for axis in reversed(group.axes) if axis.size != 1), None)
+
+
+def analyse(
+    name: str,
+    value: Value,
+    element: DType,
+    groups: tuple[IndexGroup, IndexGroup, IndexGroup],
+    buffers: Mapping[str, Buffer],
+) -> Operand:
+    """The operand over (batch, row, k)."""
+    batch, row, k = groups
+    load, condition = _strided(value, element)
+    loop = frozenset(axis.var for group in groups for axis in group.axes)
+    form = address(load, buffers[load.buffer], loop) if load else None
+    run = form or _first_form(value, loop, buffers)
+    inner_row = innermost(row)
+    along_k = True
+    if run is not None and inner_row is not None and run.at(inner_row.var) == 1:
+        inner_k = innermost(k)
+        along_k = inner_k is not None and run.at(inner_k.var) == 1
+    if form is None:
+        load, condition = None, None
+    return Operand(name, value, element, batch, row, k, load, condition, form, along_k)
+
+
+def _strided(value: Value, element: DType) -> tuple[Load | None, Value | None]:
+    condition: Value | None = None
+    if isinstance(value, Masked) and value.other in (Const(0, element), Const(0.0, element)):
+        condition, value = value.condition, value.value
+    if isinstance(value, Load) and not value.indirect and value.dtype is element:
+        return value, condition
+    return None, None
+
+
+def _first_form(
+    value: Value, loop: frozenset[sympy.Symbol], buffers: Mapping[str, Buffer]
+) -> LinearForm | None:
+    forms = (
+        address(part, buffers[part.buffer], loop) for part in walk(value) if isinstance(part, Load)
+    )
+    return next((form for form in forms if form is not None), None)
+
+
+def _symbols(value: Value) -> set[sympy.Symbol]:
+    found: set[sympy.Symbol] = set()
+    for part in walk(value):
+        if isinstance(part, IndexValue):
+            found |= part.expr.free_symbols
+        elif isinstance(part, Load):
+            found.update(*(index.free_symbols for index in part.index))
+    return found

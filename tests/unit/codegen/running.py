@@ -1,0 +1,125 @@
+"""Building and running one candidate on CPU emulation, against NumPy in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.build.cache import CodeCache
+from scheduler.build.compile import build
+from scheduler.build.model import Build, Toolchain
+from scheduler.codegen.rocm.benchmark_request import TensorArg
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.ir.dtypes import DType
+from scheduler.runtime.cpu import CpuDevice
+from scheduler.targets import find
+
+Array = npt.NDArray[Any]
+
+
+def to_stored(values: Array, dtype: DType) -> Array:
+    """Float64 values as the array that a buffer of this type holds."""
+    if dtype is DType.BF16:
+        bits = values.astype(np.float32).view(np.uint32)
+        return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return values.astype(dtype.numpy)
+
+
+def from_stored(array: Array, dtype: DType) -> Array:
+    """What a buffer holds, in float64."""
+    if dtype is DType.BF16:
+        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return array.astype(np.float64)
+
+
+def random_values(rng: np.random.Generator, size: tuple[int, ...], dtype: DType) -> Array:
+    """Normal values that the type can hold."""
+    return from_stored(to_stored(rng.standard_normal(size), dtype), dtype)
+
+
+class Runner:
+    """Runs candidates for one emulated target."""
+
+    def __init__(self, cache: CodeCache, toolchain: Toolchain, target: str = "cpu") -> None:
+        self._cache = cache
+        self._toolchain = toolchain
+        self._target = find(target)
+
+    def build(self, caller: ROCmTemplateCaller) -> Build:
+        result = build(
+            caller.kernel.source, caller.name, self._target, self._toolchain, self._cache
+        )
+        assert isinstance(result, Build), f"{result.reason}\n{result.detail}"
+        return result
+
+    def __call__(
+        self,
+        caller: ROCmTemplateCaller,
+        inputs: Mapping[str, Array],
+        bindings: Mapping[str, int] | None = None,
+    ) -> dict[str, Array]:
+        """Outputs by buffer, in float64; outputs are filled with NaN's bits before the run."""
+        request = caller.benchmark_request(self._target.name, bindings or {})
+        library = Path(self.build(caller).directory) / "kernel.so"
+        device = CpuDevice(self._target, 1)
+        try:
+            kernel = device.load(library, request.symbol, request.arg_types)
+            pointers: dict[str, int] = {}
+            args: list[int | float] = []
+            for arg in request.args:
+                if isinstance(arg, TensorArg):
+                    pointers[arg.buffer] = self._place(device, arg, inputs.get(arg.buffer))
+                    args.append(pointers[arg.buffer])
+                else:
+                    args.append(arg.value)
+            workspace_bytes = kernel.workspace_bytes(args)
+            assert workspace_bytes == request.workspace_bytes
+            kernel(args, device.allocate(workspace_bytes))
+            return {
+                arg.buffer: self._take(device, pointers[arg.buffer], arg)
+                for arg in request.args
+                if isinstance(arg, TensorArg) and arg.is_output
+            }
+        finally:
+            device.close()
+
+    def _place(self, device: CpuDevice, arg: TensorArg, values: Array | None) -> int:
+        dtype = DType.from_label(arg.dtype)
+        held = np.full(_elements(arg), np.nan)
+        if not dtype.is_float:
+            held = np.zeros(_elements(arg))
+        memory = to_stored(held, dtype)
+        if values is not None:
+            _strided(memory, arg)[...] = to_stored(values, dtype)
+        pointer = device.allocate(memory.nbytes)
+        if memory.nbytes:
+            device.write(pointer, memory)
+        return pointer
+
+    def _take(self, device: CpuDevice, pointer: int, arg: TensorArg) -> Array:
+        dtype = DType.from_label(arg.dtype)
+        memory = np.zeros(_elements(arg), dtype.numpy)
+        if memory.nbytes:
+            device.read(pointer, memory)
+        return from_stored(_strided(memory, arg), dtype)
+
+
+def _elements(arg: TensorArg) -> int:
+    if 0 in arg.size:
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(arg.size, arg.stride, strict=True))
+
+
+def _strided(memory: Array, arg: TensorArg) -> Array:
+    steps = tuple(step * memory.itemsize for step in arg.stride)
+    return np.lib.stride_tricks.as_strided(memory, arg.size, steps)
+
+
+def tolerance(k: int, dtype: DType, magnitude: float = 1.0) -> float:
+    """Bound of the error of a sum of k products of unit normal values, stored in ``dtype``."""
+    accumulate = DType.F64 if dtype is DType.F64 else DType.F32
+    return magnitude * 8 * (k * accumulate.eps * 2 + np.sqrt(k) * dtype.eps + dtype.eps)
