@@ -19,6 +19,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -262,3 +263,18 @@ def _lock(cluster: Cluster) -> Iterator[None]:
     with (cluster.home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def remove(checkout: Path) -> None:
+    """Stop the checkout's clusters and delete their data."""
+    home = cluster_for(checkout).home.parent
+    for folder in sorted(home.glob("*/")):
+        if (folder / "lock").exists():
+            stop(cluster_for(checkout, folder.name))
+    shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["remove"]:
+        sys.exit("usage: python -m codegen_app.postgres remove")
+    remove(Path(__file__).resolve().parents[1])

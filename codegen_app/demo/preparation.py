@@ -1,0 +1,84 @@
+"""What must be there before pages are served: database, tables, static files, an admin."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import socket
+from pathlib import Path
+
+import psycopg
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+
+from codegen_app import postgres
+from scheduler.outcome import UserError
+
+ADMIN = "admin"
+_DATABASE = "kiln"
+_DISK_NEEDED_BYTES = 1 << 30
+
+
+def check_disk(folder: Path) -> None:
+    """Raise ``UserError`` where too little room is left for database and compiled code."""
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < _DISK_NEEDED_BYTES:
+        needed = _DISK_NEEDED_BYTES >> 20
+        raise UserError(f"{folder}: {free >> 20} MiB are free, the demo needs {needed} MiB")
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise ``UserError`` where somebody else serves on the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise UserError(
+                    f"port {port} is taken: stop what uses it, or run make demo PORT={port + 1}"
+                ) from None
+            raise UserError(f"port {port} cannot be used: {error.strerror}") from None
+
+
+def secret_key(folder: Path) -> str:
+    """The key that signs sessions: made once, readable for its owner only."""
+    file = folder / "secret-key"
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return file.read_text()
+    with os.fdopen(descriptor, "w") as new:
+        new.write(secrets.token_urlsafe(50))
+    return file.read_text()
+
+
+def start_database(cluster: postgres.Cluster) -> None:
+    """Start the server (or take over one that runs) and make the database. ``PostgresError``."""
+    postgres.start(cluster)
+    with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
+        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE])
+        if known.fetchone() is None:
+            connection.execute(f"CREATE DATABASE {_DATABASE}")
+
+
+def prepare_application() -> str | None:
+    """Tables, static files and the admin; the admin's password if it was made just now."""
+    call_command("migrate", verbosity=0, interactive=False)
+    call_command("collectstatic", verbosity=0, interactive=False)
+    users = get_user_model()
+    if users.objects.filter(username=ADMIN).exists():
+        return None
+    password = secrets.token_urlsafe(12)
+    users.objects.create_superuser(ADMIN, password=password)
+    return password
+
+
+def database_is_ours() -> bool:
+    """Whether the database is the embedded one, which the demo starts and stops."""
+    host = settings.DATABASES["default"]["HOST"]
+    return bool(host == str(postgres.cluster_for(settings.BASE_DIR).sockets))

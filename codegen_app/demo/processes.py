@@ -1,0 +1,163 @@
+"""The demo's processes: started in sessions of their own, watched, and stopped without remainder.
+
+The supervisor makes itself the reaper of its descendants (Linux), so that a process whose parent
+died is still found; a supervisor that is killed itself takes its direct children along.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# linux/prctl.h
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+_GRACE_S = 4.0
+_RESTARTS_ALLOWED = 5
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run: a name for people and for the log file, and the command."""
+
+    name: str
+    command: Sequence[str]
+
+
+@dataclass
+class _Running:
+    program: Program
+    process: subprocess.Popen[bytes]
+    restarts: int = 0
+
+
+@dataclass
+class Supervisor:
+    """Runs programs; logs of each go to ``logs/<name>.log``."""
+
+    cwd: Path
+    logs: Path
+    environment: Mapping[str, str]
+    _running: list[_Running] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+    def start(self, program: Program) -> None:
+        """Start a program; ``OSError`` where it cannot be."""
+        self._running.append(_Running(program, self._spawn(program)))
+
+    def log_of(self, name: str) -> Path:
+        """Where a program's output goes."""
+        return self.logs / f"{name}.log"
+
+    def ended(self, name: str) -> bool:
+        """Whether the program of that name is over."""
+        return any(
+            one.program.name == name and one.process.poll() is not None for one in self._running
+        )
+
+    def watch(self, say: Callable[[str], None]) -> str | None:
+        """Start again what ended by itself; the name of a program that ends again and again."""
+        for one in self._running:
+            status = one.process.poll()
+            if status is None:
+                continue
+            if one.restarts >= _RESTARTS_ALLOWED:
+                return one.program.name
+            say(f"{one.program.name} ended with {status}; starting it again")
+            one.restarts += 1
+            one.process = self._spawn(one.program)
+        _reap({one.process.pid for one in self._running})
+        return None
+
+    def stop(self) -> None:
+        """End every process that was started here, and what those started."""
+        deadline = time.monotonic() + _GRACE_S
+        for one in self._running:
+            if one.process.poll() is None:
+                one.process.terminate()
+        for one in self._running:
+            try:
+                one.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                continue  # its turn comes with the rest
+        while left := descendants(os.getpid()):
+            for pid in left:
+                _kill(pid)
+            for one in self._running:
+                one.process.poll()
+            _reap(frozenset())
+            time.sleep(0.02)
+        self._running.clear()
+
+    def _spawn(self, program: Program) -> subprocess.Popen[bytes]:
+        with self.log_of(program.name).open("ab") as log:
+            return subprocess.Popen(
+                program.command,
+                cwd=self.cwd,
+                env=dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches the supervisor alone
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has no threads
+            )
+
+
+def descendants(root: int) -> list[int]:
+    """Process ids of all living descendants (a zombie is not alive)."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            stat = (folder / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile
+        state, parent = stat.rpartition(")")[2].split()[:2]
+        if state != "Z":
+            children.setdefault(int(parent), []).append(int(folder.name))
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+def _reap(keep: Collection[int]) -> None:
+    """Collect orphans that ended and became our children; not those that Popen waits for."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None or ended.si_pid in keep:
+            return
+        os.waitpid(ended.si_pid, 0)
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _die_with_parent() -> None:
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -1,0 +1,146 @@
+"""``manage.py demo``: the whole of Kiln on this machine, with two real models."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from argparse import ArgumentParser
+from types import FrameType
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from codegen_app import postgres
+from codegen_app.demo import models, preparation
+from codegen_app.demo.processes import Supervisor
+from codegen_app.demo.programs import programs
+from codegen_app.services import work
+from scheduler.outcome import UserError
+
+_SERVE_LIMIT_S = 60.0
+_LOOK_EVERY_S = 0.5
+
+
+class _StopError(Exception):
+    """Somebody asked the demo to end."""
+
+
+class Command(BaseCommand):
+    """Starts everything, imports the models, and stops everything at Ctrl-C or SIGTERM."""
+
+    help = __doc__
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Where to serve."""
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, default=8000)
+
+    def handle(self, *_: Any, host: str, port: int, **__: Any) -> None:
+        """Run until told to stop; a user's mistake or a lack is one line."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _stop)
+        try:
+            self._run(host, port)
+        except _StopError:
+            return
+        except (UserError, postgres.PostgresError) as error:
+            raise CommandError(str(error)) from None
+        except OSError as error:
+            what = f"{error.filename}: " if error.filename else ""
+            raise CommandError(f"{what}{error.strerror or error}") from None
+
+    def _run(self, host: str, port: int) -> None:
+        var = settings.VAR_DIR
+        preparation.check_disk(var)
+        with (var / "demo.lock").open("a+") as lock:
+            _hold(lock)
+            preparation.check_port(host, port)
+            supervisor = Supervisor(settings.BASE_DIR, var / "log", self._environment())
+            cluster = postgres.cluster_for(settings.BASE_DIR)
+            ours = preparation.database_is_ours()
+            try:
+                if ours:
+                    preparation.start_database(cluster)
+                self._serve(supervisor, host, port)
+            finally:
+                _ignore_signals()
+                supervisor.stop()
+                if ours and postgres.is_running(cluster):
+                    work.release_all()
+                    connections.close_all()
+                    postgres.stop(cluster)
+
+    def _serve(self, supervisor: Supervisor, host: str, port: int) -> None:
+        password = preparation.prepare_application()
+        work.give_on_orphans()  # of a demo that was killed; nobody else works here
+        web, *workers = programs(settings.VAR_DIR, host, port, models.DEVICE)
+        supervisor.start(web)
+        url = f"http://{host}:{port}/"
+        _wait_for_pages(supervisor, url)
+        self._say(f"Kiln serves at {url}")
+        if password is not None:
+            self._say(f"sign in as {preparation.ADMIN} with the password {password} (said once)")
+        for program in workers:
+            supervisor.start(program)
+        for line in models.import_models():
+            self._say(line)
+        while True:
+            failing = supervisor.watch(self._say)
+            if failing is not None:
+                raise UserError(f"{failing} does not stay up: see {supervisor.log_of(failing)}")
+            time.sleep(_LOOK_EVERY_S)
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "KILN_READ_NEEDS_LOGIN": "0",
+            "KILN_SECRET_KEY": preparation.secret_key(settings.VAR_DIR),
+        }
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def _hold(lock: IO[str]) -> None:
+    """One demo at a time in a checkout."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        raise UserError(f"the demo runs already, as process {lock.read().strip()}") from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+
+
+def _wait_for_pages(supervisor: Supervisor, url: str) -> None:
+    deadline = time.monotonic() + _SERVE_LIMIT_S
+    while time.monotonic() < deadline:
+        if supervisor.ended("web"):
+            break
+        try:
+            with urllib.request.urlopen(f"{url}login/", timeout=_SERVE_LIMIT_S):  # noqa: S310
+                return
+        except urllib.error.HTTPError:
+            return  # it answers; what it says is in its log
+        except (urllib.error.URLError, ConnectionError):
+            time.sleep(0.1)
+    raise UserError(f"the web server does not answer: see {supervisor.log_of('web')}")
+
+
+def _stop(_: int, __: FrameType | None) -> None:
+    raise _StopError
+
+
+def _ignore_signals() -> None:
+    """A second Ctrl-C does not interrupt the stopping."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
