@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.runtime.device import DeviceError, DeviceInfo, LoadedKernel
-from scheduler.runtime.library import ExportedKernel, Library
+from scheduler.runtime.library import ExportedKernel, Library, prepared
 from scheduler.targets import Target
 
 _ALIGNMENT = 256
@@ -110,9 +110,9 @@ class CpuDevice:
 
     def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
         """Time of the launches by the clock of this process, in nanoseconds."""
-        prepared = [_prepared(*launch) for launch in launches]
+        ready = [prepared(*launch) for launch in launches]
         start = time.perf_counter_ns()
-        for launch in prepared:
+        for launch in ready:
             launch()
         return time.perf_counter_ns() - start
 
@@ -194,11 +194,3 @@ def _failures(library: Library) -> Callable[[int], None]:
             raise DeviceError(status, said or f"the kernel's function returned {code}")
 
     return raise_for
-
-
-def _prepared(
-    kernel: LoadedKernel, args: Sequence[int | float], workspace: int
-) -> Callable[[], None]:
-    if isinstance(kernel, ExportedKernel):
-        return kernel.prepared(args, workspace)
-    return lambda: kernel(args, workspace)

@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 
 class DeviceError(Exception):
-    """The device's runtime refused or failed: ``status`` is its name for it (hipErrorNoDevice)."""
+    """The device's runtime refused or failed: ``status`` is its name for it (hipErrorNoDevice),
+    ``message`` one line of what happened."""
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(f"{status}: {message}")
         self.status = status
+        self.message = message
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from scheduler.runtime.device import DeviceError
+from scheduler.runtime.device import DeviceError, LoadedKernel
 
 _TYPES: dict[str, Any] = {
     "ptr": ctypes.c_void_p,
@@ -96,6 +96,15 @@ class ExportedKernel:
         if len(args) != len(self._types):
             raise ValueError(f"the kernel takes {len(self._types)} arguments, not {len(args)}")
         return [_converted(kind, arg) for kind, arg in zip(self._types, args, strict=True)]
+
+
+def prepared(
+    kernel: LoadedKernel, args: Sequence[int | float], workspace: int
+) -> Callable[[], None]:
+    """A launch that is ready to go, whatever the kernel is."""
+    if isinstance(kernel, ExportedKernel):
+        return kernel.prepared(args, workspace)
+    return lambda: kernel(args, workspace)
 
 
 def _converted(kind: str, value: int | float) -> Any:

@@ -1,0 +1,249 @@
+"""ROCm GPUs through hip-python. Nothing else in the project imports it.
+
+hip-python can be imported where ROCm is not installed: it opens libamdhip64.so at the first call,
+and that call then raises ``RuntimeError``. Every call here goes through ``_call``, which turns
+that, and every status that is not success, into a ``DeviceError`` with HIP's name for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import grp
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hip import hip
+from rocm.bindings.util.paths import get_library_path
+
+from scheduler.runtime.device import Absent, DeviceError, DeviceInfo, LoadedKernel
+from scheduler.runtime.library import ExportedKernel, Library, prepared
+
+KIND = "rocm"
+_DRIVER = Path("/dev/kfd")
+_DRIVER_VERSION = Path("/sys/module/amdgpu/version")
+
+
+class RocmDevice:
+    """One GPU with one stream. What a launch did wrong may be reported by a later call."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._info = device_info(index)
+        self._use()
+        self._stream = _call(hip.hipStreamCreate)
+        # The very library that hip-python opened: kernel.so finds its symbols there.
+        self._runtime = ctypes.CDLL(get_library_path("amdhip64").decode(), ctypes.RTLD_GLOBAL)
+        self._libraries: list[Library] = []
+        self._blocks: set[int] = set()
+
+    @property
+    def info(self) -> DeviceInfo:
+        return self._info
+
+    def allocate(self, nbytes: int) -> int:
+        """Device memory; HIP aligns it to 256 bytes or more. 0 bytes gives 0."""
+        if nbytes < 0:
+            raise ValueError(f"{nbytes} bytes cannot be allocated")
+        if nbytes == 0:
+            return 0
+        self._use()
+        pointer = int(_call(hip.hipMalloc, nbytes))
+        self._blocks.add(pointer)
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        """Give memory back; 0 is allowed."""
+        if pointer == 0:
+            return
+        self._use()
+        _call(hip.hipFree, pointer)
+        self._blocks.discard(pointer)
+
+    def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None:
+        """Copy an array, made contiguous, to the device."""
+        source = np.ascontiguousarray(data)
+        self._copy(pointer, source.ctypes.data, source.nbytes, "hipMemcpyHostToDevice")
+
+    def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None:
+        """Copy device memory into a contiguous array, after all that was launched before."""
+        if not out.flags.c_contiguous:
+            raise ValueError("memory is read into contiguous arrays only")
+        self._copy(out.ctypes.data, pointer, out.nbytes, "hipMemcpyDeviceToHost")
+
+    def fill(self, pointer: int, byte: int, nbytes: int) -> None:
+        """Set each byte."""
+        if nbytes == 0:
+            return
+        self._use()
+        _call(hip.hipMemsetAsync, pointer, byte, nbytes, self._stream)
+        self.synchronize()
+
+    def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
+        """Open a kernel.so that was built for this device's target, and find its function."""
+        self._use()
+        opened = Library(library)
+        try:
+            function = opened.function(symbol)
+        except DeviceError:
+            opened.close()
+            raise
+        self._libraries.append(opened)
+        return ExportedKernel(function, arg_types, int(self._stream), _raise_for)
+
+    def synchronize(self) -> None:
+        """Wait for the stream. Raises ``DeviceError`` for what a launch before did wrong."""
+        _call(hip.hipStreamSynchronize, self._stream)
+
+    def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
+        """Time between two events of the stream around the launches, in nanoseconds."""
+        ready = [prepared(*launch) for launch in launches]
+        self._use()
+        start, stop = _call(hip.hipEventCreate), _call(hip.hipEventCreate)
+        try:
+            _call(hip.hipEventRecord, start, self._stream)
+            for launch in ready:
+                launch()
+            _call(hip.hipEventRecord, stop, self._stream)
+            _call(hip.hipEventSynchronize, stop)
+            milliseconds: float = _call(hip.hipEventElapsedTime, start, stop)
+            return round(milliseconds * 1e6)
+        finally:
+            _call(hip.hipEventDestroy, start)
+            _call(hip.hipEventDestroy, stop)
+
+    def close(self) -> None:
+        """Give everything back; no kernel of it may be called after that."""
+        self.synchronize()
+        for library in self._libraries:
+            library.close()
+        self._libraries.clear()
+        for pointer in tuple(self._blocks):
+            self.free(pointer)
+        _call(hip.hipStreamDestroy, self._stream)
+
+    def _copy(self, to: int, source: int, nbytes: int, kind: str) -> None:
+        if nbytes == 0:
+            return
+        self._use()
+        direction = getattr(hip.hipMemcpyKind, kind)
+        _call(hip.hipMemcpyAsync, to, source, nbytes, direction, self._stream)
+        self.synchronize()
+
+    def _use(self) -> None:
+        """HIP's current device belongs to the calling thread."""
+        _call(hip.hipSetDevice, self._index)
+
+
+def probe() -> tuple[DeviceInfo | Absent, ...]:
+    """Every GPU that HIP sees, or one line of why there is none."""
+    try:
+        return tuple(device_info(index) for index in range(_call(hip.hipGetDeviceCount)))
+    except DeviceError as error:
+        return (Absent(KIND, absence(error)),)
+
+
+def absence(error: DeviceError, driver: Path = _DRIVER) -> str:
+    """Why there is no GPU to work with, in one line, with what to do about it."""
+    if error.status != "hipErrorNoDevice":
+        return error.message
+    if not driver.exists():
+        return f"no AMD GPU: there is no {driver} (is the amdgpu driver loaded?)"
+    if not os.access(driver, os.R_OK | os.W_OK):
+        owner = driver.stat().st_gid
+        return f"no permission on {driver}: add this user to the group {_group(owner)}"
+    return f"no GPU that ROCm supports ({error.status})"
+
+
+def device_info(index: int) -> DeviceInfo:
+    """What HIP says of a GPU. Raises ``DeviceError`` where there is none of that index."""
+    properties = _call(hip.hipGetDeviceProperties, index)
+    architecture = _text(properties.gcnArchName)
+    return DeviceInfo(
+        id=f"{KIND}:{index}",
+        target=architecture.partition(":")[0],
+        name=_text(properties.name),
+        driver=_driver_version(),
+        runtime=f"HIP {_version(_call(hip.hipRuntimeGetVersion))}",
+        compute_units=properties.multiProcessorCount,
+        memory_bytes=properties.totalGlobalMem,
+        emulated=False,
+        attributes={
+            "architecture": architecture,
+            "wavefront": str(properties.warpSize),
+            "clock_khz": str(properties.clockRate),
+            "memory_clock_khz": str(properties.memoryClockRate),
+            "memory_bus_bits": str(properties.memoryBusWidth),
+            "l2_bytes": str(properties.l2CacheSize),
+            "lds_bytes_per_block": str(properties.sharedMemPerBlock),
+            "pci": f"{properties.pciDomainID:04x}:{properties.pciBusID:02x}"
+            f":{properties.pciDeviceID:02x}",
+        },
+    )
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    """Call HIP. Gives what it returns beside the status, or None."""
+    try:
+        status, *values = function(*args)
+    except RuntimeError as error:
+        # Of hip-python itself: the library, or a function in it, is not there.
+        message = f"ROCm's runtime is not installed, or not usable: {_cause(error)}"
+        raise DeviceError("hipErrorSharedObjectInitFailed", message) from None
+    except ValueError as error:
+        # hip-python has no name for a status of a newer runtime.
+        raise DeviceError("hipErrorUnknown", str(error)) from None
+    _raise_for_status(status)
+    return values[0] if values else None
+
+
+def _raise_for(code: int) -> None:
+    """For what a kernel's exported function returns: 0, or HIP's status as a number."""
+    if code == 0:
+        return
+    try:
+        status = hip.hipError_t(code)
+    except ValueError:
+        raise DeviceError("hipErrorUnknown", f"the kernel's function returned {code}") from None
+    _raise_for_status(status)
+
+
+def _raise_for_status(status: Any) -> None:
+    if status != hip.hipError_t.hipSuccess:
+        _, text = hip.hipGetErrorString(status)  # type: ignore[no-untyped-call]
+        raise DeviceError(status.name, _text(text))
+
+
+def _cause(error: RuntimeError) -> str:
+    """The loader's own words, which hip-python wraps in a message as the text of bytes."""
+    found = re.search(r"failed to dlopen .*?: b?'(.*)'$", str(error))
+    return found[1] if found else str(error)
+
+
+def _text(value: Any) -> str:
+    """hip-python gives a structure's text as str, and a C string as something like bytes."""
+    return value if isinstance(value, str) else bytes(value).decode(errors="replace")
+
+
+def _version(number: int) -> str:
+    """HIP's version number: major * 10000000 + minor * 100000 + patch."""
+    return f"{number // 10_000_000}.{number // 100_000 % 100}.{number % 100_000}"
+
+
+def _driver_version() -> str:
+    try:
+        return f"amdgpu {_DRIVER_VERSION.read_text().strip()}"
+    except OSError:
+        # A driver that came with the kernel has no version of its own.
+        return f"amdgpu of {os.uname().sysname} {os.uname().release}"
+
+
+def _group(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
