@@ -1,0 +1,5 @@
+"""Which operations share a kernel, in which order kernels run, and where buffers live."""
+
+from scheduler.fusion.schedule import schedule
+
+__all__ = ["schedule"]

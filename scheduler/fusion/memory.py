@@ -1,0 +1,90 @@
+"""When buffers die, and which of them can live in the same memory, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import sympy
+
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import evaluate
+from scheduler.ir.operations import Buffer, BufferKind
+from scheduler.ir.simplify import is_nonnegative, simplify
+
+#: How many free allocations are looked at for a new buffer: keeps planning linear.
+_CANDIDATES = 64
+
+
+def with_frees(
+    nodes: Sequence[SchedulerNode], buffers: Mapping[str, Buffer]
+) -> tuple[SchedulerNode, ...]:
+    """The nodes with the intermediate buffers that die after each."""
+    last: dict[str, int] = {}
+    for position, node in enumerate(nodes):
+        for name in (*node.writes, *node.reads):
+            if buffers[name].kind is BufferKind.INTERMEDIATE:
+                last[name] = position
+    frees: list[list[str]] = [[] for _ in nodes]
+    for name, position in last.items():
+        frees[position].append(name)
+    return tuple(replace(node, frees=tuple(f)) for node, f in zip(nodes, frees, strict=True))
+
+
+def size_bytes(buffer: Buffer) -> Expr:
+    """Bytes that a buffer takes: up to its last element, strides included."""
+    extent = [(s - 1) * stride for s, stride in zip(buffer.size, buffer.stride, strict=True)]
+    if any(s == 0 for s in buffer.size):
+        return sympy.Integer(0)
+    return simplify((sympy.Add(*extent) + 1) * buffer.dtype.itemsize, {})
+
+
+def plan(
+    nodes: Sequence[SchedulerNode], buffers: Mapping[str, Buffer], hints: Mapping[str, int]
+) -> tuple[dict[str, str], dict[str, Expr]]:
+    """``storage`` and ``pools`` of a schedule.
+
+    A buffer takes over an allocation whose last reader is an earlier node, if of the two sizes
+    one can be shown to hold the other at every binding; the allocation then has the larger one.
+    Of the fitting ones the nearest in size at the example's sizes is taken.
+    """
+    storage: dict[str, str] = {}
+    pools: dict[str, Expr] = {}
+    free: list[str] = []
+    for node in nodes:
+        for name in node.writes:
+            if buffers[name].kind is not BufferKind.INTERMEDIATE:
+                continue
+            size = size_bytes(buffers[name])
+            chosen = _choose(size, free, pools, hints)
+            if chosen is None:
+                chosen = f"pool{len(pools)}"
+                pools[chosen] = size
+            else:
+                free.remove(chosen)
+                pools[chosen] = _larger(size, pools[chosen]) or size
+            storage[name] = chosen
+        free.extend(storage[name] for name in node.frees if name in storage)
+    return storage, pools
+
+
+def _choose(
+    size: Expr, free: Sequence[str], pools: Mapping[str, Expr], hints: Mapping[str, int]
+) -> str | None:
+    wanted = evaluate(size, dict(hints))
+    best: tuple[int, str] | None = None
+    for name in free[-_CANDIDATES:]:
+        if _larger(size, pools[name]) is None:
+            continue
+        distance = abs(evaluate(pools[name], dict(hints)) - wanted)
+        if best is None or distance < best[0]:
+            best = (distance, name)
+    return best[1] if best else None
+
+
+def _larger(a: Expr, b: Expr) -> Expr | None:
+    """The one of two sizes that is never the smaller one, if that can be shown."""
+    if a == b or is_nonnegative(a - b, {}):
+        return a
+    return b if is_nonnegative(b - a, {}) else None

@@ -1,0 +1,122 @@
+"""Index expressions as polynomials with integer coefficients: what the simplifier works on.
+
+sympy's own expansion costs a hundred microseconds and more an expression; a dictionary from
+monomial to coefficient costs a few. Atoms are symbols and our ``FloorDiv``, ``Mod``, and sympy's
+``Max`` and ``Min`` over simplified parts.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TypeAlias
+
+import sympy
+
+from scheduler.ir.graph import Expr
+
+#: Atoms of one product, sorted, a power as repetition; () is the constant.
+Monomial: TypeAlias = tuple[Expr, ...]
+Poly: TypeAlias = dict[Monomial, int]
+
+
+@cache
+def atom_key(atom: Expr) -> str:
+    """A sort key that is the same in every process (sympy's hashes are not)."""
+    return atom.name if atom.is_Symbol else str(atom)
+
+
+def constant(value: int) -> Poly:
+    """The polynomial of a number."""
+    return {(): value} if value else {}
+
+
+def atom(expr: Expr) -> Poly:
+    """The polynomial of one atom."""
+    return {(expr,): 1}
+
+
+def add(a: Poly, b: Poly, factor: int = 1) -> Poly:
+    """``a + factor * b``."""
+    result = dict(a)
+    for monomial, coefficient in b.items():
+        total = result.get(monomial, 0) + factor * coefficient
+        if total:
+            result[monomial] = total
+        else:
+            result.pop(monomial, None)
+    return result
+
+
+def times(a: Monomial, b: Monomial) -> Monomial:
+    """The product of two monomials."""
+    if not a or not b:
+        return a or b
+    return tuple(sorted(a + b, key=atom_key))
+
+
+def multiply(a: Poly, b: Poly) -> Poly:
+    """``a * b``."""
+    result: Poly = {}
+    for left, x in a.items():
+        for right, y in b.items():
+            monomial = times(left, right)
+            total = result.get(monomial, 0) + x * y
+            if total:
+                result[monomial] = total
+            else:
+                result.pop(monomial, None)
+    return result
+
+
+def divide_monomial(a: Monomial, b: Monomial) -> Monomial | None:
+    """``a / b`` where that is a monomial."""
+    if not b:
+        return a
+    rest = list(a)
+    for part in b:
+        if part not in rest:
+            return None
+        rest.remove(part)
+    return tuple(rest)
+
+
+def common_monomial(a: Monomial, b: Monomial) -> Monomial:
+    """The greatest monomial that divides both."""
+    rest, common = list(b), []
+    for part in a:
+        if part in rest:
+            rest.remove(part)
+            common.append(part)
+    return tuple(common)
+
+
+def divide(p: Poly, q: Poly) -> tuple[Poly, Poly]:
+    """``quotient, rest`` with ``p = quotient * q + rest``, taking exact terms out only.
+
+    For a divisor of one term these are the terms that it divides; for a longer one, long
+    division by its leading term.
+    """
+    lead = max(q, key=lambda m: (len(m), tuple(map(atom_key, m))))
+    factor = q[lead]
+    quotient: Poly = {}
+    rest = dict(p)
+    for monomial in sorted(p, key=len, reverse=True):
+        coefficient = rest.get(monomial, 0)
+        part = divide_monomial(monomial, lead)
+        if not coefficient or part is None or coefficient % factor:
+            continue
+        term = {part: coefficient // factor}
+        quotient = add(quotient, term)
+        rest = add(rest, multiply(term, q), -1)
+    return quotient, rest
+
+
+def expression(p: Poly) -> Expr:
+    """The polynomial as a sympy expression."""
+    terms = [
+        sympy.Mul(sympy.Integer(coefficient), *monomial) if monomial else sympy.Integer(coefficient)
+        for monomial, coefficient in p.items()
+    ]
+    if len(terms) == 1:
+        return terms[0]
+    return sympy.Add(*terms)

@@ -1,0 +1,62 @@
+"""torch's rules for the type of a result of operands of several types.
+
+https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc: the category
+(bool, integer, float) of the highest operand decides; within it tensors with dimensions go before
+tensors without, and those before numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scheduler.ir.dtypes import DType
+
+_SIGNED = (DType.I8, DType.I16, DType.I32, DType.I64)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand's type and its rank in the rules: 2 a tensor, 1 one without dimensions, 0 a
+    number."""
+
+    dtype: DType
+    rank: int
+
+
+def category(dtype: DType) -> int:
+    """0 bool, 1 integer, 2 float."""
+    if dtype is DType.BOOL:
+        return 0
+    return 2 if dtype.is_float else 1
+
+
+def promote_types(a: DType, b: DType) -> DType:
+    """The least type that holds both."""
+    if a is b:
+        return a
+    if category(a) != category(b):
+        return a if category(a) > category(b) else b
+    if a.is_float:
+        if {a, b} == {DType.F16, DType.BF16}:
+            return DType.F32
+        return a if a.itemsize > b.itemsize else b
+    if DType.U8 in (a, b):
+        signed = b if a is DType.U8 else a
+        return DType.I16 if signed is DType.I8 else signed
+    return max(a, b, key=_SIGNED.index)
+
+
+def result_type(operands: Iterable[Operand]) -> DType:
+    """The type in which an operation on these operands computes."""
+    best: list[DType | None] = [None, None, None]
+    for operand in operands:
+        known = best[operand.rank]
+        best[operand.rank] = operand.dtype if known is None else promote_types(known, operand.dtype)
+    result: DType | None = None
+    for dtype in (best[2], best[1], best[0]):
+        if dtype is not None and (result is None or category(dtype) > category(result)):
+            result = dtype
+    if result is None:
+        raise ValueError("no operands")
+    return result

@@ -1,0 +1,64 @@
+"""Other index expressions for the loop variables of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod
+from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
+
+
+def substitute_expr(expr: Expr, exprs: Mapping[sympy.Symbol, Expr]) -> Expr:
+    """``expr`` with expressions for some of its symbols, all at once."""
+    if expr.is_Symbol:
+        return exprs.get(expr, expr)
+    if expr.is_Integer or not expr.free_symbols.intersection(exprs):
+        return expr
+    args = [substitute_expr(arg, exprs) for arg in expr.args]
+    if isinstance(expr, FloorDiv | Mod):
+        return type(expr)(*args)
+    return expr.func(*args)
+
+
+def substitute(value: Value, exprs: Mapping[sympy.Symbol, Expr]) -> Value:
+    """``value`` with expressions for loop variables, in every index. Nothing is simplified."""
+    if not exprs:
+        return value
+    return Substitution(exprs).apply(value)
+
+
+class Substitution:
+    """One exchange over many trees; parts that trees share stay shared."""
+
+    def __init__(self, exprs: Mapping[sympy.Symbol, Expr]) -> None:
+        self._exprs = exprs
+        self._done: dict[int, tuple[Value, Value]] = {}
+
+    def apply(self, value: Value) -> Value:
+        """The tree with the exchange made."""
+        known = self._done.get(id(value))
+        if known is None:
+            known = self._done[id(value)] = (value, self._apply(value))
+        return known[1]
+
+    def _apply(self, value: Value) -> Value:
+        if isinstance(value, Load):
+            return replace(
+                value,
+                index=tuple(substitute_expr(i, self._exprs) for i in value.index),
+                indirect=tuple(replace(i, value=self.apply(i.value)) for i in value.indirect),
+            )
+        if isinstance(value, IndexValue):
+            return replace(value, expr=substitute_expr(value.expr, self._exprs))
+        if isinstance(value, Call):
+            return replace(value, args=tuple(self.apply(arg) for arg in value.args))
+        if isinstance(value, Cast):
+            return replace(value, value=self.apply(value.value))
+        if isinstance(value, Masked):
+            return Masked(*(self.apply(p) for p in (value.condition, value.value, value.other)))
+        assert isinstance(value, Const | Accumulator)
+        return value

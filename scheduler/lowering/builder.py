@@ -1,0 +1,273 @@
+"""Collects buffers and operations while the nodes of a graph are lowered, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
+from scheduler.ir.indexing import symbol
+from scheduler.ir.operations import (
+    Axis,
+    Buffer,
+    BufferKind,
+    Operation,
+    Pointwise,
+    Reduction,
+    ReductionKind,
+    Scan,
+    Store,
+)
+from scheduler.ir.simplify import Ranges, simplify
+from scheduler.ir.values import Accumulator, Const, IndexValue, Indirect, Load, Value, rebuild
+from scheduler.lowering import layout, trees
+from scheduler.lowering.tensor import After, Index, ReadAt, Reader, ReadReduced, Tensor
+
+_ZERO = sympy.Integer(0)
+
+
+def ranges_of(axes: Sequence[Axis]) -> dict[sympy.Symbol, Expr]:
+    """The simplifier's view of loops."""
+    return {axis.var: axis.size for axis in axes}
+
+
+def simplified(value: Value, ranges: Ranges) -> Value:
+    """A tree with every index expression in normal form for these loops."""
+
+    def change(part: Value) -> Value | None:
+        if isinstance(part, IndexValue):
+            return replace(part, expr=simplify(part.expr, ranges))
+        if isinstance(part, Load):
+            inside = ranges
+            if part.indirect:
+                inside = {**ranges, **{i.symbol: i.size for i in part.indirect}}
+            index = tuple(i if i.is_Integer else simplify(i, inside) for i in part.index)
+            indirect = tuple(replace(i, value=simplified(i.value, ranges)) for i in part.indirect)
+            return replace(part, index=index, indirect=indirect)
+        return None
+
+    return rebuild(value, change)
+
+
+class Builder:
+    """What the rules of the ops write to.
+
+    ``node`` is the graph node being lowered and ``sources`` the nodes whose views it reads
+    through; both go into the operations made for it.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.hints = {name: info.hint for name, info in graph.symbols.items()}
+        self.buffers: dict[str, Buffer] = {}
+        self.operations: list[Operation] = []
+        self.node: Node | None = None
+        self.sources: tuple[str, ...] = ()
+        self._made = {"buf": 0, "op": 0, "ind": 0}
+
+    def begin(self, node: Node, sources: tuple[str, ...]) -> None:
+        """Start on a node."""
+        self.node, self.sources = node, sources
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The graph nodes that an operation made now computes."""
+        return (*self.sources, self.node.name) if self.node else self.sources
+
+    def meta(self, output: int = 0) -> TensorMeta:
+        """What the graph says of an output of the node."""
+        assert self.node is not None
+        return self.graph.tensors[self.node.outputs[output]]
+
+    # buffers
+
+    def buffer(
+        self,
+        dtype: DType,
+        size: tuple[Expr, ...],
+        stride: tuple[Expr, ...] | None = None,
+        kind: BufferKind = BufferKind.INTERMEDIATE,
+    ) -> Buffer:
+        """New memory. Without ``stride``: as the graph has it for this shape, if without gaps."""
+        if stride is None:
+            stride = self._stride(size)
+        made = Buffer(self._fresh("buf"), dtype, size, stride, kind)
+        self.buffers[made.name] = made
+        return made
+
+    def _fresh(self, prefix: str) -> str:
+        name = f"{prefix}{self._made[prefix]}"
+        self._made[prefix] += 1
+        return name if name not in self.buffers else self._fresh(prefix)
+
+    def _stride(self, size: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        for name in self.node.outputs if self.node else ():
+            meta = self.graph.tensors.get(name)
+            if meta is not None and meta.size == size:
+                return layout.dense(size, meta.stride, self.hints)
+        return layout.contiguous(size)
+
+    def tensor(self, buffer: Buffer) -> Tensor:
+        """The whole of a buffer."""
+        unit = tuple(extent == 1 for extent in buffer.size)
+
+        def at(index: Index) -> Value:
+            clean = tuple(_ZERO if one else i for i, one in zip(index, unit, strict=True))
+            return Load(buffer.name, clean, buffer.dtype)
+
+        return Tensor(buffer.size, buffer.dtype, at, buffer.name)
+
+    # loops
+
+    def loops(self, size: Sequence[Expr], prefix: str) -> tuple[tuple[Axis, ...], Index]:
+        """Loops over a shape, those of one step left out, and the index they make."""
+        axes: list[Axis] = []
+        index: list[Expr] = []
+        for extent in size:
+            if extent == 1:
+                index.append(_ZERO)
+            else:
+                axes.append(Axis(symbol(f"{prefix}{len(axes)}"), extent))
+                index.append(axes[-1].var)
+        return tuple(axes), tuple(index)
+
+    # operations
+
+    def pointwise(
+        self, size: tuple[Expr, ...], dtype: DType, read: Reader, stride: Index | None = None
+    ) -> Tensor:
+        """One store at each point of a new buffer of this shape."""
+        buffer = self.buffer(dtype, size, stride)
+        dims = self._memory_order(buffer)
+        axes, ordered = self.loops([size[d] for d in dims], "i")
+        index = tuple(ordered[dims.index(d)] for d in range(len(size)))
+        value = self.finish(read(index), axes)
+        store = Store(buffer.name, index, trees.held(value, dtype), (self._name,))
+        self.add(Pointwise(self._fresh("op"), axes, store, self.nodes))
+        return self.tensor(buffer)
+
+    def _memory_order(self, buffer: Buffer) -> list[int]:
+        dims = list(range(len(buffer.size)))
+        if buffer.stride == layout.contiguous(buffer.size):
+            return dims
+        return sorted(dims, key=lambda d: -layout.hint(buffer.stride[d], self.hints))
+
+    def reduction(
+        self,
+        size: tuple[Expr, ...],
+        reduced: tuple[Expr, ...],
+        kind: ReductionKind,
+        read: ReadReduced,
+        *,
+        dtype: DType,
+        accumulate: DType,
+        after: After | None = None,
+    ) -> Tensor:
+        """``read(index, reduction index)`` reduced, ``after`` the accumulator stored as ``dtype``.
+
+        ``size`` is the shape of the result (it keeps reduced dimensions if the caller wants).
+        """
+        buffer = self.buffer(dtype, size)
+        axes, index = self.loops(size, "i")
+        reduction_axes, inner = self.loops(reduced, "r")
+        value = trees.held(self.finish(read(index, inner), (*axes, *reduction_axes)), accumulate)
+        result = DType.I64 if kind in _ARG else accumulate
+        accumulator: Value = Accumulator(result)
+        if after is not None:
+            accumulator = self.finish(after(accumulator, index), axes)
+        store = Store(buffer.name, index, trees.held(accumulator, dtype), (self._name,))
+        self.add(
+            Reduction(
+                self._fresh("op"), axes, reduction_axes, kind, value, accumulate, store, self.nodes
+            )
+        )
+        return self.tensor(buffer)
+
+    def scan(
+        self, size: tuple[Expr, ...], dim: int, kind: ReductionKind, read: Reader, dtype: DType
+    ) -> Tensor:
+        """Running ``kind`` along ``dim``."""
+        buffer = self.buffer(dtype, size)
+        others, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
+        scan_axis = Axis(symbol("r0"), size[dim])
+        remaining = iter(others)
+        index = tuple(
+            scan_axis.var if d == dim else _ZERO if extent == 1 else next(remaining).var
+            for d, extent in enumerate(size)
+        )
+        axes = (*others, scan_axis)
+        accumulate = dtype.compute if dtype.is_float else DType.I64
+        value = trees.held(self.finish(read(index), axes), accumulate)
+        final = trees.held(Accumulator(accumulate), dtype)
+        store = Store(buffer.name, index, final, (self._name,))
+        self.add(
+            Scan(self._fresh("op"), others, scan_axis, kind, value, accumulate, store, self.nodes)
+        )
+        return self.tensor(buffer)
+
+    def finish(self, value: Value, axes: Sequence[Axis]) -> Value:
+        """A tree as operations hold it: indices in normal form, calls named by their node."""
+        return trees.named(simplified(value, ranges_of(axes)), self._name)
+
+    @property
+    def _name(self) -> str:
+        return self.node.name if self.node else ""
+
+    def operation_name(self) -> str:
+        """A name for the next operation."""
+        return self._fresh("op")
+
+    def add(self, operation: Operation) -> None:
+        """The next operation."""
+        self.operations.append(operation)
+
+    def realize(self, tensor: Tensor, stride: Index | None = None) -> Tensor:
+        """The tensor in memory of its own; itself where it is a whole buffer."""
+        if tensor.buffer and stride is None:
+            return tensor
+        return self.pointwise(tensor.size, tensor.dtype, tensor.at, stride)
+
+    # indices that are read from tensors
+
+    def indirect(self, tensor: Tensor, index: Index, size: Expr, read: ReadAt) -> Value:
+        """``read(position)`` where the position along an axis of ``size`` is an element of
+        ``tensor`` (negative ones count from the end)."""
+        value = tensor.at(index)
+        if isinstance(value, IndexValue) and value.expr.is_nonnegative:
+            return read(value.expr)
+        if isinstance(value, Const) and int(value.value) >= 0:
+            return read(sympy.Integer(int(value.value)))
+        var = symbol(self._fresh("ind"))
+        return bind_indirect(read(var), Indirect(var, value, size))
+
+
+def bind_indirect(value: Value, indirect: Indirect) -> Value:
+    """The tree with its uses of ``indirect.symbol`` said where they are: in the loads."""
+
+    def change(part: Value) -> Value | None:
+        if isinstance(part, IndexValue) and part.expr.has(indirect.symbol):
+            return trees.as_tree(part.expr, {indirect.symbol: wrapped(indirect)})
+        if isinstance(part, Load):
+            inner = tuple(replace(i, value=bind_indirect(i.value, indirect)) for i in part.indirect)
+            if any(i.has(indirect.symbol) for i in part.index):
+                inner = (*inner, indirect)
+            return replace(part, indirect=inner)
+        return None
+
+    return rebuild(value, change)
+
+
+def wrapped(indirect: Indirect) -> Value:
+    """The position as a value: negative ones counted from the end."""
+    value = trees.held(indirect.value, DType.I64)
+    if not indirect.wrap:
+        return value
+    zero = trees.const(0, DType.I64)
+    moved = trees.call("add", value, trees.index_value(indirect.size))
+    return trees.call("where", trees.call("lt", value, zero), moved, value)
+
+
+_ARG = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)

@@ -1,0 +1,59 @@
+"""The end of lowering: outputs in memory of their own, nothing that nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scheduler.ir.access import reads_of, writes_of
+from scheduler.ir.operations import BufferKind, Lowered, Operation
+from scheduler.lowering import layout
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.tensor import Tensor
+from scheduler.outcome import UserError
+
+
+def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
+    """What was built as a ``Lowered``, in the model's order of outputs."""
+    names = []
+    for name, value in zip(b.graph.outputs, outputs, strict=True):
+        if not isinstance(value, Tensor):
+            raise UserError(f"output {name!r} is a number, not a tensor")
+        names.append(_output(b, name, value))
+    operations = _alive(b.operations, set(names))
+    used = {name for op in operations for name in (*reads_of(op), *writes_of(op))}
+    buffers = {
+        name: buffer
+        for name, buffer in b.buffers.items()
+        if buffer.kind is not BufferKind.INTERMEDIATE or name in used
+    }
+    inputs = tuple(n for n, buffer in buffers.items() if buffer.kind is BufferKind.INPUT)
+    return Lowered(b.graph, buffers, tuple(operations), inputs, tuple(names))
+
+
+def _output(b: Builder, name: str, tensor: Tensor) -> str:
+    """The buffer of an output: the one it is the whole of, or a new one that it is copied to."""
+    if tensor.buffer:
+        buffer = b.buffers[tensor.buffer]
+        if buffer.kind is BufferKind.INTERMEDIATE:
+            made = replace(buffer, kind=BufferKind.OUTPUT, source_name=name)
+            b.buffers[buffer.name] = made
+        return buffer.name
+    meta = b.graph.tensors[name]
+    b.sources = tensor.nodes
+    copy = b.pointwise(
+        tensor.size, tensor.dtype, tensor.at, layout.dense(meta.size, meta.stride, b.hints)
+    )
+    made = replace(b.buffers[copy.buffer], kind=BufferKind.OUTPUT, source_name=name)
+    b.buffers[copy.buffer] = made
+    return copy.buffer
+
+
+def _alive(operations: Sequence[Operation], wanted: set[str]) -> list[Operation]:
+    """Operations that an output depends on, in order."""
+    kept = []
+    for operation in reversed(operations):
+        if wanted.intersection(writes_of(operation)):
+            wanted.update(reads_of(operation))
+            kept.append(operation)
+    return kept[::-1]

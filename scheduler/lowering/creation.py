@@ -1,0 +1,129 @@
+"""Tensors that are made from nothing: constants and ranges, read without memory."""
+
+# ruff: noqa: ARG001 - rules have the signature of their op
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import as_expr
+from scheduler.ir.values import Cast, IndexValue, Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.tensor import Index, Tensor
+
+
+def full(size: tuple[Expr, ...], value: int | float | bool | Expr, dtype: DType) -> Tensor:
+    """The same number everywhere."""
+    if isinstance(value, int | float):
+        literal = trees.const(value, dtype)
+        return Tensor(size, dtype, lambda _: literal)
+    expr = as_expr(value)
+    return Tensor(size, dtype, lambda _: trees.held(IndexValue(expr, DType.I64), dtype))
+
+
+def _full(b: Builder, fill_value: Any, **_: Any) -> Tensor:
+    meta = b.meta()
+    return full(meta.size, fill_value, meta.dtype)
+
+
+def _constant(value: int) -> Callable[..., Tensor]:
+    def rule(b: Builder, **_: Any) -> Tensor:
+        meta = b.meta()
+        return full(meta.size, value, meta.dtype)
+
+    return rule
+
+
+def _fill(b: Builder, value: Any, **_: Any) -> Tensor:
+    meta = b.meta()
+    if isinstance(value, Tensor):
+        return value.view(meta.size, lambda _: ())
+    return full(meta.size, value, meta.dtype)
+
+
+def _scalar_tensor(b: Builder, s: Any, **_: Any) -> Tensor:
+    meta = b.meta()
+    return full(meta.size, s, meta.dtype)
+
+
+def _arange(b: Builder, start: Any = 0, step: Any = 1, **_: Any) -> Tensor:
+    """``start + step * i``."""
+    meta = b.meta()
+    if isinstance(start, float) or isinstance(step, float):
+        first, by = trees.const(start, meta.dtype), trees.const(step, meta.dtype)
+        return Tensor(
+            meta.size,
+            meta.dtype,
+            lambda i: trees.call(
+                "add",
+                first,
+                trees.call("mul", by, trees.held(trees.index_value(i[0]), meta.dtype)),
+            ),
+        )
+    begin, by_int = as_expr(start), as_expr(step)
+    if meta.dtype in (DType.I64, DType.I32):
+        return Tensor(
+            meta.size, meta.dtype, lambda i: IndexValue(begin + by_int * i[0], meta.dtype)
+        )
+    held = meta.dtype.compute
+    return Tensor(
+        meta.size, meta.dtype, lambda i: Cast(trees.index_value(begin + by_int * i[0]), held)
+    )
+
+
+def _linspace(b: Builder, start: float, end: float, steps: int, **_: Any) -> Tensor:
+    """``start + i * step`` in the first half, ``end - (steps - 1 - i) * step`` in the second."""
+    meta = b.meta()
+    dtype = meta.dtype
+    step = trees.const((end - start) / (steps - 1) if steps > 1 else 0, dtype)
+
+    def read(i: Index) -> Value:
+        low, high = (
+            trees.call("mul", step, trees.held(trees.index_value(n), dtype))
+            for n in (i[0], steps - 1 - i[0])
+        )
+        return trees.call(
+            "where",
+            trees.less(i[0], as_expr(steps // 2)),
+            trees.call("add", trees.const(start, dtype), low),
+            trees.call("sub", trees.const(end, dtype), high),
+        )
+
+    return stored(b, Tensor(meta.size, dtype, read))
+
+
+def _eye(b: Builder, **_: Any) -> Tensor:
+    meta = b.meta()
+
+    def read(i: Index) -> Value:
+        same = trees.call("eq", trees.index_value(i[0]), trees.index_value(i[1]))
+        return trees.call("where", same, trees.const(1, meta.dtype), trees.const(0, meta.dtype))
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.full": _full,
+    "aten.full_like": _full,
+    "aten.new_full": _full,
+    "aten.zeros": _constant(0),
+    "aten.zeros_like": _constant(0),
+    "aten.new_zeros": _constant(0),
+    "aten.zero": _constant(0),
+    "aten.ones": _constant(1),
+    "aten.ones_like": _constant(1),
+    "aten.new_ones": _constant(1),
+    "aten.empty": _constant(0),
+    "aten.empty_like": _constant(0),
+    "aten.new_empty": _constant(0),
+    "aten.fill": _fill,
+    "aten.scalar_tensor": _scalar_tensor,
+    "aten.arange": _arange,
+    "aten.linspace": _linspace,
+    "aten.eye": _eye,
+}

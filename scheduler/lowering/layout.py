@@ -1,0 +1,120 @@
+"""Strides: which the engine gives its own buffers, and what they look like along loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod, evaluate
+from scheduler.ir.operations import Axis, Buffer
+from scheduler.ir.simplify import linear, simplify
+from scheduler.ir.values import Load
+
+_ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
+
+
+@lru_cache(maxsize=4096)
+def product(sizes: tuple[Expr, ...]) -> Expr:
+    """Product of sizes, in the simplifier's normal form."""
+    return simplify(sympy.Mul(*sizes), {}) if sizes else _ONE
+
+
+@lru_cache(maxsize=4096)
+def contiguous(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Row-major strides in elements."""
+    return tuple(product(size[d + 1 :]) for d in range(len(size)))
+
+
+def same(a: Expr, b: Expr) -> bool:
+    """Whether two sizes are equal at every binding."""
+    return bool(a == b) or simplify(a - b, {}) == 0
+
+
+def hint(expr: Expr, hints: Mapping[str, int]) -> int:
+    """The value of a size at the example's sizes."""
+    return evaluate(expr, dict(hints))
+
+
+def dense(
+    size: tuple[Expr, ...], stride: tuple[Expr, ...], hints: Mapping[str, int]
+) -> tuple[Expr, ...]:
+    """``stride`` if it is an order of the dimensions without gaps; else row-major strides."""
+    if stride == contiguous(size):
+        return stride
+    dims = [d for d in range(len(size)) if size[d] != 1]
+    ordered = sorted(dims, key=lambda d: (-hint(stride[d], hints), d))
+    strides = permuted(size, ordered)
+    if all(same(stride[d], strides[d]) for d in dims):
+        return strides
+    return contiguous(size)
+
+
+def permuted(size: tuple[Expr, ...], order: Sequence[int]) -> tuple[Expr, ...]:
+    """Strides without gaps for dimensions that lie in memory in ``order``, slowest first.
+
+    Dimensions of one element are left out of ``order``; their stride does not matter and is
+    that of the whole.
+    """
+    strides = [product(size)] * len(size)
+    step: Expr = _ONE
+    for d in reversed(order):
+        strides[d] = step
+        step = product((step, size[d]))
+    return tuple(strides)
+
+
+def offset(load: Load, buffer: Buffer, ranges: Mapping[sympy.Symbol, Expr]) -> Expr:
+    """Where a read lies in its buffer's memory, in elements, in the simplifier's normal form."""
+    terms = [i * s for i, s in zip(load.index, buffer.stride, strict=True)]
+    return simplify(sympy.Add(*terms), ranges)
+
+
+def merge_axes(
+    axes: Sequence[Axis], offsets: Sequence[Expr], name: str
+) -> tuple[tuple[Axis, ...], dict[sympy.Symbol, Expr]]:
+    """Neighbouring axes as one, where every one of ``offsets`` runs on from one to the other.
+
+    Returns the new axes (``name`` with a number) and, for each old variable, its expression.
+    Axes of one step are left out (one is kept where there is no other).
+    """
+    exprs: dict[sympy.Symbol, Expr] = {a.var: _ZERO for a in axes if a.size == 1}
+    kept = [a for a in axes if a.size != 1]
+    steps = _coefficients(tuple(a.var for a in kept), offsets)
+    groups: list[list[int]] = []
+    for j, axis in enumerate(kept):
+        runs_on = (
+            groups
+            and steps is not None
+            and all(same(step[j - 1], axis.size * step[j]) for step in steps)
+        )
+        if runs_on:
+            groups[-1].append(j)
+        else:
+            groups.append([j])
+    merged = []
+    for number, group in enumerate(groups):
+        sizes = tuple(kept[j].size for j in group)
+        var = sympy.Symbol(f"{name}{number}", integer=True, nonnegative=True)
+        merged.append(Axis(var, product(sizes)))
+        for position, j in enumerate(group):
+            inner = product(sizes[position + 1 :])
+            part = FloorDiv(var, inner)
+            exprs[kept[j].var] = part if position == 0 else Mod(part, kept[j].size)
+    if not merged:
+        merged.append(Axis(sympy.Symbol(f"{name}0", integer=True, nonnegative=True), _ONE))
+    return tuple(merged), exprs
+
+
+def _coefficients(
+    variables: tuple[sympy.Symbol, ...], offsets: Sequence[Expr]
+) -> list[tuple[Expr, ...]] | None:
+    steps = []
+    for expr in offsets:
+        found = linear(expr, variables)
+        if found is None:
+            return None
+        steps.append(found[0])
+    return steps

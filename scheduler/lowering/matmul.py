@@ -1,0 +1,317 @@
+"""Matrix multiplications of every form, as one kind of operation: ``Contraction``."""
+
+# ruff: noqa: ARG001 - rules have the signature of their op
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import symbol
+from scheduler.ir.operations import Axis, Buffer, Contraction, ReductionKind, Store
+from scheduler.ir.simplify import simplify
+from scheduler.ir.substitute import substitute, substitute_expr
+from scheduler.ir.values import Accumulator, Value, loads
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder, ranges_of, simplified
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.views import broadcast, reshape, transpose
+
+_ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
+
+#: What is stored, from the accumulator and the index of the result.
+Epilogue = Callable[[Value, Index], Value]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One side of a contraction: axes that it alone has, and its element at all indices."""
+
+    sizes: tuple[Expr, ...]
+    read: Callable[[Index, Index, Index], Value]  # batch, own, k
+
+
+def contract(
+    b: Builder,
+    *,
+    problem: str,
+    template: str,
+    batch: tuple[Expr, ...],
+    k: tuple[Expr, ...],
+    left: Operand,
+    right: Operand,
+    size: tuple[Expr, ...],
+    place: Callable[[Index, Index, Index], Index],
+    dtype: DType,
+    epilogue: Epilogue | None = None,
+) -> Tensor:
+    """out[place(batch, m, n)] = sum over k of left * right, then ``epilogue``.
+
+    ``size`` is the shape of the result. Neighbouring axes are merged wherever every operand's
+    memory and the result's run on, so that the usual problem has one axis each.
+    """
+    buffer = b.buffer(dtype, size)
+    axes = [_axes(sizes, name) for sizes, name in _named(batch, left.sizes, right.sizes, k)]
+    batch_i, m_i, n_i, k_i = (tuple(a.var for a in group) for group in axes)
+    ranges = ranges_of([a for group in axes for a in group])
+    a_value = simplified(left.read(batch_i, m_i, k_i), ranges)
+    b_value = simplified(right.read(batch_i, n_i, k_i), ranges)
+    index = place(batch_i, m_i, n_i)
+    held = dtype.compute if dtype.is_float else DType.I64
+    result: Value = Accumulator(held)
+    if epilogue is not None:
+        result = epilogue(result, index)
+    merged, exprs = _merge(b, axes, (a_value, b_value), index, buffer)
+    final = [axis for group in merged for axis in group]
+    a_value, b_value, result = (
+        b.finish(substitute(value, exprs), final) for value in (a_value, b_value, result)
+    )
+    inside = ranges_of(final)
+    store_index = tuple(_at(i, exprs, inside) for i in index)
+    store = Store(buffer.name, store_index, trees.held(result, dtype), b.nodes)
+    made = Contraction(
+        b.operation_name(), template, problem, *merged, a_value, b_value, (store,), b.nodes
+    )
+    b.add(made)
+    return b.tensor(buffer)
+
+
+def _named(
+    batch: tuple[Expr, ...], m: tuple[Expr, ...], n: tuple[Expr, ...], k: tuple[Expr, ...]
+) -> tuple[tuple[tuple[Expr, ...], str], ...]:
+    return (batch, "b"), (m, "m"), (n, "n"), (k, "k")
+
+
+def _axes(sizes: Sequence[Expr], name: str) -> tuple[Axis, ...]:
+    return tuple(Axis(symbol(f"{name}{j}"), extent) for j, extent in enumerate(sizes))
+
+
+def _at(expr: Expr, exprs: dict[sympy.Symbol, Expr], ranges: dict[sympy.Symbol, Expr]) -> Expr:
+    return simplify(substitute_expr(expr, exprs), ranges)
+
+
+def _merge(
+    b: Builder,
+    axes: list[tuple[Axis, ...]],
+    operands: tuple[Value, Value],
+    index: Index,
+    buffer: Buffer,
+) -> tuple[list[tuple[Axis, ...]], dict[sympy.Symbol, Expr]]:
+    """Each group of axes merged by the memory of those that it runs over."""
+    ranges = ranges_of([axis for group in axes for axis in group])
+    a_offsets, b_offsets = (
+        [layout.offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
+        for value in operands
+    )
+    terms = [i * s for i, s in zip(index, buffer.stride, strict=True)]
+    out = [simplify(sympy.Add(*terms), ranges)]
+    relevant = (
+        a_offsets + b_offsets + out,
+        a_offsets + out,
+        b_offsets + out,
+        a_offsets + b_offsets,
+    )
+    merged: list[tuple[Axis, ...]] = []
+    exprs: dict[sympy.Symbol, Expr] = {}
+    for group, offsets, name in zip(axes, relevant, "bmnk", strict=True):
+        if name == "b" and all(axis.size == 1 for axis in group):
+            exprs.update({axis.var: _ZERO for axis in group})
+            merged.append(())
+            continue
+        new, found = layout.merge_axes(group, offsets, name)
+        merged.append(new)
+        exprs.update(found)
+    return merged, exprs
+
+
+def matmul(
+    b: Builder, problem: str, left: Tensor, right: Tensor, epilogue: Epilogue | None = None
+) -> Tensor:
+    """``left @ right`` by torch.matmul's rules, dimensions of vectors and broadcasting included."""
+    meta = b.meta()
+    if left.rank == 0 or right.rank == 0:
+        raise Unsupported("a matrix multiplication of a tensor without dimensions")
+    x = left if left.rank > 1 else left.view((_ONE, *left.size), lambda i: i[1:])
+    y = right if right.rank > 1 else right.view((*right.size, _ONE), lambda i: i[:-1])
+    if not layout.same(x.size[-1], y.size[-2]):
+        raise Unsupported(f"inner sizes {x.size[-1]} and {y.size[-2]} differ")
+    extra = _vector_dims(left, right, meta.size)
+    size = tuple(_insert(meta.size, extra, _ONE))
+    after = epilogue
+    if epilogue is not None and extra:
+        after = lambda acc, i: epilogue(acc, tuple(x for d, x in enumerate(i) if d not in extra))  # noqa: E731
+    made = _product(b, problem, x, y, size, meta.dtype, after)
+    return made if not extra else reshape(b, made, meta.size)
+
+
+def _vector_dims(left: Tensor, right: Tensor, size: tuple[Expr, ...]) -> tuple[int, ...]:
+    """Where the result of the matrix product has dimensions that the vectors' result has not."""
+    full = len(size) + (left.rank == 1) + (right.rank == 1)
+    return (*((full - 2,) if left.rank == 1 else ()), *((full - 1,) if right.rank == 1 else ()))
+
+
+def _insert(size: tuple[Expr, ...], dims: tuple[int, ...], extent: Expr) -> list[Expr]:
+    result = list(size)
+    for d in dims:
+        result.insert(d, extent)
+    return result
+
+
+def _product(
+    b: Builder,
+    problem: str,
+    x: Tensor,
+    y: Tensor,
+    size: tuple[Expr, ...],
+    dtype: DType,
+    epilogue: Epilogue | None,
+) -> Tensor:
+    """x [..., M, K] @ y [..., K, N] into ``size`` [..., M, N]."""
+    if not dtype.is_float:
+        return _integers(b, x, y, size, dtype, epilogue)
+    lead = size[:-2]
+    if all(extent == 1 for extent in y.size[:-2]):
+        # One matrix for all: the leading dimensions are rows.
+        x = broadcast(x, (*lead, *x.size[-2:]))
+        zeros = (_ZERO,) * (y.rank - 2)
+        left = Operand(size[:-1], lambda _, m, k: x.at((*m, *k)))
+        right = Operand(size[-1:], lambda _, n, k: y.at((*zeros, *k, *n)))
+        batch: tuple[Expr, ...] = ()
+    else:
+        x = broadcast(x, (*lead, *x.size[-2:]))
+        y = broadcast(y, (*lead, *y.size[-2:]))
+        left = Operand(size[-2:-1], lambda i, m, k: x.at((*i, *m, *k)))
+        right = Operand(size[-1:], lambda i, n, k: y.at((*i, *k, *n)))
+        batch = lead
+    return contract(
+        b,
+        problem=problem,
+        template="gemm",
+        batch=batch,
+        k=(x.size[-1],),
+        left=left,
+        right=right,
+        size=size,
+        place=lambda i, m, n: (*i, *m, *n),
+        dtype=dtype,
+        epilogue=epilogue,
+    )
+
+
+def _integers(
+    b: Builder,
+    x: Tensor,
+    y: Tensor,
+    size: tuple[Expr, ...],
+    dtype: DType,
+    epilogue: Epilogue | None,
+) -> Tensor:
+    """Matrix instructions are for floats: integers are a plain sum of products."""
+    x = broadcast(x, (*size[:-2], *x.size[-2:]))
+    y = broadcast(y, (*size[:-2], *y.size[-2:]))
+
+    def read(i: Index, k: Index) -> Value:
+        left = trees.held(x.at((*i[:-1], *k)), DType.I64)
+        right = trees.held(y.at((*i[:-2], *k, i[-1])), DType.I64)
+        return trees.call("mul", left, right)
+
+    return b.reduction(
+        size,
+        (x.size[-1],),
+        ReductionKind.SUM,
+        read,
+        dtype=dtype,
+        accumulate=DType.I64,
+        after=epilogue,
+    )
+
+
+def _plus(b: Builder, bias: Tensor | None, beta: Any = 1, alpha: Any = 1) -> Epilogue | None:
+    """``alpha * accumulator + beta * bias``."""
+    if bias is None and alpha == 1:
+        return None
+
+    def epilogue(accumulator: Value, index: Index) -> Value:
+        held = accumulator.dtype
+        result = trees.scaled(accumulator, alpha, held)
+        if bias is None or beta == 0:
+            return result
+        wide = broadcast(bias, b.meta().size)
+        return trees.call("add", result, trees.scaled(trees.held(wide.at(index), held), beta, held))
+
+    return epilogue
+
+
+def _mm(b: Builder, self: Tensor, mat2: Tensor, **_: Any) -> Tensor:
+    return matmul(b, "mm", self, mat2)
+
+
+def _bmm(b: Builder, self: Tensor, mat2: Tensor, **_: Any) -> Tensor:
+    return matmul(b, "bmm", self, mat2)
+
+
+def _matmul(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return matmul(b, "matmul", self, other)
+
+
+def _mv(b: Builder, self: Tensor, vec: Tensor) -> Tensor:
+    return matmul(b, "mv", self, vec)
+
+
+def _dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
+    return matmul(b, "dot", self, tensor)
+
+
+def _linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if weight.rank == 1:
+        return matmul(b, "linear", input, weight, _plus(b, bias))
+    return matmul(b, "linear", input, transpose(weight, 0, 1), _plus(b, bias))
+
+
+def _addmm(
+    b: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    return matmul(b, "addmm", mat1, mat2, _plus(b, self, beta, alpha))
+
+
+def _baddbmm(
+    b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    return matmul(b, "baddbmm", batch1, batch2, _plus(b, self, beta, alpha))
+
+
+def _addmv(
+    b: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    return matmul(b, "addmv", mat, vec, _plus(b, self, beta, alpha))
+
+
+def _outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
+    dtype = b.meta().dtype
+    return b.pointwise(
+        b.meta().size,
+        dtype,
+        lambda i: trees.call(
+            "mul", trees.held(self.at(i[:1]), dtype), trees.held(vec2.at(i[1:]), dtype)
+        ),
+    )
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.mm": _mm,
+    "aten.bmm": _bmm,
+    "aten.matmul": _matmul,
+    "aten.mv": _mv,
+    "aten.dot": _dot,
+    "aten.linear": _linear,
+    "aten.addmm": _addmm,
+    "aten.baddbmm": _baddbmm,
+    "aten.addmv": _addmv,
+    "aten.outer": _outer,
+}

@@ -1,0 +1,574 @@
+"""The pointwise family: one store an element, whatever the shapes that broadcast to it."""
+
+# ruff: noqa: ARG001 - rules have the signature of their op
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.promotion import Operand, result_type
+from scheduler.ir.values import Cast, Const, IndexValue, Load, Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import broadcast
+
+Number: TypeAlias = int | float | bool | Expr
+Argument: TypeAlias = Tensor | Number
+
+
+def elementwise(
+    b: Builder,
+    args: Sequence[Argument],
+    function: Callable[..., Value],
+    compute: DType | None = None,
+) -> Tensor:
+    """``function`` of the arguments' elements, each held as ``compute`` (the result's type).
+
+    What needs no memory (index arithmetic, an operand unchanged) stays a view.
+    """
+    meta = b.meta()
+    dtype = compute or meta.dtype
+    wide = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in args]
+
+    def read(index: Index) -> Value:
+        return function(*(element(a, index, dtype) for a in wide))
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def element(arg: Argument, index: Index, dtype: DType) -> Value:
+    """An argument's element, held as ``dtype``."""
+    if isinstance(arg, Tensor):
+        return trees.held(arg.at(index), dtype)
+    if isinstance(arg, int | float):
+        return const(arg, dtype)
+    return trees.held(trees.index_value(arg), dtype)
+
+
+def stored(b: Builder, tensor: Tensor) -> Tensor:
+    """The tensor in a buffer of its own, unless reading it costs no more than a view."""
+    _, index = b.loops(tensor.size, "i")
+    value = tensor.at(index)
+    if value.dtype.compute is tensor.dtype.compute and _is_free(value):
+        return tensor
+    return b.pointwise(tensor.size, tensor.dtype, tensor.at)
+
+
+def _is_free(value: Value) -> bool:
+    if isinstance(value, Cast):
+        return isinstance(value.value, IndexValue) and value.dtype is value.dtype.compute
+    return isinstance(value, IndexValue | Const | Load)
+
+
+def promoted(args: Sequence[Argument]) -> DType:
+    """The type in which torch compares or combines these arguments."""
+    return result_type(_operand(arg) for arg in args)
+
+
+def _operand(arg: Argument) -> Operand:
+    if isinstance(arg, Tensor):
+        return Operand(arg.dtype, 2 if arg.rank else 1)
+    if isinstance(arg, bool):
+        return Operand(DType.BOOL, 0)
+    return Operand(DType.F32 if isinstance(arg, float) else DType.I64, 0)
+
+
+def _unary(op: str) -> Callable[..., Tensor]:
+    return lambda b, self, **_: elementwise(b, (self,), lambda x: call(op, x))
+
+
+def _composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
+    return lambda b, self: elementwise(b, (self,), function)
+
+
+def _identity_on_integers(op: str) -> Callable[..., Tensor]:
+    """floor, ceil, round and trunc change nothing in an integer."""
+
+    def rule(b: Builder, self: Tensor, **kwargs: Any) -> Tensor:
+        if kwargs.get("decimals"):
+            raise Unsupported("rounding to decimals")
+        return self if not self.dtype.is_float else elementwise(b, (self,), lambda x: call(op, x))
+
+    return rule
+
+
+def _binary(op: str) -> Callable[..., Tensor]:
+    return lambda b, self, other, **_: elementwise(b, (self, other), lambda x, y: call(op, x, y))
+
+
+def _scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
+    """add, sub and rsub: ``self op alpha * other``."""
+
+    def rule(b: Builder, self: Argument, other: Argument, alpha: Any = 1) -> Tensor:
+        dtype = b.meta().dtype
+
+        def function(x: Value, y: Value) -> Value:
+            if reverse:
+                x, y = y, x
+            return call(op, x, trees.scaled(y, alpha, dtype))
+
+        if dtype is DType.BOOL and op == "add":
+            return elementwise(b, (self, other), lambda x, y: call("logical_or", x, y))
+        return elementwise(b, (self, other), function)
+
+    return rule
+
+
+def _mul(b: Builder, self: Argument, other: Argument) -> Tensor:
+    op = "logical_and" if b.meta().dtype is DType.BOOL else "mul"
+    return elementwise(b, (self, other), lambda x, y: call(op, x, y))
+
+
+def _div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None = None) -> Tensor:
+    integer = not b.meta().dtype.is_float
+    if rounding_mode is None:
+        return elementwise(b, (self, other), lambda x, y: call("truediv", x, y))
+    if rounding_mode == "floor":
+        return elementwise(b, (self, other), lambda x, y: call("floordiv", x, y))
+    if integer:
+        return elementwise(b, (self, other), lambda x, y: call("truncdiv", x, y))
+    return elementwise(b, (self, other), lambda x, y: call("trunc", call("truediv", x, y)))
+
+
+def _compare(op: str) -> Callable[..., Tensor]:
+    return lambda b, self, other: elementwise(
+        b, (self, other), lambda x, y: call(op, x, y), promoted((self, other))
+    )
+
+
+def _logical(op: str) -> Callable[..., Tensor]:
+    return lambda b, self, other: elementwise(b, (self, other), lambda *x: call(op, *x), DType.BOOL)
+
+
+def _bitwise(op: str) -> Callable[..., Tensor]:
+    """Bitwise on integers is logical on booleans."""
+
+    def rule(b: Builder, self: Argument, other: Argument | None = None) -> Tensor:
+        name = f"logical_{op}" if b.meta().dtype is DType.BOOL else f"bitwise_{op}"
+        args = (self,) if other is None else (self, other)
+        return elementwise(b, args, lambda *x: call(name, *x))
+
+    return rule
+
+
+def _test(op: str) -> Callable[..., Tensor]:
+    def rule(b: Builder, self: Tensor) -> Tensor:
+        if not self.dtype.is_float:
+            answer = Const(op == "isfinite", DType.BOOL)
+            return Tensor(self.size, DType.BOOL, lambda _: answer)
+        return elementwise(b, (self,), lambda x: call(op, x), self.dtype)
+
+    return rule
+
+
+def _where(b: Builder, condition: Tensor, self: Argument, other: Argument) -> Tensor:
+    meta = b.meta()
+    test = broadcast(condition, meta.size)
+    parts = [broadcast(x, meta.size) if isinstance(x, Tensor) else x for x in (self, other)]
+
+    def read(index: Index) -> Value:
+        yes, no = (element(part, index, meta.dtype) for part in parts)
+        return call("where", trees.held(test.at(index), DType.BOOL), yes, no)
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _masked_fill(b: Builder, self: Tensor, mask: Tensor, value: Argument) -> Tensor:
+    return _where(b, mask, value, self)
+
+
+def integer_power(x: Value, exponent: int) -> Value:
+    """``x`` to a small power by multiplications."""
+    result = x
+    for _ in range(exponent - 1):
+        result = call("mul", result, x)
+    return result
+
+
+def _pow(b: Builder, self: Argument, exponent: Argument) -> Tensor:
+    known: dict[float, Callable[[Value], Value]] = {
+        0.5: lambda x: call("sqrt", x),
+        1: lambda x: x,
+        2: lambda x: integer_power(x, 2),
+        3: lambda x: integer_power(x, 3),
+        4: lambda x: integer_power(integer_power(x, 2), 2),
+    }
+    if b.meta().dtype.is_float:
+        known[-1] = lambda x: call("reciprocal", x)
+        known[-0.5] = lambda x: call("rsqrt", x)
+        known[-2] = lambda x: call("reciprocal", integer_power(x, 2))
+    if isinstance(exponent, int | float) and isinstance(self, Tensor) and exponent in known:
+        return elementwise(b, (self,), known[exponent])
+    return elementwise(b, (self, exponent), lambda x, y: call("pow", x, y))
+
+
+def _clamp(b: Builder, self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    bounds = [(op, x) for op, x in (("maximum", min), ("minimum", max)) if x is not None]
+
+    def function(x: Value, *limits: Value) -> Value:
+        for (op, _), limit in zip(bounds, limits, strict=True):
+            x = call(op, x, limit)
+        return x
+
+    return elementwise(b, (self, *(x for _, x in bounds)), function)
+
+
+def _clamp_min(b: Builder, self: Tensor, min: Any) -> Tensor:
+    return _clamp(b, self, min)
+
+
+def _clamp_max(b: Builder, self: Tensor, max: Any) -> Tensor:
+    return _clamp(b, self, None, max)
+
+
+def relu(x: Value) -> Value:
+    """max(x, 0), a NaN stays."""
+    return call("maximum", x, const(0, x.dtype))
+
+
+def _times(x: Value, factor: float) -> Value:
+    return call("mul", x, const(factor, x.dtype))
+
+
+def gelu(x: Value) -> Value:
+    """x/2 (1 + erf(x / sqrt 2))."""
+    one = const(1, x.dtype)
+    return call("mul", _times(x, 0.5), call("add", call("erf", _times(x, math.sqrt(0.5))), one))
+
+
+def gelu_tanh(x: Value) -> Value:
+    """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
+    inner = call("add", x, _times(integer_power(x, 3), 0.044715))
+    tanh = call("tanh", _times(inner, math.sqrt(2 / math.pi)))
+    return call("mul", _times(x, 0.5), call("add", tanh, const(1, x.dtype)))
+
+
+def _gelu(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
+    if approximate not in ("none", "tanh"):
+        raise Unsupported(f"gelu with approximate={approximate!r}")
+    return elementwise(b, (self,), gelu if approximate == "none" else gelu_tanh)
+
+
+def silu(x: Value) -> Value:
+    """x sigmoid(x)."""
+    return call("mul", x, call("sigmoid", x))
+
+
+def _clipped(x: Value, low: float, high: float) -> Value:
+    return call("minimum", call("maximum", x, const(low, x.dtype)), const(high, x.dtype))
+
+
+def hard_sigmoid(x: Value) -> Value:
+    """min(max(x + 3, 0), 6) / 6."""
+    return _times(_clipped(call("add", x, const(3, x.dtype)), 0, 6), 1 / 6)
+
+
+def _hardtanh(b: Builder, self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
+    return elementwise(b, (self,), lambda x: _clipped(x, min_val, max_val))
+
+
+def _positive(x: Value) -> Value:
+    return call("gt", x, const(0, x.dtype))
+
+
+def _leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return elementwise(
+        b, (self,), lambda x: call("where", _positive(x), x, _times(x, negative_slope))
+    )
+
+
+def _prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
+    lead = self.rank - 2
+    slope = weight
+    if weight.rank == 1 and self.rank > 1 and weight.size[0] != 1:
+        slope = weight.view(
+            (self.size[0] * 0 + 1, *weight.size, *((self.size[0] * 0 + 1,) * lead)),
+            lambda i: i[1:2],
+        )
+    return elementwise(
+        b, (self, slope), lambda x, w: call("where", _positive(x), x, call("mul", x, w))
+    )
+
+
+def _elu(
+    b: Builder, self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1
+) -> Tensor:
+    def function(x: Value) -> Value:
+        low = _times(call("expm1", _times(x, input_scale)), alpha)
+        return trees.scaled(call("where", _positive(x), x, low), scale, x.dtype)
+
+    return elementwise(b, (self,), function)
+
+
+def _softplus(b: Builder, self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    def function(x: Value) -> Value:
+        scaled = trees.scaled(x, beta, x.dtype)
+        soft = trees.scaled(call("log1p", call("exp", scaled)), 1 / beta, x.dtype)
+        return call("where", call("gt", scaled, const(threshold, x.dtype)), x, soft)
+
+    return elementwise(b, (self,), function)
+
+
+def selu(x: Value) -> Value:
+    """torch's constants for scale and alpha."""
+    low = _times(call("expm1", x), 1.6732632423543772848170429916717 * _SELU_SCALE)
+    return call("where", _positive(x), _times(x, _SELU_SCALE), low)
+
+
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _celu(b: Builder, self: Tensor, alpha: float = 1) -> Tensor:
+    return _elu(b, self, alpha, 1, 1 / alpha)
+
+
+def _threshold(b: Builder, self: Tensor, threshold: float, value: float) -> Tensor:
+    def function(x: Value) -> Value:
+        return call("where", call("le", x, const(threshold, x.dtype)), const(value, x.dtype), x)
+
+    return elementwise(b, (self,), function)
+
+
+def _hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
+    def function(x: Value) -> Value:
+        small = call("le", call("abs", x), const(lambd, x.dtype))
+        return call("where", small, const(0, x.dtype), x)
+
+    return elementwise(b, (self,), function)
+
+
+def _softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
+    def function(x: Value) -> Value:
+        by = const(lambd, x.dtype)
+        low = call("where", call("lt", x, call("neg", by)), call("add", x, by), _times(x, 0))
+        return call("where", call("gt", x, by), call("sub", x, by), low)
+
+    return elementwise(b, (self,), function)
+
+
+def _logaddexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """max(x, y) + log(1 + exp(-|x - y|)); of two equal infinities, that infinity."""
+
+    def function(x: Value, y: Value) -> Value:
+        tail = call("log1p", call("exp", call("neg", call("abs", call("sub", x, y)))))
+        top = call("maximum", x, y)
+        equal = call("logical_and", call("eq", x, y), call("isinf", x))
+        return call("where", equal, x, call("add", top, tail))
+
+    return elementwise(b, (self, other), function)
+
+
+def log_sigmoid(x: Value) -> Value:
+    """min(x, 0) - log(1 + exp(-|x|))."""
+    tail = call("log1p", call("exp", call("neg", call("abs", x))))
+    return call("sub", call("minimum", x, const(0, x.dtype)), tail)
+
+
+def mish(x: Value) -> Value:
+    """x tanh(softplus(x)), softplus written so that exp does not overflow."""
+    soft = call(
+        "sub", relu(x), call("neg", call("log1p", call("exp", call("neg", call("abs", x)))))
+    )
+    return call("mul", x, call("tanh", soft))
+
+
+def _glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
+    meta = b.meta()
+    at = dim % self.rank
+    half = meta.size[at]
+    first = self.view(meta.size, lambda i: i)
+    second = self.view(meta.size, lambda i: (*i[:at], i[at] + half, *i[at + 1 :]))
+    return elementwise(b, (first, second), lambda x, y: call("mul", x, call("sigmoid", y)))
+
+
+def _fused_multiply(sign: str) -> Callable[..., Tensor]:
+    """addcmul, addcdiv: ``self + value * tensor1 op tensor2``."""
+
+    def rule(b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+        return elementwise(
+            b,
+            (self, tensor1, tensor2),
+            lambda x, y, z: call("add", x, trees.scaled(call(sign, y, z), value, x.dtype)),
+        )
+
+    return rule
+
+
+def _lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
+    return elementwise(
+        b,
+        (self, end, weight),
+        lambda x, y, w: call("add", x, call("mul", w, call("sub", y, x))),
+    )
+
+
+def _to(b: Builder, self: Tensor, **_: Any) -> Tensor:
+    """Every form of ``to``: the element type is that of the result; device and layout stay."""
+    return converted(b, self)
+
+
+def converted(b: Builder, tensor: Tensor) -> Tensor:
+    """The tensor in the element type of the node's result."""
+    dtype = b.meta().dtype
+    if dtype is tensor.dtype:
+        return tensor
+    return stored(b, Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
+
+
+def _dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    if train and p != 0:
+        raise Unsupported("dropout in training needs random numbers")
+    return input
+
+
+def _nothing(b: Builder, **_: Any) -> tuple[()]:
+    return ()
+
+
+def _nan_to_num(
+    b: Builder, self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None
+) -> Tensor:
+    if not self.dtype.is_float:
+        return self
+    greatest = {DType.F16: 65504.0, DType.BF16: float.fromhex("0x1.fep127")}
+    greatest |= {
+        DType.F32: float.fromhex("0x1.fffffep127"),
+        DType.F64: float.fromhex("0x1.fffffffffffffp1023"),
+    }
+    top = greatest[self.dtype]
+
+    def function(x: Value) -> Value:
+        def number(value: Any, default: float) -> Const:
+            return const(default if value is None else value, x.dtype)
+
+        inf = const(math.inf, x.dtype)
+        x = call("where", call("isnan", x), number(nan, 0.0), x)
+        x = call("where", call("eq", x, inf), number(posinf, top), x)
+        return call("where", call("eq", x, const(-math.inf, x.dtype)), number(neginf, -top), x)
+
+    return elementwise(b, (self,), function)
+
+
+def _triangle(keep: str) -> Callable[..., Tensor]:
+    """tril keeps column - row <= diagonal, triu >=."""
+
+    def rule(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
+        def read(index: Index) -> Value:
+            distance = trees.index_value(index[-1] - index[-2])
+            inside = call(keep, distance, trees.index_value(diagonal))
+            value = self.at(index)
+            return trees.masked(inside, value, const(0, value.dtype))
+
+        return stored(b, Tensor(self.size, self.dtype, read))
+
+    return rule
+
+
+def _logical_not(b: Builder, self: Tensor) -> Tensor:
+    if self.dtype is DType.BOOL:
+        return elementwise(b, (self,), lambda x: call("logical_not", x))
+    return elementwise(b, (self,), lambda x: call("eq", x, const(0, x.dtype)), self.dtype)
+
+
+_FLOAT_UNARY = [
+    "sqrt",
+    "rsqrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "erfc",
+    "reciprocal",
+]
+_PLAIN_UNARY = ["neg", "abs", "sign"]
+
+TABLE: dict[str, Callable[..., Any]] = {
+    **{f"aten.{op}": _unary(op) for op in (*_FLOAT_UNARY, *_PLAIN_UNARY)},
+    **{f"aten.{op}": _identity_on_integers(op) for op in ("floor", "ceil", "round", "trunc")},
+    **{f"aten.{op}": _compare(op) for op in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{f"aten.{op}": _test(op) for op in ("isnan", "isinf", "isfinite")},
+    **{f"aten.logical_{op}": _logical(f"logical_{op}") for op in ("and", "or", "xor")},
+    **{f"aten.bitwise_{op}": _bitwise(op) for op in ("and", "or", "xor", "not")},
+    **{f"aten.__{op}__": _bitwise(op) for op in ("and", "or", "xor")},
+    **{f"aten.{op}": _binary(op) for op in ("maximum", "minimum", "remainder", "fmod", "atan2")},
+    "aten.add": _scaled_binary("add"),
+    "aten.sub": _scaled_binary("sub"),
+    "aten.rsub": _scaled_binary("sub", reverse=True),
+    "aten.mul": _mul,
+    "aten.div": _div,
+    "aten.true_divide": _div,
+    "aten.floor_divide": _binary("floordiv"),
+    "aten.__lshift__": _binary("lshift"),
+    "aten.__rshift__": _binary("rshift"),
+    "aten.logical_not": _logical_not,
+    "aten.where": _where,
+    "aten.masked_fill": _masked_fill,
+    "aten.pow": _pow,
+    "aten.square": _composed(lambda x: integer_power(x, 2)),
+    "aten.clamp": _clamp,
+    "aten.clip": _clamp,
+    "aten.clamp_min": _clamp_min,
+    "aten.clamp_max": _clamp_max,
+    "aten.relu": _composed(relu),
+    "aten.relu6": _composed(lambda x: _clipped(x, 0, 6)),
+    "aten.gelu": _gelu,
+    "aten.silu": _composed(silu),
+    "aten.mish": _composed(mish),
+    "aten.hardsigmoid": _composed(hard_sigmoid),
+    "aten.hardswish": _composed(lambda x: call("mul", x, hard_sigmoid(x))),
+    "aten.hardtanh": _hardtanh,
+    "aten.leaky_relu": _leaky_relu,
+    "aten.prelu": _prelu,
+    "aten.elu": _elu,
+    "aten.softplus": _softplus,
+    "aten.celu": _celu,
+    "aten.selu": _composed(selu),
+    "aten.threshold": _threshold,
+    "aten.hardshrink": _hardshrink,
+    "aten.softshrink": _softshrink,
+    "aten.frac": _composed(lambda x: call("sub", x, call("trunc", x))),
+    "aten.logaddexp": _logaddexp,
+    "aten.log_sigmoid": _composed(log_sigmoid),
+    "aten.glu": _glu,
+    "aten.addcmul": _fused_multiply("mul"),
+    "aten.addcdiv": _fused_multiply("truediv"),
+    "aten.lerp": _lerp,
+    "aten.to": _to,
+    "aten._to_copy": _to,
+    "aten.type_as": _to,
+    "aten.dropout": _dropout,
+    "aten.feature_dropout": _dropout,
+    "aten.alpha_dropout": _dropout,
+    "aten._assert_tensor_metadata": _nothing,
+    "aten._assert_async": _nothing,
+    "aten._assert_scalar": _nothing,
+    "aten.sym_constrain_range_for_size": _nothing,
+    "aten.sym_constrain_range": _nothing,
+    "aten.nan_to_num": _nan_to_num,
+    "aten.tril": _triangle("le"),
+    "aten.triu": _triangle("ge"),
+}

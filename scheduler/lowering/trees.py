@@ -1,0 +1,194 @@
+"""Small constructors for value trees: casts where they are needed, constants folded.
+
+Only what lets index arithmetic and trivial masks vanish is folded; the C++ compiler does the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.pointwise import FUNCTIONS, Result
+from scheduler.ir.values import Call, Cast, Const, IndexValue, Masked, Value, rebuild
+
+_INDEX_OPS = {"add", "sub", "mul", "neg"}
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def const(value: int | float | bool, dtype: DType) -> Const:
+    """A literal of the type that holds ``dtype`` in kernels."""
+    held = dtype.compute
+    if held is DType.BOOL:
+        return Const(bool(value), held)
+    return Const(float(value) if held.is_float else int(value), held)
+
+
+def index_value(expr: Expr | int) -> Value:
+    """An integer expression as an i64 value."""
+    return IndexValue(sympy.Integer(expr) if isinstance(expr, int) else expr, DType.I64)
+
+
+def held(value: Value, dtype: DType) -> Value:
+    """``value`` as kernels hold ``dtype``: in f32 for f16 and bf16, without rounding to them."""
+    if value.dtype.compute is dtype.compute:
+        return value
+    if isinstance(value, Const):
+        return _convert(value, dtype.compute)
+    if isinstance(value, IndexValue) and dtype in (DType.I64, DType.I32):
+        return replace(value, dtype=dtype)
+    return Cast(value, dtype.compute)
+
+
+def cast(value: Value, dtype: DType) -> Value:
+    """An explicit conversion: it rounds to ``dtype``."""
+    if value.dtype is dtype:
+        return value
+    if isinstance(value, Const) and dtype not in (DType.F16, DType.BF16):
+        return _convert(value, dtype)
+    if isinstance(value, IndexValue) and dtype in (DType.I64, DType.I32):
+        return replace(value, dtype=dtype)
+    return Cast(value, dtype)
+
+
+def _convert(value: Const, dtype: DType) -> Value:
+    number = value.value
+    if dtype is DType.BOOL:
+        return Const(bool(number), dtype)
+    if dtype.is_float:
+        return Const(float(number), dtype)
+    if isinstance(number, float) and not number.is_integer():
+        if number != number or number in (float("inf"), float("-inf")):
+            return Cast(value, dtype)
+        number = int(number)
+    return Const(int(number), dtype)
+
+
+def call(op: str, *args: Value) -> Value:
+    """A call of a function of ``ir/pointwise.py``; the arguments have one held type already."""
+    function = FUNCTIONS[op]
+    if function.result is Result.SECOND:
+        condition, yes, no = args
+        if isinstance(condition, Const):
+            return yes if condition.value else no
+        return Call(op, args, yes.dtype.compute)
+    folded = _fold(op, args)
+    if folded is not None:
+        return folded
+    dtype = DType.BOOL if function.result is Result.BOOL else args[0].dtype.compute
+    return Call(op, args, dtype)
+
+
+def _fold(op: str, args: tuple[Value, ...]) -> Value | None:
+    if op in ("logical_and", "logical_or"):
+        return _fold_logic(op, args)
+    if op in ("mul", "truediv") and isinstance(args[1], Const) and args[1].value == 1:
+        return args[0]
+    if args[0].dtype is not DType.I64:
+        return None
+    exprs = [_expr(arg) for arg in args]
+    known = [expr for expr in exprs if expr is not None]
+    if len(known) < len(args):
+        return None
+    if op in _INDEX_OPS:
+        return index_value(_arithmetic(op, known))
+    if op in _FLIPPED:
+        return _fold_comparison(op, known[0] - known[1])
+    return None
+
+
+def _fold_logic(op: str, args: tuple[Value, ...]) -> Value | None:
+    for arg, other in (args, args[::-1]):
+        if isinstance(arg, Const):
+            neutral = bool(arg.value) == (op == "logical_and")
+            return other if neutral else arg
+    return None
+
+
+def _fold_comparison(op: str, difference: Expr) -> Value | None:
+    """What a comparison with zero says, where the sign is known at every point."""
+    truth: bool | None = None
+    if op in ("ge", "lt") and difference.is_nonnegative:
+        truth = op == "ge"
+    elif op in ("le", "gt") and difference.is_nonpositive:
+        truth = op == "le"
+    elif op in ("eq", "ne") and difference.is_Integer:
+        truth = (difference == 0) == (op == "eq")
+    elif difference.is_Integer:
+        truth = bool({"lt": difference < 0, "gt": difference > 0}.get(op, False))
+    return None if truth is None else Const(truth, DType.BOOL)
+
+
+def _expr(value: Value) -> Expr | None:
+    """The integer expression that a value is, if it is one."""
+    if isinstance(value, IndexValue):
+        return value.expr
+    if isinstance(value, Const):
+        return sympy.Integer(int(value.value))
+    return None
+
+
+def _arithmetic(op: str, args: list[Expr]) -> Expr:
+    if op == "neg":
+        return -args[0]
+    a, b = args
+    return {"add": a + b, "sub": a - b, "mul": a * b}[op]
+
+
+def less(a: Expr, b: Expr) -> Value:
+    """``a < b`` of integer expressions."""
+    return call("lt", index_value(a), index_value(b))
+
+
+def both(*conditions: Value) -> Value:
+    """All of the conditions; true where there are none."""
+    result: Value = Const(True, DType.BOOL)
+    for condition in conditions:
+        result = call("logical_and", result, condition)
+    return result
+
+
+def masked(condition: Value, value: Value, other: Value) -> Value:
+    """``value`` where ``condition`` holds; nothing of it is read elsewhere."""
+    if isinstance(condition, Const):
+        return value if condition.value else other
+    return Masked(condition, value, held(other, value.dtype))
+
+
+def scaled(value: Value, factor: int | float, dtype: DType) -> Value:
+    """``factor * value``; the value itself for a factor of 1."""
+    return value if factor == 1 else call("mul", value, const(factor, dtype))
+
+
+def as_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:
+    """An integer expression as a tree of calls, with trees for some of its symbols."""
+    if not expr.free_symbols.intersection(values):
+        return index_value(expr)
+    if expr.is_Symbol:
+        return held(values[expr], DType.I64)
+    args = [as_tree(arg, values) for arg in expr.args]
+    if isinstance(expr, sympy.Pow):
+        args = [args[0]] * int(expr.args[1])
+        name = "mul"
+    else:
+        names = {"FloorDiv": "floordiv", "Mod": "remainder", "Add": "add", "Mul": "mul"}
+        name = {**names, "Max": "maximum", "Min": "minimum"}[type(expr).__name__]
+    result = args[0]
+    for arg in args[1:]:
+        result = call(name, result, arg)
+    return result
+
+
+def named(value: Value, node: str) -> Value:
+    """The tree with calls and casts that name no graph node yet naming this one."""
+
+    def name(part: Value) -> Value | None:
+        if isinstance(part, Call) and not part.node:
+            return replace(part, node=node, args=tuple(named(arg, node) for arg in part.args))
+        if isinstance(part, Cast) and not part.node:
+            return Cast(named(part.value, node), part.dtype, node)
+        return part if isinstance(part, Call | Cast) else None
+
+    return rebuild(value, name)

@@ -1,0 +1,361 @@
+"""Views: other index expressions over the same elements, at no cost.
+
+The engine lays out its own buffers and nothing aliases, so ``contiguous`` and ``clone`` are views
+as well: where a kernel needs another order of memory, its index expressions say so.
+"""
+
+# ruff: noqa: ARG001 - rules have the signature of their op
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod, as_expr
+from scheduler.lowering import layout
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Index, Tensor
+
+_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+
+
+def axis(dim: int, rank: int) -> int:
+    """A dimension counted from the front; ``Unsupported`` outside the tensor."""
+    if not -max(rank, 1) <= dim < max(rank, 1):
+        raise Unsupported(f"dimension {dim} of a tensor of {rank} dimensions")
+    return dim % max(rank, 1)
+
+
+def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
+    """The tensor repeated to ``size``; ``Unsupported`` where the shapes do not fit."""
+    if tensor.size == size:
+        return tensor
+    lead = len(size) - tensor.rank
+    fixed = []
+    for have, want in zip(tensor.size, size[lead:], strict=True) if lead >= 0 else [(_ZERO, _ONE)]:
+        if have != 1 and not layout.same(have, want):
+            raise Unsupported(f"shape {shape(tensor.size)} does not broadcast to {shape(size)}")
+        fixed.append(have == 1)
+    return tensor.view(
+        size,
+        lambda i: tuple(_ZERO if one else x for x, one in zip(i[lead:], fixed, strict=True)),
+    )
+
+
+def shape(size: tuple[Expr, ...]) -> str:
+    """A shape as text."""
+    return f"[{', '.join(map(str, size))}]"
+
+
+def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
+    """The same elements in row-major order under another shape."""
+    if tensor.size == size:
+        return tensor
+    if not layout.same(layout.product(tensor.size), layout.product(size)):
+        raise Unsupported(f"{shape(tensor.size)} does not have as many elements as {shape(size)}")
+    groups = _matching_groups(tensor.size, size, b.hints)
+
+    def index(out: Index) -> Index:
+        result: list[Expr] = []
+        for old, new in groups:
+            result.extend(_regroup(tensor.size[old], size[new], out[new]))
+        return tuple(result)
+
+    return tensor.view(size, index)
+
+
+def _matching_groups(
+    old: tuple[Expr, ...], new: tuple[Expr, ...], hints: Mapping[str, int]
+) -> list[tuple[slice, slice]]:
+    """Smallest runs of dimensions on both sides with the same number of elements."""
+    groups, i, j = [], 0, 0
+    while i < len(old) or j < len(new):
+        start = (i, j)
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while not layout.same(layout.product(old[start[0] : i]), layout.product(new[start[1] : j])):
+            left = layout.hint(layout.product(old[start[0] : i]), hints)
+            right = layout.hint(layout.product(new[start[1] : j]), hints)
+            if i < len(old) and (left <= right or j == len(new)):
+                i += 1
+            elif j < len(new):
+                j += 1
+            else:
+                break
+        groups.append((slice(start[0], i), slice(start[1], j)))
+    return groups
+
+
+def _regroup(old: tuple[Expr, ...], new: tuple[Expr, ...], out: Index) -> list[Expr]:
+    """Index over ``old`` of the element that ``out`` names over ``new`` (as many elements)."""
+    kept = [d for d, extent in enumerate(old) if extent != 1]
+    result: list[Expr] = [_ZERO] * len(old)
+    if not kept:
+        return result
+    flat = sympy.Add(*(i * s for i, s in zip(out, layout.contiguous(new), strict=True)))
+    strides = layout.contiguous(old)
+    for position, d in enumerate(kept):
+        part = FloorDiv(flat, strides[d])
+        result[d] = part if position == 0 else Mod(part, old[d])
+    return result
+
+
+def _view(b: Builder, self: Tensor, **_: Any) -> Tensor:
+    return reshape(b, self, b.meta().size)
+
+
+def _unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
+    at = dim if dim >= 0 else dim + self.rank + 1
+    size = (*self.size[:at], _ONE, *self.size[at:])
+    return self.view(size, lambda i: (*i[:at], *i[at + 1 :]))
+
+
+def permute(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """Dimensions in another order: result dimension d is ``dims[d]`` of the tensor."""
+    order = tuple(axis(d, tensor.rank) for d in dims)
+    back = tuple(order.index(d) for d in range(len(order)))
+    return tensor.view(tuple(tensor.size[d] for d in order), lambda i: tuple(i[d] for d in back))
+
+
+def _permute(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
+    return permute(self, dims)
+
+
+def transpose(tensor: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged."""
+    order = list(range(tensor.rank))
+    if not order:
+        return tensor
+    one, two = axis(dim0, tensor.rank), axis(dim1, tensor.rank)
+    order[one], order[two] = two, one
+    return permute(tensor, tuple(order))
+
+
+def _transpose(b: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
+    return transpose(self, dim0, dim1)
+
+
+def _swapaxes(b: Builder, self: Tensor, axis0: int, axis1: int) -> Tensor:
+    return transpose(self, axis0, axis1)
+
+
+def _t(b: Builder, self: Tensor) -> Tensor:
+    return transpose(self, 0, 1) if self.rank == 2 else self
+
+
+def _transpose_last(b: Builder, self: Tensor) -> Tensor:
+    return transpose(self, -2, -1)
+
+
+def _movedim(b: Builder, self: Tensor, source: Any, destination: Any) -> Tensor:
+    pairs = [(source, destination)] if isinstance(source, int) else zip(source, destination)
+    moved = {axis(to, self.rank): axis(came, self.rank) for came, to in pairs}
+    rest = iter(d for d in range(self.rank) if d not in moved.values())
+    return permute(self, tuple(moved[d] if d in moved else next(rest) for d in range(self.rank)))
+
+
+def _expand(b: Builder, self: Tensor, **_: Any) -> Tensor:
+    return broadcast(self, b.meta().size)
+
+
+def _same(b: Builder, self: Tensor, **_: Any) -> Tensor:
+    return self
+
+
+def cut(tensor: Tensor, dim: int, start: Expr, length: Expr, step: int = 1) -> Tensor:
+    """``length`` elements of one dimension from ``start``, each ``step``-th."""
+    size = (*tensor.size[:dim], length, *tensor.size[dim + 1 :])
+    return tensor.view(size, lambda i: (*i[:dim], start + step * i[dim], *i[dim + 1 :]))
+
+
+def _slice(
+    b: Builder, self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Tensor:
+    at = axis(dim, self.rank)
+    if step < 1:
+        raise Unsupported(f"a slice with step {step}")
+    return cut(self, at, _bound(start, self.size[at], _ZERO), b.meta().size[at], step)
+
+
+def _bound(value: Any, extent: Expr, default: Expr) -> Expr:
+    """A slice's start as torch clamps it: negative ones count from the end."""
+    if value is None:
+        return default
+    position = as_expr(value)
+    if position.is_Integer and extent.is_Integer:
+        length = int(extent)
+        place = int(position) + length if int(position) < 0 else int(position)
+        return sympy.Integer(min(max(place, 0), length))
+    if position.is_nonnegative:
+        return position
+    if (-position).is_nonnegative:
+        return extent + position
+    raise Unsupported(f"a slice from {position}, whose sign is not known")
+
+
+def _narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
+    at = axis(dim, self.rank)
+    return cut(self, at, _bound(start, self.size[at], _ZERO), as_expr(length))
+
+
+def _select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
+    at = axis(dim, self.rank)
+    position = as_expr(index)
+    if not position.is_nonnegative:
+        position = self.size[at] + position
+    size = (*self.size[:at], *self.size[at + 1 :])
+    return self.view(size, lambda i: (*i[:at], position, *i[at:]))
+
+
+def pieces(tensor: Tensor, dim: int, lengths: list[Expr]) -> tuple[Tensor, ...]:
+    """Consecutive pieces of one dimension."""
+    made, start = [], _ZERO
+    for length in lengths:
+        made.append(cut(tensor, dim, start, length))
+        start = start + length
+    return tuple(made)
+
+
+def _split(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, ...]:
+    """split, split_with_sizes, chunk: the pieces' sizes are those of the outputs."""
+    at = axis(dim, self.rank)
+    assert b.node is not None
+    return pieces(self, at, [b.meta(k).size[at] for k in range(len(b.node.outputs))])
+
+
+def _unbind(b: Builder, self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    assert b.node is not None
+    return tuple(_select(b, self, dim, k) for k in range(len(b.node.outputs)))
+
+
+def _flip(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
+    turned = {axis(d, self.rank) for d in dims}
+    size = self.size
+    return self.view(
+        size, lambda i: tuple(size[d] - 1 - x if d in turned else x for d, x in enumerate(i))
+    )
+
+
+def _roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+    by = shifts if isinstance(shifts, tuple) else (shifts,)
+    along = dims if isinstance(dims, tuple) else (dims,)
+    if not along:
+        flat = reshape(b, self, (layout.product(self.size),))
+        rolled = _roll(b, flat, by, (0,))
+        return reshape(b, rolled, self.size)
+    shift = {axis(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
+    size = self.size
+    return self.view(
+        size,
+        lambda i: tuple(Mod(x - shift[d], size[d]) if d in shift else x for d, x in enumerate(i)),
+    )
+
+
+def _repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
+    size = b.meta().size
+    lead = len(size) - self.rank
+    old = self.size
+    return self.view(
+        size, lambda i: tuple(Mod(x, extent) for x, extent in zip(i[lead:], old, strict=True))
+    )
+
+
+def _repeat_interleave(b: Builder, self: Tensor, repeats: Any, dim: Any = None, **_: Any) -> Tensor:
+    if not isinstance(repeats, int):
+        raise Unsupported("repeat_interleave with repeats that are read from a tensor")
+    if dim is None:
+        flat = reshape(b, self, (layout.product(self.size),))
+        return _repeat_interleave(b, flat, repeats, 0)
+    at = axis(dim, self.rank)
+    size = (*self.size[:at], self.size[at] * repeats, *self.size[at + 1 :])
+    return self.view(size, lambda i: (*i[:at], FloorDiv(i[at], as_expr(repeats)), *i[at + 1 :]))
+
+
+def _pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
+    *lead, channels, height, width = self.size
+    r = as_expr(upscale_factor)
+    split = (*lead, FloorDiv(channels, r * r), r, r, height, width)
+    n = len(lead)
+    moved = permute(reshape(b, self, split), (*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return reshape(b, moved, b.meta().size)
+
+
+def _diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    one, two = axis(dim1, self.rank), axis(dim2, self.rank)
+    rest = [d for d in range(self.rank) if d not in (one, two)]
+
+    def index(i: Index) -> Index:
+        at = dict(zip(rest, i[:-1], strict=True))
+        at[one] = i[-1] + max(-offset, 0)
+        at[two] = i[-1] + max(offset, 0)
+        return tuple(at[d] for d in range(len(at)))
+
+    return self.view(b.meta().size, index)
+
+
+def _unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    at = axis(dimension, self.rank)
+    return self.view(b.meta().size, lambda i: (*i[:at], step * i[at] + i[-1], *i[at + 1 : -1]))
+
+
+def _broadcast_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return tuple(broadcast(tensor, b.meta(k).size) for k, tensor in enumerate(tensors))
+
+
+def _meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Each vector along its own dimension; ``xy`` exchanges the first two dimensions."""
+    made = []
+    for k, tensor in enumerate(tensors):
+        along = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and len(tensors) > 1 else k
+        vector = reshape(b, tensor, (layout.product(tensor.size),))
+        made.append(vector.view(b.meta(k).size, lambda i, d=along: (i[d],)))
+    return tuple(made)
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.view": _view,
+    "aten._unsafe_view": _view,
+    "aten.reshape": _view,
+    "aten.view_as": _view,
+    "aten.reshape_as": _view,
+    "aten.flatten": _view,
+    "aten.unflatten": _view,
+    "aten.squeeze": _view,
+    "aten.unsqueeze": _unsqueeze,
+    "aten.permute": _permute,
+    "aten.transpose": _transpose,
+    "aten.swapaxes": _swapaxes,
+    "aten.t": _t,
+    "aten.numpy_T": _t,
+    "aten.mT": _transpose_last,
+    "aten.movedim": _movedim,
+    "aten.expand": _expand,
+    "aten.expand_as": _expand,
+    "aten.broadcast_to": _expand,
+    "aten.slice": _slice,
+    "aten.narrow": _narrow,
+    "aten.select": _select,
+    "aten.split": _split,
+    "aten.split_with_sizes": _split,
+    "aten.chunk": _split,
+    "aten.unbind": _unbind,
+    "aten.flip": _flip,
+    "aten.roll": _roll,
+    "aten.repeat": _repeat,
+    "aten.tile": _repeat,
+    "aten.repeat_interleave": _repeat_interleave,
+    "aten.pixel_shuffle": _pixel_shuffle,
+    "aten.diagonal": _diagonal,
+    "aten.unfold": _unfold,
+    "aten.broadcast_tensors": _broadcast_tensors,
+    "aten.meshgrid": _meshgrid,
+    "aten.alias": _same,
+    "aten.contiguous": _same,
+    "aten.clone": _same,
+    "aten.detach": _same,
+    "aten.lift_fresh_copy": _same,
+    "aten.lift_fresh": _same,
+}
