@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.codegen.cpp.index import IndexPrinter
@@ -51,6 +51,8 @@ class NestPrinter:
             address=nest.offset,
         )
         self._packed_stores: dict[str, str] = {}
+        self._kept: dict[Load, str] = {}
+        self._filled: set[str] = set()
         self._read_back = set(nest.outputs) & {load.buffer for load in nest.reads()}
 
     def decode(self, flat: str, axes: Sequence[Axis]) -> None:
@@ -71,18 +73,27 @@ class NestPrinter:
 
     def run(self, statements: Sequence[Statement], sink: Sink) -> None:
         """Every statement at one point, or at the points of a pack; ``sink`` takes each value."""
+        self._load_ahead(statements)
         if self._pack is None:
-            for statement in statements:
-                sink(statement)
+            with self.values.scope():
+                for statement in statements:
+                    sink(statement)
             return
-        self._load_packs(statements, self._pack)
         packed = self._open_packs(statements, self._pack)
-        variable = self.names[self._pack.axis.var.name]
+        self._each_of_pack(statements, sink, self._pack)
+        for statement, name in packed:
+            pointer = self._memory[statement.store.buffer].pointer
+            place = self.values.place(statement.store)
+            text = f"kiln::store_pack({pointer} + {place}, {name});"
+            self.lines.add(text, statement.store.nodes)
+        self._packed_stores = {}
+
+    def _each_of_pack(self, statements: Sequence[Statement], sink: Sink, pack: Pack) -> None:
+        name = self.names[pack.axis.var.name]
         inside = Lines(self.lines.indent + 1)
         outside, self.lines, self.values.lines = self.lines, inside, inside
         self.values.index = IndexPrinter(
-            ranges=self.nest.ranges,
-            names={**self.names, self._pack.axis.var.name: f"{variable}_j"},
+            ranges=self.nest.ranges, names={**self.names, pack.axis.var.name: f"{name}_j"}
         )
         with self.values.scope():
             for statement in statements:
@@ -90,16 +101,10 @@ class NestPrinter:
         self.lines = self.values.lines = outside
         self.values.index = self.index
         self.lines.add("#pragma unroll", ())
-        with self.lines.block(f"for (int j = 0; j < {self._pack.width}; ++j)"):
-            if f"{variable}_j" in str(inside):
-                self.lines.add(f"const index_t {variable}_j = {variable} + j;", ())
+        with self.lines.block(f"for (int j = 0; j < {pack.width}; ++j)"):
+            if f"{name}_j" in str(inside):
+                self.lines.add(f"const index_t {name}_j = {name} + j;", ())
             self.lines.extend(inside)
-        for statement, name in packed:
-            pointer = self._memory[statement.store.buffer].pointer
-            place = self.values.place(statement.store)
-            text = f"kiln::store_pack({pointer} + {place}, {name});"
-            self.lines.add(text, statement.store.nodes)
-        self._packed_stores = {}
 
     def store(self, statement: Statement) -> None:
         """A sink: the value of a pointwise statement goes to its buffer."""
@@ -122,28 +127,45 @@ class NestPrinter:
         self.lines.add(f"const {held} {name} = {hold(element, buffer.dtype)};")
         self.values.bind(Load(buffer.name, statement.store.index, buffer.dtype), name)
 
-    def _load_packs(self, statements: Sequence[Statement], pack: Pack) -> None:
+    # -- reads that are done before the innermost loop -------------------------------------------
+
+    def keep_in_registers(self, kept: Mapping[Load, str]) -> None:
+        """Reads that several loops share: each has an array with an element for each step ``k``
+        of a thread, which the first loop that reads it fills."""
+        self._kept = dict(kept)
+
+    def is_packed(self, load: Load) -> bool:
+        """Whether the elements of a pack are read at once."""
+        if self._pack is None:
+            return False
+        access = self.nest.access(load.buffer, load.index)
+        return self.nest.is_vector(access, self._pack.axis, self._pack.width) and not any(
+            self._moves(part.value, self._pack) for part in load.indirect
+        )
+
+    def _load_ahead(self, statements: Sequence[Statement]) -> None:
         written = {statement.store.buffer for statement in statements if statement.kind is None}
         self.values.loads = {}
         for statement in statements:
             for load in loads(statement.value):
                 if load in self.values.loads or load.buffer in written:
                     continue
-                access = self.nest.access(load.buffer, load.index)
-                if not self.nest.is_vector(access, pack.axis, pack.width):
-                    continue
-                if any(self._moves(part.value, pack) for part in load.indirect):
-                    continue
-                self._load_pack(load, pack, statement.store.nodes)
+                if load in self._kept or self.is_packed(load):
+                    with self.values.computing(statement.store.nodes):
+                        self._load_one_ahead(load)
 
-    def _load_pack(self, load: Load, pack: Pack, nodes: tuple[str, ...]) -> None:
-        name = f"pack{len(self.values.loads)}"
-        pointer = self._memory[load.buffer].pointer
-        with self.values.computing(nodes):
-            place = self.values.offset(load)
-            text = f"const auto {name} = kiln::load_pack<{pack.width}>({pointer} + {place});"
-            self.lines.add(text)
-        self.values.loads[load] = f"{name}[j]"
+    def _load_one_ahead(self, load: Load) -> None:
+        kept = self._kept.get(load)
+        name = f"{kept}[k]" if kept else f"const auto pack{len(self.values.loads)}"
+        if kept not in self._filled:
+            place = f"{self._memory[load.buffer].pointer} + {self.values.offset(load)}"
+            width = self._pack.width if self._pack else 1
+            text = f"kiln::load_pack<{width}>({place})" if width > 1 else f"*({place})"
+            self.lines.add(f"{name} = {text};")
+            if kept:
+                self._filled.add(kept)
+        element = "[j]" if self._pack else ""
+        self.values.loads[load] = name.removeprefix("const auto ") + element
 
     def _moves(self, value: Value, pack: Pack) -> bool:
         """Whether an index that is read from memory changes along the pack."""

@@ -1,0 +1,69 @@
+"""The stages of a reduction group: what can share one loop over the inner axes, and what cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scheduler.codegen.loops.nest import Statement
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Accumulator, Load, Value, walk
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``loop`` runs at each step of the inner axes; ``after`` once, when its sums are complete."""
+
+    loop: tuple[Statement, ...]
+    after: tuple[Statement, ...]
+
+    @property
+    def reductions(self) -> tuple[Statement, ...]:
+        """Those whose results are complete after the loop."""
+        return tuple(s for s in self.loop if s.kind is not None)
+
+
+def stages(statements: Sequence[Statement]) -> tuple[Stage, ...]:
+    """The statements in as few loops as their dependencies allow, in order."""
+    found: list[Stage] = []
+    loop: list[Statement] = []
+    after: list[Statement] = []
+    complete_later: set[str] = set()
+    for statement in statements:
+        if not statement.inner:
+            after.append(statement)
+            complete_later.add(statement.store.buffer)
+            continue
+        if _needs(statement.value, complete_later):
+            found.append(Stage(tuple(loop), tuple(after)))
+            loop, after, complete_later = [], [], set()
+        loop.append(statement)
+        if statement.kind is not None:
+            complete_later |= {statement.name, statement.store.buffer}
+    found.append(Stage(tuple(loop), tuple(after)))
+    return tuple(found)
+
+
+def _needs(value: Value, names: set[str]) -> bool:
+    return any(
+        (isinstance(part, Accumulator) and part.name in names)
+        or (isinstance(part, Load) and part.buffer in names)
+        for part in walk(value)
+    )
+
+
+OPERATIONS = {
+    ReductionKind.SUM: "kiln::Sum",
+    ReductionKind.PROD: "kiln::Product",
+    ReductionKind.MAX: "kiln::Max",
+    ReductionKind.MIN: "kiln::Min",
+    ReductionKind.ANY: "kiln::Any",
+    ReductionKind.ALL: "kiln::All",
+    ReductionKind.ARGMAX: "kiln::ArgMax",
+    ReductionKind.ARGMIN: "kiln::ArgMin",
+}
+
+
+def finds_index(kind: ReductionKind | None) -> bool:
+    """Whether a reduction gives an index rather than a value."""
+    return kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
