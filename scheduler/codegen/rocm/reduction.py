@@ -118,7 +118,7 @@ class ReductionTemplate(LoopTemplate):
         reads = [a.offset for a in self.nest.accesses if not a.written]
         along_inner = sum(offset.coefficient(axis.var) == 1 for offset in reads)
         along_outer = sum(offset.coefficient(outer) == 1 for offset in reads)
-        return along_inner >= along_outer
+        return bool(along_inner >= along_outer)
 
     @property
     def _inner_axis(self) -> Axis | None:

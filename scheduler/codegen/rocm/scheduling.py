@@ -93,5 +93,11 @@ class ROCmCPPScheduling(BaseScheduling):
 def default_templates() -> TemplateTable:
     """The template that serves each kind of group."""
     from scheduler.codegen.rocm.gemm import GemmTemplate  # noqa: PLC0415
+    from scheduler.codegen.rocm.pointwise import PointwiseTemplate  # noqa: PLC0415
+    from scheduler.codegen.rocm.reduction import ReductionTemplate  # noqa: PLC0415
 
-    return {GroupKind.GEMM: GemmTemplate}
+    return {
+        GroupKind.GEMM: GemmTemplate,
+        GroupKind.POINTWISE: PointwiseTemplate,
+        GroupKind.REDUCTION: ReductionTemplate,
+    }
