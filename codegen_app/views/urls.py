@@ -1,7 +1,37 @@
-"""The pages' addresses. Models link to ``graph``, ``template_node``, ``kernel``, ``tuning_run``."""
+"""Addresses of the pages; each page has a ``.json`` twin."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from codegen_app.views import changes
+from codegen_app.views.components import components
+from codegen_app.views.devices import devices
+from codegen_app.views.graphs import graph, graphs
+from codegen_app.views.kernels import download, kernel, source
+from codegen_app.views.nodes import template_node
+from codegen_app.views.overview import overview
+from codegen_app.views.page import twin
+from codegen_app.views.runs import tuning_run, tuning_runs
+from codegen_app.views.search import kernels, search
+
+urlpatterns = [
+    *twin("", overview, "overview"),
+    *twin("graphs", graphs, "graphs"),
+    *twin("graphs/<int:pk>", graph, "graph"),
+    *twin("nodes/<int:pk>", template_node, "template_node"),
+    *twin("kernels", kernels, "kernels"),
+    *twin("kernels/<slug:name>", kernel, "kernel"),
+    path("kernels/<slug:name>/source.hip", source, name="kernel_source"),
+    path("kernels/<slug:name>/<int:build>/<str:file>", download, name="kernel_download"),
+    *twin("runs", tuning_runs, "tuning_runs"),
+    *twin("runs/<int:pk>", tuning_run, "tuning_run"),
+    *twin("devices", devices, "devices"),
+    *twin("search", search, "search"),
+    path("import", changes.import_graph, name="import"),
+    path("runs/<int:pk>/cancel", changes.cancel_run, name="cancel_run"),
+    path("graphs/<int:pk>/retune", changes.retune_graph, name="retune_graph"),
+    path("nodes/<int:pk>/retune", changes.retune_node, name="retune_node"),
+    path("kernels/<slug:name>/build", changes.build_kernel, name="build_kernel"),
+    path("components", components, name="components"),
+]

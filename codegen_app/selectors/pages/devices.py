@@ -1,0 +1,98 @@
+"""Devices, environments and what can be compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count
+
+from codegen_app.models import Environment
+from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
+from scheduler import targets
+
+
+@dataclass(frozen=True)
+class EnvironmentRow:
+    """Surroundings in which something was measured."""
+
+    digest: str
+    device: str
+    device_name: str
+    target: str
+    driver: str
+    runtime: str
+    compiler: str
+    compute_units: int
+    memory_bytes: int
+    emulated: bool
+    attributes: Mapping[str, Any]
+    results: int
+    first_seen_at: datetime
+
+
+@dataclass(frozen=True)
+class TargetRow:
+    """What can be compiled for, and its hardware. Registers of one lane; LDS a compute unit."""
+
+    name: str
+    family: str
+    wavefront: int
+    matrix: str
+    vgprs_per_simd: int
+    vgpr_granule: int
+    max_waves_per_simd: int
+    lds_bytes: int
+    emulates: str
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The page of devices."""
+
+    workers: tuple[WorkerRow, ...]
+    environments: tuple[EnvironmentRow, ...]
+    targets: tuple[TargetRow, ...]
+
+
+def devices() -> Devices:
+    """Workers with their devices, environments, targets (2 queries)."""
+    environments = Environment.objects.annotate(count=Count("results")).order_by("-first_seen_at")
+    return Devices(
+        workers=worker_rows(),
+        environments=tuple(
+            EnvironmentRow(
+                digest=row.digest,
+                device=row.device,
+                device_name=row.device_name,
+                target=row.target,
+                driver=row.driver,
+                runtime=row.runtime,
+                compiler=row.compiler,
+                compute_units=row.compute_units,
+                memory_bytes=row.memory_bytes,
+                emulated=row.emulated,
+                attributes=row.attributes,
+                results=row.count,
+                first_seen_at=row.first_seen_at,
+            )
+            for row in environments
+        ),
+        targets=tuple(_target_row(targets.find(name)) for name in targets.names()),
+    )
+
+
+def _target_row(target: targets.Target) -> TargetRow:
+    return TargetRow(
+        name=target.name,
+        family=target.family,
+        wavefront=target.wavefront,
+        matrix=target.matrix,
+        vgprs_per_simd=target.vgprs_per_simd,
+        vgpr_granule=target.vgpr_granule,
+        max_waves_per_simd=target.max_waves_per_simd,
+        lds_bytes=target.lds_bytes,
+        emulates=target.emulates,
+    )

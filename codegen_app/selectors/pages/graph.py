@@ -1,0 +1,267 @@
+"""One graph: its scheduled nodes with the kernels that serve them, and the model's own nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Prefetch
+from django.urls import reverse
+
+from codegen_app.models import (
+    BenchmarkResult,
+    Graph,
+    GraphNode,
+    KernelUse,
+    Selection,
+    TemplateNode,
+)
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The kernel that serves a node: the selected one, or the engine's default.
+
+    ``median_ns`` is that of its latest measurement, None before there is one.
+    """
+
+    kernel: str
+    url: str
+    selected: bool
+    median_ns: float | None
+    emulated: bool
+    device: str
+
+
+@dataclass(frozen=True)
+class ScheduledRow:
+    """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1."""
+
+    id: int
+    url: str
+    position: int
+    name: str
+    kind: str
+    op: str
+    problem: str
+    graph_nodes: tuple[str, ...]
+    module: str
+    candidates: int
+    refused: int
+    serving: Serving | None
+    share: float | None
+    extern_reason: str
+
+
+@dataclass(frozen=True)
+class ViewNode:
+    """One call of the model's graph, for the node graph. ``inputs`` name nodes."""
+
+    name: str
+    op: str
+    kind: str
+    module: str
+    source: str
+    inputs: tuple[str, ...]
+    scheduled: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class GraphPage:
+    """One graph."""
+
+    id: int
+    url: str
+    name: str
+    digest: str
+    producer: str
+    state: str
+    stage: str
+    reason: str
+    detail: str
+    symbols: Mapping[str, Mapping[str, Any]]
+    inputs: tuple[Mapping[str, Any], ...]
+    outputs: tuple[str, ...]
+    decisions: tuple[Mapping[str, Any], ...]
+    wrapper: str
+    scheduled: tuple[ScheduledRow, ...]
+    nodes: tuple[ViewNode, ...]
+
+    @property
+    def measured(self) -> int:
+        """How many scheduled nodes have a time."""
+        return sum(1 for row in self.scheduled if row.serving and row.serving.median_ns is not None)
+
+    @property
+    def total_ns(self) -> float:
+        """The sum of the serving kernels' times."""
+        return sum(
+            row.serving.median_ns
+            for row in self.scheduled
+            if row.serving and row.serving.median_ns is not None
+        )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of nodes that there are, for the legend."""
+        return tuple(sorted({row.kind for row in self.scheduled}))
+
+    @property
+    def emulated(self) -> bool:
+        """Whether any time shown is the emulation's."""
+        return any(row.serving and row.serving.emulated for row in self.scheduled)
+
+
+def graph_page(pk: int) -> GraphPage:
+    """One graph (8 queries); raises ``Graph.DoesNotExist``."""
+    graph = Graph.objects.defer("tensors").get(pk=pk)
+    names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
+    scheduled = list(
+        TemplateNode.objects.filter(graph=graph)
+        .select_related("problem")
+        .defer("problem__text")
+        .prefetch_related(names)
+        .order_by("position")
+    )
+    serving = _serving(graph, scheduled)
+    counts = dict(
+        KernelUse.objects.filter(template_node__graph=graph)
+        .order_by()
+        .values_list("template_node")
+        .annotate(Count("pk"))
+    )
+    times = [s.median_ns for s in serving.values() if s.median_ns is not None]
+    total = sum(times)
+    return GraphPage(
+        id=graph.pk,
+        url=graph.get_absolute_url(),
+        name=graph.name,
+        digest=graph.digest,
+        producer=graph.producer,
+        state=graph.state,
+        stage=graph.stage,
+        reason=graph.reason,
+        detail=graph.detail,
+        symbols=graph.symbols,
+        inputs=tuple(graph.inputs),
+        outputs=tuple(graph.outputs),
+        decisions=tuple(graph.decisions),
+        wrapper=graph.wrapper,
+        scheduled=tuple(
+            _scheduled_row(node, serving.get(node.pk), counts.get(node.pk, 0), total)
+            for node in scheduled
+        ),
+        nodes=_view_nodes(graph, scheduled),
+    )
+
+
+def _scheduled_row(
+    node: TemplateNode, serving: Serving | None, candidates: int, total_ns: float
+) -> ScheduledRow:
+    members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
+    median = serving.median_ns if serving else None
+    return ScheduledRow(
+        id=node.pk,
+        url=node.get_absolute_url(),
+        position=node.position,
+        name=node.name,
+        kind=node.kind,
+        op=node.op,
+        problem=node.problem.summary if node.problem else "",
+        graph_nodes=tuple(member.name for member in members),
+        module=_common_module([member.module_path for member in members]),
+        candidates=candidates,
+        refused=len(node.refused),
+        serving=serving,
+        share=median / total_ns if median is not None and total_ns else None,
+        extern_reason=node.extern_reason,
+    )
+
+
+def _serving(graph: Graph, scheduled: Iterable[TemplateNode]) -> dict[int, Serving]:
+    """The kernel that serves each node: selected for its problem, or the default (3 queries)."""
+    nodes = list(scheduled)
+    problems = {node.problem_id for node in nodes if node.problem_id}
+    selected = {
+        selection.problem_id: selection
+        for selection in Selection.objects.filter(problem__in=problems, until__isnull=True)
+        .select_related("kernel")
+        .defer("kernel__source")
+        .order_by("since")
+    }
+    defaults = {
+        use.template_node_id: use.kernel
+        for use in KernelUse.objects.filter(template_node__graph=graph, is_default=True)
+        .select_related("kernel")
+        .only("template_node_id", "kernel__name")
+    }
+    kernels = {s.kernel_id for s in selected.values()} | {k.pk for k in defaults.values()}
+    latest = {
+        (result.problem_id, result.kernel_id): result
+        for result in BenchmarkResult.objects.filter(problem__in=problems, kernel__in=kernels)
+        .select_related("environment")
+        .defer("samples_ns", "rejected_samples", "check_detail")
+        .order_by("created_at", "pk")
+    }
+    serving = {}
+    for node in nodes:
+        selection = selected.get(node.problem_id) if node.problem_id else None
+        kernel = selection.kernel if selection else defaults.get(node.pk)
+        if kernel is None:
+            continue
+        result = latest.get((node.problem_id or 0, kernel.pk))
+        serving[node.pk] = Serving(
+            kernel=kernel.name,
+            url=reverse("kernel", args=[kernel.name]),
+            selected=selection is not None,
+            median_ns=result.median_ns if result else None,
+            emulated=bool(result and result.emulated),
+            device=result.environment.device_name if result else "",
+        )
+    return serving
+
+
+def _view_nodes(graph: Graph, scheduled: Iterable[TemplateNode]) -> tuple[ViewNode, ...]:
+    """The model's nodes with the edges between them (1 query)."""
+    owners: dict[str, list[TemplateNode]] = {}
+    for node in scheduled:
+        for member in node.graph_nodes.all():
+            owners.setdefault(member.name, []).append(node)
+    rows = list(
+        GraphNode.objects.filter(graph=graph)
+        .only("name", "target", "inputs", "outputs", "module_path", "frames", "graph_id")
+        .order_by("position")
+    )
+    maker = {output: row.name for row in rows for output in row.outputs}
+    return tuple(
+        ViewNode(
+            name=row.name,
+            op=row.target.removeprefix("aten.").removesuffix(".default"),
+            kind=owners[row.name][0].kind if row.name in owners else "view",
+            module=row.module_path,
+            source=_source(row.frames),
+            inputs=tuple(dict.fromkeys(maker[name] for name in row.inputs if name in maker)),
+            scheduled=tuple(node.pk for node in owners.get(row.name, ())),
+        )
+        for row in rows
+    )
+
+
+def _source(frames: list[Mapping[str, Any]]) -> str:
+    return f"{frames[-1]['file']}:{frames[-1]['line']}" if frames else ""
+
+
+def _common_module(paths: list[str]) -> str:
+    """The module that holds all of these: the common beginning of their dotted paths."""
+    if not paths:
+        return ""
+    common = paths[0].split(".")
+    for path in paths[1:]:
+        parts = path.split(".")
+        length = next(
+            (i for i, (a, b) in enumerate(zip(common, parts, strict=False)) if a != b),
+            min(len(common), len(parts)),
+        )
+        common = common[:length]
+    return ".".join(common)

@@ -1,0 +1,127 @@
+"""Graphs in a list: what was made of each, and how far it is."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Q, QuerySet
+
+from codegen_app.models import BenchmarkResult, Build, Graph, State, TemplateNode
+
+
+@dataclass(frozen=True)
+class TargetBuilds:
+    """Builds of one graph's kernels for one target, by what became of them."""
+
+    target: str
+    done: int
+    rejected: int
+    open: int
+
+
+@dataclass(frozen=True)
+class GraphRow:
+    """One graph in a list. ``timed`` counts kernels with at least one measurement."""
+
+    id: int
+    url: str
+    name: str
+    digest: str
+    state: str
+    reason: str
+    node_count: int
+    template_nodes: int
+    externs: int
+    kernels: int
+    builds: tuple[TargetBuilds, ...]
+    timed: int
+    emulated_only: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class GraphList:
+    """The page of all graphs."""
+
+    graphs: tuple[GraphRow, ...]
+
+
+def graph_list() -> GraphList:
+    """All graphs, newest first (4 queries)."""
+    return GraphList(graph_rows(Graph.objects.all()))
+
+
+def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
+    """Rows for these graphs (4 queries)."""
+    chosen = list(graphs.defer("tensors", "inputs", "decisions", "wrapper", "detail"))
+    ids = [graph.pk for graph in chosen]
+    nodes = {
+        row["graph"]: row
+        for row in TemplateNode.objects.filter(graph__in=ids)
+        .order_by()
+        .values("graph")
+        .annotate(
+            total=Count("pk", distinct=True),
+            externs=Count("pk", distinct=True, filter=Q(problem__isnull=True)),
+            kernels=Count("uses__kernel", distinct=True),
+        )
+    }
+    builds = _builds(ids)
+    timed = {
+        row["kernel__uses__template_node__graph"]: row
+        for row in BenchmarkResult.objects.filter(kernel__uses__template_node__graph__in=ids)
+        .order_by()
+        .values("kernel__uses__template_node__graph")
+        .annotate(
+            kernels=Count("kernel", distinct=True),
+            real=Count("pk", filter=Q(emulated=False)),
+        )
+    }
+    return tuple(
+        GraphRow(
+            id=graph.pk,
+            url=graph.get_absolute_url(),
+            name=graph.name,
+            digest=graph.digest,
+            state=graph.state,
+            reason=graph.reason,
+            node_count=graph.node_count,
+            template_nodes=nodes.get(graph.pk, {}).get("total", 0),
+            externs=nodes.get(graph.pk, {}).get("externs", 0),
+            kernels=nodes.get(graph.pk, {}).get("kernels", 0),
+            builds=builds.get(graph.pk, ()),
+            timed=timed.get(graph.pk, {}).get("kernels", 0),
+            emulated_only=timed.get(graph.pk, {}).get("real", 0) == 0,
+            created_at=graph.created_at,
+        )
+        for graph in chosen
+    )
+
+
+def _builds(graph_ids: Sequence[int]) -> dict[int, tuple[TargetBuilds, ...]]:
+    """Builds of each graph's kernels by target (1 query)."""
+    counts: dict[int, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    rows = (
+        Build.objects.filter(kernel__uses__template_node__graph__in=graph_ids)
+        .order_by("target")
+        .values("kernel__uses__template_node__graph", "target", "state")
+        .annotate(count=Count("pk", distinct=True))
+    )
+    for row in rows:
+        graph = row["kernel__uses__template_node__graph"]
+        counts[graph][row["target"]][row["state"]] += row["count"]
+    return {
+        graph: tuple(
+            TargetBuilds(
+                target,
+                done=states[State.DONE],
+                rejected=states[State.REJECTED] + states[State.QUARANTINED],
+                open=states[State.QUEUED] + states[State.RUNNING],
+            )
+            for target, states in targets.items()
+        )
+        for graph, targets in counts.items()
+    }

@@ -1,0 +1,231 @@
+"""One kernel: its source, who uses it, its builds, and what was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.files.storage import default_storage
+from django.urls import reverse
+
+from codegen_app.models import Artifact, BenchmarkResult, Build, GeneratedKernel, KernelUse, State
+
+
+@dataclass(frozen=True)
+class UseRow:
+    """A scheduled node that the kernel can serve. ``links`` are the addresses of its nodes."""
+
+    node: str
+    op: str
+    url: str
+    graph: str
+    graph_url: str
+    problem: str
+    is_default: bool
+    description: str
+    metadata_comment: str
+    line_origins: tuple[Mapping[str, Any], ...]
+    links: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class BuildRow:
+    """One build of the kernel. Sizes in bytes, time in seconds."""
+
+    id: int
+    target: str
+    state: str
+    stage: str
+    reason: str
+    toolchain: str
+    version: str
+    flags: tuple[str, ...]
+    duration_s: float | None
+    cached: bool
+    code_digest: str
+    resources: Mapping[str, Mapping[str, Any]]
+    diagnostics: tuple[Mapping[str, Any], ...]
+    log: str
+    listing_digest: str
+    listing_url: str
+    code_object_url: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """One measurement. Times in nanoseconds a launch."""
+
+    id: int
+    problem: str
+    device: str
+    target: str
+    bindings: Mapping[str, int]
+    median_ns: float
+    low_ns: float
+    high_ns: float
+    n: int
+    batch: int
+    rejected: int
+    check_max_error: float
+    check_bound: float
+    check_ratio: float
+    emulated: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class KernelPage:
+    """One kernel; ``build`` is the one shown beside the source."""
+
+    name: str
+    url: str
+    template: str
+    config: Mapping[str, Any]
+    source: str
+    source_digest: str
+    args: tuple[Mapping[str, Any], ...]
+    launches: tuple[Mapping[str, Any], ...]
+    workspace_bytes: str
+    uses: tuple[UseRow, ...]
+    use: UseRow | None
+    builds: tuple[BuildRow, ...]
+    build: BuildRow | None
+    results: tuple[ResultRow, ...]
+
+
+def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelPage:
+    """One kernel (5 queries); raises ``GeneratedKernel.DoesNotExist``.
+
+    ``build_id`` and ``node_id`` say which build and which use to show; without them, or where
+    they are not this kernel's, the first that is done, and the first.
+    """
+    kernel = GeneratedKernel.objects.get(name=name)
+    uses = _uses(kernel)
+    builds = tuple(
+        _build_row(kernel, build)
+        for build in Build.objects.filter(kernel=kernel)
+        .select_related("listing", "code_object")
+        .order_by("target", "-created_at")
+    )
+    by_node = dict(uses)
+    return KernelPage(
+        name=kernel.name,
+        url=kernel.get_absolute_url(),
+        template=kernel.template,
+        config=kernel.config,
+        source=kernel.source,
+        source_digest=kernel.source_digest,
+        args=tuple(kernel.args),
+        launches=tuple(kernel.launches),
+        workspace_bytes=kernel.workspace_bytes,
+        uses=tuple(use for _, use in uses),
+        use=by_node.get(node_id or 0) or (uses[0][1] if uses else None),
+        builds=builds,
+        build=_shown(builds, build_id),
+        results=_results(kernel),
+    )
+
+
+def artifact_text(digest: str) -> str:
+    """The text of an artifact (1 query); raises ``Artifact.DoesNotExist``."""
+    path = Artifact.objects.only("path").get(digest=digest).path
+    with default_storage.open(path, "rb") as file:
+        return file.read().decode("utf-8", errors="replace")
+
+
+def _uses(kernel: GeneratedKernel) -> list[tuple[int, UseRow]]:
+    """The nodes that it can serve, with the addresses of the graph nodes (2 queries)."""
+    rows = (
+        KernelUse.objects.filter(kernel=kernel)
+        .select_related("template_node__graph", "template_node__problem")
+        .defer("template_node__graph__tensors", "template_node__graph__wrapper")
+        .prefetch_related("template_node__graph_nodes")
+        .order_by("template_node")
+    )
+    uses = []
+    for use in rows:
+        node = use.template_node
+        graph_url = node.graph.get_absolute_url()
+        row = UseRow(
+            node=node.name,
+            op=node.op,
+            url=node.get_absolute_url(),
+            graph=node.graph.name,
+            graph_url=graph_url,
+            problem=node.problem.summary if node.problem else "",
+            is_default=use.is_default,
+            description=use.description,
+            metadata_comment=use.metadata_comment,
+            line_origins=tuple(use.line_origins),
+            links={
+                member.name: f"{graph_url}?node={member.name}" for member in node.graph_nodes.all()
+            },
+        )
+        uses.append((node.pk, row))
+    return uses
+
+
+def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
+    return BuildRow(
+        id=build.pk,
+        target=build.target,
+        state=build.state,
+        stage=build.stage,
+        reason=build.reason,
+        toolchain=build.toolchain,
+        version=build.toolchain_version,
+        flags=tuple(build.flags),
+        duration_s=build.duration_s,
+        cached=build.cached,
+        code_digest=build.code_digest,
+        resources=build.resources,
+        diagnostics=tuple(build.diagnostics),
+        log=build.log or build.detail,
+        listing_digest=build.listing.digest if build.listing else "",
+        listing_url=_download(kernel, build, "kernel.s") if build.listing else "",
+        code_object_url=_download(kernel, build, "kernel.hsaco") if build.code_object else "",
+        created_at=build.created_at,
+    )
+
+
+def _download(kernel: GeneratedKernel, build: Build, file: str) -> str:
+    return reverse("kernel_download", args=[kernel.name, build.pk, file])
+
+
+def _shown(builds: tuple[BuildRow, ...], build_id: int | None) -> BuildRow | None:
+    asked = [build for build in builds if build.id == build_id]
+    done = [build for build in builds if build.state == State.DONE]
+    return next(iter([*asked, *done, *builds]), None)
+
+
+def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
+    """The latest measurements (1 query)."""
+    rows = (
+        BenchmarkResult.objects.filter(kernel=kernel)
+        .select_related("environment", "problem")
+        .order_by("-created_at", "-pk")[:200]
+    )
+    return tuple(
+        ResultRow(
+            id=row.pk,
+            problem=str(row.problem),
+            device=row.environment.device_name,
+            target=row.environment.target,
+            bindings=row.bindings,
+            median_ns=row.median_ns,
+            low_ns=row.low_ns,
+            high_ns=row.high_ns,
+            n=len(row.samples_ns),
+            batch=row.batch,
+            rejected=len(row.rejected_samples),
+            check_max_error=row.check_max_error,
+            check_bound=row.check_bound,
+            check_ratio=row.check_ratio,
+            emulated=row.emulated,
+            created_at=row.created_at,
+        )
+        for row in rows
+    )

@@ -1,0 +1,252 @@
+"""One scheduled node: the problem, where it comes from, and what was tried for it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Q
+from django.urls import reverse
+
+from codegen_app.models import (
+    BenchmarkResult,
+    Build,
+    Candidate,
+    GraphNode,
+    KernelUse,
+    Selection,
+    State,
+    TemplateNode,
+)
+from codegen_app.selectors.pages.runs import RunRow, run_rows
+
+
+@dataclass(frozen=True)
+class OriginRow:
+    """One node of the model's graph that is computed here, with its place in the model."""
+
+    name: str
+    target: str
+    arguments: Mapping[str, Any]
+    module_path: str
+    module_type: str
+    frames: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """A measurement. Times in nanoseconds a launch; ``n`` samples."""
+
+    device: str
+    target: str
+    bindings: Mapping[str, int]
+    median_ns: float
+    low_ns: float
+    high_ns: float
+    n: int
+    emulated: bool
+
+
+@dataclass(frozen=True)
+class BuildState:
+    """What became of a build for one target."""
+
+    target: str
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """A kernel that can serve the node. ``losses`` are the latest runs' failures with it."""
+
+    position: int
+    kernel: str
+    url: str
+    config: Mapping[str, Any]
+    description: str
+    is_default: bool
+    serves: tuple[str, ...]
+    builds: tuple[BuildState, ...]
+    timing: Timing | None
+    losses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RefusedRow:
+    """A configuration that a rule turned down."""
+
+    config: Mapping[str, Any]
+    stage: str
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """The scheduled node before or after this one."""
+
+    text: str
+    url: str
+
+
+@dataclass(frozen=True)
+class NodePage:
+    """One scheduled node."""
+
+    id: int
+    url: str
+    name: str
+    kind: str
+    op: str
+    graph: str
+    graph_url: str
+    problem: str
+    problem_digest: str
+    problem_text: str
+    symbols: Mapping[str, Any]
+    group: tuple[str, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    frees: tuple[str, ...]
+    extern_reason: str
+    origins: tuple[OriginRow, ...]
+    decisions: tuple[Mapping[str, Any], ...]
+    candidates: tuple[CandidateRow, ...]
+    refused: tuple[RefusedRow, ...]
+    runs: tuple[RunRow, ...]
+    previous: Neighbour | None
+    next: Neighbour | None
+
+
+def node_page(pk: int) -> NodePage:
+    """One scheduled node (10 queries); raises ``TemplateNode.DoesNotExist``."""
+    node = (
+        TemplateNode.objects.select_related("graph", "problem")
+        .defer("graph__tensors", "graph__wrapper")
+        .get(pk=pk)
+    )
+    problem = node.problem
+    return NodePage(
+        id=node.pk,
+        url=node.get_absolute_url(),
+        name=node.name,
+        kind=node.kind,
+        op=node.op,
+        graph=node.graph.name,
+        graph_url=node.graph.get_absolute_url(),
+        problem=problem.summary if problem else "",
+        problem_digest=problem.digest if problem else "",
+        problem_text=problem.text if problem else "",
+        symbols=problem.symbols if problem else {},
+        group=tuple(node.group),
+        reads=tuple(node.reads),
+        writes=tuple(node.writes),
+        frees=tuple(node.frees),
+        extern_reason=node.extern_reason,
+        origins=_origins(node),
+        decisions=tuple(
+            d for d in node.graph.decisions if node.name in (d["producer"], d["consumer"])
+        ),
+        candidates=_candidates(node),
+        refused=tuple(
+            RefusedRow(row.get("config", {}), row["stage"], row["reason"], row.get("detail", ""))
+            for row in node.refused
+        ),
+        runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
+        previous=_neighbour(node, -1),
+        next=_neighbour(node, +1),
+    )
+
+
+def _concerns(node: TemplateNode) -> Q:
+    return Q(template_node=node) | Q(template_node__isnull=True)
+
+
+def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
+    """The model's nodes that are computed here (1 query)."""
+    return tuple(
+        OriginRow(
+            name=row.name,
+            target=row.target,
+            arguments=row.arguments,
+            module_path=row.module_path,
+            module_type=row.module_type,
+            frames=tuple(row.frames),
+        )
+        for row in GraphNode.objects.filter(template_nodes=node).order_by("position")
+    )
+
+
+def _candidates(node: TemplateNode) -> tuple[CandidateRow, ...]:
+    """The kernels for this node, with builds, latest times and losses (5 queries)."""
+    uses = list(
+        KernelUse.objects.filter(template_node=node)
+        .select_related("kernel")
+        .defer("kernel__source", "metadata_comment", "line_origins")
+        .order_by("position")
+    )
+    kernels = [use.kernel_id for use in uses]
+    builds: dict[int, list[BuildState]] = defaultdict(list)
+    for build in Build.objects.filter(kernel__in=kernels).only(
+        "kernel_id", "target", "state", "reason"
+    ):
+        builds[build.kernel_id].append(BuildState(build.target, build.state, build.reason))
+    timings = _timings(node, kernels)
+    serves: dict[int, list[str]] = defaultdict(list)
+    for selection in Selection.objects.filter(problem=node.problem_id, until__isnull=True):
+        serves[selection.kernel_id].append(f"{selection.target} ({selection.device_name})")
+    losses: dict[int, dict[str, None]] = defaultdict(dict)
+    lost = (State.REJECTED, State.QUARANTINED)
+    for row in Candidate.objects.filter(
+        task__problem=node.problem_id, kernel__in=kernels, state__in=lost
+    ):
+        losses[row.kernel_id or 0][f"{row.stage}: {row.reason}"] = None
+    return tuple(
+        CandidateRow(
+            position=use.position,
+            kernel=use.kernel.name,
+            url=f"{reverse('kernel', args=[use.kernel.name])}?node={node.pk}",
+            config=use.kernel.config,
+            description=use.description,
+            is_default=use.is_default,
+            serves=tuple(serves[use.kernel_id]),
+            builds=tuple(builds[use.kernel_id]),
+            timing=timings.get(use.kernel_id),
+            losses=tuple(losses[use.kernel_id]),
+        )
+        for use in uses
+    )
+
+
+def _timings(node: TemplateNode, kernels: list[int]) -> dict[int, Timing]:
+    """Each kernel's latest measurement for this problem (1 query)."""
+    results = (
+        BenchmarkResult.objects.filter(problem=node.problem_id, kernel__in=kernels)
+        .select_related("environment")
+        .order_by("created_at", "pk")
+    )
+    return {
+        result.kernel_id: Timing(
+            device=result.environment.device_name,
+            target=result.environment.target,
+            bindings=result.bindings,
+            median_ns=result.median_ns,
+            low_ns=result.low_ns,
+            high_ns=result.high_ns,
+            n=len(result.samples_ns),
+            emulated=result.emulated,
+        )
+        for result in results
+    }
+
+
+def _neighbour(node: TemplateNode, step: int) -> Neighbour | None:
+    other = (
+        TemplateNode.objects.filter(graph=node.graph_id, position=node.position + step)
+        .only("name")
+        .first()
+    )
+    return Neighbour(other.name, other.get_absolute_url()) if other else None

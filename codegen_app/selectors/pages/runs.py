@@ -1,0 +1,228 @@
+"""Tuning runs: in a list, and one with its progress, its best so far and its ledger."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, QuerySet
+from django.urls import reverse
+
+from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Candidates of a run by what became of them."""
+
+    total: int
+    done: int
+    rejected: int
+    cancelled: int
+    running: int
+    queued: int
+
+    @property
+    def closed(self) -> int:
+        """Candidates that nothing more will be done for."""
+        return self.done + self.rejected + self.cancelled
+
+    @property
+    def left(self) -> int:
+        """Candidates that are still to be measured, those being measured among them."""
+        return self.running + self.queued
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One run in a list; its state, and how far it is."""
+
+    id: int
+    url: str
+    graph: str
+    graph_url: str
+    node: str
+    device: str
+    target: str
+    state: str
+    bindings: Mapping[str, int]
+    note: str
+    progress: Progress
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class RunList:
+    """The page of all runs."""
+
+    runs: tuple[RunRow, ...]
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """What became of one candidate. Times in nanoseconds a launch."""
+
+    id: int
+    node: str
+    node_url: str
+    problem: str
+    kernel: str
+    kernel_url: str
+    config: Mapping[str, Any]
+    state: str
+    stage: str
+    reason: str
+    median_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    samples: int
+    check_ratio: float | None
+    emulated: bool
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Best:
+    """The kernel of one problem that was chosen, or the fastest so far."""
+
+    node: str
+    node_url: str
+    problem: str
+    kernel: str
+    kernel_url: str
+    median_ns: float
+    low_ns: float
+    high_ns: float
+    measured: int
+    emulated: bool
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One run with everything that was tried."""
+
+    run: RunRow
+    best: tuple[Best, ...]
+    ledger: tuple[LedgerRow, ...]
+
+
+def run_list(limit: int = 200) -> RunList:
+    """The latest runs (2 queries)."""
+    return RunList(run_rows(TuningRun.objects.all()[:limit]))
+
+
+def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
+    """Rows for these runs (2 queries)."""
+    chosen = list(runs.select_related("graph", "template_node"))
+    counts: dict[int, dict[str, int]] = defaultdict(dict)
+    states = (
+        Candidate.objects.filter(task__run__in=[run.pk for run in chosen])
+        .order_by()
+        .values("task__run", "state")
+        .annotate(count=Count("pk"))
+    )
+    for row in states:
+        counts[row["task__run"]][row["state"]] = row["count"]
+    return tuple(_run_row(run, counts[run.pk]) for run in chosen)
+
+
+def run_page(pk: int) -> RunPage:
+    """One run (3 queries); raises ``TuningRun.DoesNotExist``."""
+    rows = run_rows(TuningRun.objects.filter(pk=pk))
+    if not rows:
+        raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
+    candidates = (
+        Candidate.objects.filter(task__run=pk)
+        .select_related("task__problem", "task__template_node", "kernel", "result")
+        .defer("kernel__source", "detail", "task__template_node__refused")
+        .order_by("task__template_node__position", "position")
+    )
+    ledger = tuple(_ledger_row(candidate) for candidate in candidates)
+    return RunPage(rows[0], _best(ledger), ledger)
+
+
+def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
+    rejected = counts.get(State.REJECTED, 0) + counts.get(State.QUARANTINED, 0)
+    progress = Progress(
+        total=sum(counts.values()),
+        done=counts.get(State.DONE, 0),
+        rejected=rejected,
+        cancelled=counts.get(State.CANCELLED, 0),
+        running=counts.get(State.RUNNING, 0),
+        queued=counts.get(State.QUEUED, 0),
+    )
+    return RunRow(
+        id=run.pk,
+        url=run.get_absolute_url(),
+        graph=run.graph.name,
+        graph_url=run.graph.get_absolute_url(),
+        node=run.template_node.name if run.template_node else "",
+        device=run.device,
+        target=run.target,
+        state=run.state,
+        bindings=run.bindings,
+        note=run.note,
+        progress=progress,
+        created_at=run.created_at,
+        finished_at=run.finished_at,
+    )
+
+
+def _ledger_row(candidate: Candidate) -> LedgerRow:
+    kernel, result, node = candidate.kernel, candidate.result, candidate.task.template_node
+    return LedgerRow(
+        id=candidate.pk,
+        node=node.name,
+        node_url=node.get_absolute_url(),
+        problem=str(candidate.task.problem),
+        kernel=kernel.name if kernel else "",
+        kernel_url=reverse("kernel", args=[kernel.name]) if kernel else "",
+        config=candidate.config,
+        state=candidate.state,
+        stage=candidate.stage,
+        reason=candidate.reason,
+        median_ns=result.median_ns if result else None,
+        low_ns=result.low_ns if result else None,
+        high_ns=result.high_ns if result else None,
+        samples=len(result.samples_ns) if result else 0,
+        check_ratio=result.check_ratio if result else None,
+        emulated=bool(result and result.emulated),
+        chosen=candidate.chosen,
+    )
+
+
+def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
+    """The fastest candidate of each problem, in the order of the graph."""
+    by_problem: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
+    for row in ledger:
+        if row.median_ns is not None:
+            by_problem[row.node_url, row.problem].append(row)
+    best = []
+    for (node_url, problem), rows in by_problem.items():
+        row = min(rows, key=lambda r: (not r.chosen, r.median_ns or 0.0))
+        best.append(
+            Best(
+                node=row.node,
+                node_url=node_url,
+                problem=problem,
+                kernel=row.kernel,
+                kernel_url=row.kernel_url,
+                median_ns=row.median_ns or 0.0,
+                low_ns=row.low_ns or 0.0,
+                high_ns=row.high_ns or 0.0,
+                measured=len(rows),
+                emulated=row.emulated,
+                chosen=row.chosen,
+            )
+        )
+    return tuple(best)
+
+
+def is_open(state: str) -> bool:
+    """Whether a run in this state still changes, so that its page has to look again."""
+    return state in OPEN_STATES

@@ -1,0 +1,180 @@
+"""How numbers, states and times are written, the same on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django import template
+from django.template import Context
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+_GLYPHS = {
+    "queued": "wait",
+    "running": "run",
+    "done": "ok",
+    "rejected": "bad",
+    "cancelled": "off",
+    "quarantined": "bad",
+}
+_THIN = "\u202f"  # a narrow space that does not break: 12 345
+
+
+def grouped(number: float, digits: int = 0) -> str:
+    """A number with its thousands apart: ``12 345.7``."""
+    return f"{number:,.{digits}f}".replace(",", _THIN)
+
+
+@register.filter
+def integer(value: float | None) -> str:
+    """A whole number with its thousands apart; nothing for None."""
+    return "" if value is None else grouped(value)
+
+
+@register.filter
+def us(value_ns: float | None) -> str:
+    """Nanoseconds as microseconds with about four digits, for a column headed µs."""
+    if value_ns is None:
+        return ""
+    value = value_ns / 1000
+    digits = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 10 else 3
+    return grouped(value, digits)
+
+
+@register.filter
+def fixed(value: float | None, digits: int = 2) -> str:
+    """A number with so many digits after the point."""
+    return "" if value is None else grouped(value, digits)
+
+
+@register.filter
+def kib(value: float | None) -> str:
+    """Bytes as KiB, for a column headed KiB; whole where they are."""
+    if value is None:
+        return ""
+    return grouped(value / 1024, 0 if value % 1024 == 0 else 1)
+
+
+@register.filter
+def gib(value: float) -> str:
+    """Bytes as GiB, for a column headed GiB."""
+    return grouped(value / 2**30, 1)
+
+
+@register.filter
+def symbol(bounds: Mapping[str, Any]) -> str:
+    """A symbolic size: ``128 (2 … 512)``, its example's value and its bounds."""
+    high = bounds.get("max")
+    return f"{bounds['hint']} ({bounds['min']} … {'any' if high is None else high})"
+
+
+@register.filter
+def basename(path: str) -> str:
+    """The last part of a path."""
+    return path.rpartition("/")[2]
+
+
+@register.filter
+def stack(frames: Sequence[Mapping[str, Any]]) -> str:
+    """Frames as lines, innermost last."""
+    return "\n".join(f"{f['file']}:{f['line']} in {f['function']}" for f in frames)
+
+
+@register.filter
+def percent(value: float | None) -> str:
+    """A share (0 to 1) as a percentage without its sign, for a column headed %."""
+    return "" if value is None else f"{value * 100:.1f}"
+
+
+@register.filter
+def short(digest: str) -> str:
+    """The first twelve characters of a digest."""
+    return digest[:12]
+
+
+@register.filter
+def pairs(value: Mapping[str, Any] | None) -> str:
+    """A mapping on one line: ``block_m=128 block_n=64``."""
+    return " ".join(f"{key}={item}" for key, item in (value or {}).items())
+
+
+@register.filter
+def tail(text: str, lines: int = 40) -> str:
+    """The last lines of a log, with a note of what was left out."""
+    parts = text.rstrip().split("\n")
+    if len(parts) <= lines:
+        return "\n".join(parts)
+    return f"… {len(parts) - lines} lines above\n" + "\n".join(parts[-lines:])
+
+
+@register.simple_tag
+def status(state: str, label: str = "") -> SafeString:
+    """A state with its colour and glyph."""
+    return format_html(
+        '<span class="status {}">{}</span>', _GLYPHS.get(state, "wait"), label or state
+    )
+
+
+@register.simple_tag
+def emulated(flag: bool) -> SafeString:
+    """The label that every emulated time carries; nothing for a device's own time."""
+    if not flag:
+        return SafeString("")
+    return format_html(
+        '<span class="tag emulated" title="{}">emulated</span>',
+        "Time of the CPU emulation: it says nothing of a GPU",
+    )
+
+
+@register.filter
+def ago(moment: datetime | None) -> SafeString:
+    """How long ago, with the exact time on hover; the page keeps it true."""
+    if moment is None:
+        return SafeString("")
+    seconds = max(0, int((datetime.now(UTC) - moment).total_seconds()))
+    for name, length in (("day", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        if seconds >= length or name == "s":
+            count = seconds // length
+            break
+    plural = "s" if name == "day" and count != 1 else ""
+    return format_html(
+        '<time data-ago datetime="{}" title="{}">{} {}{} ago</time>',
+        moment.isoformat(),
+        moment.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        count,
+        name,
+        plural,
+    )
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: Context) -> str:
+    """The theme that the reader chose; empty where the system decides."""
+    chosen = context["request"].COOKIES.get("theme", "")
+    return chosen if chosen in ("light", "dark") else ""
+
+
+@register.simple_tag(takes_context=True)
+def nav(context: Context, name: str, text: str) -> SafeString:
+    """A link of the top bar, marked where its page or one below it is shown."""
+    address = reverse(name)
+    path = context["request"].path
+    here = path == address or (address != "/" and path.startswith(address + "/"))
+    current = SafeString(' aria-current="page"') if here else ""
+    return format_html('<a href="{}"{}>{}</a>', address, current, text)
+
+
+@register.simple_tag(takes_context=True)
+def with_query(context: Context, **changes: Any) -> str:
+    """This page's address with some parameters changed; empty ones left out."""
+    query = context["request"].GET.copy()
+    for key, value in changes.items():
+        query.pop(key, None)
+        if value not in ("", None):
+            query[key] = str(value)
+    return "?" + query.urlencode() if query else context["request"].path

@@ -1,0 +1,18 @@
+"""The page that shows every component in both themes."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+
+def components(request: HttpRequest) -> HttpResponse:
+    """Every component, once in each theme."""
+    return render(
+        request,
+        "pages/components.html",
+        {"title": "Components", "themes": ("light", "dark"), "states": _STATES},
+    )
+
+
+_STATES = ("queued", "running", "done", "rejected", "cancelled", "quarantined")

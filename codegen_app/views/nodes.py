@@ -1,0 +1,35 @@
+"""One scheduled node."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+
+from codegen_app import charts
+from codegen_app.models import TemplateNode
+from codegen_app.selectors.pages.node import node_page
+from codegen_app.views.page import Stage, respond
+
+
+def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """The problem, its origins and its candidates; ``?x=`` and ``?colour=`` set the chart."""
+    try:
+        page = node_page(pk)
+    except TemplateNode.DoesNotExist:
+        raise Http404(f"there is no scheduled node {pk}") from None
+    axes = charts.axes(page.candidates)
+    x = charts.chosen(request.GET.get("x"), axes)
+    colour = charts.chosen(request.GET.get("colour"), axes, default="")
+    return respond(
+        request,
+        "pages/node.html",
+        page,
+        as_json=as_json,
+        title=f"{page.name} · {page.op}",
+        stages=[Stage(page.graph, page.graph_url), Stage(f"{page.name} {page.op}")],
+        previous=page.previous,
+        next=page.next,
+        axes=axes,
+        x=x,
+        colour=colour,
+        figure=charts.candidates(page.candidates, x, colour),
+    )

@@ -1,0 +1,22 @@
+"""The first page."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+
+from codegen_app.selectors.pages.overview import overview as read
+from codegen_app.selectors.pages.runs import is_open
+from codegen_app.views.page import respond
+
+
+def overview(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """What runs, what was made lately, what was lost, and who works."""
+    page = read()
+    live = any(is_open(row.state) for row in (*page.graphs, *page.runs)) or any(
+        builds.open for row in page.graphs for builds in row.builds
+    )
+    template = "partials/overview.html" if request.headers.get("HX-Request") else _TEMPLATE
+    return respond(request, template, page, as_json=as_json, title="Overview", live=live)
+
+
+_TEMPLATE = "pages/overview.html"

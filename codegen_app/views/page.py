@@ -1,0 +1,63 @@
+"""What every page shares: one typed value, shown as HTML or handed out as its ``.json`` twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path
+
+View = Callable[..., HttpResponse]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of where a page's subject comes from; without an address it is the page itself."""
+
+    text: str
+    url: str = ""
+
+
+def twin(route: str, view: View, name: str) -> list[URLPattern]:
+    """A page's address and that of its JSON."""
+    json_route = f"{route}.json" if route else "overview.json"
+    return [
+        path(json_route, view, {"as_json": True}, name=f"{name}_json"),
+        path(route, view, name=name),
+    ]
+
+
+def respond(
+    request: HttpRequest,
+    template: str,
+    data: Any,
+    *,
+    as_json: bool,
+    title: str,
+    stages: Sequence[Stage] = (),
+    **extra: Any,
+) -> HttpResponse:
+    """The page, or its data (a dataclass) as JSON. ``extra`` is for the template alone."""
+    if as_json:
+        return JsonResponse(asdict(data), json_dumps_params={"indent": 1})
+    return render(
+        request,
+        template,
+        {
+            "page": data,
+            "title": title,
+            "stages": stages,
+            "json_url": _json_url(request),
+            "can_retune": request.user.has_perm("codegen_app.retune"),
+            **extra,
+        },
+    )
+
+
+def _json_url(request: HttpRequest) -> str:
+    address = "/overview" if request.path == "/" else request.path
+    query = request.META.get("QUERY_STRING", "")
+    return f"{address}.json" + (f"?{query}" if query else "")

@@ -1,0 +1,32 @@
+"""The list of tuning runs, one run with live progress, and its cancel button."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+
+from codegen_app.models import TuningRun
+from codegen_app.selectors.pages.runs import is_open, run_list, run_page
+from codegen_app.views.page import Stage, respond
+
+
+def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """The latest runs."""
+    return respond(request, "pages/runs.html", run_list(), as_json=as_json, title="Tuning runs")
+
+
+def tuning_run(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """One run; while it is open the page asks for its inner part again."""
+    try:
+        page = run_page(pk)
+    except TuningRun.DoesNotExist:
+        raise Http404(f"there is no tuning run {pk}") from None
+    inner = bool(request.headers.get("HX-Request"))
+    return respond(
+        request,
+        "partials/run.html" if inner else "pages/run.html",
+        page,
+        as_json=as_json,
+        title=f"Run {pk} of {page.run.graph}",
+        stages=[Stage(page.run.graph, page.run.graph_url), Stage(f"run {pk}")],
+        live=is_open(page.run.state),
+    )

@@ -1,0 +1,51 @@
+// Draws a figure that the server made, in the colours of the theme.
+
+const SERIES = [1, 2, 3, 4, 5, 6, 7];
+const CONFIG = { displayModeBar: false, responsive: true };
+
+export function bindCharts() {
+  const charts = [...document.querySelectorAll("[data-chart]")];
+  const draw = () => charts.forEach(drawChart);
+  if (globalThis.Plotly) draw();
+  else addEventListener("load", draw, { once: true });
+  document.addEventListener("theme", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+}
+
+function drawChart(element) {
+  const figure = JSON.parse(document.getElementById(element.dataset.chart).textContent);
+  const layout = { ...figure.layout, ...frame(element) };
+  for (const axis of ["xaxis", "yaxis"]) layout[axis] = { ...figure.layout[axis], ...lines(element) };
+  globalThis.Plotly.react(element, figure.data, layout, CONFIG);
+  element.removeAllListeners?.("plotly_click");
+  element.on("plotly_click", ({ points: [point] }) => {
+    if (point.customdata) location.assign(point.customdata);
+  });
+}
+
+function frame(element) {
+  return {
+    autosize: true,
+    colorway: SERIES.map((n) => colour(element, `--series-${n}`)),
+    font: { family: getComputedStyle(element).fontFamily, size: 12, color: colour(element, "--text") },
+    paper_bgcolor: colour(element, "--bg"),
+    plot_bgcolor: colour(element, "--bg"),
+    margin: { l: 64, r: 16, t: 8, b: 44 },
+    hoverlabel: { bgcolor: colour(element, "--surface-2"), font: { color: colour(element, "--text") } },
+  };
+}
+
+function lines(element) {
+  const line = colour(element, "--line");
+  return { gridcolor: line, linecolor: colour(element, "--line-strong"), zerolinecolor: line, automargin: true };
+}
+
+// A token is an expression (light-dark()); the browser resolves it where it is used as a colour.
+function colour(element, token) {
+  const probe = document.createElement("span");
+  probe.style.color = `var(${token})`;
+  element.append(probe);
+  const value = getComputedStyle(probe).color;
+  probe.remove();
+  return value;
+}

@@ -1,0 +1,135 @@
+// What of a graph is visible: modules open or closed, fused groups as one box, views left out.
+
+const HEIGHT = 34;
+const AT_FIRST = 60; // boxes: open as many modules as fit this
+
+export class GraphModel {
+  constructor(page) {
+    this.scheduled = new Map(page.scheduled.map((row) => [row.id, row]));
+    this.showViews = page.scheduled.length === 0;
+    this.nodes = new Map(page.nodes.map((node) => [node.name, node]));
+    this.home = new Map(); // scheduled node → module of its first member
+    for (const node of page.nodes) {
+      for (const id of node.scheduled) if (!this.home.has(id)) this.home.set(id, node.module);
+    }
+    this.open = new Set([""]);
+    this.openSome();
+  }
+
+  // Breadth first, so that what is open is open to the same depth.
+  openSome() {
+    for (let depth = 1; ; depth += 1) {
+      const before = new Set(this.open);
+      const modules = this.modules().filter((path) => path.split(".").length === depth);
+      if (!modules.length) return;
+      modules.forEach((path) => this.open.add(path));
+      if (this.visible().items.size > AT_FIRST) {
+        this.open = before;
+        return;
+      }
+    }
+  }
+
+  modules() {
+    const all = new Set();
+    for (const node of this.nodes.values()) for (const path of ancestors(node.module)) all.add(path);
+    return [...all];
+  }
+
+  openAll() {
+    this.modules().forEach((path) => this.open.add(path));
+  }
+
+  closeAll() {
+    this.open = new Set([""]);
+  }
+
+  // Open what hides a node.
+  reveal(name) {
+    const node = this.nodes.get(name);
+    if (!node) return;
+    for (const path of ancestors(this.moduleOf(node))) this.open.add(path);
+  }
+
+  moduleOf(node) {
+    return node.scheduled.length ? this.home.get(node.scheduled[0]) : node.module;
+  }
+
+  // The box that stands for a node: its closed module, its fused group, or itself.
+  boxOf(node) {
+    const closed = ancestors(this.moduleOf(node)).find((path) => !this.open.has(path));
+    if (closed !== undefined) return `m:${closed}`;
+    return node.scheduled.length ? `s:${node.scheduled[0]}` : `n:${node.name}`;
+  }
+
+  isShown(node) {
+    return this.showViews || node.scheduled.length > 0;
+  }
+
+  // Inputs with views replaced by what they view, unless views are shown.
+  sources(node) {
+    const found = new Set();
+    const seen = new Set();
+    const waiting = [...node.inputs];
+    while (waiting.length) {
+      const name = waiting.pop();
+      const input = this.nodes.get(name);
+      if (!input || seen.has(name)) continue;
+      seen.add(name);
+      if (this.isShown(input)) found.add(input);
+      else waiting.push(...input.inputs);
+    }
+    return found;
+  }
+
+  visible() {
+    const items = new Map();
+    const edges = new Map();
+    for (const node of this.nodes.values()) {
+      if (!this.isShown(node)) continue;
+      const id = this.boxOf(node);
+      if (!items.has(id)) items.set(id, { id, members: [] });
+      items.get(id).members.push(node);
+      for (const input of this.sources(node)) {
+        const from = this.boxOf(input);
+        if (from !== id) edges.set(`${from}\n${id}`, [from, id]);
+      }
+    }
+    for (const item of items.values()) this.describe(item);
+    return { items, edges: [...edges.values()] };
+  }
+
+  describe(item) {
+    const [kind, key] = [item.id[0], item.id.slice(2)];
+    if (kind === "m") {
+      item.kind = "module";
+      item.label = `▸ ${key}`;
+      item.sub = `${item.members.length} nodes`;
+      item.path = key;
+    } else if (kind === "s") {
+      const row = this.scheduled.get(Number(key));
+      item.kind = row.kind;
+      item.label = item.members.length > 1 ? `${row.op} + ${item.members.length - 1}` : item.members[0].name;
+      item.sub = [row.name, row.share === null ? "" : `${(row.share * 100).toFixed(1)} %`].filter(Boolean).join(" · ");
+      item.url = row.url;
+    } else {
+      item.kind = "view";
+      item.label = item.members[0].name;
+      item.sub = item.members[0].op;
+    }
+    item.label = clip(item.label);
+    item.sub = clip(item.sub);
+    item.width = 22 + 7 * Math.max(item.label.length, item.sub.length * 0.92);
+    item.height = HEIGHT;
+  }
+}
+
+function ancestors(path) {
+  if (!path) return [];
+  const parts = path.split(".");
+  return parts.map((_, at) => parts.slice(0, at + 1).join("."));
+}
+
+function clip(text) {
+  return text.length > 30 ? `${text.slice(0, 14)}…${text.slice(-15)}` : text;
+}

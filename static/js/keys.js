@@ -1,0 +1,51 @@
+// Single keys, never while somebody types, never with a modifier.
+
+import { filterBox, moveRow, openRow } from "./rows.js";
+import { nextTheme } from "./theme.js";
+
+const ACTIONS = {
+  "/": () => focus(document.querySelector("[data-search]")),
+  f: () => focus(filterBox()),
+  j: () => moveRow(1),
+  k: () => moveRow(-1),
+  Enter: openRow,
+  "[": () => follow('a[rel="prev"]'),
+  "]": () => follow('a[rel="next"]'),
+  u: () => follow(".stages a[data-stage]:last-of-type", ".stages a[data-stage]"),
+  p: () => document.dispatchEvent(new CustomEvent("next-peak")),
+  t: nextTheme,
+  "?": () => document.getElementById("keys").showModal(),
+};
+
+export function bindKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && typing(event.target)) return event.target.blur();
+    if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (event.key === "Enter" && event.target.closest("a, button, summary, [role=button]")) return;
+    const action = ACTIONS[event.key];
+    if (action && action() !== false) event.preventDefault();
+  });
+  document.querySelector("[data-keys-open]")?.addEventListener("click", ACTIONS["?"]);
+}
+
+function typing(element) {
+  return element.closest?.("input:not([type=checkbox]):not([type=radio]), textarea, select") !== null;
+}
+
+function focus(box) {
+  if (!box) return false;
+  box.focus();
+  box.select();
+  return true;
+}
+
+function follow(...selectors) {
+  for (const selector of selectors) {
+    const links = document.querySelectorAll(selector);
+    if (links.length) {
+      links[links.length - 1].click();
+      return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,59 @@
+// Rows of tables: j and k select, Enter opens the row's first link, a box filters by text.
+
+let current = null;
+
+export function bindRows(root = document) {
+  for (const box of root.querySelectorAll("[data-filter]")) {
+    const table = document.getElementById(box.dataset.filter);
+    box.addEventListener("input", () => filter(table, box.value));
+    if (box.value) filter(table, box.value);
+  }
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest?.("table.grid tbody tr");
+    if (row) select(row, false);
+  });
+}
+
+export function filterBox() {
+  return document.querySelector("[data-filter]");
+}
+
+export function moveRow(step) {
+  const rows = visibleRows();
+  if (!rows.length) return false;
+  const at = rows.indexOf(current);
+  const next = at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step));
+  select(rows[next], true);
+  return true;
+}
+
+export function openRow() {
+  const link = current?.isConnected && current.querySelector("a[href]");
+  if (!link) return false;
+  link.click();
+  return true;
+}
+
+export function select(row, scroll) {
+  if (current !== row) current?.removeAttribute("aria-selected");
+  current = row;
+  row.setAttribute("aria-selected", "true");
+  if (scroll) row.scrollIntoView({ block: "nearest" });
+  row.dispatchEvent(new CustomEvent("row-selected", { bubbles: true }));
+}
+
+function visibleRows() {
+  return [...document.querySelectorAll("main table.grid tbody tr")].filter((row) => row.offsetParent);
+}
+
+function filter(table, text) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  let shown = 0;
+  for (const row of table.tBodies[0].rows) {
+    const content = row.textContent.toLowerCase();
+    row.hidden = !words.every((word) => content.includes(word));
+    shown += row.hidden ? 0 : 1;
+  }
+  const count = document.querySelector(`[data-count-of="${table.id}"]`);
+  if (count) count.textContent = `${shown} of ${table.tBodies[0].rows.length}`;
+}

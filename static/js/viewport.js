@@ -1,0 +1,77 @@
+// Pan and zoom of an SVG layer: drag, wheel, and calls.
+
+const SMALLEST = 0.05;
+const LARGEST = 3;
+
+export class Viewport {
+  constructor(svg, layer) {
+    this.svg = svg;
+    this.layer = layer;
+    this.x = 0;
+    this.y = 0;
+    this.scale = 1;
+    this.moved = false;
+    svg.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    svg.addEventListener("pointerdown", (event) => this.drag(event));
+  }
+
+  apply() {
+    this.layer.setAttribute("transform", `translate(${this.x} ${this.y}) scale(${this.scale})`);
+  }
+
+  // The whole of it, but never smaller than can be read: then its beginning.
+  fit({ width, height }) {
+    const frame = this.svg.getBoundingClientRect();
+    const whole = Math.min(frame.width / width, (frame.height - 40) / height);
+    this.scale = Math.min(1, Math.max(whole, 0.55));
+    this.x = (frame.width - width * this.scale) / 2;
+    this.y = 40 + (whole >= this.scale ? (frame.height - 40 - height * this.scale) / 2 : 0);
+    this.apply();
+  }
+
+  centre(item) {
+    const frame = this.svg.getBoundingClientRect();
+    this.x = frame.width / 2 - (item.x + item.width / 2) * this.scale;
+    this.y = frame.height / 2 - (item.y + item.height / 2) * this.scale;
+    this.apply();
+  }
+
+  zoom(factor, x, y) {
+    const frame = this.svg.getBoundingClientRect();
+    const [cx, cy] = [x ?? frame.width / 2, y ?? frame.height / 2];
+    const next = Math.min(LARGEST, Math.max(SMALLEST, this.scale * factor));
+    this.x = cx - ((cx - this.x) * next) / this.scale;
+    this.y = cy - ((cy - this.y) * next) / this.scale;
+    this.scale = next;
+    this.apply();
+  }
+
+  wheel(event) {
+    event.preventDefault();
+    const frame = this.svg.getBoundingClientRect();
+    this.zoom(Math.exp(-event.deltaY / 400), event.clientX - frame.left, event.clientY - frame.top);
+  }
+
+  drag(start) {
+    if (start.button !== 0) return;
+    const [x, y] = [this.x, this.y];
+    this.moved = false;
+    const move = (event) => {
+      const [dx, dy] = [event.clientX - start.clientX, event.clientY - start.clientY];
+      if (!this.moved && Math.hypot(dx, dy) < 4) return;
+      this.moved = true;
+      this.svg.classList.add("dragging");
+      [this.x, this.y] = [x + dx, y + dy];
+      this.apply();
+    };
+    const stop = () => {
+      this.svg.classList.remove("dragging");
+      removeEventListener("pointermove", move);
+      removeEventListener("pointerup", stop);
+      removeEventListener("pointercancel", stop);
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", stop);
+    addEventListener("pointercancel", stop);
+  }
+}
