@@ -11,6 +11,7 @@ from functools import cached_property
 
 import sympy
 
+from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.bounds import symbol_ranges
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import finish
@@ -49,8 +50,14 @@ def refuse(reason: str, detail: str = "") -> Rejected:
 class LoopTemplate(ROCmTemplate):
     """A template over a loop nest; subclasses say how the nest is spread over threads."""
 
-    def __init__(self, node: SchedulerNode, lowered: Lowered, targets: tuple[Target, ...]) -> None:
-        super().__init__(node, lowered, targets)
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
         members = [m for m in node.members if isinstance(m, Pointwise | Reduction | Scan)]
         if len(members) != len(node.members):
             raise ValueError(f"{node.name} has members that are no loops")
