@@ -92,8 +92,8 @@ def known_targets() -> tuple[str, ...]:
 def bind(node: Node) -> Mapping[str, Argument]:
     """The node's arguments by name, defaults filled in, in the schema's order.
 
-    Raises ``UnsupportedOpError`` for an op that the table does not have, and ``UserError`` where the
-    arguments do not fit its schema.
+    Raises ``UnsupportedOpError`` for an op that the table does not have, and ``UserError`` where
+    the arguments do not fit its schema.
     """
     spec = spec_of(node.target)
     positional = [param for param in spec.params if not param.keyword_only]

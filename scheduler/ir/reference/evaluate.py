@@ -1,0 +1,269 @@
+"""The float64 reference: one node, or a whole graph.
+
+Tensors of any float type are held as float64, integers and booleans in their own type, symbolic
+integers as ``int``. Nothing is rounded between ops: a kernel's bound covers its own rounding, and
+rounding here would only add a second error to compare with. ``round_casts`` makes the explicit
+conversions of a model (``to.dtype`` and its family) round to a narrower float type, for models
+that mean it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import sympy
+
+from scheduler.ir.check import node_references
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Argument, Graph, Node, Ref
+from scheduler.ir.indexing import evaluate as evaluate_expr
+from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
+from scheduler.ir.reference import (
+    creation,
+    indexing,
+    matmul,
+    normalization,
+    pointwise,
+    pooling,
+    reductions,
+    views,
+)
+from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rule import OWN_DTYPE, Array, Rule, held
+from scheduler.outcome import UserError
+
+Value: TypeAlias = "Array | int | float | bool | None"
+
+_RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        **pointwise.RULES,
+        **matmul.RULES,
+        **normalization.RULES,
+        **reductions.RULES,
+        **pooling.RULES,
+        **indexing.RULES,
+        **views.RULES,
+        **creation.RULES,
+    }
+)
+_CONVERSIONS = frozenset({"to", "_to_copy", "type_as"})
+
+
+def has_rule(target: str) -> bool:
+    """Whether the reference can evaluate an op at all."""
+    try:
+        return spec_of(target).function in _RULES
+    except UnsupportedOpError:
+        return False
+
+
+def evaluate(
+    node: Node,
+    values: Mapping[str, Any],
+    bindings: Mapping[str, int],
+    *,
+    dtypes: Mapping[str, DType] | None = None,
+    round_casts: bool = False,
+) -> dict[str, Any]:
+    """The values that a node makes, by name, in float64.
+
+    ``values`` holds every value that the node reads, symbolic integers as ``int``. ``dtypes`` are
+    the tensors' own types; few ops ask for them (``rms_norm`` without eps). An in-place op
+    gives its new value and leaves ``values`` as they are. A result may be a view of an argument.
+
+    Raises ``UnsupportedOpError`` where there is no rule for the op or for this use of it, and
+    ``UserError`` where the arguments do not fit the op.
+    """
+    spec = spec_of(node.target)
+    rule = _RULES.get(spec.function)
+    if rule is None:
+        raise UnsupportedOpError(node.target, "the reference has no rule for it")
+    args = {name: _resolved(arg, values, bindings) for name, arg in bind(node).items()}
+    args[OWN_DTYPE] = _own_dtype(node, dtypes or {})
+    with np.errstate(all="ignore"):
+        result = rule(args)
+        if round_casts and spec.function in _CONVERSIONS and isinstance(args.get("dtype"), DType):
+            result = rounded(result, args["dtype"])
+    results = result if isinstance(result, tuple) else (result,)
+    if spec.mutates:
+        kept = np.asarray(args[spec.mutates])
+        results = tuple(np.asarray(r).astype(kept.dtype, copy=False) for r in results)
+    if len(results) < len(node.outputs):
+        raise UserError(
+            f"node {node.name!r}: {node.target} makes {len(results)} values, "
+            f"not {len(node.outputs)}"
+        )
+    return {name: _array(r) for name, r in zip(node.outputs, results, strict=False)}
+
+
+def run(
+    graph: Graph,
+    inputs: Mapping[str, Any],
+    bindings: Mapping[str, int],
+    keep: Collection[str] | None = None,
+    *,
+    round_casts: bool = False,
+) -> dict[str, Any]:
+    """The graph's outputs, and the values named in ``keep``, by name.
+
+    ``inputs`` maps every input's name to its array (any float type; bfloat16 as float values, not
+    as bits). They are not changed. Values are freed after their last use. Kept values are those
+    that the node made, even where a later op writes to them in place.
+
+    Raises ``UserError`` naming the node where a result's shape is not the one that the graph
+    states, and as ``evaluate`` does.
+    """
+    return _Run(graph, inputs, bindings, round_casts).outputs(set(keep or ()))
+
+
+def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]:
+    """Every symbolic integer of the graph at these sizes, as ``evaluate`` takes them."""
+    concrete = dict(bindings)
+    return {name: evaluate_expr(expr, concrete) for name, expr in graph.sym_ints.items()}
+
+
+def _own_dtype(node: Node, dtypes: Mapping[str, DType]) -> DType | None:
+    return next((dtypes[name] for name in node_references(node) if name in dtypes), None)
+
+
+def _array(value: Any) -> Any:
+    return value if value is None or isinstance(value, int | float) else np.asarray(value)
+
+
+def _resolved(argument: Argument, values: Mapping[str, Any], bindings: Mapping[str, int]) -> Any:
+    if isinstance(argument, Ref):
+        return values[argument.name]
+    if isinstance(argument, tuple):
+        return tuple(_resolved(part, values, bindings) for part in argument)
+    if isinstance(argument, sympy.Expr):
+        return evaluate_expr(argument, dict(bindings))
+    return argument
+
+
+class _Run:
+    """One evaluation of a whole graph."""
+
+    def __init__(
+        self, graph: Graph, inputs: Mapping[str, Any], bindings: Mapping[str, int], rounds: bool
+    ) -> None:
+        self._graph = graph
+        self._bindings = dict(bindings)
+        self._rounds = rounds
+        self._dtypes = {name: meta.dtype for name, meta in graph.tensors.items()}
+        self._writes = any(_mutates(node) for node in graph.nodes)
+        self._sizes: dict[Any, int | None] = {}
+        self._values: dict[str, Any] = {}
+        for value in graph.inputs:
+            if value.name not in inputs:
+                raise UserError(f"input {value.name!r} is missing")
+            self._values[value.name] = self._input(value.name, inputs[value.name])
+
+    def _input(self, name: str, given: Any) -> Any:
+        meta = self._graph.tensors.get(name)
+        if meta is None:
+            return int(given)
+        array = np.asarray(given)
+        return self._checked(f"input {name!r}", name, np.array(array) if self._writes else array)
+
+    def outputs(self, keep: set[str]) -> dict[str, Any]:
+        wanted = keep | set(self._graph.outputs)
+        last = self._last_uses()
+        kept: dict[str, Any] = {n: self._snapshot(v) for n, v in self._values.items() if n in keep}
+        for position, node in enumerate(self._graph.nodes):
+            for name, value in self._step(node).items():
+                self._values[name] = value
+                if name in keep:
+                    kept[name] = self._snapshot(value)
+            for name in {*node_references(node), *node.outputs}:
+                if last.get(name, -1) <= position and name not in wanted:
+                    self._values.pop(name, None)
+        return {n: kept[n] if n in kept else self._values[n] for n in self._in_order(wanted)}
+
+    def _in_order(self, wanted: set[str]) -> Iterator[str]:
+        """Outputs first, in the model's order, then what is kept, in the order of making."""
+        seen = dict.fromkeys(self._graph.outputs)
+        yield from seen
+        made = [value.name for value in self._graph.inputs]
+        made += [output for node in self._graph.nodes for output in node.outputs]
+        for name in made:
+            if name in wanted and name not in seen:
+                yield name
+
+    def _last_uses(self) -> dict[str, int]:
+        last: dict[str, int] = {}
+        for position, node in enumerate(self._graph.nodes):
+            for name in node_references(node):
+                last[name] = position
+        return last
+
+    def _step(self, node: Node) -> dict[str, Any]:
+        made = evaluate(
+            node, self._values, self._bindings, dtypes=self._dtypes, round_casts=self._rounds
+        )
+        spec = spec_of(node.target)
+        checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}
+        if spec.mutates:
+            target = bind(node)[spec.mutates]
+            assert isinstance(target, Ref)
+            written = self._values[target.name]
+            if written.shape and not written.flags.writeable:
+                raise UnsupportedOpError(node.target, "writes to an expanded tensor")
+            for name, value in checked.items():
+                written[...] = value
+                checked[name] = written
+        elif self._writes and spec.function in _CONVERSIONS:
+            # float32 and float64 are held alike here, but in torch the conversion is a copy.
+            checked = {n: self._own(node, n, v) for n, v in checked.items()}
+        return checked
+
+    def _own(self, node: Node, name: str, value: Any) -> Any:
+        source = next(iter(node_references(node)))
+        before, after = self._graph.tensors.get(source), self._graph.tensors.get(name)
+        same = before is not None and after is not None and before.dtype is after.dtype
+        return value if same else np.array(value)
+
+    def _checked(self, where: str, name: str, value: Any) -> Any:
+        """The value in the type that its meta states, if it has the shape that its meta states."""
+        meta = self._graph.tensors.get(name)
+        if meta is None or value is None:
+            return value
+        array = np.asarray(value)
+        stated = [self._size(size) for size in meta.size]
+        if len(stated) != array.ndim or any(
+            size is not None and size != own for size, own in zip(stated, array.shape, strict=True)
+        ):
+            raise UserError(
+                f"{where}: {name!r} has the shape {list(array.shape)}, "
+                f"where the graph states {[str(size) for size in meta.size]}"
+            )
+        return array.astype(held(meta.dtype), copy=False)
+
+    def _size(self, expr: Any) -> int | None:
+        """The size at these bindings; None where it depends on data."""
+        if expr not in self._sizes:
+            names = {str(symbol) for symbol in expr.free_symbols}
+            known = names <= self._bindings.keys()
+            self._sizes[expr] = evaluate_expr(expr, self._bindings) if known else None
+        return self._sizes[expr]
+
+    def _snapshot(self, value: Any) -> Any:
+        return np.array(value) if self._writes and isinstance(value, np.ndarray) else value
+
+
+def _mutates(node: Node) -> bool:
+    try:
+        return bool(spec_of(node.target).mutates)
+    except UnsupportedOpError:
+        return False
+
+
+def unsupported(nodes: Iterable[Node]) -> dict[str, str]:
+    """Reason by node name for those that the reference has no rule for."""
+    return {
+        node.name: f"{node.target}: the reference has no rule for it"
+        for node in nodes
+        if not has_rule(node.target)
+    }

@@ -1,0 +1,184 @@
+"""Reference of reads and writes at computed places, and of joining and padding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.ir.reference.rule import Args, Array, Rule
+
+_PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def _grid(index: Array, dim: int) -> tuple[Array, ...]:
+    """``index`` along ``dim`` and each element's own place along the other axes."""
+    places = list(np.ix_(*(np.arange(size) for size in index.shape)))
+    places[dim] = index
+    return tuple(places)
+
+
+def _gather(a: Args) -> Array:
+    x, index = a["self"], a["index"]
+    if x.ndim == 0 or index.ndim == 0:
+        return np.asarray(x.reshape(-1)[index])
+    return np.asarray(x[_grid(index, a["dim"] % x.ndim)])
+
+
+def _scatter(a: Args) -> Array:
+    result, index = a["self"].copy(), a["index"]
+    source = a["src"] if "src" in a else a["value"]
+    if np.ndim(source):
+        source = source[tuple(slice(size) for size in index.shape)]
+    result[_grid(index, a["dim"] % result.ndim)] = source
+    return np.asarray(result)
+
+
+def _scatter_add(a: Args) -> Array:
+    result, index = a["self"].copy(), a["index"]
+    source = a["src"][tuple(slice(size) for size in index.shape)]
+    np.add.at(result, _grid(index, a["dim"] % result.ndim), source)
+    return np.asarray(result)
+
+
+def _places(indices: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Torch's list of indices as NumPy's: None is the whole axis, uint8 is a mask."""
+    return tuple(
+        slice(None) if i is None else i.astype(bool) if i.dtype == np.uint8 else i for i in indices
+    )
+
+
+def _index_put(a: Args) -> Array:
+    result = a["self"].copy()
+    if a["accumulate"]:
+        np.add.at(result, _places(a["indices"]), a["values"])
+    else:
+        result[_places(a["indices"])] = a["values"]
+    return np.asarray(result)
+
+
+def _take_along_dim(a: Args) -> Array:
+    if a["dim"] is None:
+        return np.asarray(a["self"].ravel()[a["indices"].ravel()])
+    return np.asarray(np.take_along_axis(a["self"], a["indices"], a["dim"]))
+
+
+def _slice_scatter(a: Args) -> Array:
+    result = a["self"].copy()
+    place = [slice(None)] * result.ndim
+    place[a["dim"]] = slice(a["start"], a["end"], a["step"])
+    result[tuple(place)] = a["src"]
+    return np.asarray(result)
+
+
+def _select_scatter(a: Args) -> Array:
+    result = a["self"].copy()
+    place: list[Any] = [slice(None)] * result.ndim
+    place[a["dim"]] = a["index"]
+    result[tuple(place)] = a["src"]
+    return np.asarray(result)
+
+
+def _cat(a: Args) -> Array:
+    # An empty 1-D tensor may be joined to anything.
+    parts = [t for t in a["tensors"] if t.shape != (0,)] or list(a["tensors"])
+    return np.concatenate(parts, axis=a["dim"])
+
+
+def _pad(a: Args) -> Array:
+    """Pairs from the last axis backwards; negative amounts cut."""
+    x, amounts = a["self"], a["pad"]
+    pairs = [(0, 0)] * (x.ndim - len(amounts) // 2)
+    pairs += [(amounts[i], amounts[i + 1]) for i in range(len(amounts) - 2, -2, -2)]
+    cut = tuple(
+        slice(max(0, -low), size - max(0, -high))
+        for (low, high), size in zip(pairs, x.shape, strict=True)
+    )
+    grown = [(max(0, low), max(0, high)) for low, high in pairs]
+    mode = a.get("mode", "constant")
+    if mode == "constant":
+        return np.pad(x[cut], grown, constant_values=a["value"] or 0)
+    if mode not in _PAD_MODES:
+        raise UnsupportedOpError("aten.pad.default", f"unknown mode {mode!r}")
+    return np.pad(x[cut], grown, mode=_PAD_MODES[mode])  # type: ignore[call-overload,no-any-return]
+
+
+def _diff(a: Args) -> Array:
+    x, dim = a["self"], a["dim"]
+    joined = [part for part in (a["prepend"], x, a["append"]) if part is not None]
+    x = np.concatenate(joined, axis=dim) if len(joined) > 1 else x
+    for _ in range(a["n"]):
+        after, before = (
+            x.take(np.arange(start, x.shape[dim] - 1 + start), axis=dim) for start in (1, 0)
+        )
+        x = after != before if x.dtype == np.bool_ else after - before
+    return np.asarray(x)
+
+
+def _one_hot(a: Args) -> Array:
+    index, count = a["self"], a["num_classes"]
+    count = int(index.max()) + 1 if count == -1 else count
+    return np.asarray((index[..., None] == np.arange(count)).astype(np.int64))
+
+
+def _roll(a: Args) -> Array:
+    dims = a["dims"] if isinstance(a["dims"], tuple) else (a["dims"],)
+    return np.roll(a["self"], a["shifts"], dims) if dims else np.roll(a["self"], a["shifts"])
+
+
+def _repeat(a: Args) -> Array:
+    times = a["repeats"] if "repeats" in a else a["dims"]
+    return np.tile(a["self"], times)
+
+
+def _pixel_shuffle(a: Args) -> Array:
+    x, factor = a["self"], a["upscale_factor"]
+    *lead, channels, height, width = x.shape
+    split = x.reshape(*lead, channels // factor**2, factor, factor, height, width)
+    rank = len(lead)
+    order = (*range(rank + 1), rank + 3, rank + 1, rank + 4, rank + 2)
+    return np.asarray(
+        split.transpose(order).reshape(
+            *lead, channels // factor**2, height * factor, width * factor
+        )
+    )
+
+
+def _meshgrid(a: Args) -> tuple[Array, ...]:
+    indexing = a.get("indexing", "ij")
+    return tuple(np.meshgrid(*(np.atleast_1d(t) for t in a["tensors"]), indexing=indexing))
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "embedding": lambda a: a["weight"][a["indices"]],
+        "gather": _gather,
+        "scatter": _scatter,
+        "scatter_add": _scatter_add,
+        "index": lambda a: a["self"][_places(a["indices"])],
+        "index_put": _index_put,
+        "index_select": lambda a: np.take(a["self"], np.atleast_1d(a["index"]), axis=a["dim"]),
+        "take_along_dim": _take_along_dim,
+        "slice_scatter": _slice_scatter,
+        "select_scatter": _select_scatter,
+        "cat": _cat,
+        "concat": _cat,
+        "stack": lambda a: np.stack(a["tensors"], axis=a["dim"]),
+        "pad": _pad,
+        "constant_pad_nd": _pad,
+        "flip": lambda a: np.flip(a["self"], a["dims"]).copy(),
+        "roll": _roll,
+        "repeat": _repeat,
+        "tile": _repeat,
+        "repeat_interleave": lambda a: np.repeat(a["self"], a["repeats"], a["dim"]),
+        "diff": _diff,
+        "tril": lambda a: np.tril(a["self"], a["diagonal"]),
+        "triu": lambda a: np.triu(a["self"], a["diagonal"]),
+        "one_hot": _one_hot,
+        "meshgrid": _meshgrid,
+        "pixel_shuffle": _pixel_shuffle,
+    }
+)

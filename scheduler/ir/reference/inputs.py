@@ -1,0 +1,92 @@
+"""Random inputs of a graph that a model could have: no overflow, no index outside its table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Graph, GraphInput, InputKind
+from scheduler.ir.indexing import evaluate
+from scheduler.ir.reference.roles import Role, input_roles
+from scheduler.ir.reference.rounding import rounded
+from scheduler.ir.reference.rule import Array, held
+
+_BIAS = 0.1  # standard deviation of biases, and of gains around 1
+_TRUE = 0.75  # share of True in masks
+
+
+def random_inputs(
+    graph: Graph,
+    bindings: Mapping[str, int],
+    rng: np.random.Generator,
+    only: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """A value for every input by name (for those in ``only``, if given), as ``run`` takes them.
+
+    Floats are float64 arrays whose values the input's own type represents exactly: weights about
+    1 / sqrt(fan-in), factors of normalisations near 1, variances positive, a user's input normal.
+    Integers that index a table lie within it; others are 0 or 1. Masks keep their first column,
+    so that no row is masked whole. Symbolic integers have the value that the bindings give.
+
+    The values depend on the graph, the bindings and the generator's state alone; an input's values
+    do not depend on ``only``.
+    """
+    roles = input_roles(graph, bindings)
+    seeds = rng.integers(0, 2**63, size=len(graph.inputs))
+    concrete = dict(bindings)
+    made: dict[str, Any] = {}
+    for value, seed in zip(graph.inputs, seeds.tolist(), strict=True):
+        if only is not None and value.name not in only:
+            continue
+        if value.name in graph.sym_ints:
+            made[value.name] = evaluate(graph.sym_ints[value.name], concrete)
+            continue
+        meta = graph.tensors[value.name]
+        shape = tuple(evaluate(size, concrete) for size in meta.size)
+        role = roles.get(value.name, Role())
+        source = np.random.default_rng(seed)
+        if meta.dtype is DType.BOOL:
+            made[value.name] = _mask(source, shape)
+        elif meta.dtype.is_float:
+            made[value.name] = rounded(_floats(source, shape, value, meta.dtype, role), meta.dtype)
+        else:
+            made[value.name] = _integers(source, shape, role).astype(held(meta.dtype))
+    return made
+
+
+def _mask(source: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    mask = source.random(shape) < _TRUE
+    if shape:
+        mask[..., :1] = True
+    return np.asarray(mask)
+
+
+def _integers(source: np.random.Generator, shape: tuple[int, ...], role: Role) -> Array:
+    if role.below is not None:
+        return np.asarray(source.integers(0, max(1, role.below), size=shape))
+    return _mask(source, shape).astype(np.int64)
+
+
+def _floats(
+    source: np.random.Generator,
+    shape: tuple[int, ...],
+    value: GraphInput,
+    dtype: DType,
+    role: Role,
+) -> Array:
+    if role.positive or (value.kind is InputKind.BUFFER and not role.fan_in and not role.gain):
+        return np.asarray(source.uniform(0.1, 1.0, size=shape))
+    # float32 is enough for the narrower types, and twice as fast to draw.
+    drawn: Any = np.float64 if dtype is DType.F64 else np.float32
+    normal = np.asarray(source.standard_normal(shape, dtype=drawn))
+    if value.kind is InputKind.USER:
+        return normal
+    if role.gain:
+        return np.asarray(1 + _BIAS * normal)
+    if role.fan_in:
+        return np.asarray(normal * drawn(1 / math.sqrt(role.fan_in)))
+    return normal if len(shape) > 1 else normal * drawn(_BIAS)

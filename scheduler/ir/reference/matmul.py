@@ -1,0 +1,136 @@
+"""Reference of matrix multiplications, convolutions and attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.ir.reference.rule import Args, Array, Rule, pair
+
+
+def _added(bias: Any, product: Array, a: Args) -> Array:
+    """beta * bias + alpha * product; with beta = 0 the bias does not count, NaN in it neither."""
+    scaled = product if a["alpha"] == 1 else product * a["alpha"]
+    if a["beta"] == 0:
+        return scaled
+    return np.asarray(scaled + (bias if a["beta"] == 1 else bias * a["beta"]))
+
+
+def _linear(a: Args) -> Array:
+    product: Array = a["input"] @ a["weight"].T
+    return product if a["bias"] is None else product + a["bias"]
+
+
+def _padding(a: Args, extents: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Elements before and after each spatial axis; ``extents`` are those of the dilated kernel."""
+    if a["padding"] == "valid":
+        return [(0, 0)] * len(extents)
+    if a["padding"] == "same":
+        return [((extent - 1) // 2, extent - 1 - (extent - 1) // 2) for extent in extents]
+    return [(p, p) for p in pair(a["padding"], len(extents))]
+
+
+def convolution(a: Args) -> Array:
+    """Any number of spatial axes: windows as rows of a matrix, one multiplication a group.
+
+    ``input`` [N, C, *spatial] or without N; ``weight`` [O, C / groups, *kernel].
+    """
+    if a.get("transposed"):
+        raise UnsupportedOpError("aten.convolution.default", "transposed convolution")
+    weight, groups = a["weight"], a["groups"]
+    kernel = weight.shape[2:]
+    x = a["input"] if a["input"].ndim == weight.ndim else a["input"][None]
+    stride, dilation = pair(a["stride"], len(kernel)), pair(a["dilation"], len(kernel))
+    extents = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+    x = np.pad(x, [(0, 0), (0, 0), *_padding(a, extents)])
+    spatial = tuple(range(2, x.ndim))
+    windows = np.lib.stride_tricks.sliding_window_view(x, extents, axis=spatial)
+    steps = tuple(slice(None, None, s) for s in (*stride, *dilation))
+    windows = windows[(slice(None), slice(None), *steps)]
+    batch, channels, *rest = windows.shape
+    out = rest[: len(kernel)]
+    windows = windows.reshape(batch, groups, channels // groups, *rest)
+    order = (1, 0, *range(3, 3 + len(kernel)), 2, *range(3 + len(kernel), windows.ndim))
+    rows = windows.transpose(order).reshape(groups, batch * math.prod(out), -1)
+    columns = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(0, 2, 1)
+    product = (rows @ columns).reshape(groups, batch, math.prod(out), -1)
+    result = product.transpose(1, 0, 3, 2).reshape(batch, weight.shape[0], *out)
+    if a["bias"] is not None:
+        result = result + a["bias"].reshape(-1, *(1,) * len(kernel))
+    return np.asarray(result if a["input"].ndim == weight.ndim else result[0])
+
+
+def softmax(x: Array, axis: int) -> Array:
+    """exp(x) over its sum, shifted by the maximum."""
+    if x.size == 0:
+        return x.copy()
+    powers = np.exp(x - x.max(axis=axis, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
+
+
+def attention(a: Args) -> Array:
+    """softmax(scale q k^T + mask) v, one head at a time so that scores stay small.
+
+    Causal is aligned top-left; a row whose scores are all minus infinity gives zeros. Grouped
+    queries: head h reads key head h // (heads / key heads).
+    """
+    query, key, value, mask = a["query"], a["key"], a["value"], a["attn_mask"]
+    if a["dropout_p"]:
+        raise UnsupportedOpError("aten.scaled_dot_product_attention.default", "dropout is random")
+    if a["enable_gqa"]:
+        key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
+        value = np.repeat(value, query.shape[-3] // value.shape[-3], axis=-3)
+    rows, columns = query.shape[-2], key.shape[-2]
+    batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    query, key, value = (np.broadcast_to(t, batch + t.shape[-2:]) for t in (query, key, value))
+    scale = 1 / math.sqrt(query.shape[-1]) if a["scale"] is None else a["scale"]
+    if mask is not None:
+        mask = np.broadcast_to(mask, (*batch, rows, columns))
+    causal = np.arange(columns) <= np.arange(rows)[:, None] if a["is_causal"] else None
+    result = np.empty((*batch, rows, value.shape[-1]))
+    for at in np.ndindex(*batch):
+        scores = (query[at] * scale) @ key[at].swapaxes(-1, -2)
+        if mask is not None and mask.dtype == np.bool_:
+            scores = np.where(mask[at], scores, -np.inf)
+        elif mask is not None:
+            scores = scores + mask[at]
+        if causal is not None:
+            scores = np.where(causal, scores, -np.inf)
+        result[at] = _safe_softmax(scores) @ value[at]
+    return result
+
+
+def _safe_softmax(scores: Array) -> Array:
+    if scores.size == 0:
+        return scores
+    highest = scores.max(axis=-1, keepdims=True)
+    powers = np.exp(scores - np.where(highest == -np.inf, 0.0, highest))
+    total = powers.sum(axis=-1, keepdims=True)
+    return np.asarray(powers / np.where(highest == -np.inf, 1.0, total))
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "mm": lambda a: a["self"] @ a["mat2"],
+        "bmm": lambda a: a["self"] @ a["mat2"],
+        "addmm": lambda a: _added(a["self"], a["mat1"] @ a["mat2"], a),
+        "baddbmm": lambda a: _added(a["self"], a["batch1"] @ a["batch2"], a),
+        "addmv": lambda a: _added(a["self"], a["mat"] @ a["vec"], a),
+        "linear": _linear,
+        "matmul": lambda a: a["self"] @ a["other"],
+        "dot": lambda a: a["self"] @ a["tensor"],
+        "mv": lambda a: a["self"] @ a["vec"],
+        "outer": lambda a: np.outer(a["self"], a["vec2"]),
+        "einsum": lambda a: np.einsum(a["equation"], *a["tensors"], optimize=True),
+        "conv1d": convolution,
+        "conv2d": convolution,
+        "conv3d": convolution,
+        "convolution": convolution,
+        "scaled_dot_product_attention": attention,
+    }
+)

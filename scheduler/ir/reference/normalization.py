@@ -1,0 +1,118 @@
+"""Reference of softmax and of the normalisations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.ir.reference.matmul import softmax
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, as_float
+
+
+def _softmax(a: Args) -> Array:
+    x = as_float(a["self"])
+    return softmax(x, a["dim"]) if x.ndim else np.ones_like(x)
+
+
+def _log_softmax(a: Args) -> Array:
+    x = as_float(a["self"])
+    if x.ndim == 0 or x.size == 0:
+        return np.zeros_like(x)
+    shifted = x - x.max(axis=a["dim"], keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=a["dim"], keepdims=True)))
+
+
+def _normalized(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
+    """(x - mean) / sqrt(var + eps), the mean, and the factor; the variance is the biased one."""
+    mean = x.mean(axis=axes, keepdims=True)
+    centred = x - mean
+    factor = 1 / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + eps)
+    return centred * factor, mean, factor
+
+
+def _affine(x: Array, weight: Any, bias: Any) -> Array:
+    scaled = x if weight is None else x * weight
+    return scaled if bias is None else scaled + bias
+
+
+def _channels(values: Any, rank: int) -> Any:
+    """A value for each channel, to go with [N, C, ...]."""
+    return None if values is None else values.reshape(1, -1, *(1,) * (rank - 2))
+
+
+def _layer_norm(a: Args) -> tuple[Array, Array, Array]:
+    axes = tuple(range(-len(a["normalized_shape"]), 0))
+    x, mean, factor = _normalized(a["input"], axes, a["eps"])
+    return _affine(x, a["weight"], a["bias"]), mean, factor
+
+
+def _rms_norm(a: Args) -> Array:
+    x = a["input"]
+    eps = a["eps"]
+    if eps is None:
+        # torch: the machine epsilon (twice the unit roundoff) of the input's own type.
+        if a[OWN_DTYPE] is None:
+            raise UnsupportedOpError("aten.rms_norm.default", "eps by default, type not known")
+        eps = 2 * a[OWN_DTYPE].eps
+    axes = tuple(range(-len(a["normalized_shape"]), 0))
+    mean_square = (x * x).mean(axis=axes, keepdims=True)
+    return _affine(x / np.sqrt(mean_square + eps), a["weight"], None)
+
+
+def _group_norm(a: Args) -> tuple[Array, Array, Array]:
+    x = a["input"]
+    groups = a["num_groups"] if "num_groups" in a else a["group"]
+    batch, channels = x.shape[:2]
+    grouped, mean, factor = _normalized(x.reshape(batch, groups, -1), (2,), a["eps"])
+    result = _affine(
+        grouped.reshape(batch, channels, *x.shape[2:]),
+        _channels(a["weight"], x.ndim),
+        _channels(a["bias"], x.ndim),
+    )
+    return result, mean[..., 0], factor[..., 0]
+
+
+def _batch_norm(a: Args) -> Array:
+    x = a["input"]
+    if a.get("training", False):
+        raise UnsupportedOpError("aten.batch_norm.default", "training updates its statistics")
+    mean, variance, weight, bias = (
+        _channels(a[name], x.ndim) for name in ("running_mean", "running_var", "weight", "bias")
+    )
+    return _affine((x - mean) / np.sqrt(variance + a["eps"]), weight, bias)
+
+
+def _native_batch_norm(a: Args) -> tuple[Array, Array, Array]:
+    # In inference the saved statistics are empty.
+    return _batch_norm(a), np.empty(0), np.empty(0)
+
+
+def _instance_norm(a: Args) -> Array:
+    x = a["input"]
+    if not a["use_input_stats"]:
+        return _batch_norm(a)
+    normal, _, _ = _normalized(x, tuple(range(2, x.ndim)), a["eps"])
+    return _affine(normal, _channels(a["weight"], x.ndim), _channels(a["bias"], x.ndim))
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "softmax": _softmax,
+        "_softmax": _softmax,
+        "log_softmax": _log_softmax,
+        "_log_softmax": _log_softmax,
+        "layer_norm": lambda a: _layer_norm(a)[0],
+        "native_layer_norm": _layer_norm,
+        "rms_norm": _rms_norm,
+        "group_norm": lambda a: _group_norm(a)[0],
+        "native_group_norm": _group_norm,
+        "batch_norm": _batch_norm,
+        "native_batch_norm": _native_batch_norm,
+        "_native_batch_norm_legit_no_training": _native_batch_norm,
+        "instance_norm": _instance_norm,
+    }
+)

@@ -1,0 +1,162 @@
+"""Reference of pooling, and of resampling by whole pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.rule import Args, Array, Rule, is_float, pair
+
+
+def _output_size(size: int, kernel: int, stride: int, padding: int, ceil_mode: bool) -> int:
+    """Windows along an axis; in ceil mode none may begin in the padding at the end."""
+    span = size + 2 * padding - kernel
+    count = (math.ceil(span / stride) if ceil_mode else span // stride) + 1
+    if ceil_mode and (count - 1) * stride >= size + padding:
+        count -= 1
+    return count
+
+
+def _windows(x: Array, a: Args, rank: int, fill: Any) -> Array:
+    """[..., *out, *kernel] windows over the last axes, padded with ``fill``."""
+    kernel = pair(a["kernel_size"], rank)
+    stride = pair(a["stride"], rank) if a["stride"] else kernel
+    padding = pair(a["padding"], rank)
+    dilation = pair(a.get("dilation", 1), rank)
+    extents = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+    sizes = x.shape[-rank:]
+    out = tuple(
+        _output_size(*values, a["ceil_mode"])
+        for values in zip(sizes, extents, stride, padding, strict=True)
+    )
+    pads = [(0, 0)] * (x.ndim - rank)
+    for size, extent, step, before, count in zip(sizes, extents, stride, padding, out, strict=True):
+        pads.append((before, max(0, (count - 1) * step + extent - size - before)))
+    padded = np.pad(x, pads, constant_values=fill)
+    spatial = tuple(range(x.ndim - rank, x.ndim))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, extents, axis=spatial)
+    steps = [slice(0, (n - 1) * s + 1, s) for n, s in zip(out, stride, strict=True)]
+    steps += [slice(None, None, d) for d in dilation]
+    place: Any = (..., *steps)
+    return np.asarray(windows[place])
+
+
+def _max_pool(rank: int, with_indices: bool) -> Rule:
+    def rule(a: Args) -> Any:
+        x = a["self"]
+        least = -np.inf if is_float(x) else np.iinfo(x.dtype).min
+        windows = _windows(x, a, rank, least)
+        flat = windows.reshape(*windows.shape[:-rank], -1)
+        values = flat.max(axis=-1)
+        if not with_indices:
+            return values
+        places = np.arange(math.prod(x.shape[-rank:])).reshape(x.shape[-rank:])
+        where = _windows(places, a, rank, -1)
+        where = np.broadcast_to(where.reshape(*where.shape[:-rank], -1), flat.shape)
+        best = np.where(where < 0, least, flat).argmax(axis=-1)[..., None]
+        return values, np.take_along_axis(where, best, -1)[..., 0]
+
+    return rule
+
+
+def _avg_pool(rank: int) -> Rule:
+    def rule(a: Args) -> Array:
+        windows = _windows(a["self"], a, rank, 0.0)
+        total = windows.sum(axis=tuple(range(-rank, 0)))
+        if a.get("divisor_override") is not None:
+            return np.asarray(total / a["divisor_override"])
+        for axis, counts in zip(range(-rank, 0), _counts(a, rank, total.shape), strict=True):
+            total = total / counts.reshape(-1, *(1,) * (-1 - axis))
+        return np.asarray(total)
+
+    return rule
+
+
+def _counts(a: Args, rank: int, shape: tuple[int, ...]) -> Iterator[Array]:
+    """For each axis, how many elements each window averages over.
+
+    These are the tensor's own and, with ``count_include_pad``, its padding, but never what ceil
+    mode adds beyond that.
+    """
+    kernel, padding = pair(a["kernel_size"], rank), pair(a["padding"], rank)
+    stride = pair(a["stride"], rank) if a["stride"] else kernel
+    sizes, outs = a["self"].shape[-rank:], shape[-rank:]
+    for size, out, width, step, pad in zip(sizes, outs, kernel, stride, padding, strict=True):
+        first = np.arange(out) * step - pad
+        last = np.minimum(first + width, size + pad)
+        if not a["count_include_pad"]:
+            first, last = np.maximum(first, 0), np.minimum(last, size)
+        yield (last - first).astype(np.float64)
+
+
+def _cells(size: int, count: int) -> Iterator[slice]:
+    """The window of each cell of an adaptive pooling: floor to ceil, overlapping where uneven."""
+    for i in range(count):
+        yield slice(i * size // count, -((i + 1) * size // -count))
+
+
+def _adaptive(rank: int, reduce: Callable[..., Any]) -> Callable[[Args], Array]:
+    def rule(a: Args) -> Array:
+        result = a["self"]
+        wanted = a["output_size"] if isinstance(a["output_size"], tuple) else (a["output_size"],)
+        wanted = wanted * rank if len(wanted) == 1 else wanted
+        for axis, count in zip(range(-rank, 0), wanted, strict=True):
+            size = result.shape[axis]
+            moved = np.moveaxis(result, axis, -1)
+            cells = [reduce(moved[..., cell], axis=-1) for cell in _cells(size, count or size)]
+            result = np.moveaxis(np.stack(cells, axis=-1), -1, axis)
+        return np.asarray(result)
+
+    return rule
+
+
+def _adaptive_max(a: Args) -> tuple[Array, Array]:
+    x = a["self"]
+    height, width = x.shape[-2:]
+    rows, columns = a["output_size"]
+    lead = x.shape[:-2]
+    values = np.empty((*lead, rows, columns), dtype=x.dtype)
+    places = np.empty((*lead, rows, columns), dtype=np.int64)
+    for i, across in enumerate(_cells(height, rows)):
+        for j, along in enumerate(_cells(width, columns)):
+            window = x[..., across, along]
+            flat = window.reshape(*lead, -1)
+            best = flat.argmax(axis=-1)
+            values[..., i, j] = flat.max(axis=-1)
+            row, column = np.divmod(best, window.shape[-1])
+            places[..., i, j] = (row + across.start) * width + column + along.start
+    return values, places
+
+
+def _nearest(a: Args) -> Array:
+    """Each output pixel takes the input pixel at floor(index * scale)."""
+    x = a["self"] if "self" in a else a["input"]
+    factors = a.get("scale_factors") or (a.get("scales_h"), a.get("scales_w"))
+    for axis, at in ((-2, 0), (-1, 1)):
+        size = x.shape[axis]
+        given = factors[at]
+        count = a["output_size"][at] if a["output_size"] else math.floor(size * given)
+        ratio = 1 / given if given else size / count
+        index = np.minimum(np.floor(np.arange(count) * np.float32(ratio)), size - 1)
+        x = x.take(index.astype(np.int64), axis=axis)
+    return np.asarray(x)
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "max_pool1d": _max_pool(1, False),
+        "max_pool2d": _max_pool(2, False),
+        "max_pool2d_with_indices": _max_pool(2, True),
+        "avg_pool1d": _avg_pool(1),
+        "avg_pool2d": _avg_pool(2),
+        "adaptive_avg_pool1d": _adaptive(1, np.mean),
+        "adaptive_avg_pool2d": _adaptive(2, np.mean),
+        "_adaptive_avg_pool2d": _adaptive(2, np.mean),
+        "adaptive_max_pool2d": _adaptive_max,
+        "upsample_nearest2d": _nearest,
+    }
+)

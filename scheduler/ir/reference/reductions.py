@@ -1,0 +1,154 @@
+"""Reference of reductions, scans and sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.ir.reference.rule import Args, Array, Result, Rule, as_float, axes, held, is_float
+
+
+def _over(a: Args) -> dict[str, Any]:
+    """The reduced axes and ``keepdims`` as NumPy takes them."""
+    return {
+        "axis": axes(a.get("dim"), np.ndim(a["self"])),
+        "keepdims": bool(a.get("keepdim", False)),
+    }
+
+
+def _converted(a: Args) -> Array:
+    """The input in the type that is asked for; small integers and booleans are summed as int64."""
+    x: Array = a["self"]
+    if a.get("dtype") is not None:
+        return x.astype(held(a["dtype"]))
+    return x if is_float(x) else x.astype(np.int64)
+
+
+def _max_or_min(reduce: Callable[..., Any], locate: Callable[..., Any], join: Any) -> Rule:
+    def rule(a: Args) -> Result:
+        x = a["self"]
+        if "other" in a:
+            return join(x, a["other"])
+        if "dim" not in a:
+            return reduce(x)
+        if x.ndim == 0:
+            return x.copy(), np.zeros((), dtype=np.int64)
+        keep = bool(a["keepdim"])
+        return (
+            reduce(x, axis=a["dim"], keepdims=keep),
+            np.asarray(locate(x, axis=a["dim"], keepdims=keep), dtype=np.int64),
+        )
+
+    return rule
+
+
+def _locating(locate: Callable[..., Any]) -> Rule:
+    """Index of the extreme value; NumPy, as torch, takes the first one and any NaN before all."""
+
+    def rule(a: Args) -> Array:
+        x = a["self"]
+        if a["dim"] is None:
+            found = np.asarray(locate(x), dtype=np.int64)
+            return found.reshape((1,) * x.ndim) if a["keepdim"] else found
+        if x.ndim == 0:
+            return np.zeros((), dtype=np.int64)
+        return np.asarray(locate(x, axis=a["dim"], keepdims=a["keepdim"]), dtype=np.int64)
+
+    return rule
+
+
+def _variance(a: Args) -> Array:
+    if "correction" in a:
+        correction = 1 if a["correction"] is None else a["correction"]
+    else:
+        correction = 1 if a["unbiased"] else 0
+    return np.asarray(np.var(a["self"], ddof=correction, **_over(a)))
+
+
+def _mean(a: Args) -> Array:
+    return np.asarray(np.mean(_converted(a), **_over(a)))
+
+
+def _scan(function: Callable[..., Any]) -> Rule:
+    def rule(a: Args) -> Array:
+        x = _converted(a)
+        return np.asarray(function(x, axis=a["dim"])) if x.ndim else x.copy()
+
+    return rule
+
+
+def _logsumexp(a: Args) -> Array:
+    x = as_float(a["self"])
+    over = _over(a)
+    highest = x.max(axis=over["axis"], keepdims=True)
+    highest = np.where(np.isfinite(highest), highest, 0.0)
+    total = np.log(np.exp(x - highest).sum(axis=over["axis"], keepdims=True)) + highest
+    return np.asarray(total if over["keepdims"] else total.squeeze(over["axis"]))
+
+
+def _norm(a: Args) -> Array:
+    order = a["ord"] if "ord" in a else a["p"]
+    order = 2 if order is None else order
+    x, over = np.abs(as_float(a["self"])), _over(a)
+    if order == np.inf:
+        return np.asarray(x.max(**over))
+    if order == -np.inf:
+        return np.asarray(x.min(**over))
+    if order == 0:
+        return np.asarray((x != 0).sum(**over).astype(np.float64))
+    return np.asarray((x**order).sum(**over) ** (1 / order))
+
+
+def _ordered(x: Array, axis: int, descending: bool) -> tuple[Array, Array]:
+    """Stable sort; NaN counts as the largest, as in torch."""
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), dtype=np.int64)
+    if descending:
+        backward = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+        order = x.shape[axis] - 1 - np.flip(backward, axis)
+    else:
+        order = np.argsort(x, axis=axis, kind="stable")
+    return np.take_along_axis(x, order, axis), order.astype(np.int64)
+
+
+def _topk(a: Args) -> tuple[Array, Array]:
+    x, k, axis = a["self"], a["k"], a["dim"]
+    if not a["sorted"]:
+        raise UnsupportedOpError("aten.topk.default", "an unsorted result has no one answer")
+    values, order = _ordered(x, axis, a["largest"])
+    if x.ndim == 0:
+        return values, order
+    first = np.arange(k)
+    return values.take(first, axis), order.take(first, axis)
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "sum": lambda a: np.asarray(np.sum(_converted(a), **_over(a))),
+        "prod": lambda a: np.asarray(np.prod(_converted(a), **_over(a))),
+        "mean": _mean,
+        "amax": lambda a: np.asarray(np.max(a["self"], **_over(a))),
+        "amin": lambda a: np.asarray(np.min(a["self"], **_over(a))),
+        "max": _max_or_min(np.max, np.argmax, np.maximum),
+        "min": _max_or_min(np.min, np.argmin, np.minimum),
+        "argmax": _locating(np.argmax),
+        "argmin": _locating(np.argmin),
+        "any": lambda a: np.asarray(np.any(a["self"], **_over(a))),
+        "all": lambda a: np.asarray(np.all(a["self"], **_over(a))),
+        "var": _variance,
+        "std": lambda a: np.sqrt(_variance(a)),
+        "var_mean": lambda a: (_variance(a), _mean(a)),
+        "std_mean": lambda a: (np.sqrt(_variance(a)), _mean(a)),
+        "cumsum": _scan(np.cumsum),
+        "cumprod": _scan(np.cumprod),
+        "logsumexp": _logsumexp,
+        "norm": _norm,
+        "linalg_vector_norm": _norm,
+        "sort": lambda a: _ordered(a["self"], a["dim"], a["descending"]),
+        "topk": _topk,
+    }
+)

@@ -1,0 +1,55 @@
+"""What a reference rule is: from a node's arguments, by name, to its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.ir.dtypes import DType
+
+Array: TypeAlias = npt.NDArray[Any]
+# Arguments by their schema's names, references exchanged for values. A rule gives an array or a
+# number, or a tuple of them where the op has several results; None where it has no result.
+Args: TypeAlias = Mapping[str, Any]
+# Under this name stands the first tensor argument's own ``DType``, or None where it is not known.
+OWN_DTYPE = "own dtype"
+Result: TypeAlias = Any
+Rule: TypeAlias = Callable[[Args], Result]
+
+
+def held(dtype: DType) -> Any:
+    """The NumPy type in which the reference holds it: float64 for floats, its own for the rest."""
+    return np.dtype(np.float64 if dtype.is_float else dtype.numpy)
+
+
+def held_or(dtype: DType | None, default: Any) -> Any:
+    """``held(dtype)``, or the default where no type is asked for."""
+    return np.dtype(default) if dtype is None else held(dtype)
+
+
+def is_float(array: Any) -> bool:
+    """Whether an array or number is of a float type."""
+    return bool(np.issubdtype(np.asarray(array).dtype, np.floating))
+
+
+def as_float(array: Array) -> Array:
+    """The array as float64, itself if it is."""
+    return np.asarray(array, dtype=np.float64)
+
+
+def axes(dim: Any, rank: int) -> tuple[int, ...]:
+    """Axes from torch's ``dim``: one, several, or None and () for all of them."""
+    if dim is None or dim == ():
+        return tuple(range(rank))
+    many = dim if isinstance(dim, tuple) else (dim,)
+    # A 0-dim tensor has one axis by torch's count: 0 and -1 mean it.
+    return tuple(sorted({int(d) % rank for d in many})) if rank else ()
+
+
+def pair(value: Any, count: int) -> tuple[int, ...]:
+    """One number for all spatial axes, or one each."""
+    numbers = tuple(value) if isinstance(value, tuple | list) else (value,)
+    return tuple(int(n) for n in (numbers * count if len(numbers) == 1 else numbers))
