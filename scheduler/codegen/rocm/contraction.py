@@ -17,7 +17,7 @@ from scheduler.codegen.kernel import ArgType
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, Mod, symbol
-from scheduler.ir.operations import Axis, Buffer, Store
+from scheduler.ir.operations import Axis, Buffer, Contraction, Store
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
 
 _ZERO = sympy.Integer(0)
@@ -46,6 +46,11 @@ class IndexGroup:
     def extent(self) -> Expr:
         """Number of points."""
         return sympy.Mul(*(axis.size for axis in self.axes))
+
+    @property
+    def innermost(self) -> Axis | None:
+        """The last axis with more than one point."""
+        return next((axis for axis in reversed(self.axes) if axis.size != 1), None)
 
     @property
     def texts(self) -> dict[str, str]:
@@ -240,6 +245,29 @@ class Parametrizer:
             name = f"c{count}"
             self._constants[key] = symbol(self._kernel.named_scalar(name, expr, type_))
         return self._constants[key]
+
+
+def columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
+    """The contraction with rows and columns exchanged where results lie contiguous along m.
+
+    Neighbouring lanes hold neighbouring columns, and should write neighbouring memory.
+    """
+    store = contraction.stores[0]
+    loop = frozenset(
+        axis.var for axes in (contraction.batch, contraction.m, contraction.n) for axis in axes
+    )
+    form = address(store, buffers[store.buffer], loop)
+    m = IndexGroup("m", contraction.m).innermost
+    n = IndexGroup("n", contraction.n).innermost
+    if form is None or m is None or form.at(m.var) != 1 or (n and form.at(n.var) == 1):
+        return contraction
+    return replace(
+        contraction,
+        m=contraction.n,
+        n=contraction.m,
+        a=contraction.b,
+        b=contraction.a,
+    )
 
 
 def multiple_of(expr: Expr, divisor: int) -> bool:

@@ -9,9 +9,11 @@ import sympy
 
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp import finish
+from scheduler.codegen.cpp.lines import mark
 from scheduler.codegen.kernel import ConfigValue, Launch, LineOrigin
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.contraction import IndexGroup
+from scheduler.codegen.rocm.contraction import IndexGroup, columns_contiguous
+from scheduler.codegen.rocm.environment import kernel_text
 from scheduler.codegen.rocm.gemm_config import (
     GemmConfig,
     GemmProblem,
@@ -23,7 +25,6 @@ from scheduler.codegen.rocm.gemm_config import (
 from scheduler.codegen.rocm.gemm_interface import GemmInterface, Member, accumulator, argument
 from scheduler.codegen.rocm.operand import Operand
 from scheduler.codegen.rocm.template import Config, RenderedTemplate, ROCmTemplate
-from scheduler.codegen.rocm.text import kernel_text
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, evaluate
@@ -49,14 +50,21 @@ class GemmTemplate(ROCmTemplate):
         comment: MetadataComment | None = None,
     ) -> None:
         super().__init__(node, lowered, targets, comment)
-        self._members = tuple(item for item in node.members if isinstance(item, Contraction))
-        if len(self._members) != len(node.members):
+        members = tuple(item for item in node.members if isinstance(item, Contraction))
+        if len(members) != len(node.members):
             raise TypeError(f"{node.name} has members that are no contractions")
+        self._members = self.prepare(members)
         self.interface = GemmInterface(self._members, lowered.buffers)
         self._sizes = self._problem_sizes()
         self._texts: dict[bool, tuple[str, str, tuple[LineOrigin, ...]]] = {}
         self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
+
+    def prepare(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
+        """The same contractions, seen the way that suits the kernel."""
+        if len(members) > 1:
+            return members
+        return (columns_contiguous(members[0], self.lowered.buffers),)
 
     # ---- configurations
 
@@ -120,7 +128,7 @@ class GemmTemplate(ROCmTemplate):
         self, split: bool, config: Config
     ) -> tuple[str, str, tuple[LineOrigin, ...]]:
         """The text before and after the constants, and what its lines compute."""
-        text = kernel_text("gemm").render(self._names(split))
+        text = kernel_text("gemm.hip.jinja").render(self._names(split))
         before, after = text.split(_CONFIGURATION)
         # Lines are counted with a configuration in place: each has the same number of lines.
         constants = _constants(config)
@@ -144,7 +152,7 @@ class GemmTemplate(ROCmTemplate):
             "groups": self._groups(),
             "operands": self._operands(),
             "members": [self._member(i, member) for i, member in enumerate(interface.members)],
-            "contraction": self._contraction_nodes(),
+            "multiplies": mark(self._contraction_nodes()),
             "split": split,
             "sum_threads": _SUM_THREADS,
             "columns": " + ".join(f"p.{name}" for name in columns),

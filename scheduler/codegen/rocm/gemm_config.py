@@ -34,8 +34,9 @@ _TILES = (
 _SPLITS = (1, 2, 4, 8)
 _STAGES = (1, 2)
 _GROUPS = (1, 8)
-# Accumulators of one lane, in registers: beyond half of what RDNA can address, operands spill.
-_MOST_ACCUMULATORS = 128
+# Registers of a lane that accumulators and the next tile may hold together, so that what the
+# multiplication reads and the addresses still fit: of 256 that RDNA can address, of 512 on CDNA.
+_MOST_HELD = {"rdna": 144, "cdna": 320, "cpu": 320}
 # Compute units of a middling board; the default is the same for all targets, which share text.
 _COMPUTE_UNITS = 96
 
@@ -73,6 +74,12 @@ class GemmConfig:
         """Both tiles, each row padded by 16 bytes, for every stage."""
         row = self.block_k * element.itemsize + 16
         return self.stages * (self.block_m + self.block_n) * row
+
+    def held_registers(self, element: DType) -> int:
+        """Registers of a lane for its accumulators and its part of the next tiles."""
+        accumulators = self.block_m * self.block_n * max(element.itemsize, 4) // 4
+        moved = (self.block_m + self.block_n) * self.block_k * element.itemsize // 4
+        return (accumulators + moved) // self.threads
 
 
 @dataclass(frozen=True)
@@ -151,10 +158,6 @@ def reject(
         if obstacle:
             nbytes = width * problem.element.itemsize
             return _rule(f"loads of {nbytes} bytes: {obstacle}, no multiple of {width}")
-    words = config.block_m * config.block_n // config.threads
-    words *= 2 if problem.element is DType.F64 else 1
-    if words > _MOST_ACCUMULATORS:
-        return _rule(f"{words} accumulator registers a lane, more than {_MOST_ACCUMULATORS}")
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
         return _rule(
             f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
@@ -172,6 +175,11 @@ def _reject_for(config: GemmConfig, element: DType, target: Target) -> Rejected 
     if lds > target.max_lds_per_block_bytes:
         most = target.max_lds_per_block_bytes
         return _rule(f"{lds} bytes of LDS, more than the {most} of {target.name}")
+    held, most = config.held_registers(element), _MOST_HELD[target.family]
+    if held > most:
+        return _rule(
+            f"{held} registers a lane held through a step, more than {most}: {target.name}"
+        )
     waves = config.threads // target.wavefront
     if waves_along_m(config.block_m, config.block_n, waves) == 0:
         return _rule(

@@ -16,7 +16,7 @@ from scheduler.codegen.rocm.contraction import (
 )
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import Axis, Buffer
+from scheduler.ir.operations import Buffer
 from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, walk
 
 
@@ -56,7 +56,7 @@ class Operand:
         if self.form is None:
             return f"{self.name} is computed element by element"
         run = self.k if self.along_k else self.row
-        inner = innermost(run)
+        inner = run.innermost
         if inner is None or self.form.at(inner.var) != 1:
             return f"no axis of {self.name} is contiguous"
         together = collapsed(self.form, run) == 1 and self.condition is None
@@ -79,11 +79,6 @@ class Operand:
         return [form.at(axis.var) for group in groups for axis in group.axes if axis.size != 1]
 
 
-def innermost(group: IndexGroup) -> Axis | None:
-    """The last axis with more than one point."""
-    return next((axis for axis in reversed(group.axes) if axis.size != 1), None)
-
-
 def analyse(
     name: str,
     value: Value,
@@ -97,10 +92,10 @@ def analyse(
     loop = frozenset(axis.var for group in groups for axis in group.axes)
     form = address(load, buffers[load.buffer], loop) if load else None
     run = form or _first_form(value, loop, buffers)
-    inner_row = innermost(row)
+    inner_row = row.innermost
     along_k = True
     if run is not None and inner_row is not None and run.at(inner_row.var) == 1:
-        inner_k = innermost(k)
+        inner_k = k.innermost
         along_k = inner_k is not None and run.at(inner_k.var) == 1
     if form is None:
         load, condition = None, None

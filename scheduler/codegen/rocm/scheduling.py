@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.rocm.convolution import ConvolutionTemplate
+from scheduler.codegen.rocm.gemm import GemmTemplate
+from scheduler.codegen.rocm.pointwise import PointwiseTemplate
+from scheduler.codegen.rocm.reduction import ReductionTemplate
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.scheduling import BaseScheduling, Candidates, RejectedConfig
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
@@ -92,12 +96,9 @@ class ROCmCPPScheduling(BaseScheduling):
 
 def default_templates() -> TemplateTable:
     """The template that serves each kind of group."""
-    from scheduler.codegen.rocm.gemm import GemmTemplate  # noqa: PLC0415
-    from scheduler.codegen.rocm.pointwise import PointwiseTemplate  # noqa: PLC0415
-    from scheduler.codegen.rocm.reduction import ReductionTemplate  # noqa: PLC0415
-
     return {
         GroupKind.GEMM: GemmTemplate,
+        GroupKind.CONVOLUTION: ConvolutionTemplate,
         GroupKind.POINTWISE: PointwiseTemplate,
         GroupKind.REDUCTION: ReductionTemplate,
     }
