@@ -1,7 +1,13 @@
 # Everything a newcomer types. Each target does its own set-up; none asks anything.
 
-# The newest Python that is here; name another with PYTHON=...
-PYTHON ?= $(firstword $(foreach v,3.13 3.12 3.11,$(shell command -v python$(v))) $(shell command -v python3) python3)
+# The first Python that is new enough and has its venv module; name another with PYTHON=...
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& echo $$python && break; done)
+SETUP = $(or $(PYTHON),python3) deploy/install.py
+HAVE_PYTHON = command -v $(or $(PYTHON),python3) >/dev/null \
+	|| { echo "kiln: there is no python3: apt-get install python3 python3-venv" >&2; exit 2; }
+
 PORT ?= 8000
 HOST ?= 127.0.0.1
 PYTEST ?=
@@ -34,10 +40,12 @@ format: install-dev
 	$(BIN)/ruff check --fix .
 
 install:
-	@$(PYTHON) deploy/install.py
+	@$(HAVE_PYTHON)
+	@$(SETUP)
 
 install-dev:
-	@$(PYTHON) deploy/install.py --dev
+	@$(HAVE_PYTHON)
+	@$(SETUP) --dev
 
 clean:
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m codegen_app.postgres remove; fi

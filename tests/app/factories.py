@@ -1,0 +1,86 @@
+"""Rows for tests, with what the database asks for filled in."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import count
+from typing import Any
+
+from codegen_app.models import (
+    Artifact,
+    Build,
+    Candidate,
+    GeneratedKernel,
+    Graph,
+    Problem,
+    TemplateNode,
+    TuningRun,
+    TuningTask,
+)
+
+_numbers = count()
+
+
+def digest() -> str:
+    """Another sha256 at each call."""
+    return hashlib.sha256(str(next(_numbers)).encode()).hexdigest()
+
+
+def graph(**fields: Any) -> Graph:
+    """A queued graph without nodes."""
+    name = fields.pop("digest", None) or digest()
+    file, _ = Artifact.objects.get_or_create(
+        digest=name, defaults={"size_bytes": 1, "path": f"sha256/{name}"}
+    )
+    defaults = {"name": "model", "digest": name, "file": file, "node_count": 0}
+    return Graph.objects.create(**defaults | fields)
+
+
+def kernel(**fields: Any) -> GeneratedKernel:
+    """A kernel whose source says nothing."""
+    name = digest()
+    defaults = {
+        "name": f"rocm_fused_{name[:8]}",
+        "source_digest": name,
+        "template": "gemm",
+        "source": "// nothing\n",
+    }
+    return GeneratedKernel.objects.create(**defaults | fields)
+
+
+def build(**fields: Any) -> Build:
+    """A queued build for the emulation."""
+    defaults = {
+        "kernel": fields.get("kernel") or kernel(),
+        "target": "cpu",
+        "flags": ["-O3"],
+        "toolchain": "bundled",
+        "toolchain_version": "22",
+        "toolchain_digest": digest(),
+    }
+    return Build.objects.create(**defaults | fields)
+
+
+def task(**fields: Any) -> TuningTask:
+    """A queued task of a run of its own."""
+    run = fields.pop("run", None) or TuningRun.objects.create(
+        graph=graph(), device="cpu", target="cpu"
+    )
+    name = digest()
+    problem = Problem.objects.create(digest=name, kind="gemm", op="mm", summary="", text=name)
+    node = TemplateNode.objects.create(
+        graph=run.graph,
+        problem=problem,
+        position=run.graph.template_nodes.count(),
+        name=f"op{name[:6]}",
+        kind="gemm",
+        op="mm",
+    )
+    return TuningTask.objects.create(run=run, problem=problem, template_node=node, **fields)
+
+
+def candidate(of: TuningTask, **fields: Any) -> Candidate:
+    """A queued candidate with a queued build."""
+    made = fields.pop("build", None) or build()
+    defaults = {"kernel": made.kernel, "build": made, "position": of.candidates.count()}
+    return Candidate.objects.create(task=of, **defaults | fields)

@@ -1,0 +1,97 @@
+"""What all tests share: an embedded PostgreSQL, started when the first test needs a database.
+
+``DATABASE_URL`` names another server instead. Each test process has a database of its own, so
+that tests run in parallel; sessions that run at the same time share the server.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.conf import settings
+from psycopg import sql
+
+from codegen_app import postgres
+from codegen_app.config import env
+
+ROOT = Path(__file__).resolve().parents[1]
+CLUSTER = postgres.cluster_for(ROOT, "tests")
+# Nothing in it outlives the tests, so nothing has to reach the disk.
+OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Settings that only tests have; nothing here may need the database."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.CELERY_BROKER_URL = "memory://"
+    settings.CELERY_BROKER_TRANSPORT_OPTIONS = {}
+    settings.CODE_CACHE_DIR = ROOT / "var" / "tests" / "code-cache"
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    }
+
+
+@pytest.fixture(scope="session")
+def database_server() -> Iterator[str]:
+    """The address of a server whose databases tests may make and drop."""
+    given = os.environ.get("DATABASE_URL")
+    if given:
+        yield given
+        return
+    with _in_use():
+        postgres.start(CLUSTER, OPTIONS)
+        yield CLUSTER.url("postgres")
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    database_server: str, django_db_modify_db_settings_parallel_suffix: None
+) -> None:
+    """Point Django at the server before pytest-django makes the test database there."""
+    database = settings.DATABASES["default"]
+    database.update(env.database(database_server))
+    _drop_abandoned(database_server)
+    database.setdefault("TEST", {})["NAME"] = f"{_PREFIX}{os.getpid()}"
+
+
+@pytest.fixture(autouse=True)
+def _own_files(settings: object, tmp_path: Path) -> None:
+    """Whatever a test stores goes away with it."""
+    settings.MEDIA_ROOT = tmp_path / "artifacts"
+    settings.VAR_DIR = tmp_path / "var"
+    settings.DEVICE_LOCKS_DIR = tmp_path / "device-locks"
+
+
+_PREFIX = "test_kiln_"
+
+
+def _drop_abandoned(server: str) -> None:
+    """Databases of test processes that were killed."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        names = connection.execute(
+            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [_PREFIX]
+        ).fetchall()
+        for (name,) in names:
+            owner = name.removeprefix(_PREFIX)
+            if owner.isdigit() and not Path("/proc", owner).exists():
+                drop = sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name))
+                connection.execute(drop)
+
+
+@contextmanager
+def _in_use() -> Iterator[None]:
+    """Stops the server when the last process that used it is done."""
+    CLUSTER.home.parent.mkdir(parents=True, exist_ok=True)
+    with (CLUSTER.home.parent / "tests.users").open("w") as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        yield
+        with suppress(BlockingIOError):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            postgres.stop(CLUSTER)
