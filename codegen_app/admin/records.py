@@ -1,0 +1,123 @@
+"""What the application recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+
+from codegen_app.admin.readonly import ReadOnlyAdmin
+from codegen_app.models import (
+    Artifact,
+    AuditEntry,
+    BenchmarkResult,
+    Build,
+    Environment,
+    GeneratedKernel,
+    Graph,
+    Problem,
+    Selection,
+    TemplateNode,
+    Worker,
+)
+
+
+@admin.register(Graph)
+class GraphAdmin(ReadOnlyAdmin):
+    """Imported graphs."""
+
+    list_display = ("name", "state", "node_count", "created_at", "reason")
+    list_filter = ("state",)
+    search_fields = ("name", "digest")
+
+
+@admin.register(TemplateNode)
+class TemplateNodeAdmin(ReadOnlyAdmin):
+    """Scheduled nodes."""
+
+    list_display = ("name", "graph", "kind", "op", "position")
+    list_filter = ("kind", "graph")
+    list_select_related = ("graph",)
+    search_fields = ("name", "op")
+
+
+@admin.register(Problem)
+class ProblemAdmin(ReadOnlyAdmin):
+    """What kernels have to solve."""
+
+    list_display = ("op", "summary", "kind", "digest")
+    list_filter = ("kind",)
+    search_fields = ("op", "summary", "digest")
+
+
+@admin.register(GeneratedKernel)
+class GeneratedKernelAdmin(ReadOnlyAdmin):
+    """Rendered kernels."""
+
+    list_display = ("name", "template", "created_at")
+    list_filter = ("template",)
+    search_fields = ("name", "source_digest")
+
+
+@admin.register(Build)
+class BuildAdmin(ReadOnlyAdmin):
+    """Builds and what became of them."""
+
+    list_display = ("kernel", "target", "state", "toolchain", "duration_s", "reason")
+    list_filter = ("state", "target", "toolchain")
+    list_select_related = ("kernel",)
+    search_fields = ("kernel__name", "code_digest")
+
+
+@admin.register(BenchmarkResult)
+class BenchmarkResultAdmin(ReadOnlyAdmin):
+    """Measurements."""
+
+    list_display = ("kernel", "environment", "median_ns", "low_ns", "high_ns", "emulated")
+    list_filter = ("emulated", "environment__target")
+    list_select_related = ("kernel", "environment")
+    search_fields = ("kernel__name",)
+
+
+@admin.register(Environment)
+class EnvironmentAdmin(ReadOnlyAdmin):
+    """On what was measured."""
+
+    list_display = ("device_name", "device", "target", "driver", "compiler", "emulated")
+
+
+@admin.register(Selection)
+class SelectionAdmin(ReadOnlyAdmin):
+    """Which kernel serves a problem, and served."""
+
+    list_display = ("problem", "target", "device_name", "kernel", "since", "until", "reason")
+    list_filter = ("target",)
+    list_select_related = ("problem", "kernel")
+
+
+@admin.register(Worker)
+class WorkerAdmin(ReadOnlyAdmin):
+    """Worker processes."""
+
+    list_display = ("name", "host", "pid", "seen_at", "stopped_at")
+
+
+@admin.register(Artifact)
+class ArtifactAdmin(ReadOnlyAdmin):
+    """Files by content."""
+
+    list_display = ("digest", "size_bytes", "created_at")
+    search_fields = ("digest",)
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    """Who did what."""
+
+    list_display = ("at", "actor", "action", "what", "why")
+    list_filter = ("action",)
+    list_select_related = ("actor",)
+
+    def has_delete_permission(self, *_: Any, **__: Any) -> bool:
+        """The record of what people did is kept."""
+        return False
