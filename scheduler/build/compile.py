@@ -31,7 +31,7 @@ def build(
     toolchain: Toolchain,
     cache: CodeCache,
     flags: Flags = DEFAULT,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = Limits(),
     cancellation: Cancellation | None = None,
 ) -> Build | Rejected:
     """Build a HIP source, or find it built.

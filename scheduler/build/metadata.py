@@ -42,13 +42,15 @@ class KernelMetadata:
     compiler_occupancy: int = 0
 
     def demand(self, block: int | None = None, dynamic_lds_bytes: int = 0) -> Demand:
-        """What it asks of a compute unit, for a block of that many threads (default: the most)."""
+        """What it asks of a compute unit: for blocks of that many threads, or, as the compiler
+        counts, for any that the kernel may be launched with."""
         return Demand(
             vgpr=self.vgpr_count,
             sgpr=self.sgpr_count,
             lds_bytes=self.lds_bytes + dynamic_lds_bytes,
             workgroup=block or self.max_workgroup,
             wgp_mode=self.wgp_mode,
+            smallest_workgroup=block or 1,
         )
 
 
@@ -67,7 +69,7 @@ def kernels(listing: str) -> dict[str, KernelMetadata]:
 
 
 def resources(listing: str, target: Target) -> dict[str, Resources]:
-    """What each kernel takes, with its occupancy at its largest block and without dynamic LDS."""
+    """What each kernel takes, with its occupancy as the compiler counts it: without dynamic LDS."""
     result = {}
     for name, kernel in kernels(listing).items():
         held = occupancy(kernel.demand(), target)

@@ -14,7 +14,7 @@ from scheduler.targets import Target
 
 _MAX_GROUPS_PER_CU = 16
 _MAX_GROUPS_PER_WGP = 32
-_SGPRS_BEFORE_LIMIT = 100  # gfx90a, gfx942: of 800, in granules of 16, for 8 waves
+_SGPRS_BEFORE_LIMIT = 100  # gfx9: of 800, in granules of 16, for 8 waves
 _LDS_GRANULE = {"gfx950": 1280}  # bytes; LLVM: getLdsDwGranularity
 
 
@@ -30,14 +30,20 @@ class Limiter(StrEnum):
 
 @dataclass(frozen=True)
 class Demand:
-    """What one kernel asks for. ``vgpr`` is the allocated count (with accumulation registers),
-    ``workgroup`` the threads of a block, ``wgp_mode`` RDNA's pairing of two compute units."""
+    """What one kernel asks for.
+
+    ``vgpr`` is the allocated count (with accumulation registers), ``workgroup`` the threads of a
+    block, ``wgp_mode`` RDNA's pairing of two compute units. A kernel that may also be launched
+    with smaller blocks has the least in ``smallest_workgroup``: the compiler then counts the block
+    size that fills the compute unit best. 0 stands for ``workgroup``.
+    """
 
     vgpr: int
     sgpr: int
     lds_bytes: int
     workgroup: int
     wgp_mode: bool = False
+    smallest_workgroup: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,9 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     """
     most = target.max_waves_per_simd
     by_vgpr = waves_by_vgpr(demand.vgpr, target)
-    limited_sgpr = target.family == "cdna" and demand.sgpr > _SGPRS_BEFORE_LIMIT
-    by_sgpr = most - 1 if limited_sgpr and target.name != "gfx950" else most
+    by_sgpr = most
+    if target.family == "cdna" and demand.sgpr > _SGPRS_BEFORE_LIMIT:
+        by_sgpr = most - 1
     by_workgroup = _by_groups(demand, target, 0)
     lds = demand.lds_bytes
     if exact_lds and lds:
@@ -89,12 +96,21 @@ def _by_groups(demand: Demand, target: Target, lds_bytes: int) -> int:
     """Waves a SIMD that come from whole work-groups on a compute unit (or a pair of them)."""
     units = 2 if demand.wgp_mode else 1
     simds = target.simds_per_cu * units
-    waves = -(-demand.workgroup // target.wavefront)
     slots = target.max_waves_per_simd * simds
-    groups = slots
-    if waves > 1:
-        most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
-        groups = min(slots // waves, most_groups)
-    if lds_bytes:
-        groups = max(1, min(groups, target.lds_bytes * units // lds_bytes))
-    return min(target.max_waves_per_simd, -(-groups * waves // simds))
+    most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
+
+    def groups_of(waves: int) -> int:
+        groups = slots if waves == 1 else min(slots // waves, most_groups)
+        if lds_bytes:
+            groups = min(groups, target.lds_bytes * units // lds_bytes)
+        return max(1, groups)
+
+    largest = -(-demand.workgroup // target.wavefront)
+    smallest = -(-(demand.smallest_workgroup or demand.workgroup) // target.wavefront)
+    groups = groups_of(smallest)
+    total = groups * smallest
+    if largest * groups_of(largest) >= total:
+        total = largest * groups_of(largest)
+    else:  # larger groups, as many of them, in the slots that are left
+        total += groups * min((slots - total) // groups, largest - smallest)
+    return min(target.max_waves_per_simd, -(-total // simds))

@@ -42,7 +42,7 @@ def build_all(
     workers: int,
     on_progress: Callable[[Progress], None] | None = None,
     cancellation: Cancellation | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = Limits(),
 ) -> tuple[Build | Rejected, ...]:
     """The results in the order of the requests; equal requests are compiled once.
 

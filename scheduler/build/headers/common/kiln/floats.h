@@ -67,12 +67,16 @@ KILN_INLINE T fma(T a, T b, T c) {
   else return __builtin_fma(a, b, c);
 }
 
-template <typename T, int N>
-KILN_INLINE T polynomial(T x, const T (&c)[N]) {
-  T sum = c[N - 1];
-#pragma unroll
-  for (int i = N - 2; i >= 0; --i) sum = fma(sum, x, c[i]);
-  return sum;
+// By Horner's rule. Each coefficient is a constant of the instruction: an array that the kernel
+// reads would be loaded from memory, since HIP lets the host overwrite constants of the device.
+template <const auto& C, int I = 0, typename T>
+KILN_INLINE T polynomial(T x) {
+  constexpr T coefficient = C[I];
+  if constexpr (I + 1 == sizeof(C) / sizeof(C[0])) {
+    return coefficient;
+  } else {
+    return fma(polynomial<C, I + 1>(x), x, coefficient);
+  }
 }
 
 // 2^n for an n whose power is a normal number.
@@ -85,8 +89,13 @@ KILN_INLINE T power_of_two(int n) {
 // x * 2^n, rounded once, for |n| up to twice the range of a normal exponent.
 template <typename T>
 KILN_INLINE T scale(T x, int n) {
+#if defined(__AMDGCN__)  // one instruction there, a call of the C library elsewhere
+  if constexpr (__is_same(T, float)) return __builtin_ldexpf(x, n);
+  else return __builtin_ldexp(x, n);
+#else
   const int half = n / 2;
   return x * power_of_two<T>(half) * power_of_two<T>(n - half);
+#endif
 }
 
 // The integer nearest to x, for |x| far below 2^31; 0 for NaN, which C++ leaves undefined.

@@ -87,8 +87,8 @@ KILN_INLINE T exp_scaled(T x, T lo, int shift) {
   const T inside = x > most ? most : x < -most ? -most : x;
   const T n = round(inside * kLog2E<T>);
   const T r = fma(-n, kLn2<T>.lo, fma(-n, kLn2<T>.hi, inside)) + (inside == x ? lo : T(0));
-  const T value = T(1) + fma(r * r, polynomial(r, Coefficients<T>::kExp), r);
-  return isnan(x) ? x : scale(value, to_int(n) + shift);
+  const T value = T(1) + fma(r * r, polynomial<Coefficients<T>::kExp>(r), r);
+  return scale(value, to_int(n) + shift);
 }
 
 }  // namespace detail
@@ -103,8 +103,8 @@ KILN_INLINE T exp2(T x) {
   constexpr T most = detail::pick<T>(250.f, 2000.);
   const T inside = x > most ? most : x < -most ? -most : x;
   const T n = round(inside), r = inside - n;
-  const T value = detail::fma(r, detail::polynomial(r, detail::Coefficients<T>::kExp2), T(1));
-  return isnan(x) ? x : detail::scale(value, detail::to_int(n));
+  const T value = detail::fma(r, detail::polynomial<detail::Coefficients<T>::kExp2>(r), T(1));
+  return detail::scale(value, detail::to_int(n));
 }
 
 template <typename T>
@@ -115,10 +115,10 @@ KILN_INLINE T expm1(T x) {
   const T inside = x < -most ? -most : x;
   const T n = round(inside * kLog2E<T>);
   const T r = fma(-n, kLn2<T>.lo, fma(-n, kLn2<T>.hi, inside));
-  const T small = fma(r * r, polynomial(r, Coefficients<T>::kExp), r);
+  const T small = fma(r * r, polynomial<Coefficients<T>::kExp>(r), r);
   const T power = power_of_two<T>(to_int(n));
   const T value = n == T(0) ? small : fma(power, small, power - T(1));
-  return isnan(x) || x == T(0) ? x : value;
+  return x == T(0) ? x : value;
 }
 
 template <typename T>
@@ -138,7 +138,7 @@ KILN_INLINE Pair<T> log_reduced(T m) {
   KILN_EXACT
   const T f = m - T(1), s = f / (T(2) + f), z = s * s;
   const T half_square = T(0.5) * f * f;
-  const T rest = z * polynomial(z, Coefficients<T>::kLog);
+  const T rest = z * polynomial<Coefficients<T>::kLog>(z);
   return {f, fma(s, half_square + rest, -half_square)};
 }
 
@@ -203,7 +203,8 @@ KILN_INLINE Pair<T> reduce_large(T x, int& quadrant) {
   const uint64_t integer = (bits & ((uint64_t{1} << 52) - 1)) | (uint64_t{1} << 52);
   const int e = static_cast<int>(bits >> 52) - 1023 - 52;
   const int first_bit = e - 2 + 64;  // the table begins 64 bits before the binary point
-  const uint64_t* words = kTwoOverPi + first_bit / 64;
+  static constexpr uint64_t table[] = KILN_TWO_OVER_PI;
+  const uint64_t* words = table + first_bit / 64;
   const int shift = first_bit % 64;
   const auto window = [&](int i) {
     return static_cast<uint64_t>(((Wide{words[i]} << 64 | words[i + 1]) << shift) >> 64);
@@ -245,7 +246,7 @@ KILN_INLINE Pair<T> reduce(T x, int& quadrant) {
 template <typename T>
 KILN_INLINE T sin_reduced(Pair<T> r) {
   const T z = r.hi * r.hi;
-  const T tail = z * r.hi * polynomial(z, Coefficients<T>::kSin);
+  const T tail = z * r.hi * polynomial<Coefficients<T>::kSin>(z);
   return r.hi + (tail + fma(T(-0.5) * z, r.lo, r.lo));
 }
 
@@ -253,7 +254,7 @@ template <typename T>
 KILN_INLINE T cos_reduced(Pair<T> r) {
   KILN_EXACT
   const T z = r.hi * r.hi, half = T(0.5) * z, w = T(1) - half;
-  const T tail = z * z * polynomial(z, Coefficients<T>::kCos);
+  const T tail = z * z * polynomial<Coefficients<T>::kCos>(z);
   return w + (((T(1) - w) - half) + fma(-r.hi, r.lo, tail));
 }
 
@@ -302,7 +303,7 @@ KILN_INLINE T atan(T x) {
   const T r = large ? T(-1) / a : middle ? (a - T(1)) / (a + T(1)) : a;
   const T share = large ? T(1) : middle ? T(0.5) : T(0);
   const T z = r * r;
-  const T tail = fma(z * r, polynomial(z, Coefficients<T>::kAtan), share * kHalfPi<T>.lo);
+  const T tail = fma(z * r, polynomial<Coefficients<T>::kAtan>(z), share * kHalfPi<T>.lo);
   return isnan(x) ? x : copysign(share * kHalfPi<T>.hi + (r + tail), x);
 }
 
@@ -326,7 +327,7 @@ namespace detail {
 template <typename T>
 KILN_INLINE T asin_reduced(T r) {
   const T z = r * r;
-  return fma(z * r, polynomial(z, Coefficients<T>::kAsin), r);
+  return fma(z * r, polynomial<Coefficients<T>::kAsin>(z), r);
 }
 
 }  // namespace detail
@@ -409,7 +410,7 @@ KILN_INLINE T erfc_tail(T x) {
   x = x > most ? most : x;
   const Pair<T> square = two_product(x, x);
   const T t = (x - T(3)) / (x + T(3));
-  const T shape = polynomial(t, Coefficients<T>::kErfc) / fma(T(2), x, T(1));
+  const T shape = polynomial<Coefficients<T>::kErfc>(t) / fma(T(2), x, T(1));
   // Scaled up so that only the last product rounds a denormal result.
   constexpr int up = 64;
   return exp_scaled(-square.hi, -square.lo, up) * shape * power_of_two<T>(-up);
@@ -422,7 +423,7 @@ KILN_INLINE T erf(T x) {
   using namespace detail;
   const T a = abs(x);
   const T z = a * a;
-  const T small = fma(x, polynomial(z, Coefficients<T>::kErf), x);
+  const T small = fma(x, polynomial<Coefficients<T>::kErf>(z), x);
   if (isnan(x)) return x;
   return a < T(1) ? small : copysign(T(1) - erfc_tail(a), x);
 }
@@ -434,7 +435,7 @@ KILN_INLINE T erfc(T x) {
   if (isnan(x)) return x;
   if (a < T(0.5)) return T(1) - erf(x);
   if (a < T(1)) {
-    const T value = T(0.5) - fma(a, polynomial(a * a, Coefficients<T>::kErf), a - T(0.5));
+    const T value = T(0.5) - fma(a, polynomial<Coefficients<T>::kErf>(a * a), a - T(0.5));
     return x > T(0) ? value : T(1) + erf(a);
   }
   const T tail = erfc_tail(a);
@@ -461,7 +462,7 @@ KILN_INLINE Pair<T> log_pair(T x) {
   constexpr T third = pick<T>(0x1.555556p-1f, 0x1.5555555555555p-1);
   const Pair<T> c = two_product(z.hi, third);
   const T c_lo = c.lo + fma(z.hi, third_lo, z_lo * third) +
-                 z.hi * z.hi * polynomial(z.hi, Coefficients<T>::kLogTail);
+                 z.hi * z.hi * polynomial<Coefficients<T>::kLogTail>(z.hi);
   const Pair<T> cubic = two_product(s, c.hi);
   const T cubic_lo = cubic.lo + fma(s, c_lo, s_lo * c.hi);
   const T n = static_cast<T>(e);

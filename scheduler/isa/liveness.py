@@ -1,0 +1,147 @@
+"""Live vector registers at each instruction, by backward dataflow over the basic blocks.
+
+A register is live where its value may still be read. Registers are physical, so the count never
+exceeds what is allocated. Lanes that are switched off are not followed: a write counts as one of
+the whole register, as in the compiler's own liveness after register allocation, except where an
+instruction keeps part of the old value by its nature.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Function, Instruction
+
+# Bit n is vN; accumulation registers follow from here on.
+_AGPR = 512
+_REGISTER = re.compile(r"\b([va])(?:(\d+)|\[(\d+)(?::(\d+))?\])")
+
+# The first operand is read as well: accumulation in place, a half or a lane kept, old lanes of DPP.
+_READS_ITS_RESULT = re.compile(
+    r"v_(?:dual_)?(?:pk_)?(?:fmac|mac)_|v_dot\w*c_|v_writelane|v_mad_mix(?:lo|hi)|v_fma_mix(?:lo|hi)"
+    r"|v_swap|v_permlane(?:16|32)_swap|v_cvt_\w*(?:fp8|bf8)\w*|\w*_d16|\w+_dpp8?$|\w+_sdwa$"
+)
+_SWAPS = re.compile(r"v_swap|v_permlane(?:16|32)_swap")
+_LDS_RESULT = re.compile(
+    r"ds_(?:\w+_rtn_|read|load|bpermute|permute|swizzle|consume|append|ordered)"
+)
+_ATOMIC_RETURN = re.compile(r"\b(?:glc|sc0|th:TH_ATOMIC_RETURN\w*)\b")
+
+
+@dataclass(frozen=True)
+class LiveRegisters:
+    """Per instruction, in order: live vector registers and, of these, accumulation registers.
+
+    ``peaks`` are the instructions (indices) at which the count is greatest.
+    """
+
+    vgpr: tuple[int, ...]
+    agpr: tuple[int, ...]
+    peak: int
+    peaks: tuple[int, ...]
+
+
+def live_registers(function: Function) -> LiveRegisters:
+    """Live registers of an AMD function; those that an instruction writes count at it."""
+    known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
+    effects = [_effect(instruction, known) for instruction in function.instructions]
+    live_out = _live_out(function, effects)
+    held = [0] * len(effects)
+    for number, block in enumerate(function.blocks):
+        live = live_out[number]
+        for index in range(block.end - 1, block.first - 1, -1):
+            reads, writes = effects[index]
+            after = live | writes
+            live = (live & ~writes) | reads
+            held[index] = after | live
+    counts = tuple(each.bit_count() for each in held)
+    peak = max(counts, default=0)
+    return LiveRegisters(
+        vgpr=counts,
+        agpr=tuple((each >> _AGPR).bit_count() for each in held),
+        peak=peak,
+        peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),
+    )
+
+
+def _live_out(function: Function, effects: list[tuple[int, int]]) -> list[int]:
+    blocks = function.blocks
+    reads, writes = [0] * len(blocks), [0] * len(blocks)
+    for number, block in enumerate(blocks):
+        for index in range(block.end - 1, block.first - 1, -1):
+            read, written = effects[index]
+            reads[number] = (reads[number] & ~written) | read
+            writes[number] |= written
+    live_in = list(reads)
+    live_out = [0] * len(blocks)
+    changed = True
+    while changed:
+        changed = False
+        for number in range(len(blocks) - 1, -1, -1):
+            out = 0
+            for successor in blocks[number].successors:
+                out |= live_in[successor]
+            if out != live_out[number]:
+                live_out[number] = out
+                live_in[number] = reads[number] | (out & ~writes[number])
+                changed = True
+    return live_out
+
+
+def _effect(
+    instruction: Instruction, known: dict[tuple[str, str], tuple[int, int]]
+) -> tuple[int, int]:
+    if instruction.kind in (Kind.SCALAR, Kind.WAIT, Kind.BRANCH, Kind.OTHER):
+        return 0, 0
+    text = instruction.mnemonic, instruction.operands
+    if text not in known:
+        known[text] = _registers(*text)
+    return known[text]
+
+
+def _registers(mnemonic: str, operands: str) -> tuple[int, int]:
+    """Masks of the registers read and written."""
+    if "::" in operands:  # two operations issued as one
+        first, second = operands.split("::", 1)
+        name, _, rest = second.strip().partition(" ")
+        one, other = _registers(mnemonic, first.strip()), _registers(name, rest)
+        return one[0] | other[0], one[1] | other[1]
+    result, separator, sources = operands.partition(",")
+    if not _has_result(mnemonic, operands):
+        return _mask(operands), 0
+    written = _mask(result)
+    if _SWAPS.match(mnemonic):
+        both = _mask(operands)
+        return both, both
+    reads = _mask(sources) if separator else 0
+    # v3.l and op_sel write one half of a register.
+    half = result.rstrip().endswith((".l", ".h")) or "op_sel" in operands
+    if half or _READS_ITS_RESULT.match(mnemonic):
+        reads |= written
+    return reads, written
+
+
+def _has_result(mnemonic: str, operands: str) -> bool:
+    """Whether the first operand is written, when it is a vector register."""
+    if mnemonic.startswith("ds_"):
+        return _LDS_RESULT.match(mnemonic) is not None
+    if mnemonic.startswith("v_cmpx"):
+        return False
+    if mnemonic.startswith("v_"):
+        return True
+    if "_atomic_" in mnemonic:
+        return _ATOMIC_RETURN.search(operands) is not None
+    to_lds = "_lds_" in mnemonic or operands.endswith(" lds")
+    return "_load" in mnemonic and not to_lds
+
+
+def _mask(text: str) -> int:
+    mask = 0
+    for match in _REGISTER.finditer(text):
+        first = int(match[2] or match[3])
+        last = int(match[4]) if match[4] else first
+        offset = _AGPR if match[1] == "a" else 0
+        mask |= ((1 << (last - first + 1)) - 1) << (first + offset)
+    return mask
