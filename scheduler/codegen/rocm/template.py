@@ -102,7 +102,12 @@ class ROCmTemplate(ABC):
 
     def header(self) -> str:
         """Includes of every kernel."""
-        return "#include <hip/hip_runtime.h>\n#include <kiln/types.h>\n"
+        return (
+            "#include <hip/hip_runtime.h>\n"
+            "#include <kiln/index.h>\n"
+            "#include <kiln/pointwise.h>\n"
+            "#include <kiln/types.h>\n"
+        )
 
     def globals(self) -> str:
         """Declarations before the kernel; none by default."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import sympy
 
@@ -11,7 +12,18 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, SymbolInfo
 from scheduler.ir.indexing import as_expr, symbol
 from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, Lowered, Store
-from scheduler.ir.values import Accumulator, Call, Cast, Load, Value, loads
+from scheduler.ir.values import (
+    Accumulator,
+    Call,
+    Cast,
+    Const,
+    IndexValue,
+    Load,
+    Masked,
+    Value,
+    loads,
+    rebuild,
+)
 
 Size = int | sympy.Expr
 
@@ -109,7 +121,7 @@ def matmul(
         read = stored(Load("bias", index, dtype), value.dtype)
         value = Call("add", (value, read), value.dtype)
     if relu:
-        value = Call("relu", (value,), value.dtype)
+        value = Call("maximum", (value, Const(0.0, value.dtype)), value.dtype)
     store = Store("buf0", (*before, am.var, an.var), stored(value, dtype))
     contraction = Contraction(
         "op0",
@@ -125,3 +137,133 @@ def matmul(
         ("mm",),
     )
     return scheduled([contraction], buffers, symbols=symbols)
+
+
+def shared_input(
+    m: Size, ns: Sequence[Size], k: Size, dtype: DType, *, bias: bool = True
+) -> Schedule:
+    """Several linears of one input (q, k, v), each with its own weight [n, k] and bias."""
+    am, ak = axis("i", m), axis("l", k)
+    a = Load("x", (am.var, ak.var), dtype)
+    buffers = [buffer("x", dtype, [m, k])]
+    members = []
+    for position, n in enumerate(ns):
+        an = axis(f"j{position}", n)
+        weight, out, shift = f"w{position}", f"y{position}", f"bias{position}"
+        buffers += [
+            buffer(weight, dtype, [n, k]),
+            buffer(shift, dtype, [n]),
+            buffer(out, dtype, [m, n], kind=BufferKind.OUTPUT),
+        ]
+        value: Value = accumulated(dtype)
+        if bias:
+            value = Call(
+                "add", (value, stored(Load(shift, (an.var,), dtype), value.dtype)), value.dtype
+            )
+        store = Store(out, (am.var, an.var), stored(value, dtype))
+        b = Load(weight, (an.var, ak.var), dtype)
+        members.append(
+            Contraction(
+                f"op{position}",
+                "gemm",
+                "linear",
+                (),
+                (am,),
+                (an,),
+                (ak,),
+                a,
+                b,
+                (store,),
+                (f"linear_{position}",),
+            )
+        )
+    return scheduled(members, buffers)
+
+
+def convolution(
+    x_size: Sequence[int],
+    w_size: Sequence[int],
+    dtype: DType,
+    *,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    channels_last: bool = False,
+    bias: bool = False,
+) -> Schedule:
+    """conv2d of x [n, c, h, w] with weight [oc, c / groups, kh, kw]."""
+    n, c, h, w = x_size
+    oc, cg, kh, kw = w_size
+    assert cg * groups == c
+    oh = (h + 2 * padding - dilation * (kh - 1) - 1) // stride + 1
+    ow = (w + 2 * padding - dilation * (kw - 1) - 1) // stride + 1
+    ag, an, ay, ax = axis("g", groups), axis("m0", n), axis("m1", oh), axis("m2", ow)
+    ao, ac, aky, akx = axis("n0", oc // groups), axis("k0", cg), axis("k1", kh), axis("k2", kw)
+
+    def laid_out(name: str, size: Sequence[int], kind: BufferKind = BufferKind.INPUT) -> Buffer:
+        if not channels_last:
+            return buffer(name, dtype, size, kind=kind)
+        _, ch, hh, ww = size
+        return buffer(name, dtype, size, [hh * ww * ch, 1, ww * ch, ch], kind)
+
+    y = ay.var * stride - padding + aky.var * dilation
+    x = ax.var * stride - padding + akx.var * dilation
+    load = Load("x", (an.var, ag.var * cg + ac.var, y, x), dtype)
+    conditions = [
+        Call(op, (IndexValue(expr, DType.I64), IndexValue(as_expr(limit), DType.I64)), DType.BOOL)
+        for expr, extent in ((y, h), (x, w))
+        for op, limit in (("ge", 0), ("lt", extent))
+    ]
+    condition: Value = conditions[0]
+    for other in conditions[1:]:
+        condition = Call("logical_and", (condition, other), DType.BOOL)
+    a: Value = Masked(condition, load, Const(0.0, dtype)) if padding else load
+    channel = ag.var * (oc // groups) + ao.var
+    b = Load("w", (channel, ac.var, aky.var, akx.var), dtype)
+    value: Value = accumulated(dtype)
+    buffers = [
+        laid_out("x", x_size),
+        laid_out("w", w_size),
+        laid_out("y", [n, oc, oh, ow], BufferKind.OUTPUT),
+    ]
+    if bias:
+        buffers.append(buffer("bias", dtype, [oc]))
+        read = stored(Load("bias", (channel,), dtype), value.dtype)
+        value = Call("add", (value, read), value.dtype)
+    store = Store("y", (an.var, channel, ay.var, ax.var), stored(value, dtype))
+    contraction = Contraction(
+        "op0",
+        "convolution",
+        "conv2d",
+        (ag,) if groups > 1 else (),
+        (an, ay, ax),
+        (ao,),
+        (ac, aky, akx),
+        _without(a, ag.var, groups),
+        _without(b, ag.var, groups),
+        (
+            replace(
+                store,
+                index=tuple(_at_group(i, ag.var, groups) for i in store.index),
+                value=_without(store.value, ag.var, groups),
+            ),
+        ),
+        ("conv2d",),
+    )
+    return scheduled([contraction], buffers, GroupKind.CONVOLUTION)
+
+
+def _at_group(expr: sympy.Expr, var: sympy.Symbol, groups: int) -> sympy.Expr:
+    return expr.subs(var, 0) if groups == 1 else expr
+
+
+def _without(value: Value, var: sympy.Symbol, groups: int) -> Value:
+    """The tree with the group's index gone where there is one group only."""
+
+    def change(part: Value) -> Value | None:
+        if isinstance(part, Load):
+            return replace(part, index=tuple(_at_group(i, var, groups) for i in part.index))
+        return None
+
+    return rebuild(value, change)
