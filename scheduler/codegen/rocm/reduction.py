@@ -15,7 +15,7 @@ from scheduler.codegen.cpp.values import convert, hold
 from scheduler.codegen.loops.nest import Statement
 from scheduler.codegen.loops.printer import NestPrinter, Pack
 from scheduler.codegen.rocm.loop import LoopTemplate, ceil_div, refuse
-from scheduler.codegen.rocm.stages import OPERATIONS, Stage, finds_index, stages
+from scheduler.codegen.rocm.stages import Stage, combination, finds_index, stages
 from scheduler.codegen.rocm.template import Config, RenderedTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Axis
@@ -210,7 +210,7 @@ class _Body:
         for statement in stage.reductions:
             name = f"acc{len(self._accumulators)}"
             self._accumulators[statement.name] = name
-            operation, cpp = _operation(statement)
+            operation, cpp = combination(statement)
             self.lines.add(f"{cpp} {name} = {operation}::zero;", statement.store.nodes)
         if stage.loop:
             self._loop(stage)
@@ -249,7 +249,7 @@ class _Body:
         values = self.printer.values
         with values.computing(statement.store.nodes):
             text = values.value(statement.value)
-            operation, cpp = _operation(statement)
+            operation, cpp = combination(statement)
             if finds_index(statement.kind):
                 position = "rindex + j" if self._vector > 1 else "rindex"
                 element = f"{cpp}{{{text}, {position}}}"
@@ -260,7 +260,7 @@ class _Body:
 
     def _combine(self, statement: Statement) -> None:
         name = self._accumulators[statement.name]
-        operation, _ = _operation(statement)
+        operation, _ = combination(statement)
         text = f"{name} = kiln::lanes_reduce<kLanes, kThreads>({name}, {operation}(), scratch);"
         self.lines.add(text, statement.store.nodes)
         result = f"{name}.index" if finds_index(statement.kind) else name
@@ -295,13 +295,3 @@ class _Body:
             self.lines.add(f"const {dtype.cpp} {name} = {element};")
             self.lines.add(f"if (active && lane == 0) {pointer}[{values.place(store)}] = {name};")
         return hold(name, dtype)
-
-
-def _operation(statement: Statement) -> tuple[str, str]:
-    """The combining operation and the type of what it combines."""
-    assert statement.kind is not None
-    if finds_index(statement.kind):
-        held = statement.value.dtype.compute.cpp
-        return f"{OPERATIONS[statement.kind]}<{held}>", f"kiln::Found<{held}>"
-    held = statement.accumulate.compute.cpp
-    return f"{OPERATIONS[statement.kind]}<{held}>", held

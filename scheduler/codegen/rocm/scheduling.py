@@ -11,6 +11,7 @@ from scheduler.codegen.rocm.convolution import ConvolutionTemplate
 from scheduler.codegen.rocm.gemm import GemmTemplate
 from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.codegen.rocm.reduction import ReductionTemplate
+from scheduler.codegen.rocm.scan import ScanTemplate
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.scheduling import BaseScheduling, Candidates, RejectedConfig
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
@@ -101,4 +102,5 @@ def default_templates() -> TemplateTable:
         GroupKind.CONVOLUTION: ConvolutionTemplate,
         GroupKind.POINTWISE: PointwiseTemplate,
         GroupKind.REDUCTION: ReductionTemplate,
+        GroupKind.SCAN: ScanTemplate,
     }

@@ -52,7 +52,7 @@ def _needs(value: Value, names: set[str]) -> bool:
     )
 
 
-OPERATIONS = {
+_OPERATIONS = {
     ReductionKind.SUM: "kiln::Sum",
     ReductionKind.PROD: "kiln::Product",
     ReductionKind.MAX: "kiln::Max",
@@ -67,3 +67,13 @@ OPERATIONS = {
 def finds_index(kind: ReductionKind | None) -> bool:
     """Whether a reduction gives an index rather than a value."""
     return kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
+
+
+def combination(statement: Statement) -> tuple[str, str]:
+    """The operation of a reduction or scan, and the type of what it combines, in C++."""
+    assert statement.kind is not None
+    if finds_index(statement.kind):
+        held = statement.value.dtype.compute.cpp
+        return f"{_OPERATIONS[statement.kind]}<{held}>", f"kiln::Found<{held}>"
+    held = statement.accumulate.compute.cpp
+    return f"{_OPERATIONS[statement.kind]}<{held}>", held

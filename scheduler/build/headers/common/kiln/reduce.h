@@ -96,7 +96,9 @@ KILN_DEVICE T lanes_scan(T value, Op op, void* scratch) {
 // The value of the last thread of each run.
 template <int Lanes, int Threads, typename T>
 KILN_DEVICE T lanes_last(T value, void* scratch) {
-  if constexpr (Lanes <= wave_size) {
+  if constexpr (Lanes == 1) {
+    return value;
+  } else if constexpr (Lanes <= wave_size) {
     return __shfl(value, Lanes - 1, Lanes);
   } else {
     T* parts = static_cast<T*>(scratch);
