@@ -76,6 +76,8 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
         *_architecture(find(target.emulates)),
         # Arithmetic in f16 is rounded at every step, as on the GPU.
         *("-Xclang", "-ffloat16-excess-precision=none"),
+        # An emulated thread's stack ends in a guard page, which a large frame must not step over.
+        "-fstack-clash-protection",
         *("-fvisibility=hidden", "-S", "-o", LISTING, SOURCE),
     )
 
