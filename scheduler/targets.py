@@ -6,7 +6,9 @@ the host; what it emulates (wavefront, matrix instructions) is that of ``emulate
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from scheduler.outcome import UserError
 
@@ -66,3 +68,87 @@ def find(name: str) -> Target:
     except KeyError:
         known = ", ".join(_TARGETS)
         raise UserError(f"target {name!r} is not known; use one of: {known}") from None
+
+
+@dataclass(frozen=True)
+class Board:
+    """One product, for speed-of-light figures.
+
+    ``vector`` and ``matrix`` are floating-point operations a clock and compute unit by dtype (an
+    FMA counts as two); a dtype that is missing has no published rate. Bandwidth is in bytes a
+    second, caches in bytes: ``l2_bytes`` and ``last_level_bytes`` (Infinity Cache; 0 without) of
+    the whole device, ``instruction_cache_bytes`` of the compute units that share one. A device is
+    what HIP counts as one: of an MI250X one of its two dies.
+    """
+
+    name: str
+    target: str
+    compute_units: int
+    clock_mhz: int  # peak engine clock
+    memory_bytes_per_s: int
+    l2_bytes: int
+    last_level_bytes: int
+    instruction_cache_bytes: int
+    vector: Mapping[str, int]
+    matrix: Mapping[str, int]
+    sources: tuple[str, ...]
+
+    def peak_flops(self, dtype: str, use_matrix: bool = True) -> float | None:
+        """Operations a second for a dtype (f64, f32, f16, bf16), on matrix cores where there are
+        any for it; None where no rate is published."""
+        rate = self.matrix.get(dtype) if use_matrix else None
+        rate = rate or self.vector.get(dtype)
+        return None if rate is None else float(rate) * self.compute_units * self.clock_mhz * 1e6
+
+
+_MIB, _KIB, _GB = 1 << 20, 1 << 10, 10**9
+# Compute units and caches of every board: ROCm documentation, "AMD GPU specifications"
+# (reference/gpu-specs). Rates by architecture: the white papers named here; each was checked
+# against the peak that AMD publishes for the product at its peak engine clock.
+_SPECS = "ROCm documentation: AMD GPU specifications"
+_CDNA2 = "AMD CDNA 2 white paper, table of operations a clock and CU"
+_CDNA3 = "AMD CDNA 3 white paper, table of operations a clock and CU"
+_CDNA4 = "AMD CDNA 4 white paper, table of operations a clock and CU"
+_RDNA2 = "AMD RDNA 2 instruction set architecture: 64 lanes, packed f16"
+_RDNA3 = "AMD RDNA 3 instruction set architecture: dual issue, WMMA"
+_RDNA4 = "AMD RDNA 4 instruction set architecture: dual issue, WMMA"
+
+
+def _rates(**rates: int) -> Mapping[str, int]:
+    return MappingProxyType(rates)
+
+
+_CDNA2_RATES = (_rates(f64=128, f32=128), _rates(f64=256, f32=256, f16=1024, bf16=1024))
+_CDNA3_RATES = (_rates(f64=128, f32=256), _rates(f64=256, f32=256, f16=2048, bf16=2048))
+_CDNA4_RATES = (_rates(f64=128, f32=256), _rates(f64=128, f32=256, f16=4096, bf16=4096))
+_RDNA2_RATES = (_rates(f32=128, f16=256), _rates())
+_RDNA3_RATES = (_rates(f32=256, f16=512), _rates(f16=512, bf16=512))
+_RDNA4_RATES = (_rates(f32=256, f16=512), _rates(f16=1024, bf16=1024))
+
+# Bandwidth: the bus in bits, times the memory's transfers a second, as AMD's product page gives it.
+_BOARDS = tuple(
+    Board(name, target, units, mhz, bandwidth, l2, last, code, *rates, (_SPECS, source, page))
+    for name, target, units, mhz, bandwidth, l2, last, code, rates, source, page in (
+        ("MI210", "gfx90a", 104, 1700, 1638_400_000_000, 8 * _MIB, 0, 32 * _KIB,
+         _CDNA2_RATES, _CDNA2, "AMD Instinct MI210 product page: 1.6 TB/s, 181 TFLOPS f16"),
+        ("MI250X (one die)", "gfx90a", 110, 1700, 1638_400_000_000, 8 * _MIB, 0, 32 * _KIB,
+         _CDNA2_RATES, _CDNA2, "AMD Instinct MI250X product page: 3.2 TB/s, 383 TFLOPS f16, two"),
+        ("MI300X", "gfx942", 304, 2100, 5325 * _GB, 32 * _MIB, 256 * _MIB, 64 * _KIB,
+         _CDNA3_RATES, _CDNA3, "AMD Instinct MI300X product page: 5.3 TB/s, 1307 TFLOPS f16"),
+        ("MI355X", "gfx950", 256, 2400, 8000 * _GB, 32 * _MIB, 256 * _MIB, 64 * _KIB,
+         _CDNA4_RATES, _CDNA4, "AMD Instinct MI355X product page: 8 TB/s, 2.5 PFLOPS f16"),
+        ("RX 6900 XT", "gfx1030", 80, 2250, 512 * _GB, 4 * _MIB, 128 * _MIB, 32 * _KIB,
+         _RDNA2_RATES, _RDNA2, "AMD Radeon RX 6900 XT product page: 512 GB/s, 23.04 TFLOPS f32"),
+        ("W6800", "gfx1030", 60, 2320, 512 * _GB, 4 * _MIB, 128 * _MIB, 32 * _KIB,
+         _RDNA2_RATES, _RDNA2, "AMD Radeon PRO W6800 product page: 512 GB/s, 17.83 TFLOPS f32"),
+        ("RX 7900 XTX", "gfx1100", 96, 2500, 960 * _GB, 6 * _MIB, 96 * _MIB, 32 * _KIB,
+         _RDNA3_RATES, _RDNA3, "AMD Radeon RX 7900 XTX product page: 960 GB/s, 61.4 TFLOPS f32"),
+        ("RX 9070 XT", "gfx1201", 64, 2970, 640 * _GB, 8 * _MIB, 64 * _MIB, 32 * _KIB,
+         _RDNA4_RATES, _RDNA4, "AMD Radeon RX 9070 XT product page: 640 GB/s, 48.7 TFLOPS f32"),
+    )
+)  # fmt: skip
+
+
+def boards(target: str) -> tuple[Board, ...]:
+    """The common boards of a target, the reference one first; none for the emulation."""
+    return tuple(board for board in _BOARDS if board.target == target)
