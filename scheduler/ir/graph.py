@@ -64,7 +64,7 @@ class Ref:
 
 
 # Enumerations of torch (dtype, layout, memory format, device) arrive as themselves or as text.
-Argument: TypeAlias = "Ref | int | float | bool | str | None | DType | Expr | tuple[Argument, ...]"
+Argument: TypeAlias = "Ref | int | float | bool | str | DType | Expr | tuple[Argument, ...] | None"
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ native_group_norm: input, weight, bias, N, C, HxW, group, eps
 batch_norm: input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
 native_batch_norm: input, weight, bias, running_mean, running_var, training, momentum, eps
 _native_batch_norm_legit_no_training: input, weight, bias, running_mean, running_var, momentum, eps
+_native_batch_norm_legit.no_stats: input, weight, bias, training, momentum, eps
 instance_norm: input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, \
 cudnn_enabled
 softmax.int log_softmax.int: self, dim, dtype=None
@@ -172,7 +173,7 @@ permute: self, dims
 transpose.int: self, dim0, dim1
 swapaxes: self, axis0, axis1
 movedim.int movedim.intlist: self, source, destination
-t numpy_T squeeze alias detach lift_fresh lift_fresh_copy: self
+t mT numpy_T squeeze alias detach lift_fresh lift_fresh_copy: self
 flatten.using_ints: self, start_dim=0, end_dim=-1
 unflatten.int: self, dim, sizes
 squeeze.dim squeeze.dims unsqueeze: self, dim

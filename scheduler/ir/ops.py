@@ -56,7 +56,8 @@ _INPLACE_NAMES = MappingProxyType(
         "aten.__ior__.Scalar": "aten.__or__.Scalar",
     }
 )
-# These change a tensor's shape or history in place, not its elements.
+# In place these change a tensor's shape or history, not its elements, and torch.export lets all
+# later nodes use their result: they are as good as the views without underscore.
 _NOT_MUTATING = frozenset({"squeeze", "unsqueeze", "transpose", "t", "swapaxes", "detach"})
 
 
@@ -77,9 +78,9 @@ def spec_of(target: str) -> OpSpec:
     """The op's entry. Raises ``UnsupportedOpError`` where the table has none."""
     functional = functional_target(target)
     found = _SPECS.get(functional)
-    if found is None or (functional != target and found.function in _NOT_MUTATING):
+    if found is None:
         raise UnsupportedOpError(target, "unknown op")
-    if functional == target:
+    if functional == target or found.function in _NOT_MUTATING:
         return found
     return OpSpec(target, found.function, found.params, mutates=found.params[0].name)
 

@@ -91,6 +91,16 @@ def _native_batch_norm(a: Args) -> tuple[Array, Array, Array]:
     return _batch_norm(a), np.empty(0), np.empty(0)
 
 
+def _batch_norm_of_batch(a: Args) -> tuple[Array, Array, Array]:
+    """Statistics of the batch itself, where there are no running ones to update."""
+    if "running_mean" in a:
+        return _native_batch_norm(a)
+    x = a["input"]
+    normal, mean, factor = _normalized(x, (0, *range(2, x.ndim)), a["eps"])
+    weight, bias = _channels(a["weight"], x.ndim), _channels(a["bias"], x.ndim)
+    return _affine(normal, weight, bias), mean.ravel(), factor.ravel()
+
+
 def _instance_norm(a: Args) -> Array:
     x = a["input"]
     if not a["use_input_stats"]:
@@ -113,6 +123,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "batch_norm": _batch_norm,
         "native_batch_norm": _native_batch_norm,
         "_native_batch_norm_legit_no_training": _native_batch_norm,
+        "_native_batch_norm_legit": _batch_norm_of_batch,
         "instance_norm": _instance_norm,
     }
 )

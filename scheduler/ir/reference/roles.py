@@ -19,7 +19,7 @@ from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
 _PASSING = frozenset(
     {
         *("view", "_unsafe_view", "reshape", "view_as", "reshape_as", "expand", "expand_as"),
-        *("broadcast_to", "permute", "transpose", "swapaxes", "t", "numpy_T", "movedim"),
+        *("broadcast_to", "permute", "transpose", "swapaxes", "t", "mT", "numpy_T", "movedim"),
         *("flatten", "unflatten", "squeeze", "unsqueeze", "slice", "select", "narrow", "split"),
         *("split_with_sizes", "chunk", "unbind", "diagonal", "alias", "detach", "lift_fresh"),
         *("lift_fresh_copy", "contiguous", "clone", "to", "_to_copy", "type_as", "cat", "concat"),

@@ -149,6 +149,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "transpose": _swap("dim0", "dim1"),
         "swapaxes": _swap("axis0", "axis1"),
         "t": lambda a: a["self"].T,
+        "mT": lambda a: a["self"].swapaxes(-1, -2),
         "numpy_T": lambda a: a["self"].T,
         "movedim": lambda a: np.moveaxis(a["self"], a["source"], a["destination"]),
         "flatten": _flatten,

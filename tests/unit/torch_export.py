@@ -1,0 +1,94 @@
+"""Export of small torch modules for tests, read back and run by the reference beside torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scheduler.frontends.pt2 import read
+from scheduler.ir.graph import Graph, InputKind
+from scheduler.ir.reference import run
+
+
+def as_module(function: Any) -> Any:
+    """A module around a function of tensors."""
+    import torch
+
+    class Wrapped(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return function(*args)
+
+    return Wrapped()
+
+
+def export(
+    module: Any, args: tuple[Any, ...], folder: Path, *, decompose: bool = False, **options: Any
+) -> tuple[Any, Graph]:
+    """The exported program, and the graph that our reader makes of its file."""
+    import torch
+
+    program = torch.export.export(module.eval(), args, **options)
+    if decompose:
+        program = program.run_decompositions()
+    path = folder / "model.pt2"
+    torch.export.save(program, path)
+    return program, read(path)
+
+
+def inputs_of(program: Any, graph: Graph, args: tuple[Any, ...]) -> dict[str, Any]:
+    """The values of all inputs, weights among them, as the reference takes them."""
+    given = iter([_flat(arg) for arg in args])
+    values: dict[str, Any] = {}
+    for value in graph.inputs:
+        if value.kind is InputKind.USER:
+            values[value.name] = next(given)
+        else:
+            source = {**program.state_dict, **program.constants}[value.source_name]
+            values[value.name] = _flat(source)
+    return values
+
+
+def _flat(value: Any) -> Any:
+    if isinstance(value, int):
+        return value
+    tensor = value.detach().clone()
+    return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+
+
+def agree(
+    module: Any,
+    args: tuple[Any, ...],
+    folder: Path,
+    *,
+    bindings: Mapping[str, int] | None = None,
+    decompose: bool = False,
+    **options: Any,
+) -> Graph:
+    """Export, run here and in torch, compare every output; float64 models to 12 digits."""
+    import torch
+
+    program, graph = export(module, args, folder, decompose=decompose, **options)
+    hints = {name: info.hint for name, info in graph.symbols.items()}
+    values = inputs_of(program, graph, args)
+    got = run(graph, values, {**hints, **(bindings or {})})
+    with torch.no_grad():
+        expected = module(*(a.clone() if hasattr(a, "clone") else a for a in args))
+    expected = list(expected) if isinstance(expected, tuple | list) else [expected]
+    expected = [tensor for tensor in expected if tensor is not None]
+    assert len(expected) == len(graph.outputs)
+    for index, (name, tensor) in enumerate(zip(graph.outputs, expected, strict=True)):
+        own = np.asarray(got[name])
+        assert own.shape == tuple(tensor.shape), f"output {index}"
+        # float32 is torch's default type for a division of integers, a linspace and such.
+        tolerance = 1e-6 if tensor.dtype is torch.float32 else 1e-12
+        np.testing.assert_allclose(
+            own,
+            tensor.detach().numpy(),
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=f"output {index}, {[n.target for n in graph.nodes if name in n.outputs]}",
+        )
+    return graph
