@@ -232,7 +232,9 @@ class Builder:
 
     # indices that are read from tensors
 
-    def indirect(self, tensor: Tensor, index: Index, size: Expr, read: ReadAt) -> Value:
+    def indirect(
+        self, tensor: Tensor, index: Index, size: Expr, read: ReadAt, *, wrap: bool = True
+    ) -> Value:
         """``read(position)`` where the position along an axis of ``size`` is an element of
         ``tensor`` (negative ones count from the end)."""
         value = tensor.at(index)
@@ -241,7 +243,7 @@ class Builder:
         if isinstance(value, Const) and int(value.value) >= 0:
             return read(sympy.Integer(int(value.value)))
         var = symbol(self._fresh("ind"))
-        return bind_indirect(read(var), Indirect(var, value, size))
+        return bind_indirect(read(var), Indirect(var, value, size, wrap))
 
 
 def bind_indirect(value: Value, indirect: Indirect) -> Value:

@@ -1,7 +1,5 @@
 """Tensors that are made from nothing: constants and ranges, read without memory."""
 
-# ruff: noqa: ARG001 - rules have the signature of their op
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Matrix multiplications of every form, as one kind of operation: ``Contraction``."""
 
-# ruff: noqa: ARG001 - rules have the signature of their op
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -8,12 +8,36 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from scheduler.lowering import creation, matmul, pointwise, views
+from scheduler.lowering import (
+    attention,
+    convolution,
+    creation,
+    indexing,
+    joining,
+    matmul,
+    normalization,
+    pointwise,
+    pooling,
+    reductions,
+    views,
+)
 
 Rule = Callable[..., Any]
 
 RULES: Mapping[str, Rule] = MappingProxyType(
-    {**views.TABLE, **creation.TABLE, **pointwise.TABLE, **matmul.TABLE}
+    {
+        **views.TABLE,
+        **creation.TABLE,
+        **pointwise.TABLE,
+        **indexing.TABLE,
+        **joining.TABLE,
+        **reductions.TABLE,
+        **normalization.TABLE,
+        **pooling.TABLE,
+        **matmul.TABLE,
+        **convolution.TABLE,
+        **attention.TABLE,
+    }
 )
 
 #: Arguments that change nothing in what is computed here: where memory lies, hints for training.

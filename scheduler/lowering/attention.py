@@ -1,0 +1,120 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""scaled_dot_product_attention as one template operation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, symbol
+from scheduler.ir.operations import Attention, Axis, Store
+from scheduler.ir.simplify import simplify
+from scheduler.ir.values import Accumulator, Const, Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.views import broadcast
+
+
+def _attention(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    meta = b.meta()
+    if dropout_p:
+        raise Unsupported("attention with dropout needs random numbers")
+    if not meta.dtype.is_float:
+        raise Unsupported("attention of integers")
+    if scale is None:
+        if not query.size[-1].is_Integer:
+            raise Unsupported("attention over a symbolic depth without a scale")
+        scale = 1 / math.sqrt(int(query.size[-1]))
+    lead = meta.size[:-2]
+    if enable_gqa:
+        key, value = _repeated(key, lead), _repeated(value, lead)
+    q, k, v = (broadcast(x, (*lead, *x.size[-2:])) for x in (query, key, value))
+    batch, index = b.loops(lead, "b")
+    row, column = Axis(symbol("q0"), q.size[-2]), Axis(symbol("c0"), k.size[-2])
+    depth, value_depth = Axis(symbol("d0"), q.size[-1]), Axis(symbol("e0"), v.size[-1])
+    axes = (*batch, row, column, depth, value_depth)
+    mask = None if attn_mask is None else _mask(b, attn_mask, lead, index, row, column)
+    buffer = b.buffer(meta.dtype, meta.size, _stride(b))
+    place = (*index, row.var, value_depth.var)
+    held = meta.dtype.compute
+    inside = {axis.var: axis.size for axis in (row, value_depth)}
+    store = Store(
+        buffer.name,
+        tuple(simplify(i, inside) for i in place),
+        trees.held(Accumulator(held), meta.dtype),
+        b.nodes,
+    )
+    b.add(
+        Attention(
+            b.operation_name(),
+            batch,
+            row,
+            column,
+            depth,
+            value_depth,
+            b.finish(q.at((*index, row.var, depth.var)), axes),
+            b.finish(k.at((*index, column.var, depth.var)), axes),
+            b.finish(v.at((*index, column.var, value_depth.var)), axes),
+            None if mask is None else b.finish(mask, axes),
+            bool(is_causal),
+            float(scale),
+            (store,),
+            b.nodes,
+        )
+    )
+    return b.tensor(buffer)
+
+
+def _mask(
+    b: Builder, mask: Tensor, lead: tuple[Expr, ...], index: Index, row: Axis, column: Axis
+) -> Value | None:
+    """The mask's tree; None where it selects everything."""
+    wide = broadcast(mask, (*lead, row.size, column.size))
+    value = wide.at((*index, row.var, column.var))
+    if isinstance(value, Const):
+        keeps_all = bool(value.value) if mask.dtype is DType.BOOL else value.value == 0
+        if keeps_all:
+            return None
+    return value
+
+
+def _repeated(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
+    """Grouped queries: each head of ``tensor`` serves as many heads of the query in a row."""
+    heads, own = lead[-1], tensor.size[-3]
+    times = simplify(FloorDiv(heads, own), {})
+    size = (*tensor.size[:-3], heads, *tensor.size[-2:])
+    return tensor.view(size, lambda i: (*i[:-3], FloorDiv(i[-3], times), *i[-2:]))
+
+
+def _stride(b: Builder) -> tuple[Expr, ...] | None:
+    """Rows before heads in memory, as whoever reads the heads side by side wants them.
+
+    An output of the model keeps the strides that the graph says.
+    """
+    meta = b.meta()
+    assert b.node is not None
+    rank = len(meta.size)
+    if rank < 4 or b.node.outputs[0] in b.graph.outputs:
+        return None
+    order = [*range(rank - 3), rank - 2, rank - 3, rank - 1]
+    return layout.permuted(meta.size, [d for d in order if meta.size[d] != sympy.Integer(1)])
+
+
+TABLE: dict[str, Callable[..., Any]] = {"aten.scaled_dot_product_attention": _attention}

@@ -1,0 +1,197 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Elements chosen by tensors of positions: embedding, gather, index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.views import axis, broadcast, reshape
+
+
+def _embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
+    """out[i, d] = weight[indices[i], d]."""
+    meta = b.meta()
+
+    def read(index: Index) -> Value:
+        return b.indirect(
+            indices,
+            index[:-1],
+            weight.size[0],
+            lambda row: weight.at((row, index[-1])),
+            wrap=False,
+        )
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
+    """out[i] = self[i with index[i] along dim]."""
+    meta = b.meta()
+    at = axis(dim, self.rank)
+
+    def read(i: Index) -> Value:
+        return b.indirect(index, i, self.size[at], lambda x: self.at((*i[:at], x, *i[at + 1 :])))
+
+    if self.rank == 0:
+        return self
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -> Tensor:
+    if dim is None:
+        flat = reshape(b, self, b.meta().size)
+        return _gather(b, flat, 0, indices)
+    meta = b.meta()
+    at = axis(dim, self.rank)
+    wide = broadcast(indices, meta.size)
+    source = broadcast(self, (*meta.size[:at], self.size[at], *meta.size[at + 1 :]))
+    return _gather(b, source, at, wide)
+
+
+def _index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
+    meta = b.meta()
+    at = axis(dim, self.rank)
+    positions = reshape(b, index, meta.size[at : at + 1])
+
+    def read(i: Index) -> Value:
+        return b.indirect(
+            positions,
+            i[at : at + 1],
+            self.size[at],
+            lambda x: self.at((*i[:at], x, *i[at + 1 :])),
+        )
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _index(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:
+    """NumPy's indexing by integer tensors: they broadcast; their dimensions stand where the
+    first one stood if they are neighbours, else in front."""
+    given = [d for d, t in enumerate(indices) if t is not None]
+    tensors = [t for t in indices if t is not None]
+    if any(t.dtype is DType.BOOL for t in tensors):
+        raise Unsupported("indexing by a mask: the result's size depends on the data")
+    meta = b.meta()
+    width = max(t.rank for t in tensors)
+    neighbours = given == list(range(given[0], given[0] + len(given)))
+    first = given[0] if neighbours else 0
+    shape = meta.size[first : first + width]
+    wide = [broadcast(t, shape) for t in tensors]
+
+    def read(i: Index) -> Value:
+        chosen = i[first : first + width]
+        rest = iter((*i[:first], *i[first + width :]))
+        place: list[Expr | None] = [None if d in given else next(rest) for d in range(self.rank)]
+        return _chained(b, self, given, wide, chosen, place)
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _chained(
+    b: Builder,
+    self: Tensor,
+    dims: list[int],
+    positions: list[Tensor],
+    chosen: Index,
+    place: list[Expr | None],
+) -> Value:
+    """One position after the other, the innermost with all of them known."""
+    if not dims:
+        return self.at(tuple(i for i in place if i is not None))
+
+    def step(x: Expr) -> Value:
+        filled = [x if d == dims[0] else i for d, i in enumerate(place)]
+        return _chained(b, self, dims[1:], positions[1:], chosen, filled)
+
+    return b.indirect(positions[0], chosen, self.size[dims[0]], step)
+
+
+def _select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    at = axis(dim, self.rank)
+    position = index % self.size[at] if index < 0 else index
+
+    def read(i: Index) -> Value:
+        here = trees.call("eq", trees.index_value(i[at]), trees.index_value(position))
+        return trees.masked(here, src.at((*i[:at], *i[at + 1 :])), self.at(i))
+
+    return stored(b, Tensor(self.size, self.dtype, read))
+
+
+def _slice_scatter(
+    b: Builder,
+    self: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: Any = None,
+    end: Any = None,
+    step: int = 1,
+) -> Tensor:
+    at = axis(dim, self.rank)
+    if step != 1 or (start is not None and (not isinstance(start, int) or start < 0)):
+        raise Unsupported(f"slice_scatter from {start} with step {step}")
+    first = start or 0
+    last = first + src.size[at]
+
+    def read(i: Index) -> Value:
+        x = i[at]
+        low = trees.call("ge", trees.index_value(x), trees.index_value(first))
+        inside = trees.both(low, trees.less(x, last))
+        return trees.masked(inside, src.at((*i[:at], x - first, *i[at + 1 :])), self.at(i))
+
+    return stored(b, Tensor(self.size, self.dtype, read))
+
+
+def _one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
+    meta = b.meta()
+    if num_classes < 0:
+        raise Unsupported("one_hot whose number of classes depends on the data")
+
+    def read(i: Index) -> Value:
+        same = trees.call("eq", trees.held(self.at(i[:-1]), DType.I64), trees.index_value(i[-1]))
+        return trees.held(same, DType.I64)
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _upsample_nearest(
+    b: Builder, output_size: Any = None, self: Any = None, input: Any = None, **_: Any
+) -> Tensor:
+    """Whole factors only: torch takes other positions through floats."""
+    tensor = self if self is not None else input
+    meta = b.meta()
+    factors = []
+    for d in range(2, tensor.rank):
+        have, want = tensor.size[d], meta.size[d]
+        factor = want / have
+        if not factor.is_Integer:
+            raise Unsupported(f"a nearest upsampling of {have} to {want}: not a whole factor")
+        factors.append(factor)
+
+    def index(i: Index) -> Index:
+        scaled = (FloorDiv(x, f) for x, f in zip(i[2:], factors, strict=True))
+        return (*i[:2], *scaled)
+
+    return tensor.view(meta.size, index)
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.embedding": _embedding,
+    "aten.gather": _gather,
+    "aten.take_along_dim": _take_along_dim,
+    "aten.index": _index,
+    "aten.index_select": _index_select,
+    "aten.select_scatter": _select_scatter,
+    "aten.slice_scatter": _slice_scatter,
+    "aten.one_hot": _one_hot,
+    "aten.upsample_nearest2d": _upsample_nearest,
+}

@@ -1,0 +1,147 @@
+"""Tensors put together from several, or extended: a masked read of each part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import Mod, as_expr
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import elementwise, stored
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import axis, cut
+
+_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+
+
+def joined(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
+    """The tensors one after the other along ``dim``, each element read from its own."""
+    first = tensors[0]
+    ends: list[Expr] = []
+    for tensor in tensors:
+        ends.append((ends[-1] if ends else _ZERO) + tensor.size[dim])
+    size = (*first.size[:dim], ends[-1], *first.size[dim + 1 :])
+
+    def read(index: Index) -> Value:
+        x = index[dim]
+        value: Value | None = None
+        for number in reversed(range(len(tensors))):
+            start = ends[number - 1] if number else _ZERO
+            at = (*index[:dim], x - start, *index[dim + 1 :])
+            own = trees.held(tensors[number].at(at), dtype)
+            value = own if value is None else trees.masked(trees.less(x, ends[number]), own, value)
+        assert value is not None
+        return value
+
+    return Tensor(size, dtype, read)
+
+
+def _cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
+    meta = b.meta()
+    # torch lets tensors of shape [0] pass, whatever the other shapes are.
+    parts = [t for t in tensors if t.size != (_ZERO,)] or list(tensors[:1])
+    made = joined(parts, axis(dim, len(meta.size)), meta.dtype)
+    return stored(b, Tensor(meta.size, meta.dtype, made.at))
+
+
+def _stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
+    meta = b.meta()
+    at = axis(dim, len(meta.size))
+    wide = [
+        t.view((*t.size[:at], _ONE, *t.size[at:]), lambda i: (*i[:at], *i[at + 1 :]))
+        for t in tensors
+    ]
+    made = joined(wide, at, meta.dtype)
+    return stored(b, Tensor(meta.size, meta.dtype, made.at))
+
+
+def _constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0) -> Tensor:
+    """``pad`` has (before, after) for the last dimension, then for the one before it, …"""
+    meta = b.meta()
+    before = _before(self, pad)
+
+    def read(index: Index) -> Value:
+        place = tuple(i - p for i, p in zip(index, before, strict=True))
+        conditions = []
+        for d, i in enumerate(place):
+            if before[d] != 0 or self.size[d] != meta.size[d]:
+                low = call("ge", trees.index_value(i), trees.index_value(0))
+                conditions += [low, trees.less(i, self.size[d])]
+        fill = const(value or 0, meta.dtype)
+        return trees.masked(trees.both(*conditions), self.at(place), fill)
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _before(tensor: Tensor, pad: tuple[Any, ...]) -> tuple[Expr, ...]:
+    """What is added before each dimension."""
+    given = [as_expr(p) for p in pad[::2]][::-1]
+    return (*(_ZERO,) * (tensor.rank - len(given)), *given)
+
+
+def _pad(
+    b: Builder, self: Tensor, pad: tuple[Any, ...], mode: str = "constant", value: Any = None
+) -> Tensor:
+    if mode == "constant":
+        return _constant_pad(b, self, pad, value)
+    before = _before(self, pad)
+
+    def fold(i: Expr, size: Expr) -> Expr:
+        if mode == "circular":
+            return Mod(i, size)
+        if mode == "replicate":
+            return sympy.Max(_ZERO, sympy.Min(i, size - 1))
+        if mode == "reflect":
+            up = sympy.Max(i, -i)
+            return sympy.Min(up, 2 * (size - 1) - up)
+        raise Unsupported(f"padding with mode {mode!r}")
+
+    def index(out: Index) -> Index:
+        return tuple(
+            i if p == 0 and self.size[d] == meta.size[d] else fold(i - p, self.size[d])
+            for d, (i, p) in enumerate(zip(out, before, strict=True))
+        )
+
+    meta = b.meta()
+    return self.view(meta.size, index)
+
+
+def _diff(
+    b: Builder,
+    self: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """Each element less the one before it, along ``dim``."""
+    if n != 1:
+        raise Unsupported(f"differences of order {n}")
+    at = axis(dim, self.rank)
+    dtype = b.meta().dtype
+    whole = joined([t for t in (prepend, self, append) if t is not None], at, dtype)
+    length = whole.size[at] - 1
+    op = "logical_xor" if dtype is DType.BOOL else "sub"
+    return elementwise(
+        b,
+        (cut(whole, at, _ONE, length), cut(whole, at, _ZERO, length)),
+        lambda x, y: call(op, x, y),
+    )
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.cat": _cat,
+    "aten.concat": _cat,
+    "aten.stack": _stack,
+    "aten.constant_pad_nd": _constant_pad,
+    "aten.pad": _pad,
+    "aten.diff": _diff,
+}

@@ -1,0 +1,222 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Normalizations: moments by reductions, and one pointwise operation that applies them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.reductions import accumulator_type, count, divided, moments, reduce
+from scheduler.lowering.tensor import After, Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import reshape
+
+_ZERO = sympy.Integer(0)
+
+
+def _inverse_deviation(number: Expr, eps: float) -> After:
+    """1 / sqrt(sum of squares / number + eps)."""
+
+    def finish(acc: Value, _: Index) -> Value:
+        return call("rsqrt", call("add", divided(acc, number), const(eps, acc.dtype)))
+
+    return finish
+
+
+def _scaled(value: Value, weight: Value | None, bias: Value | None) -> Value:
+    if weight is not None:
+        value = call("mul", value, trees.held(weight, value.dtype))
+    return value if bias is None else call("add", value, trees.held(bias, value.dtype))
+
+
+def _layer_norm(
+    b: Builder,
+    input: Tensor,
+    normalized_shape: tuple[Any, ...],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Any:
+    """(x - mean) / sqrt(variance + eps) over the last dimensions, times weight, plus bias."""
+    lead = input.rank - len(normalized_shape)
+    dims = tuple(range(lead, input.rank))
+    average, inverse = moments(b, input, dims, _inverse_deviation(count(input, dims), eps))
+    held = accumulator_type(input.dtype)
+
+    def read(index: Index) -> Value:
+        row = (*index[:lead], *(_ZERO for _ in dims))
+        centred = call("sub", trees.held(input.at(index), held), average.at(row))
+        normal = call("mul", centred, inverse.at(row))
+        return _scaled(normal, weight and weight.at(index[lead:]), bias and bias.at(index[lead:]))
+
+    made = b.pointwise(input.size, input.dtype, read)
+    assert b.node is not None
+    return made if len(b.node.outputs) == 1 else (made, *_as_outputs(b, average, inverse))
+
+
+def _as_outputs(b: Builder, average: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and inverse deviation as the node's second and third output."""
+    made = []
+    for output, tensor in ((1, average), (2, inverse)):
+        meta = b.meta(output)
+        typed = tensor
+        if tensor.dtype is not meta.dtype:
+            at = tensor.at
+            typed = b.realize(
+                Tensor(tensor.size, meta.dtype, lambda i, at=at, d=meta.dtype: trees.cast(at(i), d))
+            )
+        made.append(reshape(b, typed, meta.size))
+    return made[0], made[1]
+
+
+def _rms_norm(
+    b: Builder,
+    input: Tensor,
+    normalized_shape: tuple[Any, ...],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """x / sqrt(mean of squares + eps) over the last dimensions, times weight.
+
+    Without ``eps`` it is the distance from 1 to the next value of the input's type.
+    """
+    lead = input.rank - len(normalized_shape)
+    dims = tuple(range(lead, input.rank))
+    held = accumulator_type(input.dtype)
+    small = 2 * input.dtype.eps if eps is None else eps
+    inverse = reduce(
+        b,
+        input,
+        dims,
+        ReductionKind.SUM,
+        dtype=held,
+        accumulate=held,
+        before=lambda x, _: call("mul", x, x),
+        after=_inverse_deviation(count(input, dims), small),
+    )
+
+    def read(index: Index) -> Value:
+        row = (*index[:lead], *(_ZERO for _ in dims))
+        normal = call("mul", trees.held(input.at(index), held), inverse.at(row))
+        return _scaled(normal, weight and weight.at(index[lead:]), None)
+
+    return b.pointwise(input.size, b.meta().dtype, read)
+
+
+def _group_norm(
+    b: Builder,
+    input: Tensor,
+    num_groups: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Any:
+    """layer_norm over the channels of a group and all positions, weight and bias by channel."""
+    channels = input.size[1]
+    groups = sympy.Integer(int(num_groups))
+    each = layout.simplify(layout.FloorDiv(channels, groups), {})
+    split = reshape(b, input, (input.size[0], groups, each, *input.size[2:]))
+    dims = tuple(range(2, split.rank))
+    average, inverse = moments(b, split, dims, _inverse_deviation(count(split, dims), eps))
+    held = accumulator_type(input.dtype)
+
+    def read(index: Index) -> Value:
+        row = (index[0], layout.FloorDiv(index[1], each), *(_ZERO for _ in dims))
+        centred = call("sub", trees.held(input.at(index), held), average.at(row))
+        normal = call("mul", centred, inverse.at(row))
+        return _scaled(normal, weight and weight.at(index[1:2]), bias and bias.at(index[1:2]))
+
+    made = b.pointwise(input.size, input.dtype, read)
+    assert b.node is not None
+    return made if len(b.node.outputs) == 1 else (made, *_as_outputs(b, average, inverse))
+
+
+def _native_group_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: Any,  # noqa: N803 - torch's names
+    C: Any,  # noqa: N803
+    HxW: Any,  # noqa: N803
+    group: int,
+    eps: float,
+) -> Any:
+    return _group_norm(b, input, group, weight, bias, eps)
+
+
+def _batch_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool = False,
+    eps: float = 1e-5,
+    **_: Any,
+) -> Any:
+    """With the running statistics, as in inference; by channel."""
+    if training or running_mean is None or running_var is None:
+        raise Unsupported("batch_norm in training, or without running statistics")
+    held = accumulator_type(input.dtype)
+    average, variance = running_mean, running_var
+
+    def read(index: Index) -> Value:
+        channel = index[1:2]
+        spread = call("add", trees.held(variance.at(channel), held), const(eps, held))
+        centred = call(
+            "sub", trees.held(input.at(index), held), trees.held(average.at(channel), held)
+        )
+        normal = call("mul", centred, call("rsqrt", spread))
+        return _scaled(normal, weight and weight.at(channel), bias and bias.at(channel))
+
+    made = stored(b, Tensor(input.size, input.dtype, read))
+    assert b.node is not None
+    rest = range(1, len(b.node.outputs))
+    empty = tuple(full(b.meta(k).size, 0, b.meta(k).dtype) for k in rest)
+    return (made, *empty) if empty else made
+
+
+def _instance_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool = True,
+    eps: float = 1e-5,
+    **_: Any,
+) -> Any:
+    """Each channel of each sample by itself: group_norm with one channel a group."""
+    if not use_input_stats:
+        return _batch_norm(b, input, weight, bias, running_mean, running_var, False, eps)
+    if running_mean is not None:
+        raise Unsupported("instance_norm that updates running statistics")
+    if not input.size[1].is_Integer:
+        raise Unsupported("instance_norm with a symbolic number of channels")
+    return _group_norm(b, input, input.size[1], weight, bias, eps)
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.layer_norm": _layer_norm,
+    "aten.native_layer_norm": _layer_norm,
+    "aten.rms_norm": _rms_norm,
+    "aten.group_norm": _group_norm,
+    "aten.native_group_norm": _native_group_norm,
+    "aten.batch_norm": _batch_norm,
+    "aten.native_batch_norm": _batch_norm,
+    "aten._native_batch_norm_legit_no_training": _batch_norm,
+    "aten.instance_norm": _instance_norm,
+}

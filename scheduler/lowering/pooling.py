@@ -1,0 +1,213 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Poolings: reductions over a window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.reductions import accumulator_type, divided
+from scheduler.lowering.tensor import After, Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.windows import Window, spread, window
+
+_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+
+
+def _pool(
+    b: Builder,
+    tensor: Tensor,
+    view: Window,
+    kind: ReductionKind,
+    fill: float,
+    *,
+    output: int = 0,
+    after: After | None = None,
+) -> Tensor:
+    """``kind`` over the window of each position; outside the input stands ``fill``."""
+    meta = b.meta(output)
+    lead = tensor.rank - len(view.kernel)
+    held = accumulator_type(tensor.dtype) if tensor.dtype.is_float else tensor.dtype
+
+    def read(index: Index, tap: Index) -> Value:
+        place = view.place(index[lead:], tap)
+        value = trees.held(tensor.at((*index[:lead], *place)), held)
+        return trees.masked(view.inside(place), value, _fill(fill, held))
+
+    return b.reduction(
+        meta.size, view.kernel, kind, read, dtype=meta.dtype, accumulate=held, after=after
+    )
+
+
+def _fill(value: float, dtype: DType) -> Value:
+    if dtype.is_float or value == 0:
+        return const(value, dtype)
+    low = 0 if dtype in (DType.U8, DType.BOOL) else -(1 << (8 * dtype.itemsize - 1))
+    return const(low, dtype)
+
+
+def _max_pool(rank: int) -> Callable[..., Any]:
+    def rule(
+        b: Builder,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Any:
+        kernel = spread(kernel_size, rank)
+        view = window(self.size, b.meta().size, kernel, stride or kernel, padding, dilation)
+        values = _pool(b, self, view, ReductionKind.MAX, -math.inf)
+        assert b.node is not None
+        if len(b.node.outputs) == 1:
+            return values
+        return values, _max_indices(b, self, view)
+
+    return rule
+
+
+def _max_indices(b: Builder, tensor: Tensor, view: Window) -> Tensor:
+    """Flat position in the input's plane of each maximum, from its place in the window."""
+    if tensor.dtype.is_float is False:
+        raise Unsupported("indices of the greatest integers")
+    lead = tensor.rank - len(view.kernel)
+    steps = layout.contiguous(view.kernel)
+    strides = layout.contiguous(view.input)
+
+    def after(acc: Value, index: Index) -> Value:
+        result: Value = trees.index_value(0)
+        for d, place in enumerate(view.place(index[lead:], (_ZERO,) * len(view.kernel))):
+            tap = call("floordiv", acc, trees.index_value(steps[d]))
+            tap = call("remainder", tap, trees.index_value(view.kernel[d]))
+            moved = call("mul", tap, trees.index_value(view.dilation[d]))
+            at = call("add", moved, trees.index_value(place))
+            result = call("add", result, call("mul", at, trees.index_value(strides[d])))
+        return result
+
+    return _pool(b, tensor, view, ReductionKind.ARGMAX, -math.inf, output=1, after=after)
+
+
+def _avg_pool(rank: int) -> Callable[..., Tensor]:
+    def rule(
+        b: Builder,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Tensor:
+        kernel = spread(kernel_size, rank)
+        view = window(self.size, b.meta().size, kernel, stride or kernel, padding)
+        lead = self.rank - rank
+
+        def after(acc: Value, index: Index) -> Value:
+            if divisor_override:
+                return divided(acc, sympy.Integer(divisor_override))
+            return divided(acc, _counted(view, index[lead:], count_include_pad))
+
+        return _pool(b, self, view, ReductionKind.SUM, 0.0, after=after)
+
+    return rule
+
+
+def _counted(view: Window, position: Index, with_padding: bool) -> Expr:
+    """Elements that an average is over: those of the window within the (padded) input."""
+    total: Expr = _ONE
+    for d, start in enumerate(view.place(position, (_ZERO,) * len(position))):
+        pad = view.padding[d] if with_padding else 0
+        if view.within(d, pad):
+            total = total * view.kernel[d]
+        else:
+            end = sympy.Min(start + view.kernel[d], view.input[d] + pad)
+            total = total * (end - sympy.Max(start, sympy.Integer(-pad)))
+    return total
+
+
+def _adaptive_avg(rank: int) -> Callable[..., Tensor]:
+    """Output i is over floor(i n / o) to ceil((i + 1) n / o)."""
+
+    def rule(b: Builder, self: Tensor, output_size: Any) -> Tensor:
+        meta = b.meta()
+        lead = self.rank - rank
+        sizes, outputs = self.size[lead:], meta.size[lead:]
+        held = accumulator_type(self.dtype)
+        taps = tuple(_longest(n, o) for n, o in zip(sizes, outputs, strict=True))
+
+        def bounds(index: Index) -> list[tuple[Expr, Expr]]:
+            return [
+                (FloorDiv(i * n, o), FloorDiv((i + 1) * n + o - 1, o))
+                for i, n, o in zip(index[lead:], sizes, outputs, strict=True)
+            ]
+
+        def read(index: Index, tap: Index) -> Value:
+            ends = bounds(index)
+            place = tuple(start + t for (start, _), t in zip(ends, tap, strict=True))
+            inside = trees.both(
+                *(
+                    trees.less(p, end)
+                    for p, (_, end), n, o in zip(place, ends, sizes, outputs, strict=True)
+                    if not _even(n, o)
+                )
+            )
+            value = trees.held(self.at((*index[:lead], *place)), held)
+            return trees.masked(inside, value, const(0, held))
+
+        def after(acc: Value, index: Index) -> Value:
+            number = sympy.Mul(*(end - start for start, end in bounds(index)))
+            if all(_even(n, o) for n, o in zip(sizes, outputs, strict=True)):
+                number = layout.product(taps)
+            return divided(acc, number)
+
+        return b.reduction(
+            meta.size,
+            taps,
+            ReductionKind.SUM,
+            read,
+            dtype=meta.dtype,
+            accumulate=held,
+            after=after,
+        )
+
+    return rule
+
+
+def _even(size: Expr, output: Expr) -> bool:
+    if output == 1:
+        return True
+    return bool(size.is_Integer and output.is_Integer and int(size) % int(output) == 0)
+
+
+def _longest(size: Expr, output: Expr) -> Expr:
+    """The longest window: size / output, two more at most where that is uneven."""
+    if _even(size, output):
+        return layout.simplify(FloorDiv(size, output), {})
+    if size.is_Integer and output.is_Integer:
+        n, o = int(size), int(output)
+        return sympy.Integer(max(-(-(i + 1) * n // o) - i * n // o for i in range(o)))
+    raise Unsupported("an uneven adaptive pooling of a symbolic size")
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.max_pool1d": _max_pool(1),
+    "aten.max_pool2d": _max_pool(2),
+    "aten.max_pool2d_with_indices": _max_pool(2),
+    "aten.avg_pool1d": _avg_pool(1),
+    "aten.avg_pool2d": _avg_pool(2),
+    "aten.adaptive_avg_pool1d": _adaptive_avg(1),
+    "aten.adaptive_avg_pool2d": _adaptive_avg(2),
+    "aten._adaptive_avg_pool2d": _adaptive_avg(2),
+}

@@ -1,0 +1,426 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Reductions and scans, softmax among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Cast, Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import elementwise
+from scheduler.lowering.tensor import After, Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import axis, reshape
+
+_ONE = sympy.Integer(1)
+
+
+def dims_of(dim: Any, rank: int) -> tuple[int, ...]:
+    """Dimensions as torch's ``dim`` means them: none given are all of them."""
+    if dim is None or dim == ():
+        return tuple(range(rank))
+    given = dim if isinstance(dim, tuple) else (dim,)
+    return tuple(sorted({axis(d, rank) for d in given})) if rank else ()
+
+
+def accumulator_type(dtype: DType) -> DType:
+    """f32 for f16, bf16 and f32; f64; i64 for integers and booleans."""
+    return dtype.compute if dtype.is_float else DType.I64
+
+
+def reduce(
+    b: Builder,
+    tensor: Tensor,
+    dims: tuple[int, ...],
+    kind: ReductionKind,
+    *,
+    dtype: DType,
+    accumulate: DType,
+    size: tuple[Expr, ...] | None = None,
+    before: Callable[[Value, Index], Value] | None = None,
+    after: After | None = None,
+) -> Tensor:
+    """The tensor reduced over ``dims``.
+
+    ``before`` is applied to each element (with its index), ``after`` to the accumulator. The
+    result keeps the reduced dimensions as 1 unless ``size`` is the shape without them.
+    """
+    kept = tuple(_ONE if d in dims else extent for d, extent in enumerate(tensor.size))
+    keeps = size is None or len(size) == tensor.rank
+    result = kept if keeps else tuple(e for d, e in enumerate(tensor.size) if d not in dims)
+
+    def read(index: Index, inner: Index) -> Value:
+        place = full_index(index, inner, dims, tensor.rank, keeps)
+        value = trees.held(tensor.at(place), accumulate)
+        return value if before is None else before(value, place)
+
+    return b.reduction(
+        result,
+        tuple(tensor.size[d] for d in dims),
+        kind,
+        read,
+        dtype=dtype,
+        accumulate=accumulate,
+        after=after,
+    )
+
+
+def full_index(index: Index, inner: Index, dims: tuple[int, ...], rank: int, keeps: bool) -> Index:
+    """Index of an element from that of the result and that along the reduced dimensions."""
+    outer, along = iter(index), iter(inner)
+    place = []
+    for d in range(rank):
+        if d in dims:
+            place.append(next(along))
+            if keeps:
+                next(outer)
+        else:
+            place.append(next(outer))
+    return tuple(place)
+
+
+def count(tensor: Tensor, dims: Iterable[int]) -> Expr:
+    """How many elements one result is made of."""
+    return layout.product(tuple(tensor.size[d] for d in dims))
+
+
+def divided(value: Value, number: Expr) -> Value:
+    """``value`` divided by a number of elements."""
+    if number.is_Integer and number != 0:
+        return call("truediv", value, const(int(number), value.dtype))
+    return call("truediv", value, Cast(trees.index_value(number), value.dtype))
+
+
+def _sum(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
+    meta = b.meta()
+    return reduce(
+        b,
+        self,
+        dims_of(dim, self.rank),
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=accumulator_type(meta.dtype),
+        size=meta.size,
+    )
+
+
+def mean(
+    b: Builder, tensor: Tensor, dims: tuple[int, ...], dtype: DType, size: Any = None
+) -> Tensor:
+    """The mean over ``dims``, stored as ``dtype``."""
+    number = count(tensor, dims)
+    return reduce(
+        b,
+        tensor,
+        dims,
+        ReductionKind.SUM,
+        dtype=dtype,
+        accumulate=accumulator_type(dtype),
+        size=size,
+        after=lambda acc, _: divided(acc, number),
+    )
+
+
+def _mean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
+    meta = b.meta()
+    return mean(b, self, dims_of(dim, self.rank), meta.dtype, meta.size)
+
+
+def _prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
+    meta = b.meta()
+    return reduce(
+        b,
+        self,
+        dims_of(dim, self.rank),
+        ReductionKind.PROD,
+        dtype=meta.dtype,
+        accumulate=accumulator_type(meta.dtype),
+        size=meta.size,
+    )
+
+
+def _extreme(kind: ReductionKind) -> Callable[..., Any]:
+    """amax, amin, and max, min in all their forms."""
+    arg = ReductionKind.ARGMAX if kind is ReductionKind.MAX else ReductionKind.ARGMIN
+    of_two = "maximum" if kind is ReductionKind.MAX else "minimum"
+
+    def rule(
+        b: Builder, self: Tensor, other: Any = None, dim: Any = None, keepdim: bool = False
+    ) -> Any:
+        if other is not None:
+            return elementwise(b, (self, other), lambda x, y: call(of_two, x, y))
+        meta = b.meta()
+        dims = dims_of(dim, self.rank)
+        whole = kind
+        if self.dtype is DType.BOOL:
+            whole = ReductionKind.ANY if kind is ReductionKind.MAX else ReductionKind.ALL
+        values = reduce(
+            b, self, dims, whole, dtype=meta.dtype, accumulate=meta.dtype.compute, size=meta.size
+        )
+        assert b.node is not None
+        if len(b.node.outputs) == 1:
+            return values
+        return values, _arg(b, self, dims, arg, 1)
+
+    return rule
+
+
+def _arg(
+    b: Builder, self: Tensor, dims: tuple[int, ...], kind: ReductionKind, output: int
+) -> Tensor:
+    return reduce(
+        b,
+        self,
+        dims,
+        kind,
+        dtype=DType.I64,
+        accumulate=self.dtype.compute,
+        size=b.meta(output).size,
+    )
+
+
+def _arg_rule(kind: ReductionKind) -> Callable[..., Tensor]:
+    def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        return _arg(b, self, dims_of(dim, self.rank), kind, 0)
+
+    return rule
+
+
+def _truth(kind: ReductionKind) -> Callable[..., Tensor]:
+    def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        meta = b.meta()
+        made = reduce(
+            b,
+            self,
+            dims_of(dim, self.rank),
+            kind,
+            dtype=meta.dtype,
+            accumulate=DType.BOOL,
+            size=meta.size,
+        )
+        return made
+
+    return rule
+
+
+def moments(
+    b: Builder, tensor: Tensor, dims: tuple[int, ...], finish: After, dtype: DType | None = None
+) -> tuple[Tensor, Tensor]:
+    """The mean, and ``finish`` of the sum of squares of the distances from it.
+
+    Two passes over the data, as torch's own: no cancellation. Both keep the reduced dimensions
+    and are held in f32 (f64 for f64) unless ``dtype`` is given.
+    """
+    held = accumulator_type(tensor.dtype)
+    average = mean(b, tensor, dims, held)
+
+    def distance(value: Value, place: Index) -> Value:
+        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+        difference = call("sub", value, average.at(at))
+        return call("mul", difference, difference)
+
+    spread = reduce(
+        b,
+        tensor,
+        dims,
+        ReductionKind.SUM,
+        dtype=dtype or held,
+        accumulate=held,
+        before=distance,
+        after=finish,
+    )
+    return average, spread
+
+
+def _variance(root: bool, with_mean: bool) -> Callable[..., Any]:
+    def rule(
+        b: Builder,
+        self: Tensor,
+        dim: Any = None,
+        unbiased: bool = True,
+        correction: Any = None,
+        keepdim: bool = False,
+    ) -> Any:
+        meta = b.meta()
+        dims = dims_of(dim, self.rank)
+        less = (1 if unbiased else 0) if correction is None else correction
+        number = count(self, dims)
+        if not isinstance(less, int):
+            raise Unsupported(f"a variance with correction {less}")
+        if number.is_Integer and int(number) <= less:
+            raise Unsupported("a variance of fewer elements than its correction")
+
+        def finish(acc: Value, _: Index) -> Value:
+            result = divided(acc, number - less)
+            return call("sqrt", result) if root else result
+
+        average, spread = moments(b, self, dims, finish, meta.dtype)
+        result = reshape(b, spread, meta.size)
+        if not with_mean:
+            return result
+        held = average.at
+        typed = Tensor(average.size, meta.dtype, lambda i: trees.cast(held(i), meta.dtype))
+        stored = average if average.dtype is meta.dtype else b.realize(typed)
+        return result, reshape(b, stored, b.meta(1).size)
+
+    return rule
+
+
+def _softmax(log: bool) -> Callable[..., Tensor]:
+    """exp(x - max) / sum; the logarithm as (x - max) - log(sum)."""
+
+    def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
+        meta = b.meta()
+        held = meta.dtype.compute
+        dims = dims_of(dim, self.rank)
+        top = reduce(b, self, dims, ReductionKind.MAX, dtype=held, accumulate=held)
+
+        def shifted(value: Value, place: Index) -> Value:
+            at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+            return call("sub", value, top.at(at))
+
+        def after(acc: Value, _: Index) -> Value:
+            return call("log", acc) if log else acc
+
+        total = reduce(
+            b,
+            self,
+            dims,
+            ReductionKind.SUM,
+            dtype=held,
+            accumulate=held,
+            before=lambda v, i: call("exp", shifted(v, i)),
+            after=after,
+        )
+
+        def read(index: Index) -> Value:
+            x = shifted(trees.held(self.at(index), held), index)
+            at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
+            if log:
+                return call("sub", x, total.at(at))
+            return call("truediv", call("exp", x), total.at(at))
+
+        return b.pointwise(meta.size, meta.dtype, read)
+
+    return rule
+
+
+def _logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """max + log(sum(exp(x - max))), an infinite maximum taken as 0 in the difference."""
+    meta = b.meta()
+    held = meta.dtype.compute
+    dims = dims_of(dim, self.rank)
+
+    def finite(acc: Value, _: Index) -> Value:
+        return call("where", call("isinf", acc), const(0, held), acc)
+
+    top = reduce(b, self, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+    keeps = len(meta.size) == self.rank
+
+    def shifted(value: Value, place: Index) -> Value:
+        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+        return call("exp", call("sub", value, top.at(at)))
+
+    def after(acc: Value, index: Index) -> Value:
+        zeros = (sympy.Integer(0),) * len(dims)
+        at = index if keeps else full_index(index, zeros, dims, self.rank, False)
+        return call("add", call("log", acc), top.at(at))
+
+    return reduce(
+        b,
+        self,
+        dims,
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=held,
+        size=meta.size,
+        before=shifted,
+        after=after,
+    )
+
+
+def _norm(
+    b: Builder,
+    self: Tensor,
+    p: Any = 2,
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    **_: Any,
+) -> Tensor:
+    """The vector norm: (sum |x|^p)^(1/p), the greatest or least |x|, the number of non-zeros."""
+    order = float(2 if p is None else p) if ord is None else float(ord)
+    meta = b.meta()
+    held = meta.dtype.compute
+    kinds = {float("inf"): ReductionKind.MAX, float("-inf"): ReductionKind.MIN}
+
+    def before(x: Value, _: Index) -> Value:
+        if order == 0:
+            return trees.held(call("ne", x, const(0, held)), held)
+        if order == 2:
+            return call("mul", x, x)
+        size = call("abs", x)
+        return size if order in (1, *kinds) else call("pow", size, const(order, held))
+
+    def after(acc: Value, _: Index) -> Value:
+        if order == 2:
+            return call("sqrt", acc)
+        return acc if order in (0, 1, *kinds) else call("pow", acc, const(1 / order, held))
+
+    return reduce(
+        b,
+        self,
+        dims_of(dim, self.rank),
+        kinds.get(order, ReductionKind.SUM),
+        dtype=meta.dtype,
+        accumulate=held,
+        size=meta.size,
+        before=before,
+        after=after,
+    )
+
+
+def _scan(kind: ReductionKind) -> Callable[..., Tensor]:
+    def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
+        meta = b.meta()
+        if self.rank == 0 or self.size[axis(dim, self.rank)] == 1:
+            return elementwise(b, (self,), lambda x: x)
+        return b.scan(self.size, axis(dim, self.rank), kind, self.at, meta.dtype)
+
+    return rule
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.sum": _sum,
+    "aten.mean": _mean,
+    "aten.prod": _prod,
+    "aten.amax": _extreme(ReductionKind.MAX),
+    "aten.amin": _extreme(ReductionKind.MIN),
+    "aten.max": _extreme(ReductionKind.MAX),
+    "aten.min": _extreme(ReductionKind.MIN),
+    "aten.argmax": _arg_rule(ReductionKind.ARGMAX),
+    "aten.argmin": _arg_rule(ReductionKind.ARGMIN),
+    "aten.any": _truth(ReductionKind.ANY),
+    "aten.all": _truth(ReductionKind.ALL),
+    "aten.var": _variance(root=False, with_mean=False),
+    "aten.std": _variance(root=True, with_mean=False),
+    "aten.var_mean": _variance(root=False, with_mean=True),
+    "aten.std_mean": _variance(root=True, with_mean=True),
+    "aten.softmax": _softmax(log=False),
+    "aten._softmax": _softmax(log=False),
+    "aten.log_softmax": _softmax(log=True),
+    "aten._log_softmax": _softmax(log=True),
+    "aten.logsumexp": _logsumexp,
+    "aten.norm": _norm,
+    "aten.linalg_vector_norm": _norm,
+    "aten.cumsum": _scan(ReductionKind.SUM),
+    "aten.cumprod": _scan(ReductionKind.PROD),
+}
