@@ -206,7 +206,7 @@ def test_a_name_that_is_not_known_gets_the_list(name: str) -> None:
     "body",
     [
         # Deeper than a thread's stack: the guard page, not the neighbour's memory.
-        "volatile char deep[200000]; deep[0] = 1; out[0] = deep[0];",
+        "volatile char deep[200000]; deep[threadIdx.x] = 1; out[0] = deep[0];",
         "HIP_DYNAMIC_SHARED(char, lds) lds[1024] = 1; out[0] = 1;",
         "*(volatile int*)8 = 1;",
     ],
