@@ -1,0 +1,1 @@
+"""Search strategies: which configuration to try next, from what was seen so far."""
