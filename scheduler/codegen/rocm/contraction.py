@@ -17,7 +17,8 @@ from scheduler.codegen.kernel import ArgType
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, Mod, symbol
-from scheduler.ir.operations import Axis, Buffer, Contraction, Store
+from scheduler.ir.operations import Axis, Buffer, Store
+from scheduler.ir.simplify import Ranges, linear, simplify
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
 
 _ZERO = sympy.Integer(0)
@@ -73,35 +74,28 @@ class LinearForm:
         return self.coefficients.get(var, _ZERO)
 
 
-def linear(expr: Expr, loop: frozenset[sympy.Symbol]) -> LinearForm | None:
-    """``expr`` as a linear form over the loop variables, or None where it is none."""
-    coefficients: dict[sympy.Symbol, Expr] = {}
-    constant: Expr = _ZERO
-    for term in sympy.Add.make_args(expr):
-        if not term.free_symbols & loop:
-            constant = constant + term
-            continue
-        factors = sympy.Mul.make_args(term)
-        inside = [factor for factor in factors if factor.free_symbols & loop]
-        if len(inside) != 1 or inside[0] not in loop:
-            return None
-        outside = sympy.Mul(*(factor for factor in factors if factor is not inside[0]))
-        coefficients[inside[0]] = coefficients.get(inside[0], _ZERO) + outside
-    return LinearForm(coefficients, constant)
+def address(access: Load | Store, buffer: Buffer, ranges: Ranges) -> LinearForm | None:
+    """The element's offset in its buffer as a linear form over the loop variables (the keys of
+    ``ranges``) and over what is read from memory, or None where it is none."""
+    reads = access.indirect if isinstance(access, Load) else ()
+    variables = (*ranges, *(part.symbol for part in reads))
+    found = linear(offset(access, buffer, ranges), variables)
+    if found is None:
+        return None
+    coefficients, constant = found
+    steps = zip(variables, coefficients, strict=True)
+    return LinearForm({var: step for var, step in steps if step != 0}, constant)
 
 
-def address(load: Load | Store, buffer: Buffer, loop: frozenset[sympy.Symbol]) -> LinearForm | None:
-    """The element's offset in its buffer as a linear form, or None where it is none."""
-    total: dict[sympy.Symbol, Expr] = {}
-    constant: Expr = _ZERO
-    for index, stride in zip(load.index, buffer.stride, strict=True):
-        form = linear(index, loop)
-        if form is None:
-            return None
-        for var, coefficient in form.coefficients.items():
-            total[var] = total.get(var, _ZERO) + coefficient * stride
-        constant = constant + form.constant * stride
-    return LinearForm(total, constant)
+def offset(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Expr:
+    """The element's offset in its buffer, simplified."""
+    terms = (i * s for i, s in zip(access.index, buffer.stride, strict=True))
+    return simplify(sympy.Add(*terms), ranges)
+
+
+def ranges_of(*groups: Sequence[Axis]) -> dict[sympy.Symbol, Expr]:
+    """The loop variables with their sizes."""
+    return {axis.var: axis.size for axes in groups for axis in axes}
 
 
 def collapsed(form: LinearForm, group: IndexGroup) -> Expr | None:
@@ -139,7 +133,7 @@ class Parametrizer:
         self._groups = groups
         self._buffers = buffers
         self._index_type: ArgType = "i64" if wide else "i32"
-        self.loop = frozenset(axis.var for group in groups for axis in group.axes)
+        self._ranges = ranges_of(*(group.axes for group in groups))
         self._rename = {
             axis.var: group.component(position) if axis.size != 1 else _ZERO
             for group in groups
@@ -187,12 +181,10 @@ class Parametrizer:
         self._counts[name] = count + 1
         prefix = name if count == 0 else f"{name}{chr(ord('a') + count)}"
         indirect = access.indirect if isinstance(access, Load) else ()
-        loop = self.loop | {part.symbol for part in indirect}
-        form = address(access, self._buffers[access.buffer], loop)
+        buffer = self._buffers[access.buffer]
+        form = address(access, buffer, self._ranges)
         if form is None:
-            strides = self._buffers[access.buffer].stride
-            flat = sympy.Add(*(i * s for i, s in zip(access.index, strides, strict=True)))
-            return self._expression(flat, "i64")
+            return self._expression(offset(access, buffer, self._ranges), "i64")
         terms = [self._named(f"{prefix}_at", form.constant)]
         for group in self._groups:
             together = collapsed(form, group)
@@ -231,7 +223,7 @@ class Parametrizer:
         return expr
 
     def _varies(self, expr: Expr) -> bool:
-        return not expr.free_symbols.isdisjoint(self.loop | self._read)
+        return not expr.free_symbols.isdisjoint(self._ranges.keys() | self._read)
 
     def _constant(self, expr: Expr, type_: ArgType) -> Expr:
         if expr.could_extract_minus_sign():
@@ -245,29 +237,6 @@ class Parametrizer:
             name = f"c{count}"
             self._constants[key] = symbol(self._kernel.named_scalar(name, expr, type_))
         return self._constants[key]
-
-
-def columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
-    """The contraction with rows and columns exchanged where results lie contiguous along m.
-
-    Neighbouring lanes hold neighbouring columns, and should write neighbouring memory.
-    """
-    store = contraction.stores[0]
-    loop = frozenset(
-        axis.var for axes in (contraction.batch, contraction.m, contraction.n) for axis in axes
-    )
-    form = address(store, buffers[store.buffer], loop)
-    m = IndexGroup("m", contraction.m).innermost
-    n = IndexGroup("n", contraction.n).innermost
-    if form is None or m is None or form.at(m.var) != 1 or (n and form.at(n.var) == 1):
-        return contraction
-    return replace(
-        contraction,
-        m=contraction.n,
-        n=contraction.m,
-        a=contraction.b,
-        b=contraction.a,
-    )
 
 
 def multiple_of(expr: Expr, divisor: int) -> bool:

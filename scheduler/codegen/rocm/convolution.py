@@ -7,16 +7,11 @@ which place in the window a column of k is once a step, and a mask stands in for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
 
-from scheduler.codegen.rocm.contraction import address, columns_contiguous
+from scheduler.codegen.rocm.axes import columns_contiguous, window_as_in_memory, with_split_axes
 from scheduler.codegen.rocm.gemm import GemmTemplate
-from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import evaluate
-from scheduler.ir.operations import Axis, Buffer, Contraction
-from scheduler.ir.values import loads
+from scheduler.ir.operations import Contraction
 
 
 class ConvolutionTemplate(GemmTemplate):
@@ -27,29 +22,7 @@ class ConvolutionTemplate(GemmTemplate):
     def prepare(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
         hints = {name: info.hint for name, info in self.lowered.graph.symbols.items()}
         buffers = self.lowered.buffers
-        ordered = tuple(window_as_in_memory(member, buffers, hints) for member in members)
+        ordered = tuple(
+            window_as_in_memory(member, buffers, hints) for member in with_split_axes(members)
+        )
         return (columns_contiguous(ordered[0], buffers),) if len(ordered) == 1 else ordered
-
-
-def window_as_in_memory(
-    contraction: Contraction, buffers: Mapping[str, Buffer], hints: dict[str, int]
-) -> Contraction:
-    """The contraction with its k axes in the order in which the input's window lies in memory,
-    so that neighbouring k are neighbours there (channels last: the channel runs fastest)."""
-    load = next(loads(contraction.a), None)
-    if load is None:
-        return contraction
-    loop = frozenset(
-        axis.var for axes in (contraction.batch, contraction.m, contraction.k) for axis in axes
-    )
-    form = address(load, buffers[load.buffer], loop)
-    if form is None:
-        return contraction
-    steps: dict[Expr, int] = {
-        axis.var: abs(evaluate(form.at(axis.var), hints)) for axis in contraction.k
-    }
-
-    def step(axis: Axis) -> int:
-        return steps[axis.var]
-
-    return replace(contraction, k=tuple(sorted(contraction.k, key=step, reverse=True)))

@@ -12,8 +12,8 @@ from scheduler.codegen.cpp import finish
 from scheduler.codegen.cpp.lines import mark
 from scheduler.codegen.kernel import ConfigValue, Launch, LineOrigin
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.contraction import IndexGroup, columns_contiguous
-from scheduler.codegen.rocm.environment import kernel_text
+from scheduler.codegen.rocm.axes import columns_contiguous, with_split_axes
+from scheduler.codegen.rocm.contraction import IndexGroup
 from scheduler.codegen.rocm.gemm_config import (
     GemmConfig,
     GemmProblem,
@@ -25,6 +25,7 @@ from scheduler.codegen.rocm.gemm_config import (
 from scheduler.codegen.rocm.gemm_interface import GemmInterface, Member, accumulator, argument
 from scheduler.codegen.rocm.operand import Operand
 from scheduler.codegen.rocm.template import Config, RenderedTemplate, ROCmTemplate
+from scheduler.codegen.rocm.text import kernel_text
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, evaluate
@@ -62,9 +63,10 @@ class GemmTemplate(ROCmTemplate):
 
     def prepare(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
         """The same contractions, seen the way that suits the kernel."""
-        if len(members) > 1:
-            return members
-        return (columns_contiguous(members[0], self.lowered.buffers),)
+        split = with_split_axes(members)
+        if len(split) > 1:
+            return split
+        return (columns_contiguous(split[0], self.lowered.buffers),)
 
     # ---- configurations
 
@@ -128,7 +130,7 @@ class GemmTemplate(ROCmTemplate):
         self, split: bool, config: Config
     ) -> tuple[str, str, tuple[LineOrigin, ...]]:
         """The text before and after the constants, and what its lines compute."""
-        text = kernel_text("gemm.hip.jinja").render(self._names(split))
+        text = kernel_text("gemm").render(self._names(split))
         before, after = text.split(_CONFIGURATION)
         # Lines are counted with a configuration in place: each has the same number of lines.
         constants = _constants(config)

@@ -13,11 +13,13 @@ from scheduler.codegen.rocm.contraction import (
     address,
     collapsed,
     multiple_of,
+    ranges_of,
 )
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer
-from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, walk
+from scheduler.ir.simplify import Ranges
+from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, loads, walk
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Operand:
     @property
     def buffer(self) -> str:
         """The buffer of its first read, "" where it reads none."""
-        return next((part.buffer for part in walk(self.value) if isinstance(part, Load)), "")
+        return next((load.buffer for load in loads(self.value)), "")
 
     def vector_obstacle(self, elements: int) -> str:
         """Why ``elements`` cannot be read with one load, "" where they can.
@@ -89,9 +91,9 @@ def analyse(
     """The operand over (batch, row, k)."""
     batch, row, k = groups
     load, condition = _strided(value, element)
-    loop = frozenset(axis.var for group in groups for axis in group.axes)
-    form = address(load, buffers[load.buffer], loop) if load else None
-    run = form or _first_form(value, loop, buffers)
+    ranges = ranges_of(*(group.axes for group in groups))
+    form = address(load, buffers[load.buffer], ranges) if load else None
+    run = form or _first_form(value, ranges, buffers)
     inner_row = row.innermost
     along_k = True
     if run is not None and inner_row is not None and run.at(inner_row.var) == 1:
@@ -111,11 +113,11 @@ def _strided(value: Value, element: DType) -> tuple[Load | None, Value | None]:
     return None, None
 
 
-def _first_form(
-    value: Value, loop: frozenset[sympy.Symbol], buffers: Mapping[str, Buffer]
-) -> LinearForm | None:
+def _first_form(value: Value, ranges: Ranges, buffers: Mapping[str, Buffer]) -> LinearForm | None:
     forms = (
-        address(part, buffers[part.buffer], loop) for part in walk(value) if isinstance(part, Load)
+        address(part, buffers[part.buffer], ranges)
+        for part in walk(value)
+        if isinstance(part, Load)
     )
     return next((form for form in forms if form is not None), None)
 

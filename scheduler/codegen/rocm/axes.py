@@ -1,0 +1,156 @@
+"""Which axes a contraction's kernel runs over: the same product, seen the way that reads well.
+
+Lowering merges neighbouring axes where it can; where an operand's memory does not run on, its
+index divides the merged variable. Here such a variable becomes axes again, so that every address
+is a sum of steps and contiguous runs can be read with wide loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import sympy
+
+from scheduler.codegen.rocm.contraction import IndexGroup, address, ranges_of
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.operations import Axis, Buffer, Contraction, Store
+from scheduler.ir.simplify import Ranges, simplify
+from scheduler.ir.substitute import substitute, substitute_expr
+from scheduler.ir.values import IndexValue, Load, Value, loads, rebuild, walk
+
+_MOST_SPLITS = 8
+
+
+def with_split_axes(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
+    """The contractions with every axis split whose variable an index divides by a factor of its
+    size. Members share the variables of batch, m and k, so all of them are split alike."""
+    for number in range(_MOST_SPLITS):
+        found = next(_splits(members), None)
+        if found is None:
+            break
+        axis, inner = found
+        members = tuple(_split(member, axis, inner, number) for member in members)
+    return members
+
+
+def _splits(members: tuple[Contraction, ...]) -> Iterator[tuple[Axis, Expr]]:
+    """Axes with the size of the inner part."""
+    axes = {
+        axis.var: axis
+        for member in members
+        for group in (member.batch, member.m, member.n, member.k)
+        for axis in group
+    }
+    for member in members:
+        for expr in _indices(member):
+            for part in expr.atoms(FloorDiv, Mod):
+                variable, divisor = part.args
+                axis = axes.get(variable)
+                if axis is None or not divisor.free_symbols.isdisjoint(axes):
+                    continue
+                outer = simplify(FloorDiv(axis.size, divisor), {})
+                if divisor != axis.size and simplify(outer * divisor - axis.size, {}) == 0:
+                    yield axis, divisor
+
+
+def _indices(member: Contraction) -> Iterator[Expr]:
+    for store in member.stores:
+        yield from store.index
+    for tree in (member.a, member.b, *(store.value for store in member.stores)):
+        for part in walk(tree):
+            if isinstance(part, Load):
+                yield from part.index
+            elif isinstance(part, IndexValue):
+                yield part.expr
+
+
+def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:
+    high = Axis(symbol(f"outer{number}"), simplify(FloorDiv(axis.size, inner), {}))
+    low = Axis(symbol(f"inner{number}"), inner)
+    exchange = {axis.var: high.var * inner + low.var}
+
+    def axes(group: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        return tuple(new for old in group for new in ((high, low) if old == axis else (old,)))
+
+    batch, m, n, k = (axes(group) for group in (member.batch, member.m, member.n, member.k))
+    ranges = ranges_of(batch, m, n, k)
+
+    def tree(value: Value) -> Value:
+        return _simplified(substitute(value, exchange), ranges)
+
+    def store(old: Store) -> Store:
+        index = tuple(simplify(substitute_expr(i, exchange), ranges) for i in old.index)
+        return replace(old, index=index, value=tree(old.value))
+
+    return replace(
+        member,
+        batch=batch,
+        m=m,
+        n=n,
+        k=k,
+        a=tree(member.a),
+        b=tree(member.b),
+        stores=tuple(store(old) for old in member.stores),
+    )
+
+
+def _simplified(value: Value, ranges: Ranges) -> Value:
+    def change(part: Value) -> Value | None:
+        if isinstance(part, Load):
+            return replace(
+                part,
+                index=tuple(simplify(i, ranges) for i in part.index),
+                indirect=tuple(
+                    replace(i, value=_simplified(i.value, ranges)) for i in part.indirect
+                ),
+            )
+        if isinstance(part, IndexValue):
+            return replace(part, expr=simplify(part.expr, ranges))
+        return None
+
+    return rebuild(value, change)
+
+
+def columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:
+    """The contraction with rows and columns exchanged where results lie contiguous along m.
+
+    Neighbouring lanes hold neighbouring columns, and should write neighbouring memory.
+    """
+    store = contraction.stores[0]
+    ranges = ranges_of(contraction.batch, contraction.m, contraction.n)
+    form = address(store, buffers[store.buffer], ranges)
+    m = IndexGroup("m", contraction.m).innermost
+    n = IndexGroup("n", contraction.n).innermost
+    if form is None or m is None or form.at(m.var) != 1 or (n and form.at(n.var) == 1):
+        return contraction
+    return replace(
+        contraction,
+        m=contraction.n,
+        n=contraction.m,
+        a=contraction.b,
+        b=contraction.a,
+    )
+
+
+def window_as_in_memory(
+    contraction: Contraction, buffers: Mapping[str, Buffer], hints: dict[str, int]
+) -> Contraction:
+    """The contraction with its k axes in the order in which the input's window lies in memory,
+    so that neighbouring k are neighbours there (channels last: the channel runs fastest)."""
+    load = next(loads(contraction.a), None)
+    if load is None:
+        return contraction
+    ranges = ranges_of(contraction.batch, contraction.m, contraction.k)
+    form = address(load, buffers[load.buffer], ranges)
+    if form is None:
+        return contraction
+    steps: dict[sympy.Symbol, int] = {
+        axis.var: abs(evaluate(form.at(axis.var), hints)) for axis in contraction.k
+    }
+
+    def step(axis: Axis) -> int:
+        return steps[axis.var]
+
+    return replace(contraction, k=tuple(sorted(contraction.k, key=step, reverse=True)))
