@@ -10,7 +10,7 @@ axes of a pointwise member are the outer axes, or the outer axes followed by the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sympy
@@ -22,7 +22,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, Mod
 from scheduler.ir.operations import (
     Axis,
-    Lowered,
+    Buffer,
     Pointwise,
     Reduction,
     ReductionKind,
@@ -70,6 +70,9 @@ def product(sizes: Sequence[Expr]) -> Expr:
 class LoopNest:
     """Statements over ``outer`` and ``inner`` axes, and their accesses.
 
+    Axes are put in the order of memory and merged, unless ``arrange`` says that a template
+    walks them as they are.
+
     ``inner`` are the axes of a reduction or a scan. ``inputs`` are buffers that are read from
     outside, ``outputs`` those written, both in order of first use. ``ranges`` holds the interval
     of every symbol and loop variable by name.
@@ -78,10 +81,12 @@ class LoopNest:
     def __init__(
         self,
         members: Sequence[Pointwise | Reduction | Scan],
-        lowered: Lowered,
-        ranges: dict[str, Interval],
+        buffers: Mapping[str, Buffer],
+        ranges: Mapping[str, Interval],
+        *,
+        arrange: bool = True,
     ) -> None:
-        self._buffers = lowered.buffers
+        self._buffers = buffers
         self.outer, self.inner = _axes_of(members)
         self.statements = tuple(
             _without_unit_axes(_on_axes(member, self.outer, self.inner), (*self.outer, *self.inner))
@@ -89,10 +94,12 @@ class LoopNest:
         )
         self.outer = tuple(axis for axis in self.outer if axis.size != 1)
         self.inner = tuple(axis for axis in self.inner if axis.size != 1)
-        self._place_by_stride()
+        if arrange:
+            self._place_by_stride()
         self._symbol_ranges = ranges
         self._accesses = self._find_accesses()
-        self._merge()
+        if arrange:
+            self._merge()
         self.ranges = {**ranges, **dict(self._axis_ranges())}
         self.inputs, self.outputs = self._buffer_order()
         self._check_read_backs()

@@ -28,11 +28,16 @@ class NestPrinter:
     """Prints the statements of one nest into ``lines``.
 
     Outer variables are ``x0``, ``x1``, … and inner ones ``r0``, ``r1``, … whatever the members
-    call them, so that equal kernels have equal texts.
+    call them, so that equal kernels have equal texts; ``names`` gives them others.
     """
 
     def __init__(
-        self, nest: LoopNest, lines: Lines, memory: dict[str, Memory], pack: Pack | None = None
+        self,
+        nest: LoopNest,
+        lines: Lines,
+        memory: Mapping[str, Memory],
+        pack: Pack | None = None,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         self.nest = nest
         self.lines = lines
@@ -40,7 +45,7 @@ class NestPrinter:
         self._pack = pack if pack and pack.width > 1 else None
         outer = {axis.var.name: f"x{i}" for i, axis in enumerate(nest.outer)}
         inner = {axis.var.name: f"r{i}" for i, axis in enumerate(nest.inner)}
-        self.names = {**outer, **inner}
+        self.names = {**outer, **inner, **(names or {})}
         self.index = IndexPrinter(ranges=nest.ranges, names=self.names)
         self.values = ValuePrinter(
             lines,

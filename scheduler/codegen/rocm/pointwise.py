@@ -8,7 +8,8 @@ from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.printer import NestPrinter, Pack
-from scheduler.codegen.rocm.loop import LoopTemplate, ceil_div, refuse
+from scheduler.codegen.rocm.launch import ceil_div, refuse
+from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.template import Config, RenderedTemplate
 from scheduler.ir.operations import Axis
 from scheduler.outcome import Rejected
@@ -76,7 +77,6 @@ class PointwiseTemplate(LoopTemplate):
         printer.run(self.nest.statements, printer.store)
         blocks = ceil_div(self.nest.outer_numel, threads * vector)
         return self.finished(
-            "pointwise.hip.jinja",
             blocks,
             threads,
             0,

@@ -14,7 +14,8 @@ from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import convert, hold
 from scheduler.codegen.loops.nest import Statement
 from scheduler.codegen.loops.printer import NestPrinter, Pack
-from scheduler.codegen.rocm.loop import LoopTemplate, ceil_div, refuse
+from scheduler.codegen.rocm.launch import ceil_div, refuse
+from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import Stage, combination, finds_index, stages
 from scheduler.codegen.rocm.template import Config, RenderedTemplate
 from scheduler.ir.dtypes import DType
@@ -132,7 +133,6 @@ class ReductionTemplate(LoopTemplate):
         body = _Body(self, lanes, vector, bool(config["keep"]))
         scratch = self._scratch_size() if lanes > 32 else 0
         return self.finished(
-            "reduction.hip.jinja",
             ceil_div(self.nest.outer_numel, threads // lanes),
             threads,
             threads // 32 * scratch,

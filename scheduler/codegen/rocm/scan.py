@@ -11,7 +11,8 @@ from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.nest import Statement
 from scheduler.codegen.loops.printer import NestPrinter
-from scheduler.codegen.rocm.loop import LoopTemplate, ceil_div, refuse
+from scheduler.codegen.rocm.launch import ceil_div, refuse
+from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import combination
 from scheduler.codegen.rocm.template import Config, RenderedTemplate
 from scheduler.ir.values import Accumulator
@@ -55,7 +56,6 @@ class ScanTemplate(LoopTemplate):
         widest = max(s.accumulate.compute.itemsize for s in self.nest.statements)
         scratch = widest if lanes > 32 else 0
         return self.finished(
-            "scan.hip.jinja",
             ceil_div(self.nest.outer_numel, threads // lanes),
             threads,
             threads // 32 * scratch,

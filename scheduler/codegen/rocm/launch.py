@@ -1,0 +1,188 @@
+"""What the loop and attention templates share: arguments, the exported function, one launch.
+
+Static sizes are literals in these kernels; symbolic ones are arguments named as the symbols.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.cpp.bounds import symbol_ranges
+from scheduler.codegen.cpp.index import IndexPrinter
+from scheduler.codegen.cpp.lines import finish
+from scheduler.codegen.cpp.values import Memory
+from scheduler.codegen.kernel import ArgType, Launch
+from scheduler.codegen.rocm.environment import kernel_text
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.codegen.rocm.template import RenderedTemplate, ROCmTemplate
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, as_expr, evaluate, symbol
+from scheduler.ir.operations import Lowered
+from scheduler.outcome import Rejected, Stage
+from scheduler.targets import Target
+
+KERNEL = "KERNEL_NAME_kernel"
+
+
+@dataclass(frozen=True)
+class Host:
+    """The parts of the exported function, as text."""
+
+    signature: str
+    points: str
+    checks: tuple[str, ...]
+    grid: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a kernel reads and writes (buffers' names in order), the symbolic sizes it must know,
+    and how many points it computes: with none there is nothing to launch."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    symbols: tuple[str, ...]
+    points: Expr
+    wide: bool
+
+
+def refuse(reason: str, detail: str = "") -> Rejected:
+    """A configuration that a rule turns down."""
+    return Rejected(Stage.RULE, reason, detail)
+
+
+class LaunchTemplate(ROCmTemplate):
+    """A template whose exported function is one launch."""
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        self.ranges = symbol_ranges(lowered.graph.symbols)
+        self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
+
+    @property
+    @abstractmethod
+    def interface(self) -> Interface:
+        """What the kernel takes."""
+
+    def header(self) -> str:
+        return (
+            "#include <hip/hip_runtime.h>\n"
+            "#include <kiln/index.h>\n"
+            "#include <kiln/pointwise.h>\n"
+            "#include <kiln/types.h>\n"
+            "#include <kiln/vector.h>\n"
+        )
+
+    def hint(self, expr: Expr) -> int:
+        """The value of a size in the example that the model was exported with."""
+        return evaluate(expr, self.hints)
+
+    @property
+    def index_type(self) -> str:
+        """The C++ type of offsets and loop variables."""
+        return "int64_t" if self.interface.wide else "int32_t"
+
+    # -- arguments -------------------------------------------------------------------------------
+
+    @cached_property
+    def kernel(self) -> ROCmTemplateKernel:
+        """The C interface: inputs, outputs, then the symbolic sizes."""
+        kernel = ROCmTemplateKernel()
+        buffers, interface = self.lowered.buffers, self.interface
+        inputs = [buffers[name] for name in interface.inputs]
+        outputs = [buffers[name] for name in interface.outputs]
+        names = [f"in_ptr{i}" for i in range(len(inputs))]
+        names += [f"out_ptr{i}" for i in range(len(outputs))]
+        kernel.def_kernel(inputs, outputs, names)
+        size_type: ArgType = "i64" if interface.wide else "i32"
+        for name in interface.symbols:
+            kernel.named_scalar(name, symbol(name), size_type)
+        return kernel
+
+    @cached_property
+    def memory(self) -> dict[str, Memory]:
+        """The buffers by name, with their pointers."""
+        return {
+            name: Memory(self.kernel.arg_name(name), buffer)
+            for name, buffer in self.kernel.buffers.items()
+        }
+
+    @cached_property
+    def parameters(self) -> str:
+        """The device function's parameters."""
+        pointers = [
+            f"{'' if name in self.interface.outputs else 'const '}"
+            f"{memory.buffer.dtype.cpp}* __restrict__ {memory.pointer}"
+            for name, memory in self.memory.items()
+        ]
+        sizes = [f"{self.index_type} {name}" for name in self.interface.symbols]
+        return ",\n    ".join([*pointers, *sizes])
+
+    # -- the exported function -------------------------------------------------------------------
+
+    @cached_property
+    def _host_printer(self) -> IndexPrinter:
+        return IndexPrinter(wide=True, ranges=self.ranges)
+
+    @cached_property
+    def _checks(self) -> tuple[str, ...]:
+        return tuple(
+            self.kernel.check_not_null(name, self._host_printer(sympy.Mul(*buffer.size)))
+            for name, buffer in self.kernel.buffers.items()
+        )
+
+    def host(self, blocks: Expr) -> Host:
+        """The exported function's parts for a launch of ``blocks`` blocks."""
+        names = [arg.name for arg in self.kernel.args]
+        return Host(
+            signature=self.kernel.signature("KERNEL_NAME"),
+            points=self._host_printer(self.interface.points),
+            checks=self._checks,
+            grid=self._host_printer(blocks),
+            arguments="".join(f", {name}" for name in names),
+        )
+
+    def finished(
+        self, blocks: Expr, threads: int, lds_bytes: int, **context: object
+    ) -> RenderedTemplate:
+        """Text and interface of a kernel that is one launch of ``blocks`` blocks. The text is
+        that of the template's name; ``context`` is what it asks for besides."""
+        text = kernel_text(f"{self.name}.hip.jinja").render(
+            header=self.header(),
+            index_type=self.index_type,
+            threads=threads,
+            parameters=self.parameters,
+            host=self.host(blocks),
+            **context,
+        )
+        source, origins = finish(text)
+        one = as_expr(1)
+        launch = Launch(
+            KERNEL,
+            (blocks, one, one),
+            (threads, 1, 1),
+            lds_bytes,
+            tuple(arg.name for arg in self.kernel.args),
+        )
+        values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
+        return RenderedTemplate(source, self.kernel.args, values, (launch,), as_expr(0), origins)
+
+
+def ceil_div(a: Expr, b: int) -> Expr:
+    """How many blocks of ``b`` cover ``a``."""
+    if a.is_Integer:
+        return as_expr(-(-int(a) // b))
+    return FloorDiv(a + (b - 1), as_expr(b))
