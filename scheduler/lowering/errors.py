@@ -10,7 +10,7 @@ class Unsupported(Exception):  # noqa: N818 - an expected answer, not an error
 
 
 def where(node: Node) -> str:
-    """A node with where it came from, for messages: ``add_1 (aten.add.Tensor, model.h.0, f.py:3)``."""
+    """A node and its origin, for messages: ``add_1 (aten.add.Tensor, model.h.0, f.py:3)``."""
     parts = [node.target]
     if node.origin.module_path:
         parts.append(node.origin.module_path)

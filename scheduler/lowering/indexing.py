@@ -164,10 +164,11 @@ def _one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def _upsample_nearest(
-    b: Builder, output_size: Any = None, self: Any = None, input: Any = None, **_: Any
+    b: Builder, self: Tensor | None = None, input: Tensor | None = None, **_: Any
 ) -> Tensor:
     """Whole factors only: torch takes other positions through floats."""
-    tensor = self if self is not None else input
+    tensor = self or input
+    assert tensor is not None
     meta = b.meta()
     factors = []
     for d in range(2, tensor.rank):

@@ -73,10 +73,22 @@ def contract(
     inside = ranges_of(final)
     store_index = tuple(_at(i, exprs, inside) for i in index)
     store = Store(buffer.name, store_index, trees.held(result, dtype), b.nodes)
-    made = Contraction(
-        b.operation_name(), template, problem, *merged, a_value, b_value, (store,), b.nodes
+    batch_axes, m_axes, n_axes, k_axes = merged
+    b.add(
+        Contraction(
+            b.operation_name(),
+            template,
+            problem,
+            batch_axes,
+            m_axes,
+            n_axes,
+            k_axes,
+            a_value,
+            b_value,
+            (store,),
+            b.nodes,
+        )
     )
-    b.add(made)
     return b.tensor(buffer)
 
 

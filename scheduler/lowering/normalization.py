@@ -8,10 +8,13 @@ from typing import Any
 
 import sympy
 
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv
 from scheduler.ir.operations import ReductionKind
+from scheduler.ir.simplify import simplify
 from scheduler.ir.values import Value
-from scheduler.lowering import layout, trees
+from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
@@ -33,10 +36,11 @@ def _inverse_deviation(number: Expr, eps: float) -> After:
     return finish
 
 
-def _scaled(value: Value, weight: Value | None, bias: Value | None) -> Value:
+def _scaled(value: Value, weight: Tensor | None, bias: Tensor | None, index: Index) -> Value:
+    """``value`` times the weight's element, plus the bias's."""
     if weight is not None:
-        value = call("mul", value, trees.held(weight, value.dtype))
-    return value if bias is None else call("add", value, trees.held(bias, value.dtype))
+        value = call("mul", value, trees.held(weight.at(index), value.dtype))
+    return value if bias is None else call("add", value, trees.held(bias.at(index), value.dtype))
 
 
 def _layer_norm(
@@ -57,7 +61,7 @@ def _layer_norm(
         row = (*index[:lead], *(_ZERO for _ in dims))
         centred = call("sub", trees.held(input.at(index), held), average.at(row))
         normal = call("mul", centred, inverse.at(row))
-        return _scaled(normal, weight and weight.at(index[lead:]), bias and bias.at(index[lead:]))
+        return _scaled(normal, weight, bias, index[lead:])
 
     made = b.pointwise(input.size, input.dtype, read)
     assert b.node is not None
@@ -69,14 +73,14 @@ def _as_outputs(b: Builder, average: Tensor, inverse: Tensor) -> tuple[Tensor, T
     made = []
     for output, tensor in ((1, average), (2, inverse)):
         meta = b.meta(output)
-        typed = tensor
-        if tensor.dtype is not meta.dtype:
-            at = tensor.at
-            typed = b.realize(
-                Tensor(tensor.size, meta.dtype, lambda i, at=at, d=meta.dtype: trees.cast(at(i), d))
-            )
-        made.append(reshape(b, typed, meta.size))
+        made.append(reshape(b, _typed(b, tensor, meta.dtype), meta.size))
     return made[0], made[1]
+
+
+def _typed(b: Builder, tensor: Tensor, dtype: DType) -> Tensor:
+    if tensor.dtype is dtype:
+        return tensor
+    return b.realize(Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
 
 
 def _rms_norm(
@@ -108,7 +112,7 @@ def _rms_norm(
     def read(index: Index) -> Value:
         row = (*index[:lead], *(_ZERO for _ in dims))
         normal = call("mul", trees.held(input.at(index), held), inverse.at(row))
-        return _scaled(normal, weight and weight.at(index[lead:]), None)
+        return _scaled(normal, weight, None, index[lead:])
 
     return b.pointwise(input.size, b.meta().dtype, read)
 
@@ -124,17 +128,17 @@ def _group_norm(
     """layer_norm over the channels of a group and all positions, weight and bias by channel."""
     channels = input.size[1]
     groups = sympy.Integer(int(num_groups))
-    each = layout.simplify(layout.FloorDiv(channels, groups), {})
+    each = simplify(FloorDiv(channels, groups), {})
     split = reshape(b, input, (input.size[0], groups, each, *input.size[2:]))
     dims = tuple(range(2, split.rank))
     average, inverse = moments(b, split, dims, _inverse_deviation(count(split, dims), eps))
     held = accumulator_type(input.dtype)
 
     def read(index: Index) -> Value:
-        row = (index[0], layout.FloorDiv(index[1], each), *(_ZERO for _ in dims))
+        row = (index[0], FloorDiv(index[1], each), *(_ZERO for _ in dims))
         centred = call("sub", trees.held(input.at(index), held), average.at(row))
         normal = call("mul", centred, inverse.at(row))
-        return _scaled(normal, weight and weight.at(index[1:2]), bias and bias.at(index[1:2]))
+        return _scaled(normal, weight, bias, index[1:2])
 
     made = b.pointwise(input.size, input.dtype, read)
     assert b.node is not None
@@ -179,7 +183,7 @@ def _batch_norm(
             "sub", trees.held(input.at(index), held), trees.held(average.at(channel), held)
         )
         normal = call("mul", centred, call("rsqrt", spread))
-        return _scaled(normal, weight and weight.at(channel), bias and bias.at(channel))
+        return _scaled(normal, weight, bias, channel)
 
     made = stored(b, Tensor(input.size, input.dtype, read))
     assert b.node is not None

@@ -13,6 +13,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv
 from scheduler.ir.operations import ReductionKind
+from scheduler.ir.simplify import simplify
 from scheduler.ir.values import Value
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
@@ -194,7 +195,7 @@ def _even(size: Expr, output: Expr) -> bool:
 def _longest(size: Expr, output: Expr) -> Expr:
     """The longest window: size / output, two more at most where that is uneven."""
     if _even(size, output):
-        return layout.simplify(FloorDiv(size, output), {})
+        return simplify(FloorDiv(size, output), {})
     if size.is_Integer and output.is_Integer:
         n, o = int(size), int(output)
         return sympy.Integer(max(-(-(i + 1) * n // o) - i * n // o for i in range(o)))

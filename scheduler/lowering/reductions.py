@@ -197,7 +197,7 @@ def _arg_rule(kind: ReductionKind) -> Callable[..., Tensor]:
 def _truth(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         meta = b.meta()
-        made = reduce(
+        return reduce(
             b,
             self,
             dims_of(dim, self.rank),
@@ -206,7 +206,6 @@ def _truth(kind: ReductionKind) -> Callable[..., Tensor]:
             accumulate=DType.BOOL,
             size=meta.size,
         )
-        return made
 
     return rule
 

@@ -5,6 +5,7 @@ Only what lets index arithmetic and trivial masks vanish is folded; the C++ comp
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import sympy
@@ -60,7 +61,7 @@ def _convert(value: Const, dtype: DType) -> Value:
     if dtype.is_float:
         return Const(float(number), dtype)
     if isinstance(number, float) and not number.is_integer():
-        if number != number or number in (float("inf"), float("-inf")):
+        if not math.isfinite(number):
             return Cast(value, dtype)
         number = int(number)
     return Const(int(number), dtype)

@@ -151,7 +151,11 @@ def _transpose_last(b: Builder, self: Tensor) -> Tensor:
 
 
 def _movedim(b: Builder, self: Tensor, source: Any, destination: Any) -> Tensor:
-    pairs = [(source, destination)] if isinstance(source, int) else zip(source, destination)
+    pairs = (
+        [(source, destination)]
+        if isinstance(source, int)
+        else zip(source, destination, strict=True)
+    )
     moved = {axis(to, self.rank): axis(came, self.rank) for came, to in pairs}
     rest = iter(d for d in range(self.rank) if d not in moved.values())
     return permute(self, tuple(moved[d] if d in moved else next(rest) for d in range(self.rank)))
@@ -311,8 +315,12 @@ def _meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> 
     for k, tensor in enumerate(tensors):
         along = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and len(tensors) > 1 else k
         vector = reshape(b, tensor, (layout.product(tensor.size),))
-        made.append(vector.view(b.meta(k).size, lambda i, d=along: (i[d],)))
+        made.append(_along(vector, b.meta(k).size, along))
     return tuple(made)
+
+
+def _along(vector: Tensor, size: tuple[Expr, ...], dim: int) -> Tensor:
+    return vector.view(size, lambda i: (i[dim],))
 
 
 TABLE: dict[str, Callable[..., Any]] = {
