@@ -4,6 +4,7 @@ the output is the same in any folder: ``source.hip``, and ``include`` and ``buil
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 
 from scheduler.build.flags import Flags
 from scheduler.build.model import Toolchain
@@ -71,6 +72,8 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
     """The same source for this machine, on the emulation's own hip_runtime.h."""
     return (
         *_emulation(toolchain, flags),
+        # The C library's headers are named by their full path: keep it out of the listing.
+        f"-ffile-prefix-map={Path(toolchain.host[0]).parent}=ziglang",
         *("-x", "c++", *_LANGUAGE, "-nostdinc++", "-fno-exceptions", "-fno-rtti"),
         *("-Iinclude/cpu", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
         *_architecture(find(target.emulates)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,6 +13,7 @@ from typing import Any
 from scheduler.build import bundle_format, commands
 from scheduler.build.cache import CodeCache, Entry, digest
 from scheduler.build.diagnostics import first_error
+from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import DEFAULT, Flags
 from scheduler.build.metadata import resources
 from scheduler.build.model import Build, Resources, Toolchain
@@ -22,6 +24,9 @@ from scheduler.targets import Target
 
 # Counts up when the steps below change what they make from the same input.
 _RECIPE = "2"
+# What a library for a GPU may leave open: the HIP runtime's functions, and what compilers call
+# of the C library by themselves.
+_OFFERED = re.compile(r"(__)?hip[A-Z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)")
 
 
 def build(
@@ -164,9 +169,19 @@ def _make(
         )
         if lost:
             return lost
-    if name.encode() + b"\0" not in (steps.directory / commands.LIBRARY).read_bytes():
+    return _unloadable(steps, name, target) or files
+
+
+def _unloadable(steps: _Steps, name: str, target: Target) -> Rejected | None:
+    """What would only be found when the library is loaded."""
+    symbols = dynamic_symbols((steps.directory / commands.LIBRARY).read_bytes())
+    if name not in symbols.defined:
         return Rejected(Stage.COMPILE, f"the source does not export {name}", steps.log)
-    return files
+    strangers = sorted(each for each in symbols.undefined if not _OFFERED.fullmatch(each))
+    if target.family != "cpu" and strangers:
+        reason = f"nothing offers {', '.join(strangers)} when the library is loaded"
+        return Rejected(Stage.COMPILE, reason, steps.log)
+    return None
 
 
 def _key(source: str, name: str, target: Target, toolchain: Toolchain, flags: Flags) -> str:
