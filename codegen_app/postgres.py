@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _ROOT_HOME = Path("/var/lib")
 # sockaddr_un.sun_path holds 108 bytes (Linux), the closing zero and "/.s.PGSQL.5432" included.
 _LONGEST_SOCKET_FOLDER = 108 - 1 - len("/.s.PGSQL.5432")
 _START_LIMIT_S = 60
+_ENDING_LIMIT_S = 20
 
 
 class PostgresError(Exception):
@@ -91,16 +93,9 @@ def start(cluster: Cluster, options: Sequence[str] = ()) -> bool:
             _initialise(cluster, programs)
         if is_running(cluster, programs):
             return False
-        settings = "".join(f" -c {option}" for option in options)
-        _run(
-            cluster,
-            (
-                programs / "pg_ctl",
-                *("-D", cluster.data, "-l", cluster.log, "-w", "-t", _START_LIMIT_S),
-                *("-o", f"-h '' -k {cluster.sockets}{settings}", "start"),
-            ),
-            "PostgreSQL did not start",
-        )
+        for stale in (cluster.data / "postmaster.pid", *cluster.sockets.glob(".s.PGSQL.*")):
+            stale.unlink(missing_ok=True)
+        _launch(cluster, programs, options)
     return True
 
 
@@ -122,8 +117,48 @@ def is_running(cluster: Cluster, programs: Path | None = None) -> bool:
     """Whether the cluster's server runs."""
     if not (cluster.data / "PG_VERSION").exists():
         return False
+    if not _postmaster_lives(cluster):
+        return False
     pg_ctl = (programs or _programs(cluster)) / "pg_ctl"
     return _call(cluster, (pg_ctl, "-D", cluster.data, "status"), subprocess.DEVNULL) == 0
+
+
+def _postmaster_lives(cluster: Cluster) -> bool:
+    """Whether the server's process is there and no zombie.
+
+    PostgreSQL takes a zombie for a running server; where nobody collects the dead (a container's
+    first process may not), a killed server would keep its place for ever.
+    """
+    try:
+        pid = int((cluster.data / "postmaster.pid").read_text().split()[0])
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError, IndexError, ValueError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def _launch(cluster: Cluster, programs: Path, options: Sequence[str]) -> None:
+    """Start the server; where a killed one's processes are still ending, when they have."""
+    settings = "".join(f" -c {option}" for option in options)
+    command = (
+        programs / "pg_ctl",
+        *("-D", cluster.data, "-l", cluster.log, "-w", "-t", _START_LIMIT_S),
+        *("-o", f"-h '' -k {cluster.sockets}{settings}", "start"),
+    )
+    deadline = time.monotonic() + _ENDING_LIMIT_S
+    while True:
+        cluster.log.write_bytes(b"")
+        try:
+            _run(cluster, command, "PostgreSQL did not start")
+        except PostgresError:
+            said = cluster.log.read_text(errors="replace")
+            if "still in use" not in said or time.monotonic() > deadline:
+                raise PostgresError(
+                    f"PostgreSQL did not start: {_last_line(said)} (log: {cluster.log})"
+                ) from None
+            time.sleep(0.1)
+        else:
+            return
 
 
 def _prepare_folders(cluster: Cluster) -> None:

@@ -1,7 +1,8 @@
 """The demo's processes: started in sessions of their own, watched, and stopped without remainder.
 
 The supervisor makes itself the reaper of its descendants (Linux), so that a process whose parent
-died is still found; a supervisor that is killed itself takes its direct children along.
+died is still found; a supervisor that is killed itself takes its direct children along, and what
+those leave behind carries a mark in its environment by which the next supervisor finds it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+_MARK = "KILN_SUPERVISED"
 _GRACE_S = 4.0
 _RESTARTS_ALLOWED = 5
 
@@ -41,7 +43,10 @@ class _Running:
 
 @dataclass
 class Supervisor:
-    """Runs programs; logs of each go to ``logs/<name>.log``."""
+    """Runs programs; logs of each go to ``logs/<name>.log``, which one supervisor uses at a time.
+
+    Making one ends what a killed supervisor with the same ``logs`` left behind.
+    """
 
     cwd: Path
     logs: Path
@@ -50,6 +55,8 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         self.logs.mkdir(parents=True, exist_ok=True)
+        for pid in _marked(self._mark):
+            _kill(pid)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
     def start(self, program: Program) -> None:
@@ -100,12 +107,16 @@ class Supervisor:
             time.sleep(0.02)
         self._running.clear()
 
+    @property
+    def _mark(self) -> str:
+        return str(self.logs.resolve())
+
     def _spawn(self, program: Program) -> subprocess.Popen[bytes]:
         with self.log_of(program.name).open("ab") as log:
             return subprocess.Popen(
                 program.command,
                 cwd=self.cwd,
-                env=dict(self.environment),
+                env={**self.environment, _MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -133,6 +144,18 @@ def descendants(root: int) -> list[int]:
         below = children.get(waiting.pop(), [])
         found += below
         waiting += below
+    return found
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes whose environment says that they belong to a supervisor with this mark."""
+    wanted = f"{_MARK}={mark}".encode()
+    found: list[int] = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):  # it ended meanwhile, or is somebody else's
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
     return found
 
 

@@ -62,19 +62,23 @@ class Command(BaseCommand):
         with (var / "demo.lock").open("a+") as lock:
             _hold(lock)
             preparation.check_port(host, port)
-            supervisor = Supervisor(settings.BASE_DIR, var / "log", self._environment())
             cluster = postgres.cluster_for(settings.BASE_DIR)
             ours = preparation.database_is_ours()
             try:
                 if ours:
                     preparation.start_database(cluster)
-                self._serve(supervisor, host, port)
+                # After the database server, which is no child to be killed with the others.
+                supervisor = Supervisor(settings.BASE_DIR, var / "log", self._environment())
+                try:
+                    self._serve(supervisor, host, port)
+                finally:
+                    _ignore_signals()
+                    supervisor.stop()
+                    work.release_all()
             finally:
                 _ignore_signals()
-                supervisor.stop()
-                if ours and postgres.is_running(cluster):
-                    work.release_all()
-                    connections.close_all()
+                connections.close_all()
+                if ours:
                     postgres.stop(cluster)
 
     def _serve(self, supervisor: Supervisor, host: str, port: int) -> None:

@@ -1,0 +1,67 @@
+"""The demo's supervisor: nothing that it started outlives it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.app.processes import alive, wait_until_gone
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A program with a child in a session of its own, whose parent has ended: the worst to find.
+STUBBORN = "trap '' TERM; (setsid sleep 1000 & setsid sh -c 'sleep 1001 & wait' &) ; sleep 1002"
+
+SCRIPT = f"""
+import os, sys, time
+from pathlib import Path
+from codegen_app.demo import processes
+from codegen_app.demo.processes import Program, Supervisor, descendants
+processes._GRACE_S = 0.2
+supervisor = Supervisor(Path("/"), Path(sys.argv[1]), dict(os.environ))
+supervisor.start(Program("stubborn", ("sh", "-c", {STUBBORN!r})))
+while len(descendants(os.getpid())) < 5:
+    time.sleep(0.01)
+print(*descendants(os.getpid()), flush=True)
+sys.stdin.readline()
+supervisor.stop()
+print(*descendants(os.getpid()), flush=True)
+"""
+
+
+def supervisor(logs: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(logs)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_stopping_leaves_no_process_however_it_hides(tmp_path: Path) -> None:
+    with supervisor(tmp_path) as process:
+        assert process.stdout is not None
+        started = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(started) >= 5
+        assert all(alive(pid) for pid in started)
+        left, _ = process.communicate("stop\n", timeout=60)
+    assert left.split() == []
+    assert [pid for pid in started if alive(pid)] == []
+
+
+def test_what_a_killed_supervisor_leaves_is_ended_by_the_next(tmp_path: Path) -> None:
+    with supervisor(tmp_path) as process:
+        assert process.stdout is not None
+        started = [int(pid) for pid in process.stdout.readline().split()]
+        process.kill()
+    wait_until_gone(min(started))  # the program itself dies with its supervisor
+    assert any(alive(pid) for pid in started), "nothing was left behind: this test shows nothing"
+    with supervisor(tmp_path) as process:
+        assert process.stdout is not None
+        again = [int(pid) for pid in process.stdout.readline().split()]
+        assert set(again).isdisjoint(started)
+        for pid in started:
+            wait_until_gone(pid)
+        process.communicate("stop\n", timeout=60)
