@@ -41,8 +41,14 @@ class FusionDecision:
 class SchedulerNode:
     """One kernel to be.
 
-    ``members`` are the operations in order; for a template group exactly one (its epilogues are
-    its stores). ``group`` is Inductor's group_fn: the simplified product of the iteration sizes
+    ``members`` are the operations in order, all over the same loop variables. A template group
+    has one (its epilogues are its stores), or several contractions that share ``a``, their batch,
+    m and k axes. In a reduction group the axes of a pointwise member are those of the reductions
+    (computed once a row), or these followed by the reduction axes.
+
+    ``writes`` are the buffers that reach memory. What a member stores to any other buffer stays
+    in registers: it has one value a row, and later members read it with a ``Load`` at the very
+    index of the store. ``group`` is Inductor's group_fn: the simplified product of the iteration sizes
     and of the reduction sizes. ``nodes`` are the graph nodes computed here. ``frees`` are the
     buffers whose last reader this is.
     """
