@@ -68,7 +68,7 @@ def _check_tensor(name: str, meta: TensorMeta, graph: Graph) -> None:
         raise UserError(f"value {name!r} has {len(meta.size)} dimensions; at most {MAX_RANK}")
     for expr in (*meta.size, *meta.stride):
         if expr.is_Integer:
-            if expr < 0:
+            if int(expr) < 0:
                 raise UserError(f"value {name!r} has a negative size or stride: {expr}")
         else:
             _check_known(f"value {name!r}", expr, graph)

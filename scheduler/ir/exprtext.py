@@ -38,7 +38,8 @@ def print_expr(expr: Expr | int) -> str:
 
 def _print(expr: Expr) -> tuple[str, int]:
     if expr.is_Integer:
-        return str(int(expr)), _ATOM if expr >= 0 else _SUM
+        number = int(expr)  # comparing sympy's own integers is slow
+        return str(number), _ATOM if number >= 0 else _SUM
     if expr.is_Symbol:
         return str(expr.name), _ATOM
     if expr.is_Add:
