@@ -32,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.CELERY_BROKER_URL = "memory://"
     settings.CELERY_BROKER_TRANSPORT_OPTIONS = {}
     settings.CODE_CACHE_DIR = ROOT / "var" / "tests" / "code-cache"
+    settings.MIDDLEWARE = [one for one in settings.MIDDLEWARE if "whitenoise" not in one]
     settings.STORAGES = {
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -65,7 +66,7 @@ def django_db_modify_db_settings(
 def _own_files(settings: object, tmp_path: Path) -> None:
     """Whatever a test stores goes away with it."""
     settings.MEDIA_ROOT = tmp_path / "artifacts"
-    settings.VAR_DIR = tmp_path / "var"
+    settings.VAR_DIR = tmp_path
     settings.DEVICE_LOCKS_DIR = tmp_path / "device-locks"
 
 

@@ -16,7 +16,7 @@ from codegen_app.models import (
     Graph,
     State,
 )
-from codegen_app.services import artifacts, audit, engine, ledger, queue, work
+from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
 from scheduler import targets
 from scheduler.build import compile as compiler
 from scheduler.build.diagnostics import diagnostics
@@ -37,7 +37,7 @@ def request_builds(
 
     Raises ``UserError`` for an unknown target, or one that no compiler here builds for.
     """
-    toolchain = engine.toolchain_for(target)
+    toolchain = compilers.toolchain_for(target)
     wanted = {kernel.pk: kernel for kernel in kernels}
     identity = {
         "target": targets.find(target).name,
@@ -79,7 +79,7 @@ def request_build(
 
 def run_build(build: Build) -> None:
     """Do a claimed build. Raises ``work.LeaseLostError`` when another worker has it meanwhile."""
-    toolchain = engine.toolchain_for(build.target)
+    toolchain = compilers.toolchain_for(build.target)
     asked = (build.toolchain, build.toolchain_version, build.toolchain_digest)
     if asked != (toolchain.name, toolchain.version[:200], toolchain.path_digest):
         here = f"{toolchain.name} {toolchain.version}"
@@ -93,7 +93,7 @@ def run_build(build: Build) -> None:
             kernel.name,
             targets.find(build.target),
             toolchain,
-            engine.code_cache(),
+            compilers.code_cache(),
             Flags(tuple(build.flags)),
         )
     if isinstance(result, Rejected):

@@ -7,17 +7,11 @@ everything that anybody else needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
-
-from django.conf import settings
+from functools import lru_cache
 
 from codegen_app.models import Artifact
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
-from scheduler.build.cache import CodeCache
-from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Found, Search, find_all, preferred
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule, SchedulerNode
@@ -45,23 +39,6 @@ def scheduled(file_digest: str) -> Scheduled:
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
     wanted = tuple(targets.find(name) for name in targets.names())
     return Scheduled(schedule, pipeline.scheduling(schedule, wanted))
-
-
-def code_cache() -> CodeCache:
-    """The compiled code of this host."""
-    return CodeCache(settings.CODE_CACHE_DIR)
-
-
-@cache
-def toolchains() -> tuple[Found, ...]:
-    """Every compiler of this host, in order of preference, or why it is not there."""
-    rocm = Path(settings.ROCM_PATH) if settings.ROCM_PATH else None
-    return find_all(Search(rocm_path=rocm, path=settings.COMPILER_PATH, cache=code_cache()))
-
-
-def toolchain_for(target: str) -> Toolchain:
-    """The compiler that builds for a target here; ``UserError`` with reasons where none does."""
-    return preferred(toolchains(), targets.find(target))
 
 
 @lru_cache(maxsize=64)

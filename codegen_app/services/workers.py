@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from codegen_app.models import Worker
 from codegen_app.models.worker import SIGN_OF_LIFE
-from codegen_app.services import engine
+from codegen_app.services import compilers
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
@@ -46,30 +46,29 @@ class SignsOfLife:
         for one in found:
             if not isinstance(one, DeviceInfo):
                 log.info("no %s device: %s", one.kind, one.reason)
-        compilers = engine.toolchains()
-        facts = {
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "queues": self._queues,
-            "devices": [
-                {**asdict(one), "attributes": dict(one.attributes)}
-                for one in found
-                if isinstance(one, DeviceInfo)
-            ],
-            "absent": [
-                {"kind": one.kind, "reason": one.reason}
-                for one in found
-                if not isinstance(one, DeviceInfo)
-            ],
-            "toolchains": [
-                {"name": one.name, "version": one.version}
-                if isinstance(one, Toolchain)
-                else {"name": one.name, "absent": one.reason}
-                for one in compilers
-            ],
-            "started_at": timezone.now(),
-            "stopped_at": None,
-        }
+            facts = {
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "queues": self._queues,
+                "devices": [
+                    {**asdict(one), "attributes": dict(one.attributes)}
+                    for one in found
+                    if isinstance(one, DeviceInfo)
+                ],
+                "absent": [
+                    {"kind": one.kind, "reason": one.reason}
+                    for one in found
+                    if not isinstance(one, DeviceInfo)
+                ],
+                "toolchains": [
+                    {"name": one.name, "version": one.version}
+                    if isinstance(one, Toolchain)
+                    else {"name": one.name, "absent": one.reason}
+                    for one in compilers.toolchains()
+                ],
+                "started_at": timezone.now(),
+                "stopped_at": None,
+            }
         while True:
             self._write(facts)
             if self._over.wait(SIGN_OF_LIFE.total_seconds()):

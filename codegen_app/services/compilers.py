@@ -1,0 +1,30 @@
+"""The compilers of this host, and where compiled code is kept."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+
+from scheduler import targets
+from scheduler.build.cache import CodeCache
+from scheduler.build.model import Toolchain
+from scheduler.build.toolchains import Found, Search, find_all, preferred
+
+
+def code_cache() -> CodeCache:
+    """The compiled code of this host."""
+    return CodeCache(settings.CODE_CACHE_DIR)
+
+
+@cache
+def toolchains() -> tuple[Found, ...]:
+    """Every compiler of this host, in order of preference, or why it is not there."""
+    rocm = Path(settings.ROCM_PATH) if settings.ROCM_PATH else None
+    return find_all(Search(rocm_path=rocm, path=settings.COMPILER_PATH, cache=code_cache()))
+
+
+def toolchain_for(target: str) -> Toolchain:
+    """The compiler that builds for a target here; ``UserError`` with reasons where none does."""
+    return preferred(toolchains(), targets.find(target))

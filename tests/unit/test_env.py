@@ -1,0 +1,71 @@
+"""The environment is read strictly: what cannot be meant stops the start, with its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from codegen_app.config import broker, env
+
+
+@pytest.mark.parametrize(("text", "meant"), [("1", True), ("Yes", True), ("0", False), ("off", 0)])
+def test_flag(text: str, meant: bool) -> None:
+    assert env.flag("X", default=not meant, environ={"X": text}) is bool(meant)
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    assert env.flag("X", default=True, environ={"X": " "})
+    assert env.integer("X", 7, environ={"X": ""}) == 7
+    assert env.words("X", "a,b", environ={}) == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", ["maybe", "2", "tru"])
+def test_a_flag_that_is_neither_is_named(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="KILN_X"):
+        env.flag("KILN_X", default=False, environ={"KILN_X": text})
+
+
+@pytest.mark.parametrize("text", ["many", "1.5", "-1", "0"])
+def test_a_number_that_cannot_be_is_named(text: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="KILN_X"):
+        env.integer("KILN_X", 1, minimum=1, environ={"KILN_X": text})
+
+
+def test_database_url_with_everything() -> None:
+    made = env.database("postgresql://us%40er:p%2Fw@db.example:5433/name?sslmode=require")
+    assert made["USER"] == "us@er"
+    assert made["PASSWORD"] == "p/w"
+    assert (made["HOST"], made["PORT"], made["NAME"]) == ("db.example", "5433", "name")
+    assert made["OPTIONS"] == {"sslmode": "require"}
+
+
+def test_database_url_of_a_socket() -> None:
+    made = env.database("postgresql://postgres@/kiln?host=/var/lib/some/run")
+    assert (made["HOST"], made["PORT"], made["NAME"]) == ("/var/lib/some/run", "", "kiln")
+    assert made["OPTIONS"] == {}
+
+
+@pytest.mark.parametrize("url", ["mysql://h/d", "sqlite:///x", "h/d"])
+def test_another_database_is_refused(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="postgresql://"):
+        env.database(url)
+
+
+def test_only_the_filesystem_broker_gets_folders(tmp_path: Path) -> None:
+    assert broker.transport_options("redis://localhost/0", tmp_path / "no") == {}
+    assert not (tmp_path / "no").exists()
+    options = broker.transport_options("filesystem://", tmp_path / "yes")
+    assert options["data_folder_in"] == options["data_folder_out"]
+    assert all(Path(options[key]).is_dir() for key in ("data_folder_in", "control_folder"))
+
+
+def test_every_variable_is_documented() -> None:
+    root = Path(__file__).resolve().parents[2]
+    source = (root / "codegen_app" / "config" / "settings.py").read_text()
+    read = set(re.findall(r'env\.\w+\(\s*"(\w+)"', source))
+    documented = set(re.findall(r"^\| `(\w+)`", (root / "deploy" / "README.md").read_text(), re.M))
+    assert len(read) > 10
+    assert read == documented
