@@ -17,13 +17,21 @@ from tests.app.processes import wait_until_gone
 OPTIONS = ("fsync=off",)
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster of its own for a checkout that does not exist."""
-    made = postgres.cluster_for(tmp_path / "checkout")
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster for a checkout that does not exist."""
+    checkout = tmp_path_factory.mktemp("checkout")
+    made = postgres.cluster_for(checkout)
     yield made
-    postgres.remove(tmp_path / "checkout")
+    postgres.remove(checkout)
     assert not made.home.exists()
+
+
+@pytest.fixture
+def cluster(shared: Cluster) -> Cluster:
+    """The cluster, not running: no test sees what the one before it started."""
+    postgres.stop(shared)
+    return shared
 
 
 def modes(path: Path) -> dict[Path, tuple[int, int, int]]:
@@ -42,7 +50,7 @@ def test_starts_is_taken_over_and_comes_back_after_a_kill(cluster: Cluster) -> N
 
     assert postgres.start(cluster, OPTIONS)
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
-        connection.execute("CREATE TABLE kept (n int)")
+        connection.execute("CREATE TABLE IF NOT EXISTS kept (n int)")
         connection.execute("INSERT INTO kept VALUES (7)")
         first = server_pid(cluster)
         assert not postgres.start(cluster, OPTIONS), "a running server is taken over"
@@ -70,11 +78,15 @@ def test_its_data_and_socket_are_closed_to_others(cluster: Cluster) -> None:
         assert Path(f"/proc/{server_pid(cluster)}").stat().st_uid != 0
 
 
-def test_a_killed_set_up_is_made_again(cluster: Cluster) -> None:
+def test_a_killed_set_up_is_made_again(tmp_path: Path) -> None:
+    cluster = postgres.cluster_for(tmp_path)
     postgres._prepare_folders(cluster)
     (cluster.home / "data.new").mkdir()
     (cluster.home / "data.new" / "PG_VERSION").write_text("18")
-    assert postgres.start(cluster, OPTIONS)
+    try:
+        assert postgres.start(cluster, OPTIONS)
+    finally:
+        postgres.remove(tmp_path)
 
 
 def test_a_failure_is_one_line(cluster: Cluster) -> None:

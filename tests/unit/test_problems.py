@@ -1,0 +1,100 @@
+"""A problem's identity: what things are called does not count, what has to be computed does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sympy
+
+from codegen_app.services.problems import describe
+from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Graph, SymbolInfo
+from scheduler.ir.indexing import symbol
+from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, Lowered, Store
+from scheduler.ir.values import Accumulator, Call, Load, Value
+
+S0 = symbol("s0")
+
+
+def lowered(
+    names: tuple[str, str, str] = ("a", "b", "c"),
+    dtype: DType = DType.F16,
+    a_stride: tuple[int, int] = (64, 1),
+    prefix: str = "",
+    epilogue: bool = False,
+) -> tuple[SchedulerNode, Lowered]:
+    """C[s0, 32] = A[s0, 64] B[64, 32], with a relu behind it or not."""
+    a, b, c = names
+    m, n, k = (symbol(prefix + letter) for letter in "mnk")
+    buffers = {
+        a: Buffer(a, dtype, (S0, sympy.Integer(64)), _ints(a_stride), BufferKind.INPUT),
+        b: Buffer(b, dtype, _ints((64, 32)), _ints((32, 1)), BufferKind.PARAMETER),
+        c: Buffer(c, dtype, (S0, sympy.Integer(32)), _ints((32, 1)), BufferKind.OUTPUT),
+    }
+    value: Value = Accumulator(DType.F32)
+    if epilogue:
+        value = Call("relu", (value,), DType.F32)
+    contraction = Contraction(
+        name=f"op_{prefix}",
+        template="gemm",
+        problem="mm",
+        batch=(),
+        m=(Axis(m, S0),),
+        n=(Axis(n, sympy.Integer(32)),),
+        k=(Axis(k, sympy.Integer(64)),),
+        a=Load(a, (m, k), dtype),
+        b=Load(b, (k, n), dtype),
+        stores=(Store(c, (m, n), value),),
+        nodes=(f"mm_{prefix}",),
+    )
+    node = SchedulerNode(
+        contraction.name,
+        GroupKind.GEMM,
+        (contraction,),
+        (S0 * 32, sympy.Integer(1)),
+        (a, b),
+        (c,),
+        contraction.nodes,
+    )
+    symbols = {"s0": SymbolInfo("s0", 128, 2, None), "s9": SymbolInfo("s9", 4, 1, 8)}
+    graph = Graph("g", "d" * 64, symbols, (), (), (), {}, {})
+    return node, Lowered(graph, buffers, (contraction,), (a,), (c,))
+
+
+def _ints(values: tuple[int, ...]) -> tuple[sympy.Integer, ...]:
+    return tuple(sympy.Integer(value) for value in values)
+
+
+def test_names_do_not_count() -> None:
+    one = describe(*lowered())
+    other = describe(*lowered(names=("buf7", "w", "out"), prefix="x"))
+    assert one == other
+    assert one.op == "mm"
+    assert one.summary.startswith("s0 ")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"dtype": DType.BF16}, {"a_stride": (128, 1)}, {"a_stride": (1, 64)}, {"epilogue": True}],
+    ids=["dtype", "row stride", "layout", "epilogue"],
+)
+def test_what_is_computed_counts(changed: dict[str, object]) -> None:
+    assert describe(*lowered()).digest != describe(*lowered(**changed)).digest
+
+
+def test_a_matrix_with_itself_is_another_problem() -> None:
+    """mm(x, x) reads one buffer; a kernel for two may not be chosen by its measurements."""
+    node, plan = lowered(a_stride=(32, 1))
+    main = node.members[0]
+    assert isinstance(main, Contraction)
+    b = main.b
+    assert isinstance(b, Load)
+    alone = replace(main, b=replace(b, buffer="a"))
+    same = describe(replace(node, members=(alone,)), plan)
+    assert same.digest != describe(node, plan).digest
+
+
+def test_only_the_symbols_in_use_are_named() -> None:
+    assert describe(*lowered()).symbols == {"s0": {"hint": 128, "min": 2, "max": None}}
