@@ -1,0 +1,335 @@
+"""Operations computed in float64 with NumPy: what a kernel must give for the same inputs.
+
+This is the definition that kernels are judged by, one at a time; it shares no text with the
+printers. Floats are float64 throughout and never rounded on the way; integers and booleans have
+their own types. Everything is vectorised over the operation's axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import sympy
+
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod, evaluate
+from scheduler.ir.operations import (
+    Attention,
+    Axis,
+    Contraction,
+    Extern,
+    Lowered,
+    Operation,
+    Pointwise,
+    Reduction,
+    ReductionKind,
+    Scan,
+    Store,
+)
+from scheduler.ir.pointwise import FUNCTIONS
+from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
+
+Array: TypeAlias = npt.NDArray[Any]
+Values: TypeAlias = Mapping[str, Array]
+
+
+def interpret(
+    operation: Operation, values: Values, lowered: Lowered, bindings: Bindings
+) -> dict[str, Array]:
+    """The buffers that an operation writes, by name, each in its logical shape.
+
+    ``values`` holds the buffers it reads: float64, integers or booleans. Raises ``IndexError``
+    for a read outside a buffer and ``KeyError`` for a buffer or symbol without a value.
+    """
+    if isinstance(operation, Extern):
+        raise TypeError(f"{operation.name} has no operations to interpret")
+    return _RULES[type(operation)](operation, _Scope(dict(values), lowered, bindings))
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What a tree is evaluated in.
+
+    ``grid`` are the axes of the result, in order; a variable counts along its own. ``used``
+    says, under a mask, where the value is used: elsewhere an index may leave its buffer.
+    """
+
+    values: dict[str, Array]
+    lowered: Lowered
+    bindings: Bindings
+    grid: tuple[Axis, ...] = ()
+    accumulators: Mapping[str, Array] | None = None
+    used: Array | None = None
+    indirect: Mapping[str, Array] | None = None
+
+    def over(self, *axes: Axis, **accumulators: Array) -> _Scope:
+        return replace(self, grid=axes, accumulators=accumulators)
+
+    def size(self, axis: Axis) -> int:
+        return evaluate(axis.size, self.bindings)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.size(axis) for axis in self.grid)
+
+    def variable(self, name: str) -> Array | int:
+        if self.indirect and name in self.indirect:
+            return self.indirect[name]
+        for place, axis in enumerate(self.grid):
+            if axis.var.name == name:
+                shape = [1] * len(self.grid)
+                shape[place] = -1
+                return np.arange(self.size(axis)).reshape(shape)
+        return self.bindings[name]
+
+
+def _full(value: Value, scope: _Scope) -> Array:
+    """A tree over the scope's whole grid."""
+    return np.broadcast_to(_value(value, scope), scope.shape)
+
+
+def _value(value: Value, scope: _Scope) -> Array:
+    """A tree as an array that broadcasts to the grid."""
+    if isinstance(value, Load):
+        return _load(value, scope)
+    if isinstance(value, Const):
+        return np.asarray(value.value, dtype=_host(value.dtype))
+    if isinstance(value, IndexValue):
+        return np.asarray(_index(value.expr, scope)).astype(_host(value.dtype))
+    if isinstance(value, Cast):
+        return _cast(_value(value.value, scope), value.dtype)
+    if isinstance(value, Masked):
+        return _masked(value, scope)
+    if isinstance(value, Accumulator):
+        assert scope.accumulators is not None
+        return scope.accumulators[value.name]
+    return _call(value, scope)
+
+
+def _call(value: Call, scope: _Scope) -> Array:
+    arguments = [_value(argument, scope) for argument in value.args]
+    with np.errstate(all="ignore"):
+        return np.asarray(FUNCTIONS[value.op].numpy(*arguments))
+
+
+def _masked(value: Masked, scope: _Scope) -> Array:
+    condition = _value(value.condition, scope)
+    inside = _value(value.value, _only_where(condition, scope))
+    return np.where(condition, inside, _value(value.other, _only_where(~condition, scope)))
+
+
+def _only_where(condition: Array, scope: _Scope) -> _Scope:
+    return replace(scope, used=condition if scope.used is None else scope.used & condition)
+
+
+def _cast(array: Array, dtype: DType) -> Array:
+    host = _host(dtype)
+    if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
+        with np.errstate(invalid="ignore"):
+            return np.trunc(array).astype(host)
+    return array.astype(host)
+
+
+def _host(dtype: DType) -> np.dtype[Any]:
+    return np.dtype(np.float64 if dtype.is_float else dtype.numpy)
+
+
+def _load(load: Load, scope: _Scope) -> Array:
+    array = scope.values[load.buffer]
+    plain = _transposed(load, array, scope)
+    if plain is not None:
+        return plain
+    if load.indirect:
+        found = {i.symbol.name: _indirect(i.value, i.size, i.wrap, scope) for i in load.indirect}
+        scope = replace(scope, indirect={**(scope.indirect or {}), **found})
+    if not load.index:
+        return array
+    places = [np.asarray(_index(expr, scope)) for expr in load.index]
+    return array[
+        tuple(_on_axis(load, p, n, scope) for p, n in zip(places, array.shape, strict=True))
+    ]
+
+
+def _on_axis(load: Load, places: Array, size: int, scope: _Scope) -> Array:
+    """Check that places lie on an axis where they are used; move the others onto it."""
+    outside = (places < 0) | (places >= size)
+    used = outside if scope.used is None else outside & scope.used
+    if used.any():
+        raise IndexError(f"{load.buffer} is read outside an axis of {size} elements: {load}")
+    return np.clip(places, 0, max(size - 1, 0)) if outside.any() else places
+
+
+def _indirect(value: Value, size: Expr, wrap: bool, scope: _Scope) -> Array:
+    """Places read from a tensor: wrapped once if negative, then held on the axis."""
+    extent = evaluate(size, scope.bindings)
+    places = _value(value, scope).astype(np.int64)
+    if wrap:
+        places = np.where(places < 0, places + extent, places)
+    return np.clip(places, 0, max(extent - 1, 0))
+
+
+def _transposed(load: Load, array: Array, scope: _Scope) -> Array | None:
+    """The array itself with its axes in the grid's order, where that is all an index asks for:
+    no gather, no copy."""
+    order = {axis.var: place for place, axis in enumerate(scope.grid)}
+    if load.indirect or len(set(load.index)) != len(load.index):
+        return None
+    places = []
+    for expr, size in zip(load.index, array.shape, strict=True):
+        place = order.get(expr)
+        if place is None or scope.size(scope.grid[place]) != size:
+            return None
+        places.append(place)
+    turned = array.transpose(np.argsort(places)) if places else array
+    shape = [1] * len(scope.grid)
+    for place, size in zip(places, array.shape, strict=True):
+        shape[place] = size
+    return turned.reshape(shape)
+
+
+def _index(expr: Expr, scope: _Scope) -> Any:
+    """An integer expression as an int or an int64 array that broadcasts to the grid."""
+    if expr.is_Integer:
+        return int(expr)
+    if expr.is_Symbol:
+        return scope.variable(expr.name)
+    parts = [_index(argument, scope) for argument in expr.args]
+    if isinstance(expr, FloorDiv):
+        return parts[0] // parts[1]
+    if isinstance(expr, Mod):
+        return parts[0] % parts[1]
+    for kind, combine in _COMBINED.items():
+        if isinstance(expr, kind):
+            return reduce(combine, parts)
+    raise TypeError(f"no integer rule for {type(expr).__name__}")
+
+
+_COMBINED: dict[Any, Callable[[Any, Any], Any]] = {
+    sympy.Add: lambda a, b: a + b,
+    sympy.Mul: lambda a, b: a * b,
+    sympy.Pow: lambda a, b: a**b,
+    sympy.Max: np.maximum,
+    sympy.Min: np.minimum,
+}
+
+
+def _store(stores: Sequence[Store], scope: _Scope) -> dict[str, Array]:
+    """The buffers that stores write over the scope's grid; later ones may read earlier ones."""
+    written: dict[str, Array] = {}
+    for store in stores:
+        value = _full(store.value, scope)
+        buffer = scope.lowered.buffers[store.buffer]
+        shape = tuple(evaluate(size, scope.bindings) for size in buffer.size)
+        if store.index == tuple(axis.var for axis in scope.grid) and shape == value.shape:
+            out = np.array(value, dtype=_host(buffer.dtype))
+        else:
+            out = np.zeros(shape, dtype=_host(buffer.dtype))
+            if value.size:
+                places = tuple(np.asarray(_index(expr, scope)) for expr in store.index)
+                out[places] = value
+        written[store.buffer] = scope.values[store.buffer] = out
+    return written
+
+
+def _pointwise(operation: Pointwise, scope: _Scope) -> dict[str, Array]:
+    return _store((operation.store,), scope.over(*operation.axes))
+
+
+def _reduction(operation: Reduction, scope: _Scope) -> dict[str, Array]:
+    inner = scope.over(*operation.axes, *operation.reduction_axes)
+    outer = inner.shape[: len(operation.axes)]
+    flat = _full(operation.value, inner).reshape(*outer, prod(inner.shape[len(outer) :]))
+    with np.errstate(all="ignore"):
+        result = _REDUCERS[operation.kind](flat)
+    host = np.int64 if operation.kind in _ARG_KINDS else _host(operation.accumulate)
+    return _store(
+        (operation.store,), scope.over(*operation.axes, acc=np.asarray(result, dtype=host))
+    )
+
+
+_ARG_KINDS = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
+_REDUCERS: dict[ReductionKind, Callable[[Array], Array]] = {
+    ReductionKind.SUM: lambda x: x.sum(axis=-1),
+    ReductionKind.PROD: lambda x: x.prod(axis=-1),
+    ReductionKind.MAX: lambda x: x.max(axis=-1, initial=_lowest(x)),
+    ReductionKind.MIN: lambda x: x.min(axis=-1, initial=_highest(x)),
+    ReductionKind.ANY: lambda x: np.asarray(x.any(axis=-1)),
+    ReductionKind.ALL: lambda x: np.asarray(x.all(axis=-1)),
+    ReductionKind.ARGMAX: lambda x: x.argmax(axis=-1),
+    ReductionKind.ARGMIN: lambda x: x.argmin(axis=-1),
+}
+
+
+def _lowest(x: Array) -> Any:
+    """What the maximum of nothing is."""
+    if x.dtype == bool:
+        return False
+    return -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
+
+
+def _highest(x: Array) -> Any:
+    if x.dtype == bool:
+        return True
+    return np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).max
+
+
+def _scan(operation: Scan, scope: _Scope) -> dict[str, Array]:
+    inner = scope.over(*operation.axes, operation.scan_axis)
+    along = _full(operation.value, inner)
+    running = np.cumprod if operation.kind is ReductionKind.PROD else np.cumsum
+    result = running(along, axis=-1, dtype=_host(operation.accumulate))
+    return _store((operation.store,), scope.over(*operation.axes, operation.scan_axis, acc=result))
+
+
+def _contraction(operation: Contraction, scope: _Scope) -> dict[str, Array]:
+    axes = (operation.batch, operation.m, operation.n, operation.k)
+    batch, m, n, k = (tuple(scope.size(axis) for axis in group) for group in axes)
+    a = _full(operation.a, scope.over(*operation.batch, *operation.m, *operation.k))
+    b = _full(operation.b, scope.over(*operation.batch, *operation.k, *operation.n))
+    left = np.asarray(a, np.float64).reshape(prod(batch), prod(m), prod(k))
+    right = np.asarray(b, np.float64).reshape(prod(batch), prod(k), prod(n))
+    result = (left @ right).reshape(batch + m + n)
+    grid = (*operation.batch, *operation.m, *operation.n)
+    return _store(operation.stores, scope.over(*grid, acc=result))
+
+
+def _attention(operation: Attention, scope: _Scope) -> dict[str, Array]:
+    batch, row, column = operation.batch, operation.row, operation.column
+    q = _full(operation.q, scope.over(*batch, row, operation.depth))
+    k = _full(operation.k, scope.over(*batch, column, operation.depth))
+    v = _full(operation.v, scope.over(*batch, column, operation.value_depth))
+    scores = (q @ np.swapaxes(k, -1, -2)) * operation.scale
+    if operation.causal:
+        rows, columns = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])
+        scores = np.where(columns <= rows, scores, -np.inf)
+    if operation.mask is not None:
+        mask = _full(operation.mask, scope.over(*batch, row, column))
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    result = _softmax(scores) @ v
+    return _store(operation.stores, scope.over(*batch, row, operation.value_depth, acc=result))
+
+
+def _softmax(scores: Array) -> Array:
+    """Over the last axis. A row with nothing but -inf gives 0, as torch's attention does."""
+    highest = scores.max(axis=-1, keepdims=True, initial=-np.inf)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - np.where(np.isneginf(highest), 0.0, highest))
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(weights / np.where(total == 0, 1.0, total))
+
+
+_RULES: dict[type, Callable[[Any, _Scope], dict[str, Array]]] = {
+    Pointwise: _pointwise,
+    Reduction: _reduction,
+    Scan: _scan,
+    Contraction: _contraction,
+    Attention: _attention,
+}
