@@ -220,6 +220,7 @@ def test_shuffles_one_after_the_other_do_not_mix(run: Run) -> None:
 
 
 def test_atomics_lose_nothing_between_host_threads(run: Run) -> None:
+    """Blocks enough that the host threads are all at work at the same time."""
     body = """
       atomicAdd(&out[0], 1);
       atomicMax(&out[1], int(blockIdx.x * 64 + threadIdx.x));
@@ -232,8 +233,8 @@ def test_atomics_lose_nothing_between_host_threads(run: Run) -> None:
       if (threadIdx.x == 0 && blockIdx.x == 0) out[5] = atomicExch(&out[4], 9);
     """
     out = np.zeros(6, np.int32)
-    run(kernel(body, "int* out", "400", "64"), "go", out, threads=4)
-    np.testing.assert_array_equal(out, [25600, 25599, -399, 51200, 9, 0])
+    run(kernel(body, "int* out", "10000", "64"), "go", out, threads=4)
+    np.testing.assert_array_equal(out, [640000, 639999, -9999, 1280000, 9, 0])
 
 
 def test_results_do_not_depend_on_the_number_of_host_threads(run: Run) -> None:
@@ -244,11 +245,11 @@ def test_results_do_not_depend_on_the_number_of_host_threads(run: Run) -> None:
       __syncthreads();
       atomicAdd(&out[threadIdx.x % 4], cell[63 - threadIdx.x]);
     """
-    values = np.random.default_rng(2).standard_normal(64 * 300).astype(np.float32)
+    values = np.random.default_rng(2).standard_normal(64 * 5000).astype(np.float32)
     results = []
     for threads in (1, 2, 7):
         out = np.zeros(4, np.float32)
-        source = kernel(body, "const float* in, float* out", "300", "64")
+        source = kernel(body, "const float* in, float* out", "5000", "64")
         run(source, "go", values, out, threads=threads)
         results.append(out.tobytes())
     assert len(set(results)) == 1
