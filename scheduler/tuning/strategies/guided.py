@@ -21,8 +21,6 @@ from scheduler.tuning.strategies.strategy import History
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
-# One try in so many goes to a neighbour of the best: a process smooths over a narrow optimum.
-_LOCAL_EVERY = 3
 _SPREAD_SAMPLE = 64  # how many are looked at for one that is far from the rest
 _erf = np.vectorize(erf, otypes=[float])
 
@@ -62,18 +60,8 @@ class Guided:
         model = surrogate.fit(points, apart, self._hyperparameters)
         mean, deviation = model.predict(self._points[left])
         expected = mean + offset[left]
-        if len(history) % _LOCAL_EVERY == 0:
-            beside = self._beside_best(history, left)
-            if beside.any():
-                return int(left[beside][int(expected[beside].argmin())])
         gain = expected_improvement(expected, deviation, float(values.min()))
         return int(left[int(gain.argmax())])
-
-    def _beside_best(self, history: History, left: Indices) -> npt.NDArray[np.bool_]:
-        """Which of those left differ from the best so far in one parameter."""
-        assert history.best is not None
-        around = self._space.neighbours(history.best[0], reach=len(self._space))
-        return np.isin(left, around)
 
     def _first(self, history: History, left: Indices) -> int:
         """A first look: the cost model's favourites, or far from all that was tried."""
