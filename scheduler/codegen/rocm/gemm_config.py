@@ -9,18 +9,20 @@ from itertools import product
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import Rejected, Stage
-from scheduler.targets import Target
+from scheduler.targets import Target, find
 
 # (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
 _TILES = (
     (256, 128, 32, 256),
     (128, 256, 32, 256),
+    (128, 128, 16, 256),
     (128, 128, 32, 256),
     (128, 128, 64, 256),
     (128, 64, 32, 256),
     (128, 64, 64, 128),
     (64, 128, 32, 256),
     (64, 128, 64, 128),
+    (64, 64, 16, 256),
     (64, 64, 32, 128),
     (64, 64, 64, 256),
     (64, 32, 64, 128),
@@ -36,7 +38,7 @@ _STAGES = (1, 2)
 _GROUPS = (1, 8)
 # Registers of a lane that accumulators and the next tile may hold together, so that what the
 # multiplication reads and the addresses still fit: of 256 that RDNA can address, of 512 on CDNA.
-_MOST_HELD = {"rdna": 144, "cdna": 320, "cpu": 320}
+_MOST_HELD = {"rdna": 144, "cdna": 320}
 # Compute units of a middling board; the default is the same for all targets, which share text.
 _COMPUTE_UNITS = 96
 
@@ -116,7 +118,7 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     a, b = problem.widest()
     for tile, stages, group, split in product(_TILES, _STAGES, _GROUPS, _SPLITS):
         yield GemmConfig(*tile, stages, group, split, a, b)
-    plain = GemmConfig(*_TILES[2], 1, 1, 1, a, b)
+    plain = GemmConfig(*_TILES[0], 1, 1, 1, a, b)
     for width in vector_widths(problem.element):
         if width > a:
             yield replace(plain, vector_a=width)
@@ -171,15 +173,15 @@ def reject(
 
 
 def _reject_for(config: GemmConfig, element: DType, target: Target) -> Rejected | None:
+    if target.emulates:
+        return _reject_for(config, element, find(target.emulates))
     lds = config.lds_bytes(element)
     if lds > target.max_lds_per_block_bytes:
         most = target.max_lds_per_block_bytes
         return _rule(f"{lds} bytes of LDS, more than the {most} of {target.name}")
     held, most = config.held_registers(element), _MOST_HELD[target.family]
     if held > most:
-        return _rule(
-            f"{held} registers a lane held through a step, more than {most}: {target.name}"
-        )
+        return _rule(f"a lane holds {held} registers, more than the {most} of {target.name}")
     waves = config.threads // target.wavefront
     if waves_along_m(config.block_m, config.block_n, waves) == 0:
         return _rule(

@@ -1,0 +1,121 @@
+"""Which configurations serve which problem: counts are pinned, reasons are given."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.codegen.rocm.gemm_config import waves_along_m
+from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.fusion.nodes import Schedule
+from scheduler.ir.dtypes import DType
+from scheduler.outcome import Stage, UserError
+from scheduler.targets import find, names
+from tests.unit.matrix.contractions import convolution, matmul
+
+LAYOUTS = {
+    "mm": lambda dtype: matmul(2240, 2048, 256, dtype),
+    "linear": lambda dtype: matmul(2240, 2048, 256, dtype, b_transposed=True),
+    "strided": lambda dtype: matmul(2240, 2048, 256, dtype, a_stride=(1, 50304)),
+    "bmm": lambda dtype: matmul(2240, 2048, 256, dtype, batch=16, b_transposed=True),
+    "conv2d": lambda dtype: convolution((1, 8, 224, 224), (64, 8, 7, 7), dtype, padding=3),
+    "conv2d_channels_last": lambda dtype: convolution(
+        (1, 8, 224, 224), (64, 8, 7, 7), dtype, padding=3, channels_last=True
+    ),
+}
+# Configurations that serve a problem on one target, the same in every layout: a change of the rules
+# or of the table shows here.
+CDNA = {"f16": 144, "bf16": 144, "f32": 130, "f64": 52}
+GFX950 = {"f16": 148, "bf16": 148, "f32": 180, "f64": 142}  # more LDS
+RDNA = {"f16": 152, "bf16": 152, "f32": 110, "f64": 42}
+COUNTS = {
+    "gfx90a": CDNA,
+    "gfx942": CDNA,
+    "gfx950": GFX950,
+    "gfx1030": RDNA,
+    "gfx1100": RDNA,
+    "gfx1201": RDNA,
+}
+
+
+def serving(schedule: Schedule, *targets: str) -> int:
+    backend = ROCmCPPScheduling(schedule, tuple(find(name) for name in targets))
+    template = backend.template(schedule.nodes[0])
+    return sum(template.reject(config) is None for config in template.configs())
+
+
+@pytest.mark.parametrize("target", names())
+@pytest.mark.parametrize(
+    "dtype", [DType.F16, DType.BF16, DType.F32, DType.F64], ids=lambda d: d.label
+)
+def test_no_stratum_is_empty(dtype: DType, target: str) -> None:
+    """A filter that drops every candidate of a type, layout or target must not be silent."""
+    pinned = COUNTS[find(target).emulates or target][dtype.label]
+    counts = {name: serving(make(dtype), target) for name, make in LAYOUTS.items()}
+    assert counts == dict.fromkeys(LAYOUTS, pinned)
+
+
+def test_every_configuration_is_a_candidate_or_has_a_reason() -> None:
+    schedule = matmul(2240, 2048, 255, DType.F16)
+    backend = ROCmCPPScheduling(schedule, tuple(find(name) for name in names()))
+    found = backend.candidates(schedule.nodes[0])
+    total = len(backend.template(schedule.nodes[0]).configs())
+    assert len(found.callers) + len(found.rejected) == total
+    assert all(item.rejected.stage is Stage.RULE for item in found.rejected)
+    reasons = {item.rejected.reason for item in found.rejected}
+    wide = "loads of 16 bytes: the contiguous axis of A has 255 elements, no multiple of 8"
+    assert wide in reasons
+    assert any("bytes of LDS, more than the 65536 of gfx90a" in reason for reason in reasons)
+    assert any(reason.startswith("split-K 8 leaves k=255") for reason in reasons)
+    assert any("a lane holds" in reason and "gfx1030" in reason for reason in reasons)
+    assert any("BLOCK_K 16 is no multiple of 32 on gfx90a" in reason for reason in reasons)
+
+
+def test_integers_have_no_candidate_and_say_so() -> None:
+    schedule = matmul(64, 64, 64, DType.I32)
+    backend = ROCmCPPScheduling(schedule, (find("gfx942"),))
+    found = backend.candidates(schedule.nodes[0])
+    assert not found.callers
+    assert {item.rejected.reason for item in found.rejected} == {
+        "no matrix kernel for elements of type i32"
+    }
+    with pytest.raises(UserError, match="no configuration of gemm serves"):
+        backend.default(schedule.nodes[0])
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "batch"),
+    [(2240, 2048, 256, None), (4096, 50257, 768, None), (1, 4096, 4096, None), (16, 16, 64, 96)],
+)
+def test_the_default_serves_and_does_not_waste_the_device(
+    m: int, n: int, k: int, batch: int | None
+) -> None:
+    schedule = matmul(m, n, k, DType.F16, batch=batch, b_transposed=True)
+    backend = ROCmCPPScheduling(schedule, tuple(find(name) for name in names()))
+    template = backend.template(schedule.nodes[0])
+    config = template.default_config()
+    assert template.reject(config) is None
+    computed = math.prod(
+        -(-extent // int(config[name])) * int(config[name])
+        for extent, name in ((m, "BLOCK_M"), (n, "BLOCK_N"))
+    )
+    # The least that 16x16 instructions compute, and at most as much again for the edges.
+    least = math.prod(-(-extent // 16) * 16 for extent in (m, n))
+    assert computed <= 2 * least
+
+
+@given(
+    block_m=st.sampled_from([16, 32, 64, 128, 256]),
+    block_n=st.sampled_from([16, 32, 64, 128, 256]),
+    waves=st.sampled_from([1, 2, 4, 8]),
+)
+def test_waves_share_the_block_out_whole(block_m: int, block_n: int, waves: int) -> None:
+    along_m = waves_along_m(block_m, block_n, waves)
+    if along_m == 0:
+        assert block_m * block_n // 256 < waves
+    else:
+        assert block_m % (along_m * 16) == 0
+        assert block_n % (waves // along_m * 16) == 0
