@@ -102,16 +102,20 @@ class Function:
         )
 
     def inner_loop(self) -> Loop | None:
-        """The loop where the time goes: innermost, with the most matrix instructions, then the
-        most instructions."""
-        innermost = [loop for loop in self.loops if loop.innermost]
+        """The loop where the time goes: with the most matrix instructions of its own (not those of
+        loops within it); without any, the deepest, and of these the longest."""
 
         def weight(loop: Loop) -> tuple[int, int, int]:
-            inside = self.of_loop(loop)
-            matrix = sum(instruction.kind is Kind.MATRIX for instruction in inside)
-            return matrix, loop.depth, len(inside)
+            within = [each.blocks for each in self.loops if each.blocks < loop.blocks]
+            own = loop.blocks.difference(*within)
+            matrix = sum(
+                each.kind is Kind.MATRIX
+                for number in own
+                for each in self.instructions[self.blocks[number].first : self.blocks[number].end]
+            )
+            return matrix, loop.depth, len(self.of_loop(loop))
 
-        return max(innermost, key=weight, default=None)
+        return max(self.loops, key=weight, default=None)
 
 
 @dataclass(frozen=True)
