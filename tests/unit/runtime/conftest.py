@@ -25,10 +25,13 @@ PREAMBLE = """
 Array = np.ndarray[Any, Any]
 
 
+# Content decides every entry, so that all runs may share it: the second one compiles nothing.
+CACHE = Path(__file__).resolve().parents[3] / "var" / "tests" / "code-cache"
+
+
 @pytest.fixture(scope="session")
-def code_cache(tmp_path_factory: pytest.TempPathFactory) -> CodeCache:
-    # One for all workers of a parallel run: the bundled compiler sets itself up once a cache.
-    return CodeCache(tmp_path_factory.getbasetemp().parent / "kiln-code-cache")
+def code_cache() -> CodeCache:
+    return CodeCache(CACHE)
 
 
 @pytest.fixture(scope="session")
