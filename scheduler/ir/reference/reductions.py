@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -66,11 +67,20 @@ def _variance(a: Args) -> Array:
         correction = 1 if a["correction"] is None else a["correction"]
     else:
         correction = 1 if a["unbiased"] else 0
-    return np.asarray(np.var(a["self"], ddof=correction, **_over(a)))
+    x, over = a["self"], _over(a)
+    centred = x - _mean({**a, "keepdim": True})
+    squares = np.sum(centred * centred, **over)
+    return np.asarray(np.true_divide(squares, max(0, _count(x, over) - correction)))
 
 
 def _mean(a: Args) -> Array:
-    return np.asarray(np.mean(_converted(a), **_over(a)))
+    x, over = _converted(a), _over(a)
+    return np.asarray(np.true_divide(np.sum(x, **over), _count(x, over)))
+
+
+def _count(x: Array, over: dict[str, Any]) -> int:
+    """How many elements become one."""
+    return math.prod(x.shape[axis] for axis in over["axis"])
 
 
 def _scan(function: Callable[..., Any]) -> Rule:
