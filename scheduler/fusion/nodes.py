@@ -48,9 +48,11 @@ class SchedulerNode:
 
     ``writes`` are the buffers that reach memory. What a member stores to any other buffer stays
     in registers: it has one value a row, and later members read it with a ``Load`` at the very
-    index of the store. ``group`` is Inductor's group_fn: the simplified product of the iteration sizes
-    and of the reduction sizes. ``nodes`` are the graph nodes computed here. ``frees`` are the
-    buffers whose last reader this is.
+    index of the store.
+
+    ``group`` is Inductor's group_fn: the simplified product of the iteration sizes and of the
+    reduction sizes. ``nodes`` are the graph nodes computed here. ``frees`` are the buffers whose
+    last reader this is.
     """
 
     name: str

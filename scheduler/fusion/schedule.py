@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from scheduler.fusion.finalize import finalize
+from scheduler.fusion.fuse import Fusion
 from scheduler.fusion.groups import group_fn, kind_of, make_node
+from scheduler.fusion.horizontal import side_by_side
 from scheduler.fusion.memory import plan, with_frees
-from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
 from scheduler.ir.operations import Lowered
 
 
@@ -14,10 +17,33 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     With ``fuse`` False every operation is a kernel of its own: the schedule to compare with.
     """
     positions = {node.name: position for position, node in enumerate(lowered.graph.nodes)}
-    nodes: list[SchedulerNode] = [
-        make_node([op], kind_of(op), group_fn(op), positions) for op in lowered.operations
-    ]
+    nodes, decisions = _fused(lowered, positions) if fuse else (_alone(lowered, positions), ())
     ordered = with_frees(nodes, lowered.buffers)
     hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
     storage, pools = plan(ordered, lowered.buffers, hints)
-    return Schedule(lowered, ordered, (), storage, pools)
+    return Schedule(lowered, ordered, tuple(decisions), storage, pools)
+
+
+def _alone(lowered: Lowered, positions: dict[str, int]) -> list[SchedulerNode]:
+    return [make_node([op], kind_of(op), group_fn(op), positions) for op in lowered.operations]
+
+
+def _fused(
+    lowered: Lowered, positions: dict[str, int]
+) -> tuple[list[SchedulerNode], list[FusionDecision]]:
+    fusion = Fusion(lowered)
+    groups = fusion.run()
+    readers: dict[str, set[int]] = {}
+    for group in groups:
+        for name in group.reads():
+            readers.setdefault(name, set()).add(group.number)
+    nodes = []
+    for group in groups:
+        needed = {
+            name
+            for name in group.written()
+            if name in fusion.outputs or readers.get(name, set()) - {group.number}
+        }
+        nodes.append(finalize(group, needed, positions))
+    nodes, beside = side_by_side(nodes, positions)
+    return nodes, [*fusion.decisions, *beside]

@@ -1,0 +1,144 @@
+"""What fusing may cost: the rules that refuse what is legal but would be slower.
+
+A pointwise value is computed again wherever a reader reads it. That is free in memory traffic if
+a reader then reads no more bytes than the value itself has, and cheap if it is little arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from scheduler.fusion.group import Group
+from scheduler.fusion.groups import numel
+from scheduler.fusion.nodes import GroupKind
+from scheduler.ir.access import trees_of
+from scheduler.ir.indexing import evaluate
+from scheduler.ir.operations import (
+    Attention,
+    Axis,
+    Buffer,
+    Contraction,
+    Extern,
+    Operation,
+    Pointwise,
+    Reduction,
+)
+from scheduler.ir.pointwise import FUNCTIONS
+from scheduler.ir.values import Call, Cast, Load, Value, loads, walk
+
+#: Arithmetic (in additions) that may be done again for each read.
+_CHEAP = 8
+#: How many times as many points a reader may compute a dearer value at.
+_REPEATS = 2
+#: Fewer rows than this leave most of a GPU idle while they do a lot of pointwise work.
+_FEW_ROWS = 16
+_MUCH_WORK = 1 << 16
+
+
+def tree_size(value: Value) -> int:
+    """Parts of a tree, shared ones counted each time."""
+    return sum(1 for _ in walk(value))
+
+
+def arithmetic(value: Value) -> int:
+    """Operations of a tree, in additions."""
+    return sum(FUNCTIONS[part.op].cost for part in walk(value) if isinstance(part, Call))
+
+
+def is_view_like(op: Pointwise, readers: Sequence[Operation]) -> bool:
+    """Whether every reader may compute ``op`` itself: a conversion of one element, or index
+    arithmetic. Not for readers that need it in memory: externs, and templates' operands."""
+    value = op.store.value
+    while isinstance(value, Cast):
+        value = value.value
+    reads = list(loads(value))
+    if isinstance(value, Load):
+        free = not value.indirect
+    else:
+        free = not reads and arithmetic(value) <= _CHEAP
+    if not free or not readers or any(isinstance(reader, Extern) for reader in readers):
+        return False
+    return not any(op.store.buffer in _operands(reader) for reader in readers)
+
+
+def _operands(op: Operation) -> set[str]:
+    """Buffers that a template reads as its operands."""
+    trees: Iterable[Value] = ()
+    if isinstance(op, Contraction):
+        trees = (op.a, op.b)
+    elif isinstance(op, Attention):
+        trees = (op.q, op.k, op.v)
+    return {load.buffer for tree in trees for load in loads(tree)}
+
+
+def rows_refusal(op: Reduction, hints: Mapping[str, int]) -> str:
+    """Why a reduction should not take pointwise work into its rows; "" where it may."""
+    rows = evaluate(numel(op.axes), dict(hints))
+    steps = evaluate(numel(op.reduction_axes), dict(hints))
+    if rows < _FEW_ROWS and rows * steps > _MUCH_WORK:
+        return f"{rows} rows would leave most of the device idle while they compute it"
+    return ""
+
+
+def inline_refusal(
+    group: Group,
+    buffer: str,
+    reader: Group,
+    buffers: Mapping[str, Buffer],
+    hints: Mapping[str, int],
+) -> str:
+    """Why ``reader`` should not compute ``buffer`` where it reads it; "" where it may."""
+    if reader.kind is GroupKind.EXTERN:
+        return "the reference reads it from memory"
+    main = reader.members[0]
+    if isinstance(main, Contraction) and buffer in _operands(main):
+        return _operand_refusal(group, buffer, buffers)
+    if isinstance(main, Attention):
+        many = [tree for tree in (main.k, main.v, main.mask) if tree is not None]
+        if any(load.buffer == buffer for tree in many for load in loads(tree)):
+            return "every block of rows would compute it again"
+    count = sum(
+        load.buffer == buffer
+        for member in reader.members
+        for tree in trees_of(member)
+        for load in loads(tree)
+    )
+    points = evaluate(numel((*reader.outer, *reader.inner)), dict(hints))
+    own = evaluate(numel(group.outer), dict(hints))
+    if points * count <= _REPEATS * own:
+        return ""
+    work = sum(_work(member) for member in group.members)
+    if work <= _CHEAP and _bytes_read(group, buffers) <= buffers[buffer].dtype.itemsize:
+        return ""
+    return f"it would be computed {points * count / max(own, 1):.0f} times for each element"
+
+
+def _operand_refusal(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -> str:
+    """A template reads an operand once for each block: nothing more may be read each time."""
+    if sum(_work(member) for member in group.members) > _CHEAP:
+        return "every block of the template would compute it again"
+    if _bytes_read(group, buffers) > buffers[buffer].dtype.itemsize:
+        return "every block of the template would read more bytes than it reads now"
+    return ""
+
+
+def _work(member: Operation) -> int:
+    return arithmetic(member.store.value) if isinstance(member, Pointwise) else 0
+
+
+def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
+    """Bytes from memory for one point; what all points of a loop share is in a cache."""
+    own = set(group.written())
+    total = 0
+    for member in group.members:
+        for tree in trees_of(member):
+            for load in dict.fromkeys(loads(tree)):
+                if load.buffer not in own and _moves(load, group.outer):
+                    total += buffers[load.buffer].dtype.itemsize
+    return total
+
+
+def _moves(load: Load, axes: tuple[Axis, ...]) -> bool:
+    """Whether a read is of another element at every point."""
+    symbols = {s for i in load.index for s in i.free_symbols}
+    return bool(load.indirect) or all(axis.var in symbols for axis in axes)

@@ -1,0 +1,100 @@
+"""Groups as scheduler nodes: values that nobody else needs stay out of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+import sympy
+
+from scheduler.fusion.group import Group
+from scheduler.fusion.groups import group_fn, make_node, numel
+from scheduler.fusion.inline import map_trees, with_nodes, with_values
+from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.ir.access import reads_of, writes_of
+from scheduler.ir.operations import (
+    Attention,
+    Contraction,
+    Operation,
+    Pointwise,
+    Reduction,
+    Scan,
+    Store,
+)
+from scheduler.ir.values import Value, loads
+
+
+def finalize(group: Group, needed: set[str], positions: dict[str, int]) -> SchedulerNode:
+    """The group as one kernel; ``needed`` are the buffers that others read, or outputs."""
+    if group.kind in (GroupKind.POINTWISE, GroupKind.REDUCTION):
+        members = _inlined_members(group, needed)
+        internal = frozenset(n for m in members for n in writes_of(m) if n not in needed)
+        extents = (numel(group.outer), numel(group.inner))
+        if group.kind is GroupKind.POINTWISE:
+            extents = (extents[0], sympy.Integer(1))
+        return make_node(members, group.kind, extents, positions, internal)
+    main = group.members[0]
+    made = with_epilogues(main, group.members[1:], needed)
+    return make_node([made], group.kind, group_fn(main), positions)
+
+
+def _inlined_members(group: Group, needed: set[str]) -> list[Operation]:
+    """Pointwise values put into the members that read them; those needed nowhere else go.
+
+    What is computed once a row stays a member of its own for readers at each step of a row.
+    """
+    values: dict[bool, dict[str, Value]] = {True: {}, False: {}}
+    nodes: dict[str, tuple[str, ...]] = {}
+    members: list[Operation] = []
+    for member in group.members:
+        inside = member.name in group.inside or not group.inner
+        known = values[inside] if isinstance(member, Pointwise | Reduction) else {}
+        taken = [n for name in reads_of(member) if name in known for n in nodes[name]]
+        made = map_trees(member, partial(with_values, values=known))
+        made = with_nodes(made, tuple(dict.fromkeys(taken)))
+        members.append(made)
+        if isinstance(made, Pointwise):
+            values[inside][made.store.buffer] = made.store.value
+            nodes[made.store.buffer] = made.nodes
+    return _alive(members, needed)
+
+
+def _alive(members: list[Operation], needed: set[str]) -> list[Operation]:
+    wanted = set(needed)
+    kept = []
+    for member in reversed(members):
+        if wanted.intersection(writes_of(member)):
+            wanted.update(reads_of(member))
+            kept.append(member)
+    return kept[::-1]
+
+
+def with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]) -> Operation:
+    """A template with pointwise operations over its points as stores of its own."""
+    if not epilogues:
+        return main
+    assert isinstance(main, Contraction | Attention | Scan)
+    own = (main.store,) if isinstance(main, Scan) else main.stores
+    values = {store.buffer: store.value for store in own}
+    nodes = {store.buffer: store.nodes for store in own}
+    stores: dict[str, Store] = {store.buffer: store for store in own}
+    for op in epilogues:
+        assert isinstance(op, Pointwise)
+        store = op.store
+        taken: Mapping[str, None] = dict.fromkeys(
+            n for load in loads(store.value) for n in nodes.get(load.buffer, ())
+        )
+        made = replace(
+            store,
+            value=with_values(store.value, values),
+            nodes=tuple(dict.fromkeys((*taken, *op.nodes))),
+        )
+        values[store.buffer], nodes[store.buffer] = made.value, made.nodes
+        stores[store.buffer] = made
+    kept = tuple(store for store in stores.values() if store.buffer in needed)
+    every = tuple(dict.fromkeys(n for s in kept for n in (*main.nodes, *s.nodes)))
+    if isinstance(main, Scan):
+        (only,) = kept
+        return replace(main, store=only, nodes=every)
+    return replace(main, stores=kept, nodes=every)

@@ -1,0 +1,334 @@
+"""The passes that make groups: each operation joins its producers, then what still stands alone
+joins its readers."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+from scheduler.fusion.cost import inline_refusal, is_view_like, rows_refusal, tree_size
+from scheduler.fusion.group import Group, begin
+from scheduler.fusion.inline import inlined, replace_loads
+from scheduler.fusion.joining import Joined, Refusal, direct_loads, join, merge_exchange
+from scheduler.fusion.nodes import FusionDecision, GroupKind
+from scheduler.fusion.points import inverse, moved_pointwise
+from scheduler.ir.access import reads_of, writes_of
+from scheduler.ir.operations import (
+    Attention,
+    BufferKind,
+    Contraction,
+    Extern,
+    Lowered,
+    Operation,
+    Pointwise,
+    Reduction,
+)
+from scheduler.ir.values import loads
+
+#: How many groups a search for a dependency cycle visits before it gives up and says no.
+_MOST_VISITS = 2000
+#: How many readers of a buffer are looked at for a reduction to stand beside.
+_MOST_SIBLINGS = 4
+#: How large a value's tree may grow by fusing, shared parts counted each time.
+LARGEST_TREE = 1024
+
+
+class Fusion:
+    """Groups of operations while they are made. ``run`` gives them; ``decisions`` say why."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
+        self.buffers = lowered.buffers
+        self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
+        self.decisions: list[FusionDecision] = []
+        self.groups: dict[int, Group] = {}
+        self.outputs = {
+            name for name, b in self.buffers.items() if b.kind is not BufferKind.INTERMEDIATE
+        }
+        self._readers: dict[str, list[int]] = {}
+        self._writer: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
+        self._ops: list[Operation] = []
+
+    def run(self) -> list[Group]:
+        """The groups, in an order that can be run."""
+        self._ops = inline_views(self.lowered, self.outputs, self.decisions)
+        consumers: dict[str, list[Operation]] = {}
+        for op in self._ops:
+            for name in reads_of(op):
+                consumers.setdefault(name, []).append(op)
+        self._consumers = consumers
+        for index, op in enumerate(self._ops):
+            self._place(op, index)
+        for number in sorted(self.groups):
+            if number in self.groups and self.groups[number].kind is GroupKind.POINTWISE:
+                self._join_readers(self.groups[number])
+        return self._in_order()
+
+    # one operation after the other
+
+    def _place(self, op: Operation, index: int) -> None:
+        for group in self._candidates(op):
+            answer = self._try(op, group)
+            if isinstance(answer, Refusal):
+                self._decide(group.name, op.name, False, answer.reason)
+                continue
+            self._decide(group.name, op.name, True, "the same points, all values at hand")
+            self._add(group, answer, index)
+            return
+        group = begin(index, op, index)
+        if isinstance(op, Reduction):
+            group.inside.add(op.name)
+        self.groups[index] = group
+        self._register(op, group)
+
+    def _candidates(self, op: Operation) -> list[Group]:
+        """Groups that make what ``op`` reads: templates first, then reductions, latest first;
+        for a reduction also those that read the same."""
+        if isinstance(op, Extern | Contraction | Attention):
+            return []
+        numbers = {self._writer[name] for name in reads_of(op) if name in self._writer}
+        found = [self.groups[n] for n in numbers if self.groups[n].kind is not GroupKind.EXTERN]
+        found.sort(key=lambda g: (g.is_template, g.kind is GroupKind.REDUCTION, g.number))
+        found.reverse()
+        if isinstance(op, Reduction):
+            for name in reads_of(op):
+                for number in self._readers.get(name, [])[-_MOST_SIBLINGS:]:
+                    group = self.groups[number]
+                    if group.kind is GroupKind.REDUCTION and group not in found:
+                        found.append(group)
+        return found
+
+    def _try(self, op: Operation, group: Group) -> Joined | Refusal:
+        if group.is_template and isinstance(op, Pointwise) and self._is_for_reader(op, group):
+            return Refusal("its reader takes it without a trip through memory")
+        answer = join(op, group, self.buffers)
+        if isinstance(answer, Refusal):
+            return answer
+        if isinstance(op, Reduction) and group.kind is GroupKind.POINTWISE:
+            refused = rows_refusal(op, self.hints)
+            if refused:
+                return Refusal(refused)
+        if self._size_with(op) > LARGEST_TREE:
+            return Refusal(f"its value would be a tree of more than {LARGEST_TREE} parts")
+        others = {self._writer[name] for name in reads_of(op) if name in self._writer}
+        if self._reaches(others - {group.number}, group):
+            return Refusal("another of its inputs depends on the group: a cycle")
+        return answer
+
+    def _is_for_reader(self, op: Pointwise, group: Group) -> bool:
+        """Whether the readers of ``op`` can compute it themselves, while what it reads of the
+        template goes to memory anyway: as a store of the template it would be an extra write."""
+        result = op.store.buffer
+        readers = self._consumers.get(result, [])
+        if result in self.outputs or not all(self._same_points(r, result) for r in readers):
+            return False
+        taken = set(reads_of(op)) & set(group.written())
+        if all(isinstance(reader, Reduction) for reader in readers):
+            return any(name in self.outputs or len(self._consumers[name]) > 1 for name in taken)
+        return len(readers) == 1 and any(
+            name in self.outputs or not all(self._same_points(r, name) for r in readers_of)
+            for name in taken
+            for readers_of in (self._consumers[name],)
+        )
+
+    def _same_points(self, op: Operation, buffer: str) -> bool:
+        """Whether a pointwise operation or a reduction reads each element exactly once a time."""
+        if not isinstance(op, Pointwise | Reduction):
+            return False
+        axes = (*op.axes, *(op.reduction_axes if isinstance(op, Reduction) else ()))
+        size = self.buffers[buffer].size
+        places = [load.index for load in direct_loads(op) if load.buffer == buffer]
+        return bool(places) and all(inverse(p, size, axes) is not None for p in places)
+
+    def _add(self, group: Group, joined: Joined, index: int) -> None:
+        if joined.regrouped:
+            group.members[:] = joined.regrouped
+            group.inside.update(member.name for member in joined.regrouped)
+            group.kind = GroupKind.REDUCTION
+        group.outer, group.inner = joined.outer, joined.inner
+        group.members.append(joined.op)
+        group.indices.append(index)
+        if joined.inside:
+            group.inside.add(joined.op.name)
+        self._register(joined.op, group)
+
+    def _register(self, op: Operation, group: Group) -> None:
+        for name in reads_of(op):
+            if self._writer.get(name, group.number) != group.number:
+                group.depends.add(self._writer[name])
+            readers = self._readers.setdefault(name, [])
+            if group.number not in readers:
+                readers.append(group.number)
+        size = self._size_with(op)
+        for name in writes_of(op):
+            self._writer[name] = group.number
+            self._sizes[name] = size if isinstance(op, Pointwise) else 1
+
+    def _size_with(self, op: Operation) -> int:
+        """Parts of an operation's tree with all pointwise values that it reads put into it."""
+        if not isinstance(op, Pointwise):
+            return 1
+        total = tree_size(op.store.value)
+        for load in loads(op.store.value):
+            total += self._sizes.get(load.buffer, 1) - 1
+        return total
+
+    def _reaches(self, starts: Iterable[int], target: Group) -> bool:
+        """Whether one of the groups depends on ``target``; True too where it is too far to tell."""
+        low = min(target.indices)
+        stack = [n for n in starts if max(self.groups[n].indices) > low]
+        seen = set(stack)
+        while stack:
+            if len(seen) > _MOST_VISITS:
+                return True
+            number = stack.pop()
+            if number == target.number:
+                return True
+            for other in self.groups[number].depends:
+                if other not in seen and max(self.groups[other].indices) >= low:
+                    seen.add(other)
+                    stack.append(other)
+        return False
+
+    # what still stands alone
+
+    def _join_readers(self, group: Group) -> None:
+        numbers = {n for name in group.written() for n in self._readers.get(name, [])}
+        readers = [self.groups[n] for n in sorted(numbers - {group.number})]
+        for reader in readers:
+            if self._merge(group, reader):
+                return
+        if len(readers) == 1 and not self.outputs.intersection(group.written()):
+            self._inline(group, readers[0])
+        elif len(readers) > 1:
+            for reader in readers:
+                self._decide(group.name, reader.name, False, "several kernels read it")
+
+    def _merge(self, group: Group, reader: Group) -> bool:
+        if reader.kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION):
+            return False
+        found = merge_exchange(group, reader, self.buffers)
+        if isinstance(found, Refusal):
+            self._decide(group.name, reader.name, False, found.reason)
+            return False
+        if self._reaches(reader.depends - {group.number}, group):
+            self._decide(group.name, reader.name, False, "a kernel in between depends on it")
+            return False
+        axes = (*reader.outer, *reader.inner)
+        made = [
+            moved_pointwise(member, found, axes)
+            for member in group.members
+            if isinstance(member, Pointwise)
+        ]
+        self._decide(group.name, reader.name, True, "the same points, all values at hand")
+        reader.members[:0] = made
+        if reader.inner:
+            reader.inside.update(member.name for member in made)
+        self._absorb(group, reader)
+        return True
+
+    def _inline(self, group: Group, reader: Group) -> None:
+        """Compute the group's value where its one reader reads it."""
+        results = [name for name in group.written() if self._consumed_outside(name, group)]
+        refused = (
+            "it has several results"
+            if len(results) != 1
+            else inline_refusal(group, results[0], reader, self.buffers, self.hints)
+        )
+        if refused:
+            self._decide(group.name, reader.name, False, refused)
+            return
+        value, nodes = inlined(group, results[0])
+        made = [
+            replace_loads(member, results[0], value, nodes, group, reader, self.buffers)
+            for member in reader.members
+        ]
+        if any(member is None for member in made):
+            self._decide(group.name, reader.name, False, "where it reads cannot be expressed")
+            return
+        self._decide(group.name, reader.name, True, "its one reader computes it where it reads it")
+        reader.members[:] = [member for member in made if member is not None]
+        self._absorb(group, reader)
+
+    def _consumed_outside(self, name: str, group: Group) -> bool:
+        return any(n != group.number for n in self._readers.get(name, []))
+
+    def _absorb(self, group: Group, reader: Group) -> None:
+        """``reader`` takes the place of ``group``."""
+        reader.indices.extend(group.indices)
+        reader.depends |= group.depends
+        reader.depends.discard(group.number)
+        del self.groups[group.number]
+        for name in group.written():
+            self._writer[name] = reader.number
+            self._readers[name] = [n for n in self._readers.get(name, []) if n != group.number]
+        for name in group.reads():
+            numbers = [n for n in self._readers.get(name, []) if n != group.number]
+            self._readers[name] = list(dict.fromkeys([*numbers, reader.number]))
+        for other in self.groups.values():
+            if group.number in other.depends:
+                other.depends.discard(group.number)
+                other.depends.add(reader.number)
+
+    def _decide(self, producer: str, consumer: str, fused: bool, reason: str) -> None:
+        self.decisions.append(FusionDecision(producer, consumer, fused, reason))
+
+    def _in_order(self) -> list[Group]:
+        return topological(list(self.groups.values()))
+
+
+def topological(groups: list[Group]) -> list[Group]:
+    """Groups after those they depend on; otherwise by where they began in the graph."""
+    waiting = {g.number: len(g.depends) for g in groups}
+    by_number = {g.number: g for g in groups}
+    followers: dict[int, list[int]] = {}
+    for group in groups:
+        for number in group.depends:
+            followers.setdefault(number, []).append(group.number)
+    ready = [(max(g.indices), g.number) for g in groups if not g.depends]
+    heapq.heapify(ready)
+    ordered = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        ordered.append(by_number[number])
+        for follower in followers.get(number, ()):
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                heapq.heappush(ready, (max(by_number[follower].indices), follower))
+    if len(ordered) != len(groups):
+        raise AssertionError("fusion made a cycle of kernels")
+    return ordered
+
+
+def inline_views(
+    lowered: Lowered, outputs: set[str], decisions: list[FusionDecision]
+) -> list[Operation]:
+    """Casts and index arithmetic into every reader: each reads no more than it did."""
+    consumers: dict[str, list[Operation]] = {}
+    for op in lowered.operations:
+        for name in reads_of(op):
+            consumers.setdefault(name, []).append(op)
+    pending: dict[str, Group] = {}
+    result: list[Operation] = []
+    for op in lowered.operations:
+        made = op
+        for name in reads_of(op):
+            if name in pending:
+                value, nodes = inlined(pending[name], name)
+                reader = begin(0, made, 0)
+                changed = replace_loads(
+                    made, name, value, nodes, pending[name], reader, lowered.buffers
+                )
+                assert changed is not None
+                decisions.append(
+                    FusionDecision(pending[name].name, op.name, True, "as cheap to read as a view")
+                )
+                made = changed
+        if isinstance(made, Pointwise) and made.store.buffer not in outputs:
+            readers = consumers.get(made.store.buffer, [])
+            if is_view_like(made, readers):
+                pending[made.store.buffer] = begin(0, made, 0)
+                continue
+        result.append(made)
+    return result

@@ -1,0 +1,108 @@
+"""A group of operations while it grows: its loops, what it reads and writes, at which points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import sympy
+
+from scheduler.fusion.groups import kind_of
+from scheduler.fusion.nodes import GroupKind
+from scheduler.fusion.points import Index, ranges_of
+from scheduler.ir.access import reads_of, stores_of, trees_of
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import (
+    Attention,
+    Axis,
+    Contraction,
+    Extern,
+    Operation,
+    Pointwise,
+    Reduction,
+    Scan,
+)
+from scheduler.ir.values import loads
+
+TEMPLATES = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
+
+
+@dataclass
+class Group:
+    """Operations that share their loops, in order; ``number`` is unique within a schedule.
+
+    ``outer`` and ``inner`` are the loops: a pointwise group has no inner ones, those of a
+    template are the points that it stores. ``indices`` are positions of the operations in the
+    lowered graph; ``inside`` names the members that run at each step of the inner loops.
+    """
+
+    number: int
+    kind: GroupKind
+    outer: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+    members: list[Operation]
+    indices: list[int]
+    depends: set[int] = field(default_factory=set)
+    inside: set[str] = field(default_factory=set)
+
+    @property
+    def ranges(self) -> dict[sympy.Symbol, Expr]:
+        """All loops, as the simplifier takes them."""
+        return ranges_of((*self.outer, *self.inner))
+
+    @property
+    def name(self) -> str:
+        """The name of the operation that it began with."""
+        return self.members[0].name
+
+    @property
+    def is_template(self) -> bool:
+        """Whether a template renders it, with one main operation."""
+        return self.kind in TEMPLATES
+
+    def written(self) -> dict[str, Index]:
+        """Where each buffer is written, over the loops."""
+        return {s.buffer: s.index for member in self.members for s in stores_of(member)}
+
+    def reads(self) -> set[str]:
+        """Every buffer that a member reads."""
+        return {name for member in self.members for name in reads_of(member)}
+
+    def accesses(self, buffer: str) -> Iterator[Index]:
+        """Where a buffer is touched: the store first, then reads without repetition."""
+        seen: dict[Index, None] = {}
+        for member in self.members:
+            for store in stores_of(member):
+                if store.buffer == buffer:
+                    seen[store.index] = None
+        if not self.is_template:
+            for member in self.members:
+                for tree in trees_of(member):
+                    for load in loads(tree):
+                        if load.buffer == buffer and not load.indirect:
+                            seen[load.index] = None
+        yield from seen
+
+
+def begin(number: int, op: Operation, index: int) -> Group:
+    """A group of one operation."""
+    outer, inner = loops_of(op)
+    return Group(number, kind_of(op), outer, inner, [op], [index])
+
+
+def loops_of(op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    """The loops whose points an operation stores at, and those that it reduces over."""
+    if isinstance(op, Pointwise):
+        return op.axes, ()
+    if isinstance(op, Reduction):
+        return op.axes, op.reduction_axes
+    if isinstance(op, Scan):
+        return (*op.axes, op.scan_axis), ()
+    if isinstance(op, Contraction):
+        axes = (*op.batch, *op.m, *op.n)
+        return tuple(axis for axis in axes if axis.size != 1), ()
+    if isinstance(op, Attention):
+        axes = (*op.batch, op.row, op.value_depth)
+        return tuple(axis for axis in axes if axis.size != 1), ()
+    assert isinstance(op, Extern)
+    return (), ()

@@ -1,0 +1,133 @@
+"""Matrix multiplications that share their left operand, side by side in one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy
+
+from scheduler.fusion.groups import make_node, numel
+from scheduler.fusion.nodes import FusionDecision, GroupKind, SchedulerNode
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import Contraction
+from scheduler.ir.simplify import simplify
+
+#: Members of one kernel: queries, keys, values, and one more.
+_MOST_MEMBERS = 4
+#: How many nodes a search for a dependency visits before it gives up and says no.
+_MOST_VISITS = 2000
+
+
+def side_by_side(
+    nodes: Sequence[SchedulerNode], positions: dict[str, int]
+) -> tuple[list[SchedulerNode], list[FusionDecision]]:
+    """The nodes with multiplications of the same ``a`` joined, in an order that can be run.
+
+    They must agree in everything but the columns: ``a``, the batch, m and k axes, the types of
+    ``b``; and none may need, on any way, what another computes.
+    """
+    writers = {name: k for k, node in enumerate(nodes) for name in node.writes}
+    decisions: list[FusionDecision] = []
+    groups: dict[object, list[list[int]]] = {}
+    for k, node in enumerate(nodes):
+        key = _key(node)
+        if key is None:
+            continue
+        known = groups.setdefault(key, [])
+        for group in known:
+            reason = _obstacle(group, k, nodes, writers)
+            decisions.append(
+                FusionDecision(
+                    nodes[group[0]].name,
+                    node.name,
+                    not reason,
+                    reason or "the same left operand, read once",
+                )
+            )
+            if not reason:
+                group.append(k)
+                break
+        else:
+            known.append([k])
+    joined = {k: group for known in groups.values() for group in known for k in group}
+    return _rebuilt(nodes, joined, positions), decisions
+
+
+def _key(node: SchedulerNode) -> object:
+    if node.kind is not GroupKind.GEMM or len(node.members) != 1:
+        return None
+    (main,) = node.members
+    assert isinstance(main, Contraction)
+    return main.a, main.batch, main.m, main.k, main.b.dtype
+
+
+def _obstacle(
+    group: list[int], k: int, nodes: Sequence[SchedulerNode], writers: dict[str, int]
+) -> str:
+    if len(group) >= _MOST_MEMBERS:
+        return f"{_MOST_MEMBERS} stand side by side already"
+    if _needs(k, set(group), nodes, writers):
+        return "it needs the other's result"
+    return ""
+
+
+def _needs(
+    k: int, wanted: set[int], nodes: Sequence[SchedulerNode], writers: dict[str, int]
+) -> bool:
+    """Whether node ``k`` depends on one of ``wanted``; True too where it is too far to tell."""
+    low = min(wanted)
+    stack, seen = [k], {k}
+    while stack:
+        if len(seen) > _MOST_VISITS:
+            return True
+        for name in nodes[stack.pop()].reads:
+            other = writers.get(name, -1)
+            if other in wanted:
+                return True
+            if other > low and other not in seen:
+                seen.add(other)
+                stack.append(other)
+    return False
+
+
+def _rebuilt(
+    nodes: Sequence[SchedulerNode], joined: dict[int, list[int]], positions: dict[str, int]
+) -> list[SchedulerNode]:
+    """The joined node stands where the last of its members stood: all it reads is there by then,
+    and what reads the earlier ones is moved behind it."""
+    made = []
+    for k, node in enumerate(nodes):
+        group = joined.get(k, [k])
+        if len(group) == 1:
+            made.append(node)
+        elif k == group[-1]:
+            members = [nodes[j].members[0] for j in group]
+            points = _points([m for m in members if isinstance(m, Contraction)])
+            made.append(make_node(members, GroupKind.GEMM, (points, sympy.Integer(1)), positions))
+    return _sorted(made)
+
+
+def _points(members: Sequence[Contraction]) -> Expr:
+    columns = sympy.Add(*(numel(member.n) for member in members))
+    first = members[0]
+    return simplify(numel([*first.batch, *first.m]) * columns, {})
+
+
+def _sorted(nodes: list[SchedulerNode]) -> list[SchedulerNode]:
+    """The nodes after those they read from, otherwise in their order."""
+    writers = {name: k for k, node in enumerate(nodes) for name in node.writes}
+    done: set[int] = set()
+    ordered: list[SchedulerNode] = []
+    for start in range(len(nodes)):
+        stack = [start]
+        while stack:
+            k = stack[-1]
+            before = {writers[n] for n in nodes[k].reads if n in writers} - done - {k}
+            if k in done or not before:
+                stack.pop()
+                if k not in done:
+                    done.add(k)
+                    ordered.append(nodes[k])
+            else:
+                stack.extend(sorted(before, reverse=True))
+    return ordered

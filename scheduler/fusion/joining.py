@@ -1,0 +1,237 @@
+"""Whether an operation can become part of a group: the same points, and only values that are
+there. Each answer that is no says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from scheduler.fusion.group import Group
+from scheduler.fusion.groups import numel
+from scheduler.fusion.nodes import GroupKind
+from scheduler.fusion.points import (
+    Exchange,
+    Index,
+    exchange_at,
+    inverse,
+    moved_index,
+    moved_pointwise,
+    moved_reduction,
+    ranges_of,
+)
+from scheduler.ir.access import trees_of
+from scheduler.ir.operations import (
+    Axis,
+    Buffer,
+    Operation,
+    Pointwise,
+    Reduction,
+    ReductionKind,
+    Scan,
+)
+from scheduler.ir.values import Load, loads
+
+#: A group with more members is hard to read, and slow to make.
+MOST_MEMBERS = 64
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why not."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The operation over the group's loops; ``inside``: at each step of the inner ones.
+
+    ``outer`` and ``inner`` are the group's loops from now on, and ``regrouped`` its members over
+    them where they change.
+    """
+
+    op: Operation
+    inside: bool
+    outer: tuple[Axis, ...]
+    inner: tuple[Axis, ...]
+    regrouped: tuple[Operation, ...] = ()
+
+
+Buffers = Mapping[str, Buffer]
+
+
+def join(op: Operation, group: Group, buffers: Buffers) -> Joined | Refusal:
+    """``op`` as a member of ``group``, whose members come before it."""
+    if len(group.members) >= MOST_MEMBERS:
+        return Refusal(f"the group has {MOST_MEMBERS} operations already")
+    if isinstance(op, Pointwise):
+        return _join_pointwise(op, group, buffers)
+    if not isinstance(op, Reduction):
+        return Refusal("a template starts a kernel of its own")
+    if group.kind is GroupKind.POINTWISE:
+        return _take_into_reduction(op, group, buffers)
+    if group.kind is GroupKind.REDUCTION:
+        return _join_reduction(op, group, buffers)
+    return Refusal("a reduction needs whole rows, a block of this kernel has parts of them")
+
+
+def direct_loads(op: Operation) -> Iterator[Load]:
+    """The reads of an operation whose place does not depend on data."""
+    for tree in trees_of(op):
+        yield from (load for load in loads(tree) if not load.indirect)
+
+
+def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Joined | Refusal:
+    if group.kind is GroupKind.EXTERN:
+        return Refusal("the reference computes the other")
+    if isinstance(group.members[0], Scan) and len(group.members) > 1:
+        return Refusal("a scan has one store")
+    for exchange, axes in _exchanges(op, group, buffers):
+        made = moved_pointwise(op, exchange, axes)
+        if _reads_what_is_there(made, group):
+            inside = bool(group.inner) and len(axes) > len(group.outer)
+            return Joined(made, inside, group.outer, group.inner)
+    return Refusal("it reads the other's result at other points than it computes")
+
+
+def _exchanges(
+    op: Pointwise, group: Group, buffers: Buffers
+) -> Iterator[tuple[Exchange, tuple[Axis, ...]]]:
+    """Ways to run ``op`` over the group's loops, all of them or the outer ones only."""
+    whole = (*group.outer, *group.inner)
+    levels = [whole] if not group.inner else [whole, group.outer]
+    for load in dict.fromkeys(direct_loads(op)):
+        size = buffers[load.buffer].size
+        for at in group.accesses(load.buffer):
+            for axes in levels:
+                if inverse(at, size, axes) is None:
+                    continue
+                exchange = exchange_at(load.index, size, op.axes, at, ranges_of(axes))
+                if exchange is not None:
+                    yield exchange, axes
+    if group.inner:
+        yield from _by_rows(op, group, buffers)
+
+
+def _by_rows(
+    op: Pointwise, group: Group, buffers: Buffers
+) -> Iterator[tuple[Exchange, tuple[Axis, ...]]]:
+    """A row's value is read along loops of the inner loops' sizes: those are the inner loops."""
+    written = group.written()
+    for load in dict.fromkeys(direct_loads(op)):
+        if load.buffer not in written:
+            continue
+        size, at = buffers[load.buffer].size, written[load.buffer]
+        rows = tuple(a for a in op.axes if any(i.has(a.var) for i in load.index))
+        rest = tuple(a for a in op.axes if a not in rows)
+        if inverse(at, size, group.outer) is None:
+            continue
+        if [a.size for a in rest] != [a.size for a in group.inner]:
+            continue
+        exchange = exchange_at(load.index, size, rows, at, group.ranges)
+        if exchange is not None:
+            steps = {mine.var: its.var for mine, its in zip(rest, group.inner, strict=True)}
+            yield {**exchange, **steps}, (*group.outer, *group.inner)
+
+
+def _reads_what_is_there(op: Operation, group: Group) -> bool:
+    """Whether every value of the group that ``op`` reads is that of the same point."""
+    written = group.written()
+    every = (load for tree in trees_of(op) for load in loads(tree))
+    return all(load.buffer not in written or load.index == written[load.buffer] for load in every)
+
+
+def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | Refusal:
+    axes = (*op.axes, *op.reduction_axes)
+    whole = (*group.outer, *group.inner)
+    outer, inner = ({a.var for a in part} for part in (group.outer, group.inner))
+    for load in dict.fromkeys(direct_loads(op)):
+        size = buffers[load.buffer].size
+        for at in group.accesses(load.buffer):
+            if inverse(at, size, whole) is None:
+                continue
+            exchange = exchange_at(load.index, size, axes, at, group.ranges)
+            if exchange is None:
+                continue
+            if any(exchange[a.var].free_symbols & inner for a in op.axes):
+                continue
+            if any(exchange[a.var].free_symbols & outer for a in op.reduction_axes):
+                continue
+            if _counts_steps(op) and not _same_steps(op, exchange, group.inner):
+                continue
+            made = moved_reduction(op, exchange, group.outer, group.inner)
+            if _reads_what_is_there(made, group):
+                return Joined(made, True, group.outer, group.inner)
+    return Refusal("it reduces other rows than the group does")
+
+
+def _counts_steps(op: Reduction) -> bool:
+    return op.kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
+
+
+def _same_steps(op: Reduction, exchange: Exchange, inner: tuple[Axis, ...]) -> bool:
+    steps = [exchange[axis.var] for axis in op.reduction_axes]
+    return steps == [axis.var for axis in inner]
+
+
+def _take_into_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | Refusal:
+    """The pointwise members as prologues, at each step of the reduction's loops."""
+    axes = (*op.axes, *op.reduction_axes)
+    if numel(axes) != numel(group.outer):
+        return Refusal("it reduces other points than the group computes")
+    ranges = ranges_of(axes)
+    written = group.written()
+    for load in dict.fromkeys(direct_loads(op)):
+        if load.buffer not in written:
+            continue
+        size = buffers[load.buffer].size
+        if inverse(load.index, size, axes) is None:
+            continue
+        exchange = exchange_at(written[load.buffer], size, group.outer, load.index, ranges)
+        if exchange is None:
+            continue
+        regrouped = tuple(_moved(member, exchange, axes) for member in group.members)
+        trial = Group(
+            group.number, GroupKind.REDUCTION, op.axes, op.reduction_axes, list(regrouped), []
+        )
+        if _reads_what_is_there(op, trial):
+            return Joined(op, True, op.axes, op.reduction_axes, regrouped)
+    return Refusal("it reduces other points than the group computes")
+
+
+def _moved(op: Operation, exchange: Exchange, axes: tuple[Axis, ...]) -> Operation:
+    assert isinstance(op, Pointwise)
+    return moved_pointwise(op, exchange, axes)
+
+
+def merge_exchange(producer: Group, consumer: Group, buffers: Buffers) -> Exchange | Refusal:
+    """The producer's loops in terms of the consumer's, where both visit the same points."""
+    if len(producer.members) + len(consumer.members) > MOST_MEMBERS:
+        return Refusal(f"together they have more than {MOST_MEMBERS} operations")
+    whole = (*consumer.outer, *consumer.inner)
+    written = producer.written()
+    for buffer, place in written.items():
+        size = buffers[buffer].size
+        for at in consumer.accesses(buffer):
+            if inverse(at, size, whole) is None:
+                continue
+            exchange = exchange_at(place, size, producer.outer, at, ranges_of(whole))
+            if exchange is not None and _all_match(written, consumer, exchange, whole):
+                return exchange
+    return Refusal("it reads the other's result at other points than it computes")
+
+
+def _all_match(
+    written: Mapping[str, Index],
+    consumer: Group,
+    exchange: Exchange,
+    whole: tuple[Axis, ...],
+) -> bool:
+    ranges = ranges_of(whole)
+    for member in consumer.members:
+        for tree in trees_of(member):
+            for load in loads(tree):
+                place = written.get(load.buffer)
+                if place is not None and load.index != moved_index(place, exchange, ranges):
+                    return False
+    return True

@@ -1,0 +1,154 @@
+"""Whether two loops visit the same points, and the variables of one in terms of the other's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod, symbol
+from scheduler.ir.operations import Axis, Pointwise, Reduction, Store
+from scheduler.ir.simplify import linear, simplify
+from scheduler.ir.substitute import substitute, substitute_expr
+from scheduler.ir.values import IndexValue, Load, Value, rebuild
+
+Index = tuple[Expr, ...]
+#: An expression for each loop variable.
+Exchange = Mapping[sympy.Symbol, Expr]
+
+_ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
+
+
+def ranges_of(axes: Sequence[Axis]) -> dict[sympy.Symbol, Expr]:
+    """Loops as the simplifier takes them."""
+    return {axis.var: axis.size for axis in axes}
+
+
+@lru_cache(maxsize=4096)
+def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
+    """The loop variables at which ``index`` names the element (d0, d1, …) of a buffer.
+
+    One expression in d0, d1, … for each of ``axes``; None unless the loops visit each element
+    of a buffer of this ``size`` exactly once. The index is brought to its row-major number; that
+    must be a mixed-radix number of the loop variables, in any order.
+    """
+    dims = tuple(symbol(f"d{k}") for k in range(len(size)))
+    direct = _direct(index, size, axes, dims)
+    if direct is not None:
+        return direct
+    flat = simplify(_row_major(index, size), ranges_of(axes))
+    variables = tuple(axis.var for axis in axes)
+    steps = linear(flat, variables)
+    if steps is None or steps[1] != 0:
+        return None
+    number = _row_major(dims, size)
+    found: dict[int, Expr] = {}
+    step: Expr = _ONE
+    while len(found) < len(axes):
+        position = next((j for j, c in enumerate(steps[0]) if j not in found and c == step), None)
+        if position is None:
+            return None
+        part = FloorDiv(number, step)
+        step = simplify(step * axes[position].size, {})
+        found[position] = part if step == _total(size) else Mod(part, axes[position].size)
+    return tuple(found[j] for j in range(len(axes))) if step == _total(size) else None
+
+
+@lru_cache(maxsize=4096)
+def _total(size: Index) -> Expr:
+    return simplify(sympy.Mul(*size), {})
+
+
+def _row_major(index: Sequence[Expr], size: Index) -> Expr:
+    number: Expr = _ZERO
+    for i, extent in zip(index, size, strict=True):
+        number = number * extent + i
+    return number
+
+
+def _direct(
+    index: Index, size: Index, axes: tuple[Axis, ...], dims: tuple[sympy.Symbol, ...]
+) -> Index | None:
+    """The usual case: every dimension is a loop of its own, or has one element."""
+    if sum(extent != 1 for extent in size) != len(axes):
+        return None
+    place = {i: k for k, i in enumerate(index) if i.is_Symbol}
+    if any(axis.var not in place or size[place[axis.var]] != axis.size for axis in axes):
+        return None
+    return tuple(dims[place[axis.var]] for axis in axes)
+
+
+def exchange_at(
+    index: Index, size: Index, axes: tuple[Axis, ...], at: Index, ranges: Exchange
+) -> dict[sympy.Symbol, Expr] | None:
+    """Expressions for ``axes`` so that ``index`` becomes ``at`` (over the loops of ``ranges``)."""
+    variables = inverse(index, size, axes)
+    if variables is None:
+        return None
+    dims = {symbol(f"d{k}"): i for k, i in enumerate(at)}
+    return {
+        axis.var: simplify(substitute_expr(expr, dims), ranges)
+        for axis, expr in zip(axes, variables, strict=True)
+    }
+
+
+def moved(value: Value, exchange: Exchange, ranges: Exchange) -> Value:
+    """A tree over other loops."""
+    if all(var == expr for var, expr in exchange.items()):
+        return value
+    return tidy(substitute(value, exchange), ranges)
+
+
+def tidy(value: Value, ranges: Exchange) -> Value:
+    """A tree with every index in normal form for these loops."""
+
+    def change(part: Value) -> Value | None:
+        if isinstance(part, IndexValue):
+            return replace(part, expr=simplify(part.expr, ranges))
+        if isinstance(part, Load):
+            inside = ranges
+            if part.indirect:
+                inside = {**ranges, **{i.symbol: i.size for i in part.indirect}}
+            return replace(
+                part,
+                index=tuple(simplify(i, inside) for i in part.index),
+                indirect=tuple(replace(i, value=tidy(i.value, ranges)) for i in part.indirect),
+            )
+        return None
+
+    return rebuild(value, change)
+
+
+def moved_index(index: Index, exchange: Exchange, ranges: Exchange) -> Index:
+    """An index over other loops."""
+    return tuple(simplify(substitute_expr(i, exchange), ranges) for i in index)
+
+
+def moved_store(store: Store, exchange: Exchange, ranges: Exchange) -> Store:
+    """A store over other loops."""
+    return replace(
+        store,
+        index=moved_index(store.index, exchange, ranges),
+        value=moved(store.value, exchange, ranges),
+    )
+
+
+def moved_pointwise(op: Pointwise, exchange: Exchange, axes: tuple[Axis, ...]) -> Pointwise:
+    """A pointwise operation over other loops."""
+    return replace(op, axes=axes, store=moved_store(op.store, exchange, ranges_of(axes)))
+
+
+def moved_reduction(
+    op: Reduction, exchange: Exchange, outer: tuple[Axis, ...], inner: tuple[Axis, ...]
+) -> Reduction:
+    """A reduction over other loops."""
+    return replace(
+        op,
+        axes=outer,
+        reduction_axes=inner,
+        value=moved(op.value, exchange, ranges_of((*outer, *inner))),
+        store=moved_store(op.store, exchange, ranges_of(outer)),
+    )
