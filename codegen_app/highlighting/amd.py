@@ -36,7 +36,7 @@ _OPERANDS: list[Any] = [
     (r"\b[vsa](?:\d+\b|\[\d+(?::\d+)?\])", Name.Variable),
     (rf"\b(?:{_SPECIAL})\b(?:\[\d+:\d+\])?", Name.Variable),
     (r"(?:\.L|BB)[\w$.]*", Name.Label),
-    (r"(?<=:: )[a-z]\w*", Name.Function),
+    (r"(?<=:: )v_\w*", Name.Function.Vector),
     (r"[@%][\w.]+", Keyword.Type),
     (r"[A-Za-z_.$][\w.$@]*(?=[:(])", Name.Attribute),
     (r"[A-Za-z_.$][\w.$@]*", Name.Constant),

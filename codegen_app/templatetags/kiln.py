@@ -98,6 +98,12 @@ def short(digest: str) -> str:
 
 
 @register.filter
+def get(mapping: Mapping[str, Any], key: str) -> Any:
+    """The value of a key; None where there is none."""
+    return mapping.get(key)
+
+
+@register.filter
 def pairs(value: Mapping[str, Any] | None) -> str:
     """A mapping on one line: ``block_m=128 block_n=64``."""
     return " ".join(f"{key}={item}" for key, item in (value or {}).items())

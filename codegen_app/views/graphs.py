@@ -36,5 +36,5 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         tabs=tabs,
         view=view if view in dict(tabs) else "kernels",
         selected=request.GET.get("node", ""),
-        wrapper=codeview.plain(page.wrapper) if view == "wrapper" else (),
+        wrapper=codeview.plain(page.wrapper) if view == "wrapper" else "",
     )

@@ -10,6 +10,8 @@ from codegen_app import codeview
 from codegen_app.models import Build, GeneratedKernel
 from codegen_app.selectors.pages.kernel import UseRow, kernel_page
 from codegen_app.views.page import Stage, respond
+from scheduler import targets
+from scheduler.isa.instructions import Kind
 
 _FILES = {"kernel.s": "listing", "kernel.hsaco": "code_object", "kernel.so": "library"}
 
@@ -32,6 +34,8 @@ def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpRes
             Stage(page.name),
         ],
         code=None if as_json else codeview.panes(page),
+        kinds=[kind.value for kind in Kind],
+        targets=targets.names(),
     )
 
 

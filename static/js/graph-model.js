@@ -1,7 +1,7 @@
 // What of a graph is visible: modules open or closed, fused groups as one box, views left out.
 
 const HEIGHT = 34;
-const AT_FIRST = 60; // boxes: open as many modules as fit this
+const AT_FIRST = 80; // boxes: open as many modules as fit this
 
 export class GraphModel {
   constructor(page) {
@@ -23,11 +23,20 @@ export class GraphModel {
       const modules = this.modules().filter((path) => path.split(".").length === depth);
       if (!modules.length) return;
       modules.forEach((path) => this.open.add(path));
-      if (this.visible().items.size > AT_FIRST) {
+      if (this.visible().items.size > AT_FIRST && this.count(before) > 1) {
         this.open = before;
         return;
       }
     }
+  }
+
+  // How many boxes there are with just these modules open.
+  count(open) {
+    const now = this.open;
+    this.open = open;
+    const { size } = this.visible().items;
+    this.open = now;
+    return size;
   }
 
   modules() {

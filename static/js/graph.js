@@ -37,6 +37,11 @@ class GraphView {
     on("[data-graph-fit]", "click", () => this.viewport.fit(this.size));
     on("[data-graph-expand]", "click", () => this.redraw(() => this.model.openAll()));
     on("[data-graph-collapse]", "click", () => this.redraw(() => this.model.closeAll()));
+    on("[data-graph-views]", "click", ({ currentTarget }) => {
+      const shown = !this.model.showViews;
+      currentTarget.setAttribute("aria-pressed", String(shown));
+      this.redraw(() => { this.model.showViews = shown; });
+    });
     on("[data-graph-search]", "input", (event) => this.search(event.target.value));
     on("[data-graph-search]", "keydown", (event) => {
       if (event.key === "Enter") this.nextHit();

@@ -4,10 +4,14 @@ let current = null;
 
 export function bindRows(root = document) {
   for (const box of root.querySelectorAll("[data-filter]")) {
-    const table = document.getElementById(box.dataset.filter);
-    box.addEventListener("input", () => filter(table, box.value));
-    if (box.value) filter(table, box.value);
+    const apply = () => {
+      const table = document.getElementById(box.dataset.filter);
+      if (table) filter(table, box.value);
+    };
+    box.addEventListener("input", apply);
+    if (box.value) apply();
   }
+  keepThroughSwaps();
   document.addEventListener("click", (event) => {
     const row = event.target.closest?.("table.grid tbody tr");
     if (row) select(row, false);
@@ -40,6 +44,27 @@ export function select(row, scroll) {
   row.setAttribute("aria-selected", "true");
   if (scroll) row.scrollIntoView({ block: "nearest" });
   row.dispatchEvent(new CustomEvent("row-selected", { bubbles: true }));
+}
+
+// A live page replaces its inner part every few seconds: what was filtered, selected and
+// scrolled to stays so.
+function keepThroughSwaps() {
+  let scrolls = [];
+  document.addEventListener("htmx:beforeSwap", () => {
+    scrolls = [...document.querySelectorAll(".scroll[id]")].map((box) => [box.id, box.scrollTop, box.scrollLeft]);
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    for (const [id, top, left] of scrolls) document.getElementById(id)?.scrollTo(left, top);
+    for (const box of document.querySelectorAll("[data-filter]")) {
+      const table = document.getElementById(box.dataset.filter);
+      if (table) filter(table, box.value);
+    }
+    const row = current && !current.isConnected && current.id && document.getElementById(current.id);
+    if (row) {
+      current = row;
+      row.setAttribute("aria-selected", "true");
+    }
+  });
 }
 
 function visibleRows() {

@@ -23,7 +23,7 @@ export class Viewport {
   fit({ width, height }) {
     const frame = this.svg.getBoundingClientRect();
     const whole = Math.min(frame.width / width, (frame.height - 40) / height);
-    this.scale = Math.min(1, Math.max(whole, 0.55));
+    this.scale = Math.min(1, Math.max(whole, 0.8));
     this.x = (frame.width - width * this.scale) / 2;
     this.y = 40 + (whole >= this.scale ? (frame.height - 40 - height * this.scale) / 2 : 0);
     this.apply();

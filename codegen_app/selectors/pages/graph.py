@@ -112,6 +112,15 @@ class GraphPage:
         """Whether any time shown is the emulation's."""
         return any(row.serving and row.serving.emulated for row in self.scheduled)
 
+    @property
+    def all_emulated(self) -> bool:
+        """Whether every time shown is the emulation's, so that one label serves the column."""
+        return self.emulated and all(
+            row.serving.emulated
+            for row in self.scheduled
+            if row.serving and row.serving.median_ns is not None
+        )
+
 
 def graph_page(pk: int) -> GraphPage:
     """One graph (8 queries); raises ``Graph.DoesNotExist``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,8 @@ from django.core.files.storage import default_storage
 from django.urls import reverse
 
 from codegen_app.models import Artifact, BenchmarkResult, Build, GeneratedKernel, KernelUse, State
+from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
+from scheduler import targets
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,27 @@ class ResultRow:
 
 
 @dataclass(frozen=True)
+class ResourceRow:
+    """One device function of a build, as the compiler says, and what one more wave would take."""
+
+    build: int
+    target: str
+    function: str
+    max_waves: int
+    resources: Mapping[str, Any]
+    next_step: str
+
+
+@dataclass(frozen=True)
+class ProvenanceRow:
+    """A graph node and the lines of the source that compute it."""
+
+    node: str
+    url: str
+    lines: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class KernelPage:
     """One kernel; ``build`` is the one shown beside the source."""
 
@@ -93,11 +116,14 @@ class KernelPage:
     use: UseRow | None
     builds: tuple[BuildRow, ...]
     build: BuildRow | None
+    resources: tuple[ResourceRow, ...]
+    listing: ListingView | None
+    provenance: tuple[ProvenanceRow, ...]
     results: tuple[ResultRow, ...]
 
 
 def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelPage:
-    """One kernel (5 queries); raises ``GeneratedKernel.DoesNotExist``.
+    """One kernel (6 queries); raises ``GeneratedKernel.DoesNotExist``.
 
     ``build_id`` and ``node_id`` say which build and which use to show; without them, or where
     they are not this kernel's, the first that is done, and the first.
@@ -110,7 +136,9 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelP
         .select_related("listing", "code_object")
         .order_by("target", "-created_at")
     )
-    by_node = dict(uses)
+    use = dict(uses).get(node_id or 0) or (uses[0][1] if uses else None)
+    build = _shown(builds, build_id)
+    listings = _listings(builds)
     return KernelPage(
         name=kernel.name,
         url=kernel.get_absolute_url(),
@@ -122,18 +150,61 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelP
         launches=tuple(kernel.launches),
         workspace_bytes=kernel.workspace_bytes,
         uses=tuple(use for _, use in uses),
-        use=by_node.get(node_id or 0) or (uses[0][1] if uses else None),
+        use=use,
         builds=builds,
-        build=_shown(builds, build_id),
+        build=build,
+        resources=tuple(_resource_rows(builds, listings)),
+        listing=_listing(build, listings),
+        provenance=_provenance(use) if use else (),
         results=_results(kernel),
     )
 
 
-def artifact_text(digest: str) -> str:
-    """The text of an artifact (1 query); raises ``Artifact.DoesNotExist``."""
-    path = Artifact.objects.only("path").get(digest=digest).path
-    with default_storage.open(path, "rb") as file:
-        return file.read().decode("utf-8", errors="replace")
+def _listings(builds: tuple[BuildRow, ...]) -> dict[str, str]:
+    """The builds' listings by digest (1 query); a file that the storage lost is left out."""
+    digests = {build.listing_digest for build in builds if build.listing_digest}
+    texts = {}
+    for artifact in Artifact.objects.filter(digest__in=digests).only("digest", "path"):
+        try:
+            with default_storage.open(artifact.path, "rb") as file:
+                texts[artifact.digest] = file.read().decode("utf-8", errors="replace")
+        except FileNotFoundError:
+            continue
+    return texts
+
+
+def _listing(build: BuildRow | None, listings: Mapping[str, str]) -> ListingView | None:
+    if build is None or build.listing_digest not in listings:
+        return None
+    return read_listing(listings[build.listing_digest], targets.find(build.target))
+
+
+def _resource_rows(
+    builds: tuple[BuildRow, ...], listings: Mapping[str, str]
+) -> Iterator[ResourceRow]:
+    for build in builds:
+        target = targets.find(build.target)
+        steps = next_steps(listings.get(build.listing_digest, ""), target)
+        for function, resources in build.resources.items():
+            yield ResourceRow(
+                build=build.id,
+                target=build.target,
+                function=function,
+                max_waves=target.max_waves_per_simd,
+                resources=resources,
+                next_step=steps.get(function, ""),
+            )
+
+
+def _provenance(use: UseRow) -> tuple[ProvenanceRow, ...]:
+    """Each graph node of the use with its lines, in the order of the source."""
+    lines: dict[str, list[tuple[int, int]]] = {name: [] for name in use.links}
+    for origin in sorted(use.line_origins, key=lambda origin: origin["first"]):
+        for name in origin["nodes"]:
+            lines.setdefault(name, []).append((origin["first"], origin["last"]))
+    return tuple(
+        ProvenanceRow(name, use.links.get(name, ""), tuple(found)) for name, found in lines.items()
+    )
 
 
 def _uses(kernel: GeneratedKernel) -> list[tuple[int, UseRow]]:

@@ -110,6 +110,11 @@ class RunPage:
     best: tuple[Best, ...]
     ledger: tuple[LedgerRow, ...]
 
+    @property
+    def emulated(self) -> bool:
+        """Whether its times are the emulation's: a run has one device."""
+        return any(row.emulated for row in self.ledger)
+
 
 def run_list(limit: int = 200) -> RunList:
     """The latest runs (2 queries)."""
