@@ -53,13 +53,13 @@ def normalized(instruction: Instruction) -> str:
     return f"{instruction.mnemonic} {_ADDRESS.sub('address', operands)}"
 
 
-def diff(left: Function, right: Function) -> tuple[Row, ...]:
-    """Rows in the order of both sides."""
+def diff(left: Function, right: Function, table_bits: int = _TABLE_BITS) -> tuple[Row, ...]:
+    """Rows in the order of both sides. ``table_bits`` bounds the memory of an exact comparison."""
     old = [normalized(instruction) for instruction in left.instructions]
     new = [normalized(instruction) for instruction in right.instructions]
     rows: list[Row] = []
     at_left = at_right = 0
-    for begin_left, begin_right, length in _merged(_matches(old, new)):
+    for begin_left, begin_right, length in _merged(_matches(old, new, table_bits)):
         rows += _gap(left, right, (at_left, begin_left), (at_right, begin_right))
         for step in range(length):
             one, other = begin_left + step, begin_right + step
@@ -114,7 +114,7 @@ def _merged(matches: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return result
 
 
-def _matches(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int]]:
+def _matches(old: Sequence[str], new: Sequence[str], table_bits: int) -> list[tuple[int, int, int]]:
     """Runs (left, right, length) that are equal and ascend on both sides, in no order."""
     found: list[tuple[int, int, int]] = []
     work = [(0, len(old), 0, len(new))]
@@ -128,7 +128,7 @@ def _matches(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int
         if suffix:
             high, above = high - suffix, above - suffix
             found.append((high, above, suffix))
-        if (high - low) * (above - below) <= _TABLE_BITS:
+        if (high - low) * (above - below) <= table_bits:
             found += [
                 (low + one, below + other, 1)
                 for one, other in _longest_common(old[low:high], new[below:above])

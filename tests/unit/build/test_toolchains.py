@@ -9,9 +9,11 @@ import pytest
 
 from scheduler import targets
 from scheduler.build.cache import CodeCache
-from scheduler.build.model import AbsentToolchain, Toolchain
+from scheduler.build.compile import build
+from scheduler.build.model import AbsentToolchain, Build, Toolchain
 from scheduler.build.toolchains import Search, bundled, find_all, preferred
 from scheduler.outcome import UserError
+from tests.unit.build.sources import ADD
 
 AMD_VERSION = "AMD clang version 19.0.0git (roc-6.4.0 25133 c7fe45cf4b819c5991fe208aaa96edf)"
 
@@ -121,6 +123,30 @@ def test_a_version_is_asked_for_once_until_the_driver_changes(
     os.utime(path, ns=(1, 1))
     assert "19.1.0" in present(found(search, "rocm")).version
     assert count.read_text().count("run") == 2
+
+
+def test_an_installed_clang_builds_what_the_bundled_one_builds(
+    tmp_path: Path, cache: CodeCache
+) -> None:
+    """The same compiler behind the names of an installation, which finds its own headers."""
+    own = bundled(cache)
+    headers = f"-Xclang -internal-isystem -Xclang {own.builtin_headers}"
+    for name, command in (("clang++", f"clang {headers}"), ("ld.lld", "ld.lld")):
+        driver(tmp_path, name, "")
+        (tmp_path / name).write_text(
+            f"#!/bin/sh\ncase $1 in --*) exec {own.clang[0]} clang $1; esac\n"
+            f'exec {own.clang[0]} {command} "$@"\n'
+        )
+    system = present(found(Search(path=str(tmp_path), cache=cache), "system"))
+    assert system.version.endswith("22.1.8")
+    target = targets.find("gfx942")
+    one = build(ADD, "add_one", target, own, cache)
+    other = build(ADD, "add_one", target, system, cache)
+    assert isinstance(one, Build)
+    assert isinstance(other, Build), other
+    assert not other.cached
+    for file in ("kernel.s", "kernel.hsaco", "kernel.so"):
+        assert (one.directory / file).read_bytes() == (other.directory / file).read_bytes()
 
 
 def test_two_installations_have_different_digests_and_the_bundled_one_is_the_same_anywhere(
