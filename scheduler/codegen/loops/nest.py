@@ -272,13 +272,19 @@ class LoopNest:
 
     def needs_64_bits(self) -> bool:
         """Whether a step count or an offset may be beyond 32 bits."""
-        sizes = [self.outer_numel * self.inner_numel]
-        for name in (*self.inputs, *self.outputs):
-            buffer = self._buffers[name]
-            extents = zip(buffer.size, buffer.stride, strict=True)
-            sizes.append(sympy.Add(*(size * stride for size, stride in extents)))
+        steps = self.outer_numel * self.inner_numel
+        return self._is_large(steps) or self.offsets_need_64_bits()
+
+    def offsets_need_64_bits(self) -> bool:
+        """Whether an element of a buffer may be beyond 32 bits."""
+        return any(
+            self._is_large(sympy.Add(*(n * s for n, s in zip(b.size, b.stride, strict=True))))
+            for b in (self._buffers[name] for name in (*self.inputs, *self.outputs))
+        )
+
+    def _is_large(self, count: Expr) -> bool:
         # A block may begin up to a block's steps below the end, and stop past it.
-        return any(bounds(size, self._symbol_ranges)[1] > INT32_MAX - 2**16 for size in sizes)
+        return bounds(count, self._symbol_ranges)[1] > INT32_MAX - 2**16
 
     def is_vector(self, access: Access, axis: Axis, width: int) -> bool:
         """Whether ``width`` steps along ``axis`` are one aligned run of memory."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.codegen.rocm.attention import AttentionTemplate
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.convolution import ConvolutionTemplate
 from scheduler.codegen.rocm.gemm import GemmTemplate
@@ -103,4 +104,5 @@ def default_templates() -> TemplateTable:
         GroupKind.POINTWISE: PointwiseTemplate,
         GroupKind.REDUCTION: ReductionTemplate,
         GroupKind.SCAN: ScanTemplate,
+        GroupKind.ATTENTION: AttentionTemplate,
     }

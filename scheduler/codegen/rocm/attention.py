@@ -1,0 +1,308 @@
+"""Attention: softmax(scale q k^T + mask) v in one kernel, scores never in memory.
+
+Online softmax as in Milakov & Gimelshein (arXiv:1805.02867), tiled as in FlashAttention-2
+(arXiv:2307.08691). A row whose scores are all minus infinity gives zeros, as torch does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.cpp.lines import Lines, mark
+from scheduler.codegen.cpp.literals import literal
+from scheduler.codegen.cpp.values import convert
+from scheduler.codegen.loops.nest import LoopNest, Statement, product
+from scheduler.codegen.loops.printer import NestPrinter, Pack
+from scheduler.codegen.rocm.launch import Interface, LaunchTemplate, ceil_div, refuse
+from scheduler.codegen.rocm.template import Config, RenderedTemplate
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import (
+    Attention,
+    Axis,
+    Buffer,
+    BufferKind,
+    Lowered,
+    Pointwise,
+    Store,
+)
+from scheduler.ir.values import Accumulator, Cast, Value, loads
+from scheduler.outcome import Rejected
+from scheduler.targets import Target
+
+_NARROW = (DType.F16, DType.BF16)
+# Rows and columns of a tile, threads. Each wave needs whole 16-row tiles, whether a block's
+# threads are waves of 32 or of 64.
+_SHAPES = (
+    (32, 32, 64),
+    (32, 64, 64),
+    (64, 32, 128),
+    (64, 64, 128),
+    (128, 32, 256),
+    (128, 64, 256),
+)
+# f32 accumulators of a lane: what leaves room for addresses and operands among 256 registers, and
+# what leaves room for the wide operands of gfx11's matrix instructions too.
+_MOST_ACCUMULATORS = 160
+_COMFORTABLE_ACCUMULATORS = 80
+_TILE = "a tile in LDS"
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """How one of q, k, v is read: ``body`` fills ``element[0..pack)``."""
+
+    pack: int
+    body: Lines
+
+
+class AttentionTemplate(LaunchTemplate):
+    """One ``Attention`` operation."""
+
+    name = "attention"
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        operation = node.members[0]
+        if len(node.members) != 1 or not isinstance(operation, Attention):
+            raise ValueError(f"{node.name} is no attention")
+        self.operation = operation
+        self.element = _element(operation, lowered)
+        self._names = {axis.var.name: f"b{i}" for i, axis in enumerate(operation.batch)}
+        for name in ("row", "column", "depth", "value_depth"):
+            self._names[getattr(operation, name).var.name] = name
+        batch = operation.batch
+        at_row, at_column = (*batch, operation.row), (*batch, operation.column)
+        self._q = self._nest((*at_row, operation.depth), operation.q)
+        self._k = self._nest((*at_column, operation.depth), operation.k)
+        self._v = self._nest((*at_column, operation.value_depth), operation.v)
+        self._mask = (
+            None
+            if operation.mask is None
+            else self._nest((*at_row, operation.column), operation.mask)
+        )
+        self._out = self._nest((*at_row, operation.value_depth), *operation.stores)
+
+    def _nest(self, axes: tuple[Axis, ...], *what: Value | Store) -> LoopNest:
+        """The accesses of an operand or of the stores, over axes as the kernel walks them."""
+        size = tuple(axis.size for axis in axes)
+        still = tuple(sympy.Integer(0) for _ in axes)
+        tile = Buffer(_TILE, self.element, size, still, BufferKind.INTERMEDIATE)
+        at = tuple(axis.var for axis in axes)
+        members = [
+            Pointwise(
+                f"part{number}",
+                axes,
+                one if isinstance(one, Store) else Store(_TILE, at, one, self.operation.nodes),
+                self.operation.nodes,
+            )
+            for number, one in enumerate(what)
+        ]
+        buffers = {**self.lowered.buffers, _TILE: tile}
+        return LoopNest(members, buffers, self.ranges, arrange=False)
+
+    @property
+    def _nests(self) -> tuple[LoopNest, ...]:
+        nests = (self._q, self._k, self._v, self._mask, self._out)
+        return tuple(nest for nest in nests if nest is not None)
+
+    @cached_property
+    def interface(self) -> Interface:
+        operation = self.operation
+        inputs = dict.fromkeys(name for nest in self._nests for name in nest.inputs)
+        symbols = {name for nest in self._nests for name in nest.symbols()}
+        points = product([a.size for a in (*operation.batch, operation.row, operation.value_depth)])
+        return Interface(
+            tuple(inputs),
+            self._out.outputs,
+            tuple(sorted(symbols)),
+            points,
+            any(nest.offsets_need_64_bits() for nest in self._nests),
+        )
+
+    @property
+    def problem(self) -> str:
+        o = self.operation
+        sizes = f"{product([a.size for a in o.batch])}x{o.row.size}x{o.depth.size}"
+        kind = "causal " if o.causal else "masked " if o.mask is not None else ""
+        return (
+            f"attention({sizes}, {o.column.size}x{o.value_depth.size}) {kind}{self.element.label}"
+        )
+
+    # -- configurations --------------------------------------------------------------------------
+
+    def configs(self) -> Sequence[Config]:
+        return [{"block_m": m, "block_n": n, "threads": threads} for m, n, threads in _SHAPES]
+
+    def reject(self, config: Config) -> Rejected | None:
+        operation = self.operation
+        if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
+            return refuse("the depth of a head must be static: it decides the tiles")
+        lds, most = self._lds_bytes(config), min(t.max_lds_per_block_bytes for t in self.targets)
+        if lds > most:
+            return refuse(f"{lds} bytes of LDS are more than a block's {most}")
+        accumulators = self._accumulators(config)
+        if accumulators > _MOST_ACCUMULATORS:
+            return refuse(f"{accumulators} accumulators a lane are more than {_MOST_ACCUMULATORS}")
+        return None
+
+    def _accumulators(self, config: Config) -> int:
+        """Of scores and output, a lane."""
+        columns = int(config["block_n"]) + self._padded_value_depth
+        return int(config["block_m"]) * columns // int(config["threads"])
+
+    def default_config(self) -> Config:
+        rows = self.hint(self.operation.row.size)
+        serving = [config for config in self.configs() if self.reject(config) is None]
+        if not serving:
+            raise ValueError(f"no configuration of attention serves {self.problem}")
+
+        def fitness(config: Config) -> tuple[bool, bool, int]:
+            tall = int(config["block_m"]) > min(max(rows, 32), 64)
+            comfortable = self._accumulators(config) <= _COMFORTABLE_ACCUMULATORS
+            return comfortable, not tall, int(config["block_m"]) * int(config["block_n"])
+
+        return max(serving, key=fitness)
+
+    @property
+    def _padded_depth(self) -> int:
+        return -(-int(self.operation.depth.size) // 32) * 32
+
+    @property
+    def _padded_value_depth(self) -> int:
+        return -(-int(self.operation.value_depth.size) // 16) * 16
+
+    def _lds_bytes(self, config: Config) -> int:
+        block_m, block_n = int(config["block_m"]), int(config["block_n"])
+        size = self.element.itemsize
+        pad = 16 // size
+        by_depth = (block_m + block_n) * (self._padded_depth + pad)
+        by_column = (block_m + self._padded_value_depth) * (block_n + pad)
+        return (by_depth + by_column) * size
+
+    # -- text ------------------------------------------------------------------------------------
+
+    def render(self, config: Config) -> RenderedTemplate:
+        operation = self.operation
+        index = self._printer(self._q, Lines(1)).index
+        batch = product([axis.size for axis in operation.batch])
+        accumulate = DType.F64 if self.element is DType.F64 else DType.F32
+        blocks = batch * ceil_div(operation.row.size, int(config["block_m"]))
+        return self.finished(
+            blocks,
+            int(config["threads"]),
+            self._lds_bytes(config),
+            element=self.element.cpp,
+            block_m=config["block_m"],
+            block_n=config["block_n"],
+            padded_depth=self._padded_depth,
+            padded_value_depth=self._padded_value_depth,
+            depth=operation.depth.size,
+            value_depth=operation.value_depth.size,
+            rows=index(operation.row.size),
+            columns=index(operation.column.size),
+            scale=literal(operation.scale, accumulate),
+            causal=operation.causal,
+            power_as_element=convert("power", accumulate, self.element),
+            marked=mark(operation.nodes),
+            **self._bodies,
+        )
+
+    @cached_property
+    def _bodies(self) -> dict[str, object]:
+        """What does not depend on the configuration."""
+        lines = Lines(1)
+        batch = [axis for axis in self.operation.batch if axis.size != 1]
+        self._printer(self._q, lines).decode("batch", batch)
+        operation = self.operation
+        return {
+            "batch_decode": lines,
+            "q": self._operand(self._q, operation.depth),
+            "k": self._operand(self._k, operation.depth),
+            "v": self._operand(self._v, operation.value_depth),
+            "mask": self._mask_lines(),
+            "stores": self._store_lines(),
+        }
+
+    def _printer(self, nest: LoopNest, lines: Lines, pack: Pack | None = None) -> NestPrinter:
+        return NestPrinter(nest, lines, self.memory, pack, self._names)
+
+    def _operand(self, nest: LoopNest, depth: Axis) -> _Operand:
+        pack = next(width for width in (8, 4, 2, 1) if self._serves(nest, depth, width))
+        lines = Lines(4)
+        printer = self._printer(nest, lines, Pack(depth, pack))
+
+        def fill(statement: Statement) -> None:
+            with printer.values.computing(statement.store.nodes):
+                element = printer.values.element(statement.store.value, self.element)
+                place = "j" if pack > 1 else "0"
+                printer.values.lines.add(f"element[{place}] = {element};")
+
+        printer.run(nest.statements, fill)
+        return _Operand(pack, lines)
+
+    def _serves(self, nest: LoopNest, depth: Axis, width: int) -> bool:
+        if width == 1:
+            return True
+        runs = [a for a in nest.accesses if not a.written and nest.is_vector(a, depth, width)]
+        sizes = [
+            self.element.itemsize,
+            *(self.lowered.buffers[a.buffer].dtype.itemsize for a in runs),
+        ]
+        return bool(runs) and width * max(sizes) <= 16
+
+    def _mask_lines(self) -> Lines:
+        lines = Lines(5)
+        if self._mask is None:
+            return lines
+        printer = self._printer(self._mask, lines)
+        statement = self._mask.statements[0]
+        with printer.values.computing(statement.store.nodes):
+            text = printer.values.value(statement.store.value)
+            if statement.store.value.dtype is DType.BOOL:
+                lines.add(f"if (!{text}) score = kiln::lowest<Acc>();")
+            else:
+                lines.add(f"score += {text};")
+        return lines
+
+    def _store_lines(self) -> Lines:
+        lines = Lines(4)
+        printer = self._printer(self._out, lines)
+        for dtype in (self.element, self.element.compute):
+            printer.values.bind(Accumulator(dtype), "acc")
+            printer.values.bind(Accumulator(dtype, self.operation.name), "acc")
+        printer.run(self._out.statements, printer.store)
+        return lines
+
+
+def _element(operation: Attention, lowered: Lowered) -> DType:
+    """The type of the tiles: 16 bits where the operands are, also if something was fused into
+    them (torch rounds there), else f32, or f64 where any operand is."""
+    operands = [_narrowest(value) for value in (operation.q, operation.k, operation.v)]
+    if len(set(operands)) == 1:
+        return operands[0]
+    stored = lowered.buffers[operation.stores[0].buffer].dtype
+    read = {
+        load.dtype for value in (operation.q, operation.k, operation.v) for load in loads(value)
+    }
+    if stored in _NARROW and stored in read:
+        return stored
+    return DType.F64 if DType.F64 in operands else DType.F32
+
+
+def _narrowest(value: Value) -> DType:
+    """The type that holds a tree's value without loss, seen through widening casts."""
+    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute:
+        value = value.value
+    return value.dtype if value.dtype.is_float else DType.F32
