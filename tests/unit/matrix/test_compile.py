@@ -1,0 +1,83 @@
+"""Matrix kernels as the compiler makes them: the instructions meant, and nothing spilled."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from scheduler.build.cache import CodeCache
+from scheduler.build.compile import build
+from scheduler.build.model import Build, Toolchain
+from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.fusion.nodes import Schedule
+from scheduler.ir.dtypes import DType
+from scheduler.targets import find, names
+from tests.unit.matrix.contractions import convolution, matmul, shared_input
+
+ALL = tuple(find(name) for name in names())
+INSTRUCTIONS = {
+    ("gfx90a", "f16"): "v_mfma_f32_16x16x16f16",
+    ("gfx90a", "bf16"): "v_mfma_f32_16x16x16bf16_1k",
+    ("gfx90a", "f32"): "v_mfma_f32_16x16x4f32",
+    ("gfx942", "f16"): "v_mfma_f32_16x16x16_f16",
+    ("gfx942", "bf16"): "v_mfma_f32_16x16x16_bf16",
+    ("gfx942", "f32"): "v_mfma_f32_16x16x4_f32",
+    ("gfx950", "f16"): "v_mfma_f32_16x16x32_f16",
+    ("gfx950", "bf16"): "v_mfma_f32_16x16x32_bf16",
+    ("gfx950", "f32"): "v_mfma_f32_16x16x4_f32",
+    ("gfx1030", "f16"): "v_fma_mix_f32|v_fmac_f32|v_fma_f32",
+    ("gfx1030", "bf16"): "v_fmac_f32",
+    ("gfx1030", "f32"): "v_fmac_f32",
+    ("gfx1100", "f16"): "v_wmma_f32_16x16x16_f16",
+    ("gfx1100", "bf16"): "v_wmma_f32_16x16x16_bf16",
+    ("gfx1100", "f32"): "v_fmac_f32|v_dual_fmac_f32",
+    ("gfx1201", "f16"): "v_wmma_f32_16x16x16_f16",
+    ("gfx1201", "bf16"): "v_wmma_f32_16x16x16_bf16",
+    ("gfx1201", "f32"): "v_fmac_f32|v_dual_fmac_f32",
+}
+
+
+def built(schedule: Schedule, target: str, toolchain: Toolchain, cache: CodeCache) -> Build:
+    backend = ROCmCPPScheduling(schedule, ALL)
+    caller = backend.default(schedule.nodes[0])
+    result = build(caller.kernel.source, caller.name, find(target), toolchain, cache)
+    assert isinstance(result, Build), f"{result.reason}\n{result.detail}"
+    for function, resources in result.resources.items():
+        assert (resources.vgpr_spills, resources.scratch_bytes) == (0, 0), function
+    return result
+
+
+@pytest.mark.parametrize(("target", "dtype"), INSTRUCTIONS)
+def test_the_default_uses_the_targets_instructions_and_spills_nothing(
+    target: str, dtype: str, toolchain: Toolchain, cache: CodeCache
+) -> None:
+    result = built(matmul(2240, 2048, 256, DType.from_label(dtype)), target, toolchain, cache)
+    listing = (result.directory / "kernel.s").read_text()
+    wanted = INSTRUCTIONS[target, dtype]
+    assert re.search(rf"^\s+({wanted})", listing, re.MULTILINE)
+    assert re.search(r"^\s+(global_load_dwordx4|global_load_b128)\b", listing, re.MULTILINE)
+
+
+CASES = {
+    "strided": lambda: matmul(2240, 768, 2240, DType.F16, a_stride=(1, 50304)),
+    "bias_mn": lambda: matmul(4096, 2048, 224, DType.F16, bias=[4096, 2048]),
+    "bias_m1": lambda: matmul(4096, 2048, 224, DType.F16, bias=[4096, 1]),
+    "bmm": lambda: matmul(2240, 2048, 256, DType.F16, batch=16, b_transposed=True),
+    "m0": lambda: matmul(0, 2048, 256, DType.F16),
+    "k0": lambda: matmul(2240, 2048, 0, DType.F16),
+    "f64": lambda: matmul(512, 512, 512, DType.F64),
+    "qkv": lambda: shared_input(256, (512, 128, 128), 512, DType.BF16),
+    "conv2d": lambda: convolution((1, 8, 224, 224), (64, 8, 7, 7), DType.F16, padding=3),
+    "channels_last": lambda: convolution(
+        (1, 8, 224, 224), (64, 8, 7, 7), DType.F16, padding=3, channels_last=True
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100"])
+@pytest.mark.parametrize("case", CASES)
+def test_every_form_compiles_for_both_families(
+    case: str, target: str, toolchain: Toolchain, cache: CodeCache
+) -> None:
+    built(CASES[case](), target, toolchain, cache)
