@@ -110,16 +110,28 @@ class ValuePrinter:
     def value(self, value: Value) -> str:
         """The expression (a name, a literal) that holds ``value`` here, in its compute type."""
         key = self._key(value)
-        for scope in reversed(self._scopes):
-            if key in scope:
-                return scope[key]
-        text = self._scopes[-1][key] = self._emit(value)
-        return text
+        known = self._find(key)
+        if known is None:
+            known = self._scopes[-1][key] = self._emit(value)
+        return known
+
+    def _find(self, key: Key) -> str | None:
+        """What is known under ``key`` here, in the innermost block that knows it."""
+        return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)
 
     def element(self, value: Value, dtype: DType) -> str:
         """``value`` as an element of type ``dtype``, rounded to it once."""
         if isinstance(value, Cast) and value.dtype is dtype and _rounds(value):
             return convert(self.value(value.value), value.value.dtype, dtype)
+        plain = value
+        while isinstance(plain, Cast) and not _rounds(plain):
+            plain = plain.value
+        if (
+            isinstance(plain, Load)
+            and plain.dtype is dtype
+            and self._find(self._key(plain)) is None
+        ):
+            return self._read(plain)
         return convert(self.value(value), value.dtype, dtype)
 
     def store(self, store: Store) -> None:
@@ -220,10 +232,14 @@ class ValuePrinter:
         return self._define(value.dtype, hold(element, value.dtype), value.node)
 
     def _load(self, load: Load) -> str:
+        return self._define(load.dtype, hold(self._read(load), load.dtype))
+
+    def _read(self, load: Load) -> str:
+        """The element itself, in the buffer's own type."""
         done = self.loads.get(load) if self.loads else None
-        if done is None:
-            done = f"{self._memory[load.buffer].pointer}[{self.offset(load)}]"
-        return self._define(load.dtype, hold(done, load.dtype))
+        if done is not None:
+            return done
+        return f"{self._memory[load.buffer].pointer}[{self.offset(load)}]"
 
     def offset(self, load: Load) -> str:
         """Where ``load`` reads; indices from memory are read first."""
@@ -235,9 +251,9 @@ class ValuePrinter:
     def _indirect(self, indirect: Indirect) -> sympy.Symbol:
         """A symbol that stands for the index read from memory, inside the axis in any case."""
         key: Key = (Indirect, *self._indirect_key(indirect)[1:])
-        for scope in reversed(self._scopes):
-            if key in scope:
-                return _index_symbol(scope[key])
+        known = self._find(key)
+        if known is not None:
+            return _index_symbol(known)
         value, size = self.value(indirect.value), self.index(indirect.size)
         helper = "kiln::wrap_index" if indirect.wrap else "kiln::clamp_index"
         name = f"{self._prefix}{self._count}"
