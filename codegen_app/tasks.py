@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from celery import shared_task
-from django.db import DatabaseError
+from django.db import InterfaceError, OperationalError
 from django.db.models import QuerySet
 
 from codegen_app.models import Build, Graph, Work
@@ -50,7 +50,7 @@ def _drain(waiting: QuerySet[W], service: Callable[[W], None]) -> None:
     """Claim and work until nothing waits.
 
     A failure of the application's own puts its row aside, so that nobody tries it for ever, and
-    is raised to be seen. One of the database leaves the row to its lease.
+    is raised to be seen. A database that is away leaves the row to its lease.
     """
     worker = f"{socket.gethostname()}:{os.getpid()}"
     while (row := work.claim_next(waiting, worker)) is not None:
@@ -58,7 +58,7 @@ def _drain(waiting: QuerySet[W], service: Callable[[W], None]) -> None:
             service(row)
         except work.LeaseLostError as lost:
             log.warning("%s", lost)
-        except DatabaseError:
+        except (InterfaceError, OperationalError):
             raise
         except Exception as error:
             work.quarantine(row, error)

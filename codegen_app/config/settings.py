@@ -116,7 +116,7 @@ if _HTTPS:
 
 # The queue's message only says "look now": rows are the truth, so no results are stored, and a
 # message that is lost is made up for by the periodic look (codegen_app/config/celery.py).
-CELERY_BROKER_URL = env.text("KILN_BROKER_URL", "filesystem://")
+CELERY_BROKER_URL = env.text("KILN_BROKER_URL", "filesystem://localhost")
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.transport_options(CELERY_BROKER_URL, VAR_DIR / "queue")
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_IGNORE_RESULT = True

@@ -36,7 +36,8 @@ class TemplateNode(models.Model):
 
     ``group`` is Inductor's group_fn (two expressions as text); ``reads``, ``writes`` and
     ``frees`` name buffers. ``refused`` keeps the configurations that a rule turned down:
-    ``[{config, stage, reason, detail}]``. ``graph_nodes`` are what it computes.
+    ``[{template, config, stage, reason, detail}]``, and ``offered`` counts those that can serve,
+    of which the recorded kernels are a sample. ``graph_nodes`` are what it computes.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="template_nodes")
@@ -52,6 +53,7 @@ class TemplateNode(models.Model):
     writes = models.JSONField(default=list)
     frees = models.JSONField(default=list)
     refused = models.JSONField(default=list)
+    offered = models.PositiveIntegerField(default=0)
     extern_reason = models.TextField(blank=True)
     graph_nodes = models.ManyToManyField(GraphNode, related_name="template_nodes")
 

@@ -32,6 +32,7 @@ class TuningRun(models.Model):
     target = models.CharField(max_length=24, help_text="What the candidates are compiled for")
     bindings = models.JSONField(default=dict)
     note = models.TextField(blank=True)
+    kinds = models.JSONField(default=list, help_text="Of nodes; none stands for all")
     candidate_limit = models.PositiveIntegerField(
         null=True, blank=True, help_text="At most so many candidates a problem, the default first"
     )
@@ -73,7 +74,9 @@ class TuningRun(models.Model):
 class TuningTask(Work):
     """One problem of a run: its candidates are checked and timed together, interleaved.
 
-    The unit that a measuring worker claims, once every build of its candidates is over.
+    The unit that a measuring worker claims, once every build of its candidates is over. The
+    candidates are as many of those that the generator offers (``template_node.offered``) as the
+    run may try.
     ``template_node`` is the first node of the graph with that problem.
     """
 
@@ -147,7 +150,6 @@ class Candidate(models.Model):
             models.CheckConstraint(
                 name="candidate_without_kernel_is_refused",
                 condition=Q(kernel__isnull=False, build__isnull=False)
-                | Q(kernel__isnull=False, state=State.CANCELLED)
                 | Q(kernel__isnull=True, state=State.REJECTED),
             ),
         ]

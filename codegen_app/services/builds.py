@@ -14,6 +14,7 @@ from codegen_app.models import (
     Build,
     GeneratedKernel,
     Graph,
+    KernelUse,
     State,
 )
 from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
@@ -22,9 +23,12 @@ from scheduler.build import compile as compiler
 from scheduler.build.diagnostics import diagnostics
 from scheduler.build.flags import DEFAULT, Flags
 from scheduler.build.model import Build as Built
+from scheduler.fusion.nodes import GroupKind
 from scheduler.outcome import Rejected, Stage
 
-_FIRST = 10  # the default of every node before its other candidates
+# Templates before loops; what a person asks for before all.
+TEMPLATE_KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
+_TEMPLATE, _OTHER, _ASKED_FOR = 20, 10, 30
 
 
 def request_builds(
@@ -60,11 +64,14 @@ def request_builds(
 
 def request_defaults(graph: Graph) -> None:
     """Builds of every node's default kernel, for each target that the graph is compiled for."""
-    defaults = GeneratedKernel.objects.filter(
-        uses__template_node__graph=graph, uses__is_default=True
-    ).distinct()
-    for target in graph.targets:
-        request_builds(defaults, target, priority=_FIRST)
+    defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)
+    by_priority: dict[int, list[GeneratedKernel]] = {_TEMPLATE: [], _OTHER: []}
+    for use in defaults.select_related("kernel", "template_node"):
+        is_template = use.template_node.kind in TEMPLATE_KINDS
+        by_priority[_TEMPLATE if is_template else _OTHER].append(use.kernel)
+    for priority, kernels in by_priority.items():
+        for target in graph.targets if kernels else ():
+            request_builds(kernels, target, priority=priority)
 
 
 @transaction.atomic
@@ -72,7 +79,7 @@ def request_build(
     kernel: GeneratedKernel, target: str, flags: Flags, actor: AbstractBaseUser | None
 ) -> Build:
     """One build that a person asks for. Raises ``UserError`` as ``request_builds``."""
-    build = request_builds([kernel], target, flags, priority=2 * _FIRST)[kernel.pk]
+    build = request_builds([kernel], target, flags, priority=_ASKED_FOR)[kernel.pk]
     audit.record(actor, "build", build)
     return build
 

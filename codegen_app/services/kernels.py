@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,6 +17,10 @@ from scheduler.codegen.scheduling import RejectedConfig
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
 from scheduler.ir.exprtext import print_expr
 from scheduler.ir.operations import Extern
+
+# Sources kept for each node. The engine offers a hundred and more; the tuner renders what it
+# wants to try, and pages show these.
+RECORDED = 8
 
 
 def record_schedule(graph: Graph, scheduled: Scheduled) -> None:
@@ -67,12 +71,11 @@ def _problem(described: problems.Described) -> Problem:
 def _record_candidates(
     row: TemplateNode, node: SchedulerNode, scheduled: Scheduled, comment: MetadataComment
 ) -> None:
-    """The default first, then as the engine offers them; equal sources once."""
+    """The default first, then others spread over what the engine offers; equal sources once."""
     default = scheduled.backend.default(node)
     offered = scheduled.backend.candidates(node)
-    callers: dict[str, ROCmTemplateCaller] = {default.name: default}
-    for caller in offered.callers:
-        callers.setdefault(caller.name, caller)
+    others = {caller.name: caller for caller in offered.callers if caller.name != default.name}
+    callers = {default.name: default, **_spread(others, RECORDED - 1)}
     rendered = {name: scheduled.backend.codegen(node, caller) for name, caller in callers.items()}
     rows = _kernels([kernel for kernel, _ in rendered.values()])
     KernelUse.objects.bulk_create(
@@ -89,7 +92,16 @@ def _record_candidates(
         for position, (name, (kernel, call)) in enumerate(rendered.items())
     )
     row.refused = [_refused(config) for config in offered.rejected]
-    row.save(update_fields=["refused"])
+    row.offered = len(others) + 1
+    row.save(update_fields=["refused", "offered"])
+
+
+def _spread(callers: Mapping[str, ROCmTemplateCaller], count: int) -> dict[str, ROCmTemplateCaller]:
+    """At most ``count`` of the callers, evenly over their order: neighbours are much alike."""
+    names = list(callers)
+    step = max(1.0, len(names) / count)
+    places = (int(number * step) for number in range(min(count, len(names))))
+    return {names[place]: callers[names[place]] for place in places}
 
 
 def _kernels(rendered: Sequence[RenderedKernel]) -> dict[str, GeneratedKernel]:

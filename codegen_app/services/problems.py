@@ -112,7 +112,7 @@ class _Writer:
         skipped = frozenset[str]() if isinstance(value, Accumulator) else _LABELS
         written: list[Any] = [type(value).__name__]
         for field in fields(value):
-            if field.name in skipped:
+            if field.name in skipped or not field.compare:
                 continue
             part = getattr(value, field.name)
             if field.name == "buffer" and isinstance(value, Load | Store):

@@ -45,7 +45,7 @@ def look_for_waiting() -> None:
     if builds := Build.objects.filter(state=State.QUEUED).count():
         look_now(Kind.COMPILE, builds)
     waiting = TuningTask.objects.filter(state=State.QUEUED)
-    for target in waiting.values_list("run__target", flat=True).distinct():
+    for target in waiting.order_by().values_list("run__target", flat=True).distinct():
         look_now(Kind.MEASURE, target=target)
 
 

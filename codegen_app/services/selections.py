@@ -16,7 +16,7 @@ def offer(result: BenchmarkResult, run_name: str) -> Selection:
     """
     device = result.environment
     serving = (
-        Selection.objects.select_for_update()
+        Selection.objects.select_for_update(of=("self",))
         .select_related("result")
         .filter(
             problem=result.problem,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -22,10 +22,9 @@ from codegen_app.models import (
 )
 from codegen_app.services import audit, builds, ledger, queue
 from scheduler import targets
-from scheduler.fusion.nodes import GroupKind
 from scheduler.outcome import UserError
 
-_TEMPLATES = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
+_TIMED = 15  # before the builds that nobody waits for
 
 
 @transaction.atomic
@@ -38,6 +37,7 @@ def start_run(
     *,
     note: str = "",
     template_node: TemplateNode | None = None,
+    kinds: Collection[str] = (),
     candidate_limit: int | None = None,
 ) -> TuningRun:
     """Ask for a run; one of a graph that is not prepared yet begins when it is.
@@ -54,6 +54,7 @@ def start_run(
         target=targets.find(target).name,
         bindings=checked_bindings(graph, bindings),
         note=note,
+        kinds=list(kinds),
         candidate_limit=candidate_limit,
         requested_by_id=actor.pk if actor is not None else None,
     )
@@ -80,24 +81,19 @@ def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int
 
 def plan(run: TuningRun) -> None:
     """Make the tasks and the ledger of a run whose graph is prepared, and ask for the builds."""
-    first_nodes: dict[int, TemplateNode] = {}
-    wanted = Q(pk=run.template_node_id) if run.template_node_id else Q()
-    for node in run.graph.template_nodes.filter(wanted, problem__isnull=False):
-        assert node.problem_id is not None
-        first_nodes.setdefault(node.problem_id, node)
-    uses = _uses(first_nodes.values(), run.candidate_limit)
-    kernels = [use.kernel for taken, _ in uses.values() for use in taken]
-    built = builds.request_builds(kernels, run.target) if kernels else {}
-    for problem_id, node in first_nodes.items():
+    first_nodes = _first_nodes(run)
+    uses = _uses(first_nodes, run.candidate_limit)
+    kernels = [use.kernel for taken in uses.values() for use in taken]
+    built = builds.request_builds(kernels, run.target, priority=_TIMED) if kernels else {}
+    for node in first_nodes:
         task = TuningTask.objects.create(
             run=run,
-            problem_id=problem_id,
+            problem_id=node.problem_id,
             template_node=node,
             # Templates decide how long a model takes: they go first.
-            priority=1 if node.kind in _TEMPLATES else 0,
+            priority=1 if node.kind in builds.TEMPLATE_KINDS else 0,
         )
-        taken, left = uses[node.pk]
-        ledger_rows = [
+        waiting = [
             Candidate(
                 task=task,
                 position=use.position,
@@ -105,12 +101,21 @@ def plan(run: TuningRun) -> None:
                 build=built[use.kernel_id],
                 config=use.kernel.config,
             )
-            for use in taken
+            for use in uses[node.pk]
         ]
-        ledger_rows += _left_out(task, left, run.candidate_limit)
-        ledger_rows += _refused(task, node, len(ledger_rows))
-        Candidate.objects.bulk_create(ledger_rows)
+        Candidate.objects.bulk_create(waiting + _refused(task, node, first=node.offered))
     _carry_on(run, built.values())
+
+
+def _first_nodes(run: TuningRun) -> list[TemplateNode]:
+    """One node for each problem that the run is about."""
+    wanted = Q(pk=run.template_node_id) if run.template_node_id else Q()
+    if run.kinds:
+        wanted &= Q(kind__in=run.kinds)
+    first: dict[int | None, TemplateNode] = {}
+    for node in run.graph.template_nodes.filter(wanted, problem__isnull=False):
+        first.setdefault(node.problem_id, node)
+    return list(first.values())
 
 
 def _carry_on(run: TuningRun, built: Iterable[Build]) -> None:
@@ -122,30 +127,13 @@ def _carry_on(run: TuningRun, built: Iterable[Build]) -> None:
     queue.look_now(queue.Kind.MEASURE, target=run.target)
 
 
-def _uses(
-    nodes: Iterable[TemplateNode], limit: int | None
-) -> dict[int, tuple[list[KernelUse], list[KernelUse]]]:
-    """The candidates of each node: those within the limit, and the others."""
+def _uses(nodes: Iterable[TemplateNode], limit: int | None) -> dict[int, list[KernelUse]]:
+    """The candidates of each node that the run tries, the default first."""
     uses: dict[int, list[KernelUse]] = {node.pk: [] for node in nodes}
     rows = KernelUse.objects.filter(template_node__in=uses).select_related("kernel")
     for use in rows.order_by("template_node", "position"):
         uses[use.template_node_id].append(use)
-    return {pk: (each[:limit], each[limit:] if limit else []) for pk, each in uses.items()}
-
-
-def _left_out(task: TuningTask, uses: Iterable[KernelUse], limit: int | None) -> list[Candidate]:
-    return [
-        Candidate(
-            task=task,
-            position=use.position,
-            kernel=use.kernel,
-            config=use.kernel.config,
-            state=State.CANCELLED,
-            reason=f"not tried: the run takes {limit} candidates a problem",
-            finished_at=timezone.now(),
-        )
-        for use in uses
-    ]
+    return {pk: each[:limit] for pk, each in uses.items()}
 
 
 def _refused(task: TuningTask, node: TemplateNode, first: int) -> list[Candidate]:

@@ -9,12 +9,13 @@ import time
 import urllib.error
 import urllib.request
 from argparse import ArgumentParser
+from contextlib import suppress
 from types import FrameType
 from typing import IO, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
+from django.db import DatabaseError, connections
 
 from codegen_app import postgres
 from codegen_app.demo import models, preparation
@@ -52,6 +53,8 @@ class Command(BaseCommand):
             return
         except (UserError, postgres.PostgresError) as error:
             raise CommandError(str(error)) from None
+        except DatabaseError as error:
+            raise CommandError(f"the database: {str(error).splitlines()[0]}") from None
         except OSError as error:
             what = f"{error.filename}: " if error.filename else ""
             raise CommandError(f"{what}{error.strerror or error}") from None
@@ -74,7 +77,9 @@ class Command(BaseCommand):
                 finally:
                     _ignore_signals()
                     supervisor.stop()
-                    work.release_all()
+                    connections.close_all()  # the last use may have failed
+                    with suppress(DatabaseError):  # then leases do it, later
+                        work.release_all()
             finally:
                 _ignore_signals()
                 connections.close_all()
