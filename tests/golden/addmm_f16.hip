@@ -1,10 +1,12 @@
-// kernel path: kernels/rocm_fused_8c829b34/source.hip
-// Topologically Sorted Source Nodes: [], Original ATen: []
+// kernel path: kernels/rocm_fused_mm_f81311ba/source.hip
+// Topologically Sorted Source Nodes: [mm], Original ATen: [aten.mm]
 // Source node to ATen node mapping:
+//   mm => mm
 // Graph fragment:
 //   %arg0 : Tensor "f16[2240, 256][256, 1]cuda:0" = PlaceHolder[target=arg0]
 //   %arg1 : Tensor "f16[256, 2048][2048, 1]cuda:0" = PlaceHolder[target=arg1]
 //   %bias : Tensor "f16[2048][1]cuda:0" = PlaceHolder[target=bias]
+//   %mm : [num_users=0] = call_function[target=torch.ops.aten.mm.default](args = (), kwargs = {})
 //   return %buf0
 #include <hip/hip_runtime.h>
 #include <kiln/index.h>
@@ -44,7 +46,7 @@ constexpr int tiles(int extent, int block) { return (extent + block - 1) / block
 struct Problem {
   const _Float16* X;
   const _Float16* W;
-  const _Float16* in2;
+  const _Float16* in0;
   _Float16* Y;
   int32_t M;
   int32_t N;
@@ -55,41 +57,38 @@ struct Problem {
   int64_t Y_m;
 };
 
-// ---- indices: flat, and one for each axis
+// ---- indices: flat, and one for each axis where there are several
+
 struct IndexBatch {
   int32_t flat;
 };
 __device__ __forceinline__ IndexBatch index_batch(const Problem& p, int32_t flat) {
   return {flat};
 }
+
 struct IndexM {
-  int32_t flat, i0;
+  int32_t flat;
 };
 __device__ __forceinline__ IndexM index_m(const Problem& p, int32_t flat) {
-  IndexM index;
-  index.flat = flat;
-  index.i0 = flat;
-  return index;
+  return {flat};
 }
+
 struct IndexK {
-  int32_t flat, i0;
+  int32_t flat;
 };
 __device__ __forceinline__ IndexK index_k(const Problem& p, int32_t flat) {
-  IndexK index;
-  index.flat = flat;
-  index.i0 = flat;
-  return index;
+  return {flat};
 }
+
 struct IndexN {
-  int32_t flat, i0;
+  int32_t flat;
 };
 __device__ __forceinline__ IndexN index_n(const Problem& p, int32_t flat) {
-  IndexN index;
-  index.flat = flat;
-  index.i0 = flat;
-  return index;
+  return {flat};
 }
-// ---- operands: V elements that lie next to each other, along k or along the rows
+
+// ---- operands: kV elements that lie next to each other, along k or along the rows
+
 struct A {
   static constexpr int kRows = BLOCK_M, kV = VECTOR_A;
   static constexpr bool kAlongK = true;
@@ -99,11 +98,11 @@ struct A {
     return index_m(p, row);
   }
   static __device__ __forceinline__ Vec<T, kV> read(const Problem& p, const IndexBatch& batch,
-                                                    const Index& m,
-                                                    const IndexK& k) {
+                                                    const Index& m, const IndexK& k) {
     return kiln::mma::read<kV>(p.X + (p.X_m * m.flat + k.flat));
   }
 };
+
 struct B0 {
   static constexpr int kRows = BLOCK_N, kV = VECTOR_B;
   static constexpr bool kAlongK = false;
@@ -113,23 +112,25 @@ struct B0 {
     return index_n(p, row);
   }
   static __device__ __forceinline__ Vec<T, kV> read(const Problem& p, const IndexBatch& batch,
-                                                    const Index& n,
-                                                    const IndexK& k) {
+                                                    const Index& n, const IndexK& k) {
     return kiln::mma::read<kV>(p.W + (p.W_k * k.flat + n.flat));
   }
 };
-// ---- what is written for each element of the result
+
+// ---- what is stored for each element of the result
+
 struct Member0 {
   using B = B0;
   static __device__ __forceinline__ int32_t columns(const Problem& p) { return p.N; }
   static __device__ __forceinline__ void store(const Problem& p, const IndexBatch& batch,
                                                const IndexM& m, int32_t column, Acc acc) {
     const IndexN n = index_n(p, column);
-    const float tmp0 = kiln::to_float(p.in2[n.flat]);
+    const float tmp0 = kiln::to_float(p.in0[n.flat]);
     const float tmp1 = acc + tmp0;
     p.Y[p.Y_m * m.flat + n.flat] = kiln::from_float<_Float16>(tmp1);
   }
 };
+
 // Moves an operand's tile from memory through registers to LDS; each thread has its own part.
 template <typename Operand>
 struct Mover {
@@ -230,6 +231,7 @@ __device__ __forceinline__ void product(const Problem& p, const IndexBatch& batc
     __syncthreads();
   }
 }
+
 template <typename Member>
 __device__ __forceinline__ void run(const Problem& p, int32_t batch, int32_t tile_m, int32_t tile_n,
                                     int32_t first_column, T* lds) {
@@ -257,8 +259,8 @@ __device__ __forceinline__ void run(const Problem& p, int32_t batch, int32_t til
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_8c829b34_tiles(const _Float16* X, const _Float16* W, const _Float16* in2, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
-  const Problem p{X, W, in2, Y, M, N, K, batches, X_m, W_k, Y_m};
+extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_f81311ba_tiles(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
+  const Problem p{X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m};
   __shared__ __attribute__((aligned(16))) T lds[STAGES * kStage];
   // GROUP_M rows of tiles at a time, column by column: blocks that run together share B in L2.
   const int32_t tiles_m = tiles(p.M, BLOCK_M);
@@ -271,22 +273,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_8c829b34_tiles(
   int32_t tile_n = place % (GROUP_M * tiles_n) / rows;
   run<Member0>(p, batch, tile_m, tile_n, 0, lds);
 }
+
 // 0, or an error of the HIP runtime. With workspace_size given, only the bytes needed are reported.
-extern "C" PT_EXPORT int rocm_fused_8c829b34(const _Float16* X, const _Float16* W, const _Float16* in2, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_mm_f81311ba(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   const int64_t points = int64_t(batches) * M * (N);
   if (workspace_size != nullptr) {
     *workspace_size = 0;
     return hipSuccess;
   }
   if (points == 0) return hipSuccess;
-  if (X == nullptr && (K) > 0) return kiln::kNullPointer;
-  if (W == nullptr && (K) > 0) return kiln::kNullPointer;
-  if (Y == nullptr && (points) > 0) return kiln::kNullPointer;
+  if (X == nullptr && K > 0) return kiln::kNullPointer;
+  if (W == nullptr && K > 0) return kiln::kNullPointer;
+  if (Y == nullptr && points > 0) return kiln::kNullPointer;
   if (reinterpret_cast<uintptr_t>(X) % (VECTOR_A * sizeof(T)) != 0) return hipErrorInvalidValue;
   if (reinterpret_cast<uintptr_t>(W) % (VECTOR_B * sizeof(T)) != 0) return hipErrorInvalidValue;
   const int64_t blocks = int64_t(batches) * tiles(M, BLOCK_M) * (tiles(N, BLOCK_N));
   if (blocks > INT32_MAX) return hipErrorInvalidConfiguration;
-  hipLaunchKernelGGL(rocm_fused_8c829b34_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
-                     X, W, in2, Y, M, N, K, batches, X_m, W_k, Y_m);
+  hipLaunchKernelGGL(rocm_fused_mm_f81311ba_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
+                     X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m);
   return hipGetLastError();
 }

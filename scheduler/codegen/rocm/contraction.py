@@ -41,7 +41,8 @@ class IndexGroup:
         return symbol(f"{self.name}_flat")
 
     def component(self, position: int) -> sympy.Symbol:
-        return symbol(f"{self.name}_i{position}")
+        """The index along one axis; the flat one where there is no other."""
+        return symbol(f"{self.name}_i{position}") if len(self.axes) > 1 else self.flat
 
     @property
     def extent(self) -> Expr:
@@ -57,7 +58,7 @@ class IndexGroup:
     def texts(self) -> dict[str, str]:
         """Symbol names and how the kernel writes them."""
         names = {self.flat.name: f"{self.name}.flat"}
-        for position in range(len(self.axes)):
+        for position in range(len(self.axes) if len(self.axes) > 1 else 0):
             names[self.component(position).name] = f"{self.name}.i{position}"
         return names
 

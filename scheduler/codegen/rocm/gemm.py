@@ -257,7 +257,7 @@ def _group(kind: str, group: IndexGroup) -> dict[str, Any]:
         "name": group.name,
         "type": f"Index{kind}",
         "function": f"index_{prefix}",
-        "axes": len(group.axes),
+        "parts": list(range(len(group.axes))) if len(group.axes) > 1 else [],
         "sizes": [f"{prefix}_size{position}" for position in range(len(group.axes))],
     }
 

@@ -73,8 +73,8 @@ class GemmInterface:
                 if first is not None:
                     names.setdefault(first.buffer, name)
         others = [load.buffer for member in members for load in _reads(member)]
-        for buffer in dict.fromkeys(others):
-            names.setdefault(buffer, f"in{len(names)}")
+        extra = [buffer for buffer in dict.fromkeys(others) if buffer not in names]
+        names.update({buffer: f"in{i}" for i, buffer in enumerate(extra)})
         stores = [store for member in members for store in member.stores]
         outputs = [self.buffers[buffer] for buffer in dict.fromkeys(s.buffer for s in stores)]
         single = len(outputs) == 1

@@ -29,7 +29,6 @@ class ROCmTemplateKernel:
         self._names: dict[str, str] = {}  # buffer -> argument
         self._args: list[KernelArg] = []
         self._buffers: dict[str, Buffer] = {}
-        self._scalars: dict[tuple[Expr, ArgType], str] = {}
         self._values: dict[str, str | Expr] = {}
 
     def def_kernel(
@@ -71,20 +70,12 @@ class ROCmTemplateKernel:
         self._args.append(KernelArg(name, "ptr", is_output, buffer.dtype.label))
         self._values[name] = buffer.name
 
-    def scalar(self, value: Expr | int, type_: ArgType = "i64", prefix: str = "p") -> str:
-        """The name of a number that is passed at the call; equal expressions share one."""
-        key = (as_expr(value), type_)
-        if key not in self._scalars:
-            self.named_scalar(f"{prefix}{len(self._scalars)}", value, type_)
-        return self._scalars[key]
-
     def named_scalar(self, name: str, value: Expr | int, type_: ArgType = "i32") -> str:
         """Register a number under a name of its own (M, N, K)."""
         if name in self._values:
             raise ValueError(f"argument {name} is there already")
         self._args.append(KernelArg(name, type_))
         self._values[name] = as_expr(value)
-        self._scalars.setdefault((as_expr(value), type_), name)
         return name
 
     @property
@@ -137,7 +128,8 @@ class ROCmTemplateKernel:
     def check_not_null(self, buffer: Buffer | str, numel: str) -> str:
         """A C statement: a null pointer is legal only while ``numel`` (a C expression) is 0."""
         name = self.arg_name(buffer)
-        return f"if ({name} == nullptr && ({numel}) > 0) return kiln::kNullPointer;"
+        size = numel if numel.isidentifier() else f"({numel})"
+        return f"if ({name} == nullptr && {size} > 0) return kiln::kNullPointer;"
 
     def call_kernel(self, name: str, nodes: tuple[str, ...]) -> KernelCall:
         """The wrapper's call: a buffer or an expression for each argument."""

@@ -9,7 +9,7 @@ import sympy
 
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Graph, SymbolInfo
+from scheduler.ir.graph import Graph, Node, SymbolInfo
 from scheduler.ir.indexing import as_expr, symbol
 from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, Lowered, Store
 from scheduler.ir.values import (
@@ -63,7 +63,11 @@ def scheduled(
     kind: GroupKind = GroupKind.GEMM,
     symbols: dict[str, SymbolInfo] | None = None,
 ) -> Schedule:
-    graph = Graph("test", "0", symbols or {}, (), (), (), {}, {})
+    names = [name for member in members for name in member.nodes]
+    calls = tuple(
+        Node(name, f"aten.{name.partition('_')[0]}.default", (), {}, ()) for name in names
+    )
+    graph = Graph("test", "0", symbols or {}, (), (), calls, {}, {})
     by_name = {item.name: item for item in buffers}
     writes = tuple(store.buffer for member in members for store in member.stores)
     reads = tuple(
