@@ -63,8 +63,9 @@ def kernels(listing: str) -> dict[str, KernelMetadata]:
     items = _ITEM.split(block[1].split("amdhsa.target:")[0])[1:]
     for item in items:
         fields = {match[1]: match[2] for match in _FIELD.finditer("  - " + item)}
-        name = fields["name"].strip("'\"")
-        found[name] = _from_fields(name, fields)
+        name = fields.get("name", "").strip("'\"")
+        if name:
+            found[name] = _from_fields(name, fields)
     return _with_comments(found, listing)
 
 
@@ -91,7 +92,8 @@ def resources(listing: str, target: Target) -> dict[str, Resources]:
 
 def _from_fields(name: str, fields: dict[str, str]) -> KernelMetadata:
     def number(key: str) -> int:
-        return int(fields.get(key, "0"))
+        text = fields.get(key, "0")
+        return int(text) if text.isascii() and text.isdigit() else 0
 
     return KernelMetadata(
         name=name,
