@@ -39,7 +39,7 @@ from scheduler.build.toolchains import bundled
 
 SOURCE = """// # Topologically Sorted Source Nodes: [linear], Original ATen: [aten.addmm]
 // # Graph fragment:
-// #   %linear : Tensor "f32[64, 64]" = call_function[target=torch.ops.aten.addmm.default]
+// #   %linear_0 : Tensor "f32[64, 64]" = call_function[target=torch.ops.aten.addmm.default]
 #include <hip/hip_runtime.h>
 
 __global__ __launch_bounds__(BLOCK) void NAME_device(const float* x, float* y, int n) {
@@ -86,7 +86,9 @@ def make_world(
     """
     graph = _graph(name, layers)
     nodes = [_template_node(graph, layer, candidates) for layer in range(layers)]
-    kernels = list(GeneratedKernel.objects.filter(template_nodes=nodes[0]).order_by("name"))
+    kernels = list(
+        GeneratedKernel.objects.filter(uses__template_node=nodes[0]).order_by("uses__position")
+    )
     builds = {kernel.pk: _build(kernel, "gfx942", cache) for kernel in kernels[:compiled]}
     for kernel in kernels[:compiled]:
         _build(kernel, "gfx1100", cache)
@@ -157,7 +159,7 @@ def _template_node(graph: Graph, layer: int, candidates: int) -> TemplateNode:
         defaults={
             "kind": "gemm",
             "op": "linear",
-            "summary": "f32 [s0, 64] × [64, 64] + bias, gelu",
+            "summary": "f32 [s0, 64] @ [64, 64] + bias, gelu",
             "symbols": {"s0": {"hint": 64, "min": 2, "max": None}},
             "text": "{}",
         },

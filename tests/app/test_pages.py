@@ -1,0 +1,356 @@
+"""The pages as their readers get them: everything there, escaped, labelled, and in few queries."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from codegen_app.models import AuditEntry, Build, Candidate, Graph, State, TuningRun
+from codegen_app.selectors.pages.devices import devices
+from codegen_app.selectors.pages.graph import graph_page
+from codegen_app.selectors.pages.graphs import graph_list
+from codegen_app.selectors.pages.kernel import kernel_page
+from codegen_app.selectors.pages.node import node_page
+from codegen_app.selectors.pages.overview import overview
+from codegen_app.selectors.pages.runs import run_list, run_page
+from codegen_app.selectors.pages.search import kernel_list, search
+from scheduler import samples
+from tests.app import factories
+from tests.support.pages_world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="session")
+def code_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages-cache")
+
+
+@pytest.fixture
+def world(code_cache: Path) -> World:
+    return make_world(code_cache)
+
+
+@pytest.fixture
+def reader(client: Client) -> Client:
+    client.force_login(User.objects.create_user("reader"))
+    return client
+
+
+@pytest.fixture
+def tuner(client: Client) -> Client:
+    user = User.objects.create_user("tuner")
+    user.user_permissions.add(Permission.objects.get(codename="retune"))
+    client.force_login(user)
+    return client
+
+
+def addresses(world: World) -> list[str]:
+    return [
+        "/",
+        "/graphs",
+        world.graph.get_absolute_url(),
+        world.nodes[0].get_absolute_url(),
+        "/kernels",
+        world.kernels[0].get_absolute_url(),
+        "/runs",
+        world.run.get_absolute_url(),
+        "/devices",
+        "/search?q=linear",
+    ]
+
+
+class Inline(HTMLParser):
+    """Collects what the Content-Security-Policy would refuse, and links to other hosts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "style" or "style" in given or any(name.startswith("on") for name in given):
+            self.found.append(f"{tag} {given}")
+        if tag == "script" and "src" not in given and given.get("type") != "application/json":
+            self.found.append(f"{tag} {given}")
+        for name in ("href", "src", "action"):
+            if re.match(r"\w+:|//", given.get(name) or ""):
+                self.found.append(f"{tag} {given}")
+
+
+def test_every_page_is_plain_html_that_the_policy_allows(reader: Client, world: World) -> None:
+    for address in [*addresses(world), "/components", "/import"]:
+        response = reader.get(address)
+        assert response.status_code == 200, address
+        inline = Inline()
+        inline.feed(response.content.decode())
+        assert inline.found == [], address
+
+
+def test_every_page_has_a_json_twin_with_the_same_facts(reader: Client, world: World) -> None:
+    for address in addresses(world):
+        page = reader.get(address).content.decode()
+        twin = re.search(r'<link rel="alternate" type="application/json" href="([^"]+)">', page)
+        assert twin, address
+        answer = reader.get(twin[1].replace("&amp;", "&"))
+        assert answer["Content-Type"] == "application/json", address
+        assert answer.json(), address
+    name = world.kernels[0].name
+    twin_of_kernel = reader.get(f"/kernels/{name}.json").json()
+    assert twin_of_kernel["source"] == world.kernels[0].source
+    assert {row["target"] for row in twin_of_kernel["builds"]} == {"gfx942", "gfx1100"}
+
+
+SELECTORS: list[tuple[str, int, Callable[[World], Any]]] = [
+    ("overview", 11, lambda world: overview()),
+    ("graphs", 4, lambda world: graph_list()),
+    ("graph", 8, lambda world: graph_page(world.graph.pk)),
+    ("node", 11, lambda world: node_page(world.nodes[0].pk)),
+    ("kernel", 6, lambda world: kernel_page(world.kernels[0].name, None, None)),
+    ("runs", 2, lambda world: run_list()),
+    ("run", 3, lambda world: run_page(world.run.pk)),
+    ("devices", 2, lambda world: devices()),
+    ("kernels", 5, lambda world: kernel_list("", 0)),
+    ("search", 4, lambda world: search("linear")),
+]
+
+
+@pytest.mark.parametrize(
+    ("limit", "read"), [(n, r) for _, n, r in SELECTORS], ids=[s[0] for s in SELECTORS]
+)
+def test_queries_do_not_grow_with_the_rows(
+    limit: int,
+    read: Callable[[World], Any],
+    code_cache: Path,
+    django_assert_max_num_queries: Any,
+) -> None:
+    for name, layers, candidates in (("small", 1, 1), ("larger", 7, 6)):
+        world = make_world(code_cache, name, layers=layers, candidates=candidates)
+        with django_assert_max_num_queries(limit):
+            assert read(world)
+
+
+def test_an_empty_site_says_what_is_missing_and_how_to_get_it(reader: Client) -> None:
+    for address, command in (
+        ("/", "manage.py import_graph"),
+        ("/graphs", "manage.py import_graph"),
+        ("/kernels", "manage.py import_graph"),
+        ("/runs", "manage.py retune"),
+        ("/devices", "python -m scheduler devices"),
+    ):
+        page = reader.get(address).content.decode()
+        assert command in page, address
+
+
+def test_text_from_models_and_kernels_stays_text(reader: Client, world: World) -> None:
+    evil = '</span><script>alert("x")</script><img src=x onerror=y>'
+    Graph.objects.update(name=evil)
+    world.nodes[0].graph_nodes.update(
+        module_path=evil, frames=[{"file": evil, "line": 1, "function": evil, "code": evil}]
+    )
+    Candidate.objects.filter(state=State.REJECTED).update(reason=evil)
+    Build.objects.update(
+        log=evil,
+        diagnostics=[{"severity": "warning", "line": 3, "column": 1, "message": f'"{evil}'}],
+    )
+    kernel = world.kernels[0]
+    kernel.source = f"// {evil}\n{kernel.source}"
+    kernel.save()
+    for address in addresses(world):
+        page = reader.get(address).content.decode()
+        assert "<script>alert" not in page, address
+        assert "<img" not in page, address
+
+
+def test_emulated_times_are_labelled_wherever_they_stand(reader: Client, world: World) -> None:
+    for address in addresses(world):
+        page = reader.get(address).content.decode()
+        if re.search(r"\b12\d\.\d\b", page):
+            assert "tag emulated" in page, address
+    assert "120.0" in reader.get(world.run.get_absolute_url()).content.decode()
+
+
+def test_a_node_shows_refused_wrong_and_chosen_candidates(reader: Client, world: World) -> None:
+    page = reader.get(world.nodes[0].get_absolute_url()).content.decode()
+    assert "LDS: 98304 B are more than the 65536 B of gfx942" in page
+    assert "check: wrong: error 3.1e-02 is over the bound 1.2e-05" in page
+    assert "★" not in page  # the glyph is the style sheet's
+    assert 'class="status best"' in page
+    assert "model/mlp.py:10 in forward" in page
+
+
+def test_the_chart_of_candidates_keeps_its_axes_in_the_address(
+    reader: Client, world: World
+) -> None:
+    address = world.nodes[0].get_absolute_url()
+
+    def figure(query: str) -> Any:
+        page = reader.get(address + query).content.decode()
+        found = re.search(
+            r'<script id="candidates-figure" type="application/json">(.*?)</script>', page
+        )
+        assert found
+        return json.loads(found[1])
+
+    assert figure("")["data"][0]["x"] == [0]  # one is measured
+    by_block = figure("?x=block&colour=block")
+    assert by_block["data"][0]["x"] == [64]
+    assert by_block["data"][0]["name"] == "block=64"
+    assert "template" not in by_block["layout"]
+    assert figure("?x=nothing")["layout"]["xaxis"]["title"]["text"] == "order"
+
+
+def test_instructions_are_mapped_to_their_lines_and_the_inner_loop_is_found(
+    reader: Client, world: World
+) -> None:
+    kernel = world.kernels[0]
+    page = kernel_page(kernel.name, None, None)
+    assert page.listing is not None
+    source = kernel.source.split("\n")
+    loads = [
+        line
+        for line, text in zip(page.listing.lines, page.listing.text.split("\n"), strict=True)
+        if line.kind == "instruction" and "global_load" in text
+    ]
+    assert loads
+    assert {source[line.source - 1].strip() for line in loads} == {"acc += x[i] * x[i];"}
+    assert all(line.depth == 1 for line in loads)
+    (function,) = page.listing.functions
+    assert function.inner_loop is not None
+    assert function.inner_loop.counts["global"] == len(loads)
+    allocated = page.builds[0].resources[function.name]["vgpr"]
+    assert function.live_peak is not None
+    assert 0 < function.live_peak <= allocated
+    html = reader.get(kernel.get_absolute_url()).content.decode()
+    assert f'id="I{page.listing.lines.index(loads[0]) + 1}" data-s="{loads[0].source}"' in html
+
+
+def test_the_metadata_comment_leads_to_the_graph(reader: Client, world: World) -> None:
+    page = reader.get(world.kernels[0].get_absolute_url()).content.decode()
+    assert f'href="/graphs/{world.graph.pk}?node=linear_0">linear_0</a>' in page
+
+
+def test_a_failed_build_shows_stage_reason_and_the_line(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    build = factories.build(
+        kernel=kernel,
+        target="gfx950",
+        state=State.REJECTED,
+        stage="compile",
+        reason="use of undeclared identifier 'q'",
+        log="source.hip:9:3: error: use of undeclared identifier 'q'",
+        diagnostics=[{"severity": "error", "line": 9, "column": 3, "message": "undeclared 'q'"}],
+    )
+    page = reader.get(f"{kernel.get_absolute_url()}?build={build.pk}").content.decode()
+    assert "use of undeclared identifier &#x27;q&#x27;" in page
+    assert '<a href="#L9">9:3</a>' in page
+    assert re.search(r'class="l[^"]* error" id="L9"', page)
+
+
+def test_downloads_are_what_was_built(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    build = Build.objects.filter(kernel=kernel, target="gfx942").get()
+    base = f"/kernels/{kernel.name}"
+    assert reader.get(f"{base}/source.hip").content.decode() == kernel.source
+    code = b"".join(reader.get(f"{base}/{build.pk}/kernel.hsaco").streaming_content)
+    assert code.startswith(b"\x7fELF")
+    assert reader.get(f"{base}/{build.pk}/passwd").status_code == 404
+    other = world.kernels[1]
+    assert reader.get(f"/kernels/{other.name}/{build.pk}/kernel.s").status_code == 404
+
+
+def test_what_is_not_there_is_not_found(reader: Client) -> None:
+    for address in ("/graphs/9", "/nodes/9", "/kernels/nothing", "/runs/9", "/graphs/9.json"):
+        assert reader.get(address).status_code == 404, address
+
+
+def test_the_overview_counts_the_builds_of_each_target(world: World) -> None:
+    (row,) = overview().graphs
+    assert [(b.target, b.done, b.rejected, b.open) for b in row.builds] == [
+        ("gfx1100", 1, 0, 0),
+        ("gfx942", 1, 0, 0),
+    ]
+    assert (row.kernels, row.timed, row.emulated_only) == (2, 1, True)
+
+
+def test_a_live_run_asks_again_and_a_closed_one_does_not(reader: Client, world: World) -> None:
+    address = world.run.get_absolute_url()
+    inner = reader.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert inner.startswith('<div id="live" hx-get=')
+    assert "<html" not in inner
+    task = world.run.tasks.get()
+    task.state, task.lease_until = State.CANCELLED, None
+    task.save()
+    TuningRun.objects.update(state=State.DONE, finished_at=task.created_at)
+    assert "hx-get" not in reader.get(address).content.decode()
+
+
+def test_changes_need_a_login_and_the_permission(client: Client, world: World) -> None:
+    posts = [
+        reverse("cancel_run", args=[world.run.pk]),
+        reverse("retune_graph", args=[world.graph.pk]),
+        reverse("retune_node", args=[world.nodes[0].pk]),
+        reverse("build_kernel", args=[world.kernels[0].name]),
+    ]
+    for address in [*posts, "/import"]:
+        assert client.post(address).status_code == 302, address
+        assert "/login/" in client.post(address).headers["Location"]
+    client.force_login(User.objects.create_user("reader"))
+    for address in posts:
+        assert client.post(address).status_code == 403, address
+        assert client.get(address).status_code in (403, 405), address
+    world.run.refresh_from_db()
+    assert world.run.state == State.RUNNING
+
+
+def test_cancelling_from_the_page_is_recorded(tuner: Client, world: World) -> None:
+    tuner.post(reverse("cancel_run", args=[world.run.pk]), {"why": "too slow"})
+    world.run.refresh_from_db()
+    assert world.run.state == State.CANCELLED
+    entry = AuditEntry.objects.get(action="cancel")
+    assert (entry.actor.get_username(), entry.why) == ("tuner", "too slow")
+
+
+def test_a_build_for_another_target_is_queued_from_the_page(tuner: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    answer = tuner.post(reverse("build_kernel", args=[kernel.name]), {"target": "gfx90a"})
+    build = Build.objects.get(kernel=kernel, target="gfx90a")
+    assert build.state == State.QUEUED
+    assert answer.headers["Location"].endswith(f"?build={build.pk}")
+    answer = tuner.post(
+        reverse("build_kernel", args=[kernel.name]), {"target": "gfx1"}, follow=True
+    )
+    assert "gfx1" in answer.content.decode()
+
+
+def test_importing_a_model_leads_to_its_graph(reader: Client) -> None:
+    path = samples.path("gpt2_2layer")
+    file = SimpleUploadedFile("../../gpt2_2layer.pt2", path.read_bytes())
+    answer = reader.post("/import", {"file": file}, follow=True)
+    graph = Graph.objects.get()
+    assert (graph.name, answer.redirect_chain[-1][0]) == ("gpt2_2layer", f"/graphs/{graph.pk}")
+    assert "being prepared" in answer.content.decode()
+    again = SimpleUploadedFile("other.pt2", path.read_bytes())
+    assert (
+        "imported before" in reader.post("/import", {"file": again}, follow=True).content.decode()
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"import os"])
+def test_a_file_that_is_no_model_is_one_clear_line(reader: Client, content: bytes) -> None:
+    file = SimpleUploadedFile("model.pt2", content)
+    answer = reader.post("/import", {"file": file})
+    assert answer.status_code in (200, 422)
+    assert Graph.objects.count() == 0
+    if content:
+        assert "not imported" in answer.content.decode()
