@@ -81,11 +81,11 @@ class GemmTemplate(ROCmTemplate):
             evaluate(interface.m.extent, hints),
             sum(evaluate(member.n.extent, hints) for member in interface.members),
             evaluate(interface.k.extent, hints),
-            {width: interface.a.vector_obstacle(width) for width in widths},
-            {
-                width: next(filter(None, (b.vector_obstacle(width) for b in seconds)), "")
+            tuple((width, interface.a.vector_obstacle(width)) for width in widths),
+            tuple(
+                (width, next(filter(None, (b.vector_obstacle(width) for b in seconds)), ""))
                 for width in widths
-            },
+            ),
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 from scheduler.codegen.kernel import ConfigValue
@@ -88,7 +89,7 @@ class GemmConfig:
 class GemmProblem:
     """What the rules look at: the element type, sizes at the hints, and how wide loads may be.
 
-    ``obstacles_a[v]`` says why loads of v elements are not possible ("" where they are).
+    ``obstacles_a`` says for each width (elements a load) why it is not possible, "" where it is.
     """
 
     element: DType
@@ -96,8 +97,8 @@ class GemmProblem:
     m: int
     n: int
     k: int
-    obstacles_a: Mapping[int, str]
-    obstacles_b: Mapping[int, str]
+    obstacles_a: tuple[tuple[int, str], ...]
+    obstacles_b: tuple[tuple[int, str], ...]
 
     def widest(self) -> tuple[int, int]:
         """Elements a load of A and of B."""
@@ -109,8 +110,8 @@ def vector_widths(element: DType) -> tuple[int, ...]:
     return tuple(dict.fromkeys((16 // element.itemsize, max(1, 8 // element.itemsize), 1)))
 
 
-def _widest(obstacles: Mapping[int, str]) -> int:
-    return max(width for width, obstacle in obstacles.items() if not obstacle)
+def _widest(obstacles: tuple[tuple[int, str], ...]) -> int:
+    return max(width for width, obstacle in obstacles if not obstacle)
 
 
 def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
@@ -156,7 +157,7 @@ def reject(
         ("A", config.vector_a, problem.obstacles_a),
         ("B", config.vector_b, problem.obstacles_b),
     ):
-        obstacle = obstacles.get(width, f"{name} has no loads of {width} elements")
+        obstacle = dict(obstacles).get(width, f"{name} has no loads of {width} elements")
         if obstacle:
             nbytes = width * problem.element.itemsize
             return _rule(f"loads of {nbytes} bytes: {obstacle}, no multiple of {width}")
@@ -232,8 +233,12 @@ def _tiles(extent: int, block: int) -> int:
     return -(-extent // block)
 
 
+@lru_cache(maxsize=4096)
 def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
-    """The fastest by ``estimate`` of those that serve every target; None where none does."""
+    """The fastest by ``estimate`` of those that serve every target; None where none does.
+
+    A model's layers repeat their problems, so answers are remembered.
+    """
     serving = [
         config
         for config in all_configs(problem)
