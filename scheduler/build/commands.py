@@ -71,7 +71,7 @@ def library(toolchain: Toolchain) -> tuple[str, ...]:
 def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
     """The same source for this machine, on the emulation's own hip_runtime.h."""
     return (
-        *_emulation(toolchain, flags),
+        *host_compiler(toolchain, flags),
         # The C library's headers are named by their full path: keep it out of the listing.
         f"-ffile-prefix-map={Path(toolchain.host[0]).parent}=ziglang",
         *("-x", "c++", *_LANGUAGE, "-nostdinc++", "-fno-exceptions", "-fno-rtti"),
@@ -88,7 +88,7 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
 def emulation_library(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
     """Names that nothing defines are found here, not when the library is opened."""
     linker = ("-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs")
-    return (*_emulation(toolchain, flags), *linker, LISTING, "-o", LIBRARY)
+    return (*host_compiler(toolchain, flags), *linker, LISTING, "-o", LIBRARY)
 
 
 def host_machine() -> str:
@@ -103,7 +103,8 @@ def host_machine() -> str:
 _EMULATION_CPU = {"x86_64": "-march=x86_64_v3", "aarch64": "-mcpu=generic"}
 
 
-def _emulation(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
+def host_compiler(toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
+    """The toolchain's compiler for host code. It sets itself up once for each such beginning."""
     machine = host_machine()
     triple = f"{machine}-linux-gnu.{_GLIBC}"
     return (
