@@ -18,6 +18,7 @@ import pytest
 
 from scheduler.runtime.device import DeviceError
 
+Array = np.ndarray[Any, Any]
 Place = tuple[int, int]  # lane, item
 
 
@@ -120,7 +121,7 @@ def _source(builtin: Builtin) -> str:
     """
 
 
-def _encode(values: np.ndarray[Any, Any], element: str) -> np.ndarray[Any, Any]:
+def _encode(values: Array, element: str) -> Array:
     if element in ("short", "__bf16"):
         return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     return values.astype(
@@ -128,7 +129,7 @@ def _encode(values: np.ndarray[Any, Any], element: str) -> np.ndarray[Any, Any]:
     )
 
 
-def _operands(builtin: Builtin) -> tuple[np.ndarray[Any, Any], ...]:
+def _operands(builtin: Builtin) -> tuple[Array, ...]:
     m, n, k = builtin.shape
     rng = np.random.default_rng(m * 1000 + k)
     return (
@@ -138,7 +139,7 @@ def _operands(builtin: Builtin) -> tuple[np.ndarray[Any, Any], ...]:
     )
 
 
-def _registers(builtin: Builtin, matrix: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _registers(builtin: Builtin, matrix: Array) -> Array:
     """Rows and k's of a matrix laid out over the lanes."""
     lanes = np.zeros((builtin.lanes, builtin.inputs))
     for (i, k), value in np.ndenumerate(matrix):
@@ -147,10 +148,8 @@ def _registers(builtin: Builtin, matrix: np.ndarray[Any, Any]) -> np.ndarray[Any
     return lanes
 
 
-@pytest.mark.parametrize("builtin", BUILTINS, ids=lambda b: f"{b.target}-{b.name}")
-def test_every_lane_gets_what_the_hardware_gives_it(
-    builtin: Builtin, run: Callable[..., None]
-) -> None:
+def expected_and_found(builtin: Builtin, run: Callable[..., None]) -> tuple[Array, Array]:
+    """D = 2 A B + C by NumPy, and as the builtin left it in its lanes."""
     a, b, c = _operands(builtin)
     registers_a = _encode(_registers(builtin, a), builtin.element)
     registers_b = _encode(_registers(builtin, b.T), builtin.element)
@@ -159,10 +158,17 @@ def test_every_lane_gets_what_the_hardware_gives_it(
         registers_c[builtin.output_place(i, j)] = value
     registers_c = _encode(registers_c, builtin.accumulator)
     run(_source(builtin), "go", registers_a, registers_b, registers_c, target=builtin.target)
-    expected = 2 * (a @ b) + c
-    found = np.zeros_like(expected)
+    found = np.zeros_like(c)
     for (i, j), _ in np.ndenumerate(c):
         found[i, j] = registers_c[builtin.output_place(i, j)]
+    return 2 * (a @ b) + c, found
+
+
+@pytest.mark.parametrize("builtin", BUILTINS, ids=lambda b: f"{b.target}-{b.name}")
+def test_every_lane_gets_what_the_hardware_gives_it(
+    builtin: Builtin, run: Callable[..., None]
+) -> None:
+    expected, found = expected_and_found(builtin, run)
     np.testing.assert_array_equal(found, expected)
 
 

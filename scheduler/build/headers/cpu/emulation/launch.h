@@ -208,14 +208,14 @@ static void launch_grid(const char* kernel, dim3 grid, dim3 block, size_t lds_by
 // The arguments are converted to the kernel's parameters once, then passed to every thread.
 template <typename... P, typename... A>
 inline void launch(const char* name, void (*kernel)(P...), dim3 grid, dim3 block, size_t lds_bytes,
-                   hipStream_t, const A&... arguments) {
+                   hipStream_t, A&&... arguments) {
   auto bound = [&](P... parameters) {
     auto thread = [=] { kernel(parameters...); };
     launch_grid(
         name, grid, block, lds_bytes,
         [](const void* closure) { (*static_cast<const decltype(thread)*>(closure))(); }, &thread);
   };
-  bound(static_cast<P>(arguments)...);
+  bound(arguments...);
 }
 
 }  // namespace kiln_cpu

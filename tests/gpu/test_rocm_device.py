@@ -1,0 +1,83 @@
+"""A real GPU through the same protocol and the same oracles as the emulation.
+
+Where there is no GPU these are skipped, with the reason that the device list gives.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scheduler import targets
+from scheduler.build.cache import CodeCache
+from scheduler.build.compile import build
+from scheduler.build.model import Build
+from scheduler.build.toolchains import bundled
+from scheduler.runtime import rocm
+from scheduler.runtime.device import Absent, DeviceInfo
+from scheduler.runtime.devices import open_device
+from tests.unit.runtime.conftest import PREAMBLE
+from tests.unit.runtime.test_matrix_instructions import BUILTINS, expected_and_found
+
+pytestmark = pytest.mark.gpu
+CACHE = CodeCache(Path(__file__).resolve().parents[2] / "var" / "tests" / "code-cache")
+
+
+@pytest.fixture(scope="module")
+def gpu() -> DeviceInfo:
+    first = rocm.probe()[0]
+    if isinstance(first, Absent):
+        pytest.skip(first.reason)
+    return first
+
+
+def _run(gpu: DeviceInfo, source: str, *arrays: np.ndarray) -> None:  # type: ignore[type-arg]
+    made = build(PREAMBLE + source, "go", targets.find(gpu.target), bundled(CACHE), CACHE)
+    assert isinstance(made, Build), made
+    device = open_device(gpu.id)
+    try:
+        pointers = [device.allocate(array.nbytes) for array in arrays]
+        for pointer, array in zip(pointers, arrays, strict=True):
+            device.write(pointer, array)
+        kernel = device.load(made.directory / "kernel.so", "go", ["ptr"] * len(arrays))
+        kernel(pointers)
+        for pointer, array in zip(pointers, arrays, strict=True):
+            device.read(pointer, array)
+        assert device.time_ns([(kernel, pointers, 0)]) > 0
+    finally:
+        device.close()
+
+
+def test_the_hardware_lays_matrices_out_as_the_emulation_does(gpu: DeviceInfo) -> None:
+    emulated = {
+        target.name
+        for target in map(targets.find, targets.names())
+        if target.emulates == gpu.target
+    }
+    builtins = [builtin for builtin in BUILTINS if builtin.target in emulated]
+    assert builtins or not targets.find(gpu.target).matrix
+
+    def run(source: str, symbol: str, *arrays: np.ndarray, target: str) -> None:  # type: ignore[type-arg]
+        _run(gpu, source, *arrays)
+
+    for builtin in builtins:
+        expected, found = expected_and_found(builtin, run)
+        np.testing.assert_array_equal(found, expected, err_msg=builtin.name)
+
+
+def test_a_kernel_adds(gpu: DeviceInfo) -> None:
+    source = """
+    __global__ void add(const float* x, float* y) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      y[i] = x[i] + 1;
+    }
+    EXPORT go(const float* x, float* y, size_t*, uint8_t*, hipStream_t stream) {
+      hipLaunchKernelGGL(add, dim3(16), dim3(256), 0, stream, x, y);
+      return hipGetLastError();
+    }
+    """
+    x, y = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
+    _run(gpu, source, x, y)
+    np.testing.assert_array_equal(y, x + 1)
