@@ -20,7 +20,8 @@ from scheduler.lowering.matmul import Operand, contract
 from scheduler.lowering.reductions import accumulator_type
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.windows import Window, window
+from scheduler.lowering.views import reshape
+from scheduler.lowering.windows import Window, spread, window
 
 _ONE = sympy.Integer(1)
 
@@ -43,30 +44,32 @@ def _convolution(
     if not b.meta().dtype.is_float:
         raise Unsupported("a convolution of integers")
     rank = weight.rank - 2
-    meta = b.meta()
+    size = b.meta().size
     if input.rank == rank + 1:
-        raise Unsupported("a convolution of an input without a batch")
-    pads = _padding(padding, weight.size[2:], stride, dilation, rank)
-    view = window(input.size, meta.size, weight.size[2:], stride, pads, dilation)
+        input = input.view((_ONE, *input.size), lambda i: i[1:])
+        size = (_ONE, *size)
+    pads = _padding(padding, weight.size[2:], dilation, rank)
+    view = window(input.size, size, weight.size[2:], stride, pads, dilation)
     in_each, outputs = weight.size[1], weight.size[0]
     out_each = simplify(FloorDiv(outputs, sympy.Integer(groups)), {})
     if groups > 1 and in_each == 1:
-        return _depthwise(b, input, weight, bias, view, out_each)
-    return _grouped(b, input, weight, bias, view, groups, in_each, out_each)
+        made = _depthwise(b, input, weight, bias, view, out_each, size)
+    else:
+        made = _grouped(b, input, weight, bias, view, groups, size)
+    return reshape(b, made, b.meta().size)
 
 
-def _padding(padding: Any, kernel: tuple[Expr, ...], stride: Any, dilation: Any, rank: int) -> Any:
-    """Numbers from torch's words for a padding."""
+def _padding(padding: Any, kernel: tuple[Expr, ...], dilation: Any, rank: int) -> Any:
+    """What is added before each spatial dimension, from torch's words for a padding.
+
+    Where 'same' is uneven, the larger half is behind: there the window only leaves the input.
+    """
     if padding == "valid":
         return 0
     if padding != "same":
         return padding
-    steps = dilation if isinstance(dilation, tuple) else (dilation,)
-    steps = steps * rank if len(steps) == 1 else steps
-    total = [(int(k) - 1) * int(d) for k, d in zip(kernel, steps, strict=True)]
-    if any(t % 2 for t in total):
-        raise Unsupported("padding 'same' that is not the same on both sides")
-    return tuple(t // 2 for t in total)
+    steps = spread(dilation, rank)
+    return tuple((int(k) - 1) * d // 2 for k, d in zip(kernel, steps, strict=True))
 
 
 def _grouped(
@@ -76,10 +79,10 @@ def _grouped(
     bias: Tensor | None,
     view: Window,
     groups: int,
-    in_each: Expr,
-    out_each: Expr,
+    size: tuple[Expr, ...],
 ) -> Tensor:
-    meta = b.meta()
+    in_each = weight.size[1]
+    out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)), {})
     zero = const(0, input.dtype)
     batch = (sympy.Integer(groups),) if groups > 1 else ()
 
@@ -102,11 +105,11 @@ def _grouped(
         template="convolution",
         batch=batch,
         k=(in_each, *view.kernel),
-        left=Operand((meta.size[0], *view.output), left),
+        left=Operand((size[0], *view.output), left),
         right=Operand((out_each,), right),
-        size=meta.size,
+        size=size,
         place=lambda g, m, n: (m[0], g[0] * out_each + n[0] if g else n[0], *m[1:]),
-        dtype=meta.dtype,
+        dtype=b.meta().dtype,
         epilogue=None if bias is None else epilogue,
     )
 
@@ -118,6 +121,7 @@ def _depthwise(
     bias: Tensor | None,
     view: Window,
     out_each: Expr,
+    size: tuple[Expr, ...],
 ) -> Tensor:
     """One input channel a group: a sum over the window, with nothing for matrix instructions."""
     meta = b.meta()
@@ -136,7 +140,7 @@ def _depthwise(
         return call("add", acc, trees.held(bias.at(index[1:2]), held))
 
     return b.reduction(
-        meta.size,
+        size,
         view.kernel,
         ReductionKind.SUM,
         read,

@@ -8,7 +8,7 @@ from typing import Any
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv
+from scheduler.ir.indexing import FloorDiv, Mod, as_expr
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
@@ -137,16 +137,22 @@ def _slice_scatter(
     step: int = 1,
 ) -> Tensor:
     at = axis(dim, self.rank)
-    if step != 1 or (start is not None and (not isinstance(start, int) or start < 0)):
-        raise Unsupported(f"slice_scatter from {start} with step {step}")
+    if start is not None and (not isinstance(start, int) or start < 0):
+        raise Unsupported(f"slice_scatter from {start}")
     first = start or 0
-    last = first + src.size[at]
+    last = first + src.size[at] * step
 
     def read(i: Index) -> Value:
         x = i[at]
-        low = trees.call("ge", trees.index_value(x), trees.index_value(first))
-        inside = trees.both(low, trees.less(x, last))
-        return trees.masked(inside, src.at((*i[:at], x - first, *i[at + 1 :])), self.at(i))
+        place = x - first
+        conditions = [trees.call("ge", trees.index_value(x), trees.index_value(first))]
+        conditions.append(trees.less(x, last))
+        if step > 1:
+            rest = trees.index_value(Mod(place, as_expr(step)))
+            conditions.append(trees.call("eq", rest, trees.index_value(0)))
+            place = FloorDiv(place, as_expr(step))
+        value = src.at((*i[:at], place, *i[at + 1 :]))
+        return trees.masked(trees.both(*conditions), value, self.at(i))
 
     return stored(b, Tensor(self.size, self.dtype, read))
 
@@ -173,13 +179,15 @@ def _upsample_nearest(
     factors = []
     for d in range(2, tensor.rank):
         have, want = tensor.size[d], meta.size[d]
-        factor = want / have
-        if not factor.is_Integer:
-            raise Unsupported(f"a nearest upsampling of {have} to {want}: not a whole factor")
-        factors.append(factor)
+        if not ((want / have).is_Integer or (have / want).is_Integer):
+            raise Unsupported(f"a nearest resampling of {have} to {want}: not a whole factor")
+        factors.append((have, want))
 
     def index(i: Index) -> Index:
-        scaled = (FloorDiv(x, f) for x, f in zip(i[2:], factors, strict=True))
+        scaled = [
+            FloorDiv(x, want / have) if (want / have).is_Integer else x * (have / want)
+            for x, (have, want) in zip(i[2:], factors, strict=True)
+        ]
         return (*i[:2], *scaled)
 
     return tensor.view(meta.size, index)

@@ -313,6 +313,54 @@ def _outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     )
 
 
+def _named_index(letters: list[str], index: Index) -> dict[str, Expr]:
+    """Letters with their place; a group without letters has one axis of one step."""
+    return dict(zip(letters, index, strict=True)) if letters else {}
+
+
+def _einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) -> Tensor:
+    """Two operands; letters of one operand alone must be in the result."""
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    names = inputs.split(",")
+    if len(tensors) != 2 or not arrow or "." in equation:
+        raise Unsupported(f"einsum {equation!r}")
+    x, y = names
+    if any(len(set(part)) != len(part) for part in (x, y, result)):
+        raise Unsupported(f"einsum {equation!r}, with a letter twice in one operand")
+    if not b.meta().dtype.is_float:
+        raise Unsupported("einsum of integers")
+    sizes = dict(zip(x + y, (*tensors[0].size, *tensors[1].size), strict=True))
+    batch = [c for c in x if c in y and c in result]
+    k = [c for c in x if c in y and c not in result]
+    m, n = ([c for c in part if c not in batch and c not in k] for part in (x, y))
+    if any(c not in result for c in (*m, *n)):
+        raise Unsupported(f"einsum {equation!r}, which sums one operand alone")
+
+    def operand(tensor: Tensor, letters: str, own: list[str]) -> Operand:
+        def read(i: Index, j: Index, r: Index) -> Value:
+            place = {**_named_index(batch, i), **_named_index(own, j), **_named_index(k, r)}
+            return tensor.at(tuple(place[c] for c in letters))
+
+        return Operand(tuple(sizes[c] for c in own) or (_ONE,), read)
+
+    def place(i: Index, j: Index, r: Index) -> Index:
+        at = {**_named_index(batch, i), **_named_index(m, j), **_named_index(n, r)}
+        return tuple(at[c] for c in result)
+
+    return contract(
+        b,
+        problem="einsum",
+        template="gemm",
+        batch=tuple(sizes[c] for c in batch),
+        k=tuple(sizes[c] for c in k) or (_ONE,),
+        left=operand(tensors[0], x, m),
+        right=operand(tensors[1], y, n),
+        size=b.meta().size,
+        place=place,
+        dtype=b.meta().dtype,
+    )
+
+
 TABLE: dict[str, Callable[..., Any]] = {
     "aten.mm": _mm,
     "aten.bmm": _bmm,
@@ -324,4 +372,5 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.baddbmm": _baddbmm,
     "aten.addmv": _addmv,
     "aten.outer": _outer,
+    "aten.einsum": _einsum,
 }

@@ -91,12 +91,21 @@ def _composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
 def _identity_on_integers(op: str) -> Callable[..., Tensor]:
     """floor, ceil, round and trunc change nothing in an integer."""
 
-    def rule(b: Builder, self: Tensor, **kwargs: Any) -> Tensor:
-        if kwargs.get("decimals"):
-            raise Unsupported("rounding to decimals")
-        return self if not self.dtype.is_float else elementwise(b, (self,), lambda x: call(op, x))
+    def rule(b: Builder, self: Tensor, decimals: int = 0) -> Tensor:
+        if not self.dtype.is_float:
+            return self
+        if decimals:
+            return elementwise(b, (self,), lambda x: _rounded_to(x, decimals))
+        return elementwise(b, (self,), lambda x: call(op, x))
 
     return rule
+
+
+def _rounded_to(x: Value, decimals: int) -> Value:
+    """round(x * 10^d) / 10^d, with the division first for d below 0."""
+    ten = const(10.0 ** abs(decimals), x.dtype)
+    there, back = ("mul", "truediv") if decimals > 0 else ("truediv", "mul")
+    return call(back, call("round", call(there, x, ten)), ten)
 
 
 def _binary(op: str) -> Callable[..., Tensor]:
@@ -428,6 +437,11 @@ def _dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
     return input
 
 
+def _copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
+    """The values of ``src`` in the shape and type of ``self``."""
+    return converted(b, broadcast(src, self.size))
+
+
 def _nothing(b: Builder, **_: Any) -> tuple[()]:
     return ()
 
@@ -559,6 +573,7 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.lerp": _lerp,
     "aten.to": _to,
     "aten._to_copy": _to,
+    "aten.copy": _copy,
     "aten.type_as": _to,
     "aten.dropout": _dropout,
     "aten.feature_dropout": _dropout,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -80,24 +81,32 @@ def _max_pool(rank: int) -> Callable[..., Any]:
 
 
 def _max_indices(b: Builder, tensor: Tensor, view: Window) -> Tensor:
-    """Flat position in the input's plane of each maximum, from its place in the window."""
-    if tensor.dtype.is_float is False:
-        raise Unsupported("indices of the greatest integers")
+    """Flat position in the input's plane of each maximum."""
     lead = tensor.rank - len(view.kernel)
-    steps = layout.contiguous(view.kernel)
-    strides = layout.contiguous(view.input)
 
     def after(acc: Value, index: Index) -> Value:
-        result: Value = trees.index_value(0)
-        for d, place in enumerate(view.place(index[lead:], (_ZERO,) * len(view.kernel))):
-            tap = call("floordiv", acc, trees.index_value(steps[d]))
-            tap = call("remainder", tap, trees.index_value(view.kernel[d]))
-            moved = call("mul", tap, trees.index_value(view.dilation[d]))
-            at = call("add", moved, trees.index_value(place))
-            result = call("add", result, call("mul", at, trees.index_value(strides[d])))
-        return result
+        start = view.place(index[lead:], (_ZERO,) * len(view.kernel))
+        return _plane_position(acc, start, view.kernel, view.dilation, view.input)
 
     return _pool(b, tensor, view, ReductionKind.ARGMAX, -math.inf, output=1, after=after)
+
+
+def _plane_position(
+    found: Value,
+    start: Index,
+    kernel: tuple[Expr, ...],
+    dilation: tuple[int, ...],
+    size: tuple[Expr, ...],
+) -> Value:
+    """Flat position in a plane of ``size`` of the ``found``-th element of a window at ``start``."""
+    result: Value = trees.index_value(0)
+    for d, stride in enumerate(layout.contiguous(size)):
+        tap = call("floordiv", found, trees.index_value(layout.contiguous(kernel)[d]))
+        tap = call("remainder", tap, trees.index_value(kernel[d]))
+        moved = call("mul", tap, trees.index_value(dilation[d]))
+        at = call("add", moved, trees.index_value(start[d]))
+        result = call("add", result, call("mul", at, trees.index_value(stride)))
+    return result
 
 
 def _avg_pool(rank: int) -> Callable[..., Tensor]:
@@ -138,52 +147,99 @@ def _counted(view: Window, position: Index, with_padding: bool) -> Expr:
     return total
 
 
+@dataclass(frozen=True)
+class _Adaptive:
+    """Windows of an adaptive pooling: output i is over floor(i n / o) to ceil((i + 1) n / o)."""
+
+    input: tuple[Expr, ...]
+    output: tuple[Expr, ...]
+
+    @property
+    def taps(self) -> tuple[Expr, ...]:
+        """Sizes of the longest window."""
+        return tuple(_longest(n, o) for n, o in zip(self.input, self.output, strict=True))
+
+    def start(self, position: Index) -> Index:
+        """First input position of a window."""
+        sizes = zip(position, self.input, self.output, strict=True)
+        return tuple(FloorDiv(i * n, o) for i, n, o in sizes)
+
+    def end(self, position: Index) -> Index:
+        """Input position after the last of a window."""
+        sizes = zip(position, self.input, self.output, strict=True)
+        return tuple(FloorDiv((i + 1) * n + o - 1, o) for i, n, o in sizes)
+
+    def place(self, position: Index, tap: Index) -> Index:
+        """Input position of an element of a window."""
+        return tuple(s + t for s, t in zip(self.start(position), tap, strict=True))
+
+    def inside(self, position: Index, place: Index) -> Value:
+        """Whether an input position belongs to the window."""
+        sizes = zip(place, self.end(position), self.input, self.output, strict=True)
+        return trees.both(*(trees.less(p, end) for p, end, n, o in sizes if not _even(n, o)))
+
+    def count(self, position: Index) -> Expr:
+        """Elements of a window."""
+        if all(map(_even, self.input, self.output)):
+            return layout.product(self.taps)
+        ends = zip(self.start(position), self.end(position), strict=True)
+        return sympy.Mul(*(end - start for start, end in ends))
+
+
+def _adaptive(
+    b: Builder,
+    tensor: Tensor,
+    rank: int,
+    kind: ReductionKind,
+    fill: float,
+    after: Callable[[_Adaptive, Value, Index], Value],
+    output: int = 0,
+) -> Tensor:
+    meta = b.meta(output)
+    lead = tensor.rank - rank
+    windows = _Adaptive(tensor.size[lead:], meta.size[lead:])
+    held = accumulator_type(tensor.dtype)
+
+    def read(index: Index, tap: Index) -> Value:
+        place = windows.place(index[lead:], tap)
+        value = trees.held(tensor.at((*index[:lead], *place)), held)
+        return trees.masked(windows.inside(index[lead:], place), value, const(fill, held))
+
+    return b.reduction(
+        meta.size,
+        windows.taps,
+        kind,
+        read,
+        dtype=meta.dtype,
+        accumulate=held,
+        after=lambda acc, index: after(windows, acc, index[lead:]),
+    )
+
+
 def _adaptive_avg(rank: int) -> Callable[..., Tensor]:
-    """Output i is over floor(i n / o) to ceil((i + 1) n / o)."""
-
     def rule(b: Builder, self: Tensor, output_size: Any) -> Tensor:
-        meta = b.meta()
-        lead = self.rank - rank
-        sizes, outputs = self.size[lead:], meta.size[lead:]
-        held = accumulator_type(self.dtype)
-        taps = tuple(_longest(n, o) for n, o in zip(sizes, outputs, strict=True))
-
-        def bounds(index: Index) -> list[tuple[Expr, Expr]]:
-            return [
-                (FloorDiv(i * n, o), FloorDiv((i + 1) * n + o - 1, o))
-                for i, n, o in zip(index[lead:], sizes, outputs, strict=True)
-            ]
-
-        def read(index: Index, tap: Index) -> Value:
-            ends = bounds(index)
-            place = tuple(start + t for (start, _), t in zip(ends, tap, strict=True))
-            inside = trees.both(
-                *(
-                    trees.less(p, end)
-                    for p, (_, end), n, o in zip(place, ends, sizes, outputs, strict=True)
-                    if not _even(n, o)
-                )
-            )
-            value = trees.held(self.at((*index[:lead], *place)), held)
-            return trees.masked(inside, value, const(0, held))
-
-        def after(acc: Value, index: Index) -> Value:
-            number = sympy.Mul(*(end - start for start, end in bounds(index)))
-            if all(_even(n, o) for n, o in zip(sizes, outputs, strict=True)):
-                number = layout.product(taps)
-            return divided(acc, number)
-
-        return b.reduction(
-            meta.size,
-            taps,
+        return _adaptive(
+            b,
+            self,
+            rank,
             ReductionKind.SUM,
-            read,
-            dtype=meta.dtype,
-            accumulate=held,
-            after=after,
+            0.0,
+            lambda windows, acc, position: divided(acc, windows.count(position)),
         )
 
     return rule
+
+
+def _adaptive_max(b: Builder, self: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    if not self.dtype.is_float:
+        raise Unsupported("an adaptive pooling of integers")
+
+    def position(windows: _Adaptive, acc: Value, index: Index) -> Value:
+        start = windows.start(index)
+        return _plane_position(acc, start, windows.taps, (1, 1), windows.input)
+
+    values = _adaptive(b, self, 2, ReductionKind.MAX, -math.inf, lambda _, acc, __: acc)
+    return values, _adaptive(b, self, 2, ReductionKind.ARGMAX, -math.inf, position, 1)
 
 
 def _even(size: Expr, output: Expr) -> bool:
@@ -211,4 +267,5 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.adaptive_avg_pool1d": _adaptive_avg(1),
     "aten.adaptive_avg_pool2d": _adaptive_avg(2),
     "aten._adaptive_avg_pool2d": _adaptive_avg(2),
+    "aten.adaptive_max_pool2d": _adaptive_max,
 }

@@ -252,8 +252,9 @@ def _variance(root: bool, with_mean: bool) -> Callable[..., Any]:
         dims = dims_of(dim, self.rank)
         less = (1 if unbiased else 0) if correction is None else correction
         number = count(self, dims)
-        if not isinstance(less, int):
+        if less != int(less):
             raise Unsupported(f"a variance with correction {less}")
+        less = int(less)
         if number.is_Integer and int(number) <= less:
             raise Unsupported("a variance of fewer elements than its correction")
 

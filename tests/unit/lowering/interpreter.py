@@ -184,7 +184,7 @@ class Interpreter:
         array = np.zeros(shape, numpy_type(buffer.dtype))
         count = np.zeros(shape, np.int64)
         place = tuple(points.full(points.expr(i)) for i in store.index)
-        array[place] = value
+        array[place] = value if place else value.reshape(())
         np.add.at(count, place, 1)
         assert (count == 1).all(), f"{store.buffer} is not written exactly once everywhere"
         self.memory[store.buffer] = array
@@ -241,8 +241,10 @@ class Interpreter:
             rows, columns = scores.shape[-2:]
             seen = np.arange(columns)[None, :] <= np.arange(rows)[:, None]
             scores = np.where(seen, scores, -np.inf)
-        weights = np.exp(scores - scores.max(-1, keepdims=True))
-        weights = weights / weights.sum(-1, keepdims=True)
+        top = scores.max(-1, keepdims=True)
+        weights = np.exp(scores - np.where(np.isinf(top), 0, top))
+        total = weights.sum(-1, keepdims=True)
+        weights = weights / np.where(total == 0, 1, total)  # a row that is masked whole gives 0
         out = self._points((*batch, op.row, op.value_depth))
         out.accumulators["acc"] = weights @ v
         for store in op.stores:
