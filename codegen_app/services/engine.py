@@ -6,6 +6,7 @@ everything that anybody else needs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ from codegen_app.services import artifacts
 from scheduler import pipeline, targets
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 
 
@@ -23,6 +25,12 @@ class Scheduled:
 
     schedule: Schedule
     backend: ROCmCPPScheduling
+
+    def wrapper(self, target_names: Sequence[str]) -> str:
+        """``wrapper.py`` of a bundle for these targets, every node served by its default."""
+        chosen = [targets.find(name) for name in target_names]
+        generated = pipeline.generate(self.schedule, chosen or self.backend.targets)
+        return render_wrapper(generated.manifest().to_json())
 
     def node(self, name: str) -> SchedulerNode:
         """The scheduled node of that name; ``KeyError`` where there is none."""

@@ -75,7 +75,8 @@ def _record_prepared(graph: Graph, scheduled: engine.Scheduled) -> None:
     kernels.record_schedule(graph, scheduled)
     builds.request_defaults(graph)
     decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
-    work.finish(graph, State.DONE, decisions=decisions)
+    wrapper = scheduled.wrapper(graph.targets)
+    work.finish(graph, State.DONE, decisions=decisions, wrapper=wrapper)
     for run in TuningRun.objects.filter(graph=graph, state=State.QUEUED):
         tuning.plan(run)
 

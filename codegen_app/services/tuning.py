@@ -24,7 +24,7 @@ from codegen_app.services import audit, builds, ledger, queue
 from scheduler import targets
 from scheduler.outcome import UserError
 
-_TIMED = 15  # before the builds that nobody waits for
+_TIMED = 25  # before builds that nobody waits for, after those that a person asks for
 
 
 @transaction.atomic
@@ -86,12 +86,12 @@ def plan(run: TuningRun) -> None:
     kernels = [use.kernel for taken in uses.values() for use in taken]
     built = builds.request_builds(kernels, run.target, priority=_TIMED) if kernels else {}
     for node in first_nodes:
+        assert node.problem is not None
         task = TuningTask.objects.create(
             run=run,
-            problem_id=node.problem_id,
+            problem=node.problem,
             template_node=node,
-            # Templates decide how long a model takes: they go first.
-            priority=1 if node.kind in builds.TEMPLATE_KINDS else 0,
+            priority=_priority(node, is_first=node is first_nodes[0]),
         )
         waiting = [
             Candidate(
@@ -107,13 +107,20 @@ def plan(run: TuningRun) -> None:
     _carry_on(run, built.values())
 
 
+def _priority(node: TemplateNode, *, is_first: bool) -> int:
+    """Every run shows something early; then templates, which decide how long a model takes."""
+    return 2 if is_first else 1 if node.kind in builds.TEMPLATE_KINDS else 0
+
+
 def _first_nodes(run: TuningRun) -> list[TemplateNode]:
     """One node for each problem that the run is about."""
     wanted = Q(pk=run.template_node_id) if run.template_node_id else Q()
     if run.kinds:
         wanted &= Q(kind__in=run.kinds)
     first: dict[int | None, TemplateNode] = {}
-    for node in run.graph.template_nodes.filter(wanted, problem__isnull=False):
+    for node in run.graph.template_nodes.filter(wanted, problem__isnull=False).select_related(
+        "problem"
+    ):
         first.setdefault(node.problem_id, node)
     return list(first.values())
 

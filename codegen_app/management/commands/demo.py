@@ -65,7 +65,7 @@ class Command(BaseCommand):
         with (var / "demo.lock").open("a+") as lock:
             _hold(lock)
             preparation.check_port(host, port)
-            cluster = postgres.cluster_for(settings.BASE_DIR)
+            cluster = postgres.cluster_for(settings.VAR_DIR)
             ours = preparation.database_is_ours()
             try:
                 if ours:

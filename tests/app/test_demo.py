@@ -1,0 +1,148 @@
+"""``manage.py demo`` as people run it: it serves, stops, leaves nothing, repeats nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from codegen_app import postgres
+from codegen_app.demo.processes import descendants
+from tests.app.processes import alive
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 120
+
+
+@pytest.fixture
+def var(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    postgres.remove(tmp_path)
+
+
+def environment(var: Path) -> dict[str, str]:
+    others = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
+    return {**others, "KILN_VAR": str(var)}
+
+
+@contextmanager
+def demo(var: Path, port: int) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "manage.py", "demo", "--port", str(port)],
+        cwd=ROOT,
+        env=environment(var),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number: int = free.getsockname()[1]
+        return number
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        pytest.fail(f"the demo said nothing: {process.communicate(timeout=LIMIT_S)}")
+    return line
+
+
+def imported(var: Path) -> tuple[int, int]:
+    """Graphs and runs in the demo's database."""
+    with psycopg.connect(postgres.cluster_for(var).url("kiln")) as connection:
+        row = connection.execute(
+            "SELECT (SELECT count(*) FROM codegen_app_graph),"
+            " (SELECT count(*) FROM codegen_app_tuningrun)"
+        ).fetchone()
+    assert row is not None
+    return row
+
+
+def server_pid(var: Path) -> int:
+    return int((postgres.cluster_for(var).data / "postmaster.pid").read_text().split()[0])
+
+
+def test_serves_stops_leaves_nothing_and_repeats_nothing(var: Path, port: int) -> None:
+    with demo(var, port) as process:
+        assert first_line(process) == f"Kiln serves at http://127.0.0.1:{port}/\n"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=LIMIT_S) as page:
+            assert page.status == 200
+            assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+        said = [first_line(process) for _ in range(3)]
+        assert re.fullmatch(r"sign in as admin with the password \S{12,} \(said once\)\n", said[0])
+        assert [line.partition(":")[0] for line in said[1:]] == ["gpt2_2layer", "llama_2layer"]
+        assert all("instead of" in line for line in said[1:]), "which sizes are small is said"
+        started = [*descendants(process.pid), server_pid(var)]
+        assert imported(var) == (2, 2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LIMIT_S)
+    assert (process.returncode, errors) == (0, "")
+    assert len(started) >= 5
+    assert [pid for pid in started if alive(pid)] == []
+
+    with demo(var, port) as process:
+        assert first_line(process).startswith("Kiln serves at ")
+        started = [*descendants(process.pid), server_pid(var)]
+        process.send_signal(signal.SIGTERM)
+        said_then, errors = process.communicate(timeout=LIMIT_S)
+    assert (process.returncode, errors) == (0, "")
+    assert said_then == "", "nothing is imported again, no password is made again"
+    assert [pid for pid in started if alive(pid)] == []
+    postgres.start(postgres.cluster_for(var))
+    assert imported(var) == (2, 2)
+    assert (var / "secret-key").stat().st_mode & 0o077 == 0
+
+
+def test_a_taken_port_is_one_line_and_starts_nothing(var: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        with demo(var, number) as process:
+            said, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1
+    assert said == ""
+    assert errors.splitlines() == [
+        f"CommandError: port {number} is taken: stop what uses it, or run make demo "
+        f"PORT={number + 1}"
+    ]
+    assert not postgres.cluster_for(var).home.exists()
+
+
+def test_a_second_demo_is_told_of_the_first(var: Path, port: int) -> None:
+    with demo(var, port) as first:
+        first_line(first)
+        with demo(var, port + 1) as second:
+            _, errors = second.communicate(timeout=LIMIT_S)
+        assert errors == f"CommandError: the demo runs already, as process {first.pid}\n"
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=LIMIT_S)
+
+
+def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with demo(tmp_path / "file" / "var", 9) as process:
+        _, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1
+    assert len(errors.splitlines()) == 1
+    assert "Traceback" not in errors
