@@ -6,7 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from scheduler.build.toolchains import HEADERS, TOOL_ENVIRONMENT
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import Target
 
-# Counts up when the steps below change what they make from the same input.
-_RECIPE = "2"
+# Counts up when what is made beside the commands changes: the bundle, the record, the checks.
+_RECIPE = "3"
 # What a library for a GPU may leave open: the HIP runtime's functions, and what compilers call
 # of the C library by themselves.
 _OFFERED = re.compile(r"(__)?hip[A-Z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)")
@@ -139,37 +139,40 @@ def _prepare(directory: Path, source: str, toolchain: Toolchain) -> None:
         (directory / "builtin").symlink_to(toolchain.builtin_headers)
 
 
+def _plan(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[tuple[str, ...], ...]:
+    """The commands, in order."""
+    if target.family == "cpu":
+        return (
+            commands.emulation_listing(target, toolchain, flags),
+            commands.emulation_library(toolchain, flags),
+        )
+    return (
+        commands.listing(target, toolchain, flags),
+        commands.code_object(target, toolchain),
+        commands.linked_code_object(toolchain),
+        commands.host(target, toolchain, flags),
+        commands.library(toolchain),
+    )
+
+
 def _make(
     steps: _Steps, name: str, target: Target, toolchain: Toolchain, flags: Flags
 ) -> tuple[str, ...] | Rejected:
     """The files made, the one that holds the code last."""
-    if target.family == "cpu":
-        plan = [
-            commands.emulation_listing(target, toolchain, flags),
-            commands.emulation_library(toolchain, flags),
-        ]
-        files: tuple[str, ...] = (commands.LISTING, commands.LIBRARY)
-    else:
-        plan = [
-            commands.listing(target, toolchain, flags),
-            commands.code_object(target, toolchain),
-            commands.linked_code_object(toolchain),
-        ]
-        files = (commands.LISTING, commands.LIBRARY, commands.CODE_OBJECT)
-    for command in plan:
+    for command in _plan(target, toolchain, flags):
+        if commands.BUNDLE in command:
+            body = (steps.directory / commands.CODE_OBJECT).read_bytes()
+            bundle = bundle_format.pack({target.name: body})
+            (steps.directory / commands.BUNDLE).write_bytes(bundle)
         lost = steps.do(command)
         if lost:
             return lost
-    if target.family != "cpu":
-        body = (steps.directory / commands.CODE_OBJECT).read_bytes()
-        bundle = bundle_format.pack({target.name: body})
-        (steps.directory / commands.BUNDLE).write_bytes(bundle)
-        lost = steps.do(commands.host(target, toolchain, flags)) or steps.do(
-            commands.library(toolchain)
-        )
-        if lost:
-            return lost
-    return _unloadable(steps, name, target) or files
+    lost = _unloadable(steps, name, target)
+    if lost:
+        return lost
+    if target.family == "cpu":
+        return (commands.LISTING, commands.LIBRARY)
+    return (commands.LISTING, commands.LIBRARY, commands.CODE_OBJECT)
 
 
 def _unloadable(steps: _Steps, name: str, target: Target) -> Rejected | None:
@@ -185,10 +188,15 @@ def _unloadable(steps: _Steps, name: str, target: Target) -> Rejected | None:
 
 
 def _key(source: str, name: str, target: Target, toolchain: Toolchain, flags: Flags) -> str:
-    """Everything that decides the output."""
+    """Everything that decides the output; of the commands all but where the compiler lies."""
+    anywhere = replace(
+        toolchain, clang=("clang",), linker=("ld.lld",), host=("bin/cc",) if toolchain.host else ()
+    )
+    plan = _plan(target, anywhere, flags)
     return digest(
-        *(_RECIPE, source, name, target.name, commands.host_machine(), " ".join(flags.values)),
+        *(_RECIPE, source, name, target.name, commands.host_machine()),
         *(toolchain.name, toolchain.version, toolchain.path_digest),
+        *("\0".join(command) for command in plan),
     )
 
 
