@@ -50,6 +50,7 @@ def build_all(
     compilers that are running. Threads suffice: the work is in the compilers' processes.
     """
     cancellation = cancellation or Cancellation()
+    cache.sweep()
     places: dict[Request, list[int]] = {}
     for index, request in enumerate(requests):
         places.setdefault(request, []).append(index)

@@ -50,6 +50,18 @@ def test_what_progress_raises_stops_the_rest(toolchain: Toolchain, cache: CodeCa
     assert not list((cache.root / "tmp").iterdir())
 
 
+def test_what_a_killed_process_left_is_removed_a_day_later(
+    toolchain: Toolchain, cache: CodeCache
+) -> None:
+    old, new = cache.root / "tmp" / "old", cache.root / "tmp" / "new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+        (folder / "kernel.s").write_text("half")
+    os.utime(old, (0, 0))
+    build_all([request(toolchain, 1)], cache, workers=1)
+    assert [each.name for each in (cache.root / "tmp").iterdir()] == ["new"]
+
+
 def test_cancelling_ends_a_running_process_and_its_children(tmp_path: Path) -> None:
     """The child holds the output open, so that ``run`` returns only when it is gone as well."""
     started = tmp_path / "started"

@@ -1,0 +1,54 @@
+"""The hardware table agrees with the figures that its own sources give."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from scheduler import targets
+from scheduler.outcome import UserError
+from scheduler.targets import Board
+
+BOARDS = [board for name in targets.names() for board in targets.boards(name)]
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
+def test_peak_and_bandwidth_are_those_of_the_product_page(board: Board) -> None:
+    page = board.sources[-1]
+    found = re.search(r"([\d.]+) (TB|GB)/s, ([\d.]+) ([TP])FLOPS (f16|f32)(, two)?", page)
+    assert found, page
+    dies = 2 if found[6] else 1
+    bandwidth = float(found[1]) * (1e12 if found[2] == "TB" else 1e9)
+    assert dies * board.memory_bytes_per_s == pytest.approx(bandwidth, rel=0.03)
+    peak = float(found[3]) * (1e12 if found[4] == "T" else 1e15)
+    own = board.peak_flops(found[5])
+    assert own is not None
+    assert dies * own == pytest.approx(peak, rel=0.01)
+
+
+def test_every_gpu_has_a_board_and_the_emulation_none() -> None:
+    for name in targets.names():
+        assert bool(targets.boards(name)) == name.startswith("gfx")
+
+
+def test_rates_that_nobody_publishes_are_none() -> None:
+    (board,) = targets.boards("gfx1201")
+    assert board.peak_flops("f64") is None
+    assert board.peak_flops("f16") == 2 * (board.peak_flops("f16", use_matrix=False) or 0)
+
+
+def test_an_unknown_target_is_told_with_the_known_ones() -> None:
+    with pytest.raises(UserError, match=r"'gfx000' is not known; use one of: gfx90a, gfx942"):
+        targets.find("gfx000")
+
+
+@pytest.mark.parametrize("name", targets.names())
+def test_what_is_emulated_is_known_and_alike(name: str) -> None:
+    target = targets.find(name)
+    if target.family == "cpu":
+        emulated = targets.find(target.emulates)
+        assert (target.wavefront, target.matrix) == (emulated.wavefront, emulated.matrix)
+        assert target.max_lds_per_block_bytes == emulated.max_lds_per_block_bytes
+    else:
+        assert target.max_lds_per_block_bytes <= max(65536, target.lds_bytes)
