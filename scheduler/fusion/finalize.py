@@ -29,11 +29,10 @@ def finalize(group: Group, needed: set[str], positions: dict[str, int]) -> Sched
     """The group as one kernel; ``needed`` are the buffers that others read, or outputs."""
     if group.kind in (GroupKind.POINTWISE, GroupKind.REDUCTION):
         members = _inlined_members(group, needed)
-        internal = frozenset(n for m in members for n in writes_of(m) if n not in needed)
         extents = (numel(group.outer), numel(group.inner))
         if group.kind is GroupKind.POINTWISE:
             extents = (extents[0], sympy.Integer(1))
-        return make_node(members, group.kind, extents, positions, internal)
+        return make_node(members, group.kind, extents, positions)
     main = group.members[0]
     made = with_epilogues(main, group.members[1:], needed)
     return make_node([made], group.kind, group_fn(main), positions)

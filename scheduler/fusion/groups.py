@@ -67,12 +67,10 @@ def make_node(
     kind: GroupKind,
     group: tuple[Expr, Expr],
     positions: dict[str, int],
-    internal: frozenset[str] = frozenset(),
 ) -> SchedulerNode:
-    """One kernel to be; ``internal`` are the buffers that stay in registers."""
-    writes = dict.fromkeys(n for m in members for n in writes_of(m) if n not in internal)
-    made = {n for m in members for n in writes_of(m)}
-    reads = dict.fromkeys(n for m in members for n in reads_of(m) if n not in made)
+    """One kernel to be: what its members read from outside, and what they write."""
+    writes = dict.fromkeys(n for m in members for n in writes_of(m))
+    reads = dict.fromkeys(n for m in members for n in reads_of(m) if n not in writes)
     return SchedulerNode(
         members[0].name,
         kind,

@@ -46,9 +46,8 @@ class SchedulerNode:
     m and k axes. In a reduction group the axes of a pointwise member are those of the reductions
     (computed once a row), or these followed by the reduction axes.
 
-    ``writes`` are the buffers that reach memory. What a member stores to any other buffer stays
-    in registers: it has one value a row, and later members read it with a ``Load`` at the very
-    index of the store.
+    What a member computes once a row, later members read with a ``Load`` at the very index of its
+    store: kernels take it from a register. It is written to memory as well (one value a row).
 
     ``group`` is Inductor's group_fn: the simplified product of the iteration sizes and of the
     reduction sizes. ``nodes`` are the graph nodes computed here. ``frees`` are the buffers whose
