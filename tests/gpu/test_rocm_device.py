@@ -19,7 +19,11 @@ from scheduler.runtime import rocm
 from scheduler.runtime.device import Absent, DeviceInfo
 from scheduler.runtime.devices import open_device
 from tests.unit.runtime.conftest import PREAMBLE
-from tests.unit.runtime.test_matrix_instructions import BUILTINS, expected_and_found
+from tests.unit.runtime.test_matrix_instructions import (
+    BUILTINS,
+    Array,
+    expected_and_found,
+)
 
 pytestmark = pytest.mark.gpu
 CACHE = CodeCache(Path(__file__).resolve().parents[2] / "var" / "tests" / "code-cache")
@@ -33,19 +37,25 @@ def gpu() -> DeviceInfo:
     return first
 
 
-def _run(gpu: DeviceInfo, source: str, *arrays: np.ndarray) -> None:  # type: ignore[type-arg]
+def _run(gpu: DeviceInfo, source: str, *args: Array | int) -> None:
     made = build(PREAMBLE + source, "go", targets.find(gpu.target), bundled(CACHE), CACHE)
     assert isinstance(made, Build), made
     device = open_device(gpu.id)
     try:
-        pointers = [device.allocate(array.nbytes) for array in arrays]
-        for pointer, array in zip(pointers, arrays, strict=True):
+        arrays = {
+            place: (device.allocate(arg.nbytes), arg)
+            for place, arg in enumerate(args)
+            if isinstance(arg, np.ndarray)
+        }
+        for pointer, array in arrays.values():
             device.write(pointer, array)
-        kernel = device.load(made.directory / "kernel.so", "go", ["ptr"] * len(arrays))
-        kernel(pointers)
-        for pointer, array in zip(pointers, arrays, strict=True):
+        kinds = ["ptr" if place in arrays else "i32" for place in range(len(args))]
+        kernel = device.load(made.directory / "kernel.so", "go", kinds)
+        kernel(
+            [arg if isinstance(arg, int) else arrays[place][0] for place, arg in enumerate(args)]
+        )
+        for pointer, array in arrays.values():
             device.read(pointer, array)
-        assert device.time_ns([(kernel, pointers, 0)]) > 0
     finally:
         device.close()
 
@@ -59,8 +69,8 @@ def test_the_hardware_lays_matrices_out_as_the_emulation_does(gpu: DeviceInfo) -
     builtins = [builtin for builtin in BUILTINS if builtin.target in emulated]
     assert builtins or not targets.find(gpu.target).matrix
 
-    def run(source: str, symbol: str, *arrays: np.ndarray, target: str) -> None:  # type: ignore[type-arg]
-        _run(gpu, source, *arrays)
+    def run(source: str, symbol: str, *args: Array | int, target: str) -> None:
+        _run(gpu, source, *args)
 
     for builtin in builtins:
         expected, found = expected_and_found(builtin, run)

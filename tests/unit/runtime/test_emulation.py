@@ -45,19 +45,20 @@ def test_every_thread_of_every_block_runs_once_and_knows_where_it_is(run: Run) -
 @pytest.mark.parametrize("threads", [1, 31, 64, 100, 1024])
 def test_a_barrier_holds_for_the_whole_block(run: Run, target: str, threads: int) -> None:
     """Each thread reads what the one before it wrote in the last round."""
-    body = f"""
-      __shared__ int cell[{threads}];
-      int me = threadIdx.x, before = (me + {threads} - 1) % {threads}, value = blockIdx.x;
-      for (int round = 0; round < 5; ++round) {{
+    body = """
+      __shared__ int cell[1024];
+      int me = threadIdx.x, before = (me + threads - 1) % threads, value = blockIdx.x;
+      for (int round = 0; round < 5; ++round) {
         cell[me] = value + me;
         __syncthreads();
         value = cell[before];
         __syncthreads();
-      }}
-      out[blockIdx.x * {threads} + me] = value;
+      }
+      out[blockIdx.x * threads + me] = value;
     """
     out = np.zeros(3 * threads, np.int32)
-    run(kernel(body, "int* out", "3", str(threads)), "go", out, target=target)
+    source = kernel(body, "int* out, int threads", "3", "threads")
+    run(source, "go", out, threads, target=target)
     value = np.arange(3)[:, None] + np.zeros((3, threads), np.int32)
     for _ in range(5):
         value = np.roll(value + np.arange(threads), 1, axis=1)
@@ -258,38 +259,50 @@ def test_results_do_not_depend_on_the_number_of_host_threads(run: Run) -> None:
 # ---- what is wrong is said, not waited for -----------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        (
-            "if (threadIdx.x != 70) __syncthreads(); out[0] = 1;",
-            r"k: block \(0, 0, 0\), thread \(70, 0, 0\): a thread ended while others of its wave",
-        ),
-        ("if (threadIdx.x < 64) __syncthreads();", "ended while others wait at a barrier"),
-        ("if (threadIdx.x >= 64) __syncthreads();", "waits at a barrier, but another has ended"),
-        ("if (threadIdx.x % 2) out[threadIdx.x] = __shfl(1, 0);", "waits for others of its wave"),
-        (
-            "if (threadIdx.x % 64 == 63) return; out[threadIdx.x] = __shfl_xor(1, 1);",
-            "ended while others of its wave wait",
-        ),
-        (
-            "if (threadIdx.x % 2) __syncthreads(); else out[0] = __shfl(1, 0);",
-            "wait at different places",
-        ),
-        (
-            """if (threadIdx.x % 64 < 32) {
-                 __syncthreads();
-               } else {
-                 out[0] = 1;
-                 __syncthreads();
-               }""",
-            "wait at different places",
-        ),
-    ],
-)
-def test_divergence_is_an_error_with_its_place(run: Run, body: str, said: str) -> None:
-    with pytest.raises(DeviceError, match=said) as caught:
-        run(kernel(body, "int* out", "1", "128"), "go", np.zeros(128, np.int32))
+DIVERGENT = [
+    (
+        "if (threadIdx.x != 70) __syncthreads(); out[0] = 1;",
+        r"k0: block \(0, 0, 0\), thread \(70, 0, 0\): a thread ended while others of its wave",
+    ),
+    ("if (threadIdx.x < 64) __syncthreads();", "ended while others wait at a barrier"),
+    ("if (threadIdx.x >= 64) __syncthreads();", "waits at a barrier, but another has ended"),
+    ("if (threadIdx.x % 2) out[threadIdx.x] = __shfl(1, 0);", "waits for others of its wave"),
+    (
+        "if (threadIdx.x % 64 == 63) return; out[threadIdx.x] = __shfl_xor(1, 1);",
+        "ended while others of its wave wait",
+    ),
+    (
+        "if (threadIdx.x % 2) __syncthreads(); else out[0] = __shfl(1, 0);",
+        "wait at different places",
+    ),
+    (
+        """if (threadIdx.x % 64 < 32) {
+             __syncthreads();
+           } else {
+             out[0] = 1;
+             __syncthreads();
+           }""",
+        "wait at different places",
+    ),
+]
+
+
+@pytest.mark.parametrize("which", range(len(DIVERGENT)))
+def test_divergence_is_an_error_with_its_place(run: Run, which: int) -> None:
+    kernels = "".join(
+        f"__global__ void k{n}(int* out) {{ {body} }}\n" for n, (body, _) in enumerate(DIVERGENT)
+    )
+    launches = "".join(
+        f"if (which == {n}) hipLaunchKernelGGL(k{n}, dim3(1), dim3(128), 0, stream, out);\n"
+        for n in range(len(DIVERGENT))
+    )
+    source = f"""{kernels}
+    EXPORT go(int* out, int which, size_t*, uint8_t*, hipStream_t stream) {{
+      {launches} return hipGetLastError();
+    }}
+    """
+    with pytest.raises(DeviceError, match=DIVERGENT[which][1]) as caught:
+        run(source, "go", np.zeros(128, np.int32), which)
     assert caught.value.status == "hipErrorLaunchFailure"
 
 
@@ -331,17 +344,22 @@ def test_an_error_is_raised_even_if_the_host_function_does_not_look(run: Run) ->
 @pytest.mark.parametrize(
     ("grid", "block", "lds", "status"),
     [
-        ("1", "1025", "0", "hipErrorInvalidConfiguration"),
-        ("0", "64", "0", "hipErrorInvalidConfiguration"),
-        ("1", "64, 0", "0", "hipErrorInvalidConfiguration"),
-        ("1", "64", "163841", "hipErrorInvalidValue"),
+        (1, 1025, 0, "hipErrorInvalidConfiguration"),
+        (0, 64, 0, "hipErrorInvalidConfiguration"),
+        (1, 0, 0, "hipErrorInvalidConfiguration"),
+        (1, 64, 163841, "hipErrorInvalidValue"),
     ],
 )
 def test_launches_that_no_gpu_takes_are_refused(
-    run: Run, grid: str, block: str, lds: str, status: str
+    run: Run, grid: int, block: int, lds: int, status: str
 ) -> None:
+    parameters = "int* out, int grid, int block, int lds"
+    source = kernel("out[0] = 1;", parameters, "grid", "block", "lds")
+    out = np.zeros(1, np.int32)
+    run(source, "go", out, 1, 64, 0)
+    assert out[0] == 1
     with pytest.raises(DeviceError) as caught:
-        run(kernel("out[0] = 1;", "int* out", grid, block, lds), "go", np.zeros(1, np.int32))
+        run(source, "go", np.zeros(1, np.int32), grid, block, lds)
     assert caught.value.status == status
 
 

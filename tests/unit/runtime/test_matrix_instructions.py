@@ -97,28 +97,55 @@ BUILTINS = [
 ]
 
 
-def _source(builtin: Builtin) -> str:
+def _kernel(builtin: Builtin) -> str:
     """Each lane reads its operands from row `lane` of the arrays and writes its results there.
 
     The operands carry a vector type of their own spelling, as a kernel's do.
     """
     vector = "{0} __attribute__((ext_vector_type({1})))".format
-    operand = builtin.element if builtin.inputs == 1 else vector(builtin.element, builtin.inputs)
+    inputs, outputs = builtin.inputs, builtin.outputs
+    operand = builtin.element if inputs == 1 else vector(builtin.element, inputs)
     modifiers = ", 0, 0, 0" if "mfma" in builtin.name else ""
     return f"""
-    typedef {operand} In;
-    typedef {vector(builtin.accumulator, builtin.outputs)} Out;
-    __global__ void multiply(const In* a, const In* b, Out* c) {{
+    typedef {operand} In_{builtin.name};
+    typedef {vector(builtin.accumulator, outputs)} Out_{builtin.name};
+    __global__ void {builtin.name}(const In_{builtin.name}* a, const In_{builtin.name}* b,
+                                   Out_{builtin.name}* c) {{
       int lane = threadIdx.x;
       // Twice, so that the second one meets what the first one left behind.
-      Out once = __builtin_amdgcn_{builtin.name}(a[lane], b[lane], c[lane]{modifiers});
+      auto once = __builtin_amdgcn_{builtin.name}(a[lane], b[lane], c[lane]{modifiers});
       c[lane] = __builtin_amdgcn_{builtin.name}(a[lane], b[lane], once{modifiers});
     }}
-    EXPORT go(const In* a, const In* b, Out* c, size_t*, uint8_t*, hipStream_t stream) {{
-      hipLaunchKernelGGL(multiply, dim3(1), dim3({builtin.lanes}), 0, stream, a, b, c);
-      return hipGetLastError();
-    }}
     """
+
+
+def _source(target: str) -> str:
+    """All builtins of a target in one library; `which` is the place in `BUILTINS`."""
+    here = [(which, one) for which, one in enumerate(BUILTINS) if one.target == target]
+    launches = "".join(
+        f"""
+      if (which == {which})
+        hipLaunchKernelGGL({one.name}, dim3(1), dim3(lanes), 0, stream, (In_{one.name}*)a,
+                           (In_{one.name}*)b, (Out_{one.name}*)c);
+        """
+        for which, one in here
+    )
+    return (
+        "".join(_kernel(one) for _, one in here)
+        + f"""
+    EXPORT go(void* a, void* b, void* c, int which, int lanes, size_t*, uint8_t*,
+              hipStream_t stream) {{ {launches} return hipGetLastError(); }}
+    """
+    )
+
+
+def multiply(
+    builtin: Builtin, run: Callable[..., None], *registers: Array, lanes: int | None = None
+) -> None:
+    """Run the builtin on the lanes' registers of A, B and C; C is overwritten."""
+    which = BUILTINS.index(builtin)
+    source, target = _source(builtin.target), builtin.target
+    run(source, "go", *registers, which, lanes or builtin.lanes, target=target)
 
 
 def _encode(values: Array, element: str) -> Array:
@@ -157,7 +184,7 @@ def expected_and_found(builtin: Builtin, run: Callable[..., None]) -> tuple[Arra
     for (i, j), value in np.ndenumerate(c):
         registers_c[builtin.output_place(i, j)] = value
     registers_c = _encode(registers_c, builtin.accumulator)
-    run(_source(builtin), "go", registers_a, registers_b, registers_c, target=builtin.target)
+    multiply(builtin, run, registers_a, registers_b, registers_c)
     found = np.zeros_like(c)
     for (i, j), _ in np.ndenumerate(c):
         found[i, j] = registers_c[builtin.output_place(i, j)]
@@ -190,15 +217,14 @@ def test_operands_that_gfx11_wants_repeated_must_be(run: Callable[..., None]) ->
     registers_b = _encode(_registers(builtin, b.T), builtin.element)
     out = np.zeros((32, 8), np.float32)
     with pytest.raises(DeviceError, match="do not repeat the operands"):
-        run(_source(builtin), "go", registers_a, registers_b, out, target=builtin.target)
+        multiply(builtin, run, registers_a, registers_b, out)
 
 
 def test_a_matrix_instruction_needs_a_whole_wave(run: Callable[..., None]) -> None:
     builtin = BUILTINS[0]
-    source = _source(builtin).replace("dim3(64)", "dim3(48)")
     arrays = [np.zeros((64, n), np.float32) for n in (builtin.inputs, builtin.inputs, 4)]
     with pytest.raises(DeviceError, match="incomplete wave"):
-        run(source, "go", *arrays)
+        multiply(builtin, run, *arrays, lanes=48)
 
 
 def test_products_of_half_precision_are_not_rounded_on_the_way(run: Callable[..., None]) -> None:
@@ -209,5 +235,5 @@ def test_products_of_half_precision_are_not_rounded_on_the_way(run: Callable[...
     registers = _encode(_registers(builtin, a), "_Float16")
     ones = _encode(_registers(builtin, np.ones((16, 16))), "_Float16")
     out = np.zeros((64, 4), np.float32)
-    run(_source(builtin), "go", registers, ones, out)
+    multiply(builtin, run, registers, ones, out)
     np.testing.assert_array_equal(out, 2.0 * (2048 + 15))
