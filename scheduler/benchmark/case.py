@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ class Case:
             "buffers": [
                 [b.name, b.dtype.label, list(b.size), list(b.stride)] for b in self.buffers.values()
             ],
-            "tolerances": {n: [t.relative, t.absolute] for n, t in self.tolerances.items()},
+            "tolerances": {n: astuple(t) for n, t in self.tolerances.items()},
             "bindings": dict(self.bindings),
         }
         (folder / "case.json").write_text(json.dumps(facts))
@@ -58,5 +58,5 @@ class Case:
         with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
             inputs = {k[3:]: arrays[k] for k in arrays.files if k.startswith("in:")}
             expected = {k[4:]: arrays[k] for k in arrays.files if k.startswith("out:")}
-        tolerances = {name: Tolerance(*pair) for name, pair in facts["tolerances"].items()}
+        tolerances = {name: Tolerance(*parts) for name, parts in facts["tolerances"].items()}
         return Case(buffers, inputs, expected, tolerances, facts["bindings"])

@@ -8,6 +8,7 @@ operations say what the model says is another question: the whole graph against 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -31,7 +32,7 @@ from scheduler.ir.operations import (
     Store,
 )
 from scheduler.ir.storage import Array, BoundBuffer, bind_buffer, from_storage, to_storage
-from scheduler.ir.values import Cast, Load, Value, walk
+from scheduler.ir.values import Cast, Load, Value, loads, walk
 from scheduler.lowering.interpret import interpret
 
 # Integers that are no index: small, so that sums and products stay exact.
@@ -58,7 +59,11 @@ def make_case(
         expected = _expected(node, lowered, bindings, inputs, buffers)
         if not _mostly_nan(expected):
             break
-    tolerances = {name: node_tolerance(node, buffers[name].dtype, bindings) for name in node.writes}
+    magnitude = _averaged_magnitude(node, inputs, buffers)
+    tolerances = {
+        name: replace(node_tolerance(node, buffers[name].dtype, bindings), magnitude=magnitude)
+        for name in node.writes
+    }
     return Case(buffers, inputs, expected, tolerances, bindings)
 
 
@@ -137,8 +142,27 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
         for part in walk(value)
         if isinstance(part, Cast) and part.dtype.is_float
     ]
+    casts += [_weights_eps(operation) for operation in node.members]
     inner = sum(eps for eps in casts if eps > accumulate.eps)
     return Tolerance(tolerance.relative + inner, tolerance.absolute + inner)
+
+
+def _weights_eps(operation: Operation) -> float:
+    """Attention's weights are rounded to the type of ``v`` before they multiply it."""
+    return operation.v.dtype.eps if isinstance(operation, Attention) else 0.0
+
+
+def _averaged_magnitude(
+    node: SchedulerNode, inputs: Mapping[str, Array], buffers: Mapping[str, BoundBuffer]
+) -> float:
+    """The largest value that an attention of the node averages; 0 without one."""
+    largest = 0.0
+    for operation in node.members:
+        if isinstance(operation, Attention):
+            for load in loads(operation.v):
+                values = from_storage(inputs[load.buffer], buffers[load.buffer])
+                largest = max(largest, float(np.abs(values).max(initial=0.0)))
+    return largest
 
 
 def _draw(

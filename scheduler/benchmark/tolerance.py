@@ -24,10 +24,15 @@ _POINTWISE_ROUNDINGS = 16.0
 
 @dataclass(frozen=True)
 class Tolerance:
-    """``bound_i = relative * |ref_i| + absolute * max|ref|``; both 0 for exact types."""
+    """``bound_i = relative * |ref_i| + absolute * max(max|ref|, magnitude)``; 0 for exact types.
+
+    ``magnitude`` is that of the summands where the sum is known to be much smaller: an average of
+    values with random signs is near 0, its rounding errors are not.
+    """
 
     relative: float
     absolute: float
+    magnitude: float = 0.0
 
     def bound(self, reference: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The bound of each element, in the tensor's own unit; same shape as ``reference``."""
@@ -35,7 +40,8 @@ class Tolerance:
         largest = float(finite.max()) if finite.size else 0.0
         with np.errstate(invalid="ignore"):
             near = np.where(np.isfinite(reference), np.abs(reference), 0.0)
-        return self.relative * near + self.absolute * max(largest, _SMALLEST)
+        scale = max(largest, self.magnitude, _SMALLEST)
+        return self.relative * near + self.absolute * scale
 
 
 _SMALLEST = 1e-30  # an all-zero reference still admits a denormal's worth of noise

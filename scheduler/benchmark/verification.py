@@ -166,7 +166,7 @@ def device_target(device: str) -> str:
 
 def _finding(name: str, bindings: Bindings, output: str, found: Check | Rejected) -> Finding:
     if isinstance(found, Rejected):
-        detail = f"{found.stage}: {found.reason}"
+        detail = ": ".join([found.stage, found.reason, *found.detail.strip().splitlines()[-1:]])
         return Finding(name, bindings, output, False, float("inf"), 0.0, float("inf"), detail)
     return Finding(
         name,
