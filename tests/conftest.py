@@ -29,7 +29,7 @@ OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_c
 def pytest_configure(config: pytest.Config) -> None:
     """Settings that only tests have; nothing here may need the database."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    settings.CELERY_BROKER_URL = "memory://"
+    settings.CELERY_BROKER_URL = "memory://localhost"
     settings.CELERY_BROKER_TRANSPORT_OPTIONS = {}
     settings.CODE_CACHE_DIR = ROOT / "var" / "tests" / "code-cache"
     settings.MIDDLEWARE = [one for one in settings.MIDDLEWARE if "whitenoise" not in one]
