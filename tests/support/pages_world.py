@@ -84,7 +84,7 @@ def make_world(
 
     The first ``compiled`` kernels are compiled for gfx942 and gfx1100.
     """
-    graph = _graph(name, layers)
+    graph = make_graph(name, layers)
     nodes = [_template_node(graph, layer, candidates) for layer in range(layers)]
     kernels = list(
         GeneratedKernel.objects.filter(uses__template_node=nodes[0]).order_by("uses__position")
@@ -108,7 +108,8 @@ def make_world(
     return World(graph, nodes, kernels, run)
 
 
-def _graph(name: str, layers: int) -> Graph:
+def make_graph(name: str, layers: int) -> Graph:
+    """The graph alone, with four nodes a layer and nothing scheduled."""
     graph = Graph.objects.create(
         name=name,
         digest=_digest(f"graph {name} {layers}"),

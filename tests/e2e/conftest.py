@@ -1,0 +1,96 @@
+"""A real browser before a real server; whatever it complains about fails the test."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+from tests.support.pages_world import World, make_world
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # Nothing but the server under test has a name.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1",
+)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, once a session; skipped where there is none."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+    if found is None:
+        pytest.skip("no chromium: apt-get install chromium")
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright's loop runs in this thread; Django would refuse the database beside it.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def code_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("e2e-cache")
+
+
+@pytest.fixture
+def world(transactional_db: None, code_cache: Path) -> World:
+    """A small site with compiled kernels."""
+    return make_world(code_cache, layers=3, candidates=3, compiled=2)
+
+
+@pytest.fixture
+def session(live_server: object) -> str:
+    """The session cookie of somebody who may tune."""
+    user = User.objects.create_user("tuner", password="secret-secret")
+    user.user_permissions.add(Permission.objects.get(codename="retune"))
+    client = Client()
+    client.force_login(user)
+    return client.cookies["sessionid"].value
+
+
+@pytest.fixture
+def anonymous(browser: Browser, live_server: object) -> Iterator[Page]:
+    """A page without a login; any complaint of the browser fails the test that uses it."""
+    context = browser.new_context(
+        base_url=live_server.url, viewport={"width": 1400, "height": 900}, color_scheme="light"
+    )
+    complaints: list[str] = []
+    host = urlsplit(live_server.url).netloc
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            complaints.append(f"{message.type}: {message.text}")
+
+    def on_request(request: Request) -> None:
+        if urlsplit(request.url).netloc not in (host, ""):
+            complaints.append(f"request to another host: {request.url}")
+
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    context.on("console", on_console)
+    context.on("request", on_request)
+    page.on("pageerror", lambda error: complaints.append(f"exception: {error}"))
+    yield page
+    context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def page(anonymous: Page, session: str, live_server: object) -> Page:
+    """A page of somebody who is logged in and may tune."""
+    anonymous.context.add_cookies([{"name": "sessionid", "value": session, "url": live_server.url}])
+    return anonymous

@@ -1,0 +1,178 @@
+"""Reading: from the overview down to an instruction, by mouse and by keys, and back up."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.support.pages_world import World
+
+
+def test_from_the_overview_to_an_instruction_and_back(page: Page, world: World) -> None:
+    page.goto("/")
+    page.get_by_role("link", name="tiny").first.click()
+    expect(page.locator("h1")).to_have_text("tiny")
+
+    page.locator("#scheduled").get_by_role("link", name="op0").click()
+    expect(page.get_by_role("heading", name="Where it comes from")).to_be_visible()
+    expect(page.locator("#candidates-figure")).to_be_attached()
+    expect(page.locator(".chart .main-svg").first).to_be_visible()
+
+    page.locator("#candidates").get_by_role("link").first.click()
+    expect(page.locator("[data-pane=listing]")).to_be_visible()
+    assert "node=" in page.url  # the kernel knows for which node it is shown
+
+    source = page.locator("[data-pane=source] .l", has_text="acc += x[i] * x[i]")
+    number = source.get_attribute("data-s")
+    source.hover()
+    mapped = page.locator(f"[data-pane=listing] .l[data-s='{number}']")
+    expect(mapped.first).to_have_class(re.compile(r"\bon\b"))
+    expect(mapped.filter(has_text="global_load").first).to_have_class(re.compile(r"\bon\b"))
+
+    page.keyboard.press("u")
+    expect(page.locator("h1")).to_contain_text("op0")
+    page.keyboard.press("u")
+    expect(page.locator("h1")).to_have_text("tiny")
+
+
+def test_a_pin_scrolls_the_other_pane_and_is_an_address(page: Page, world: World) -> None:
+    kernel = world.kernels[0]
+    page.set_viewport_size({"width": 1400, "height": 420})  # so that the match is out of sight
+    page.goto(kernel.get_absolute_url())
+    listing = page.locator("[data-pane=listing]")
+    instruction = listing.locator(".l[data-s]", has_text="ds_").last
+    instruction.scroll_into_view_if_needed()
+    instruction.click()
+    number = instruction.get_attribute("data-s")
+    pinned = page.locator(f"#L{number}")
+    expect(pinned).to_have_class(re.compile(r"\bpin\b"))
+    expect(pinned).to_be_in_viewport()
+    assert page.url.endswith(f"#L{number}")
+
+    page.goto("about:blank")
+    page.goto(f"{kernel.get_absolute_url()}#L{number}")
+    expect(page.locator(f"[data-pane=listing] .l[data-s='{number}']").first).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(page.locator(".pin")).to_have_count(0)
+
+
+def test_a_branch_leads_to_its_label_and_directives_can_be_shown(page: Page, world: World) -> None:
+    page.goto(world.kernels[0].get_absolute_url())
+    listing = page.locator("[data-pane=listing]")
+    expect(listing.locator(".dir").first).to_be_hidden()
+    page.get_by_label("directives").check()
+    expect(listing.locator(".dir").first).to_be_visible()
+    jump = listing.locator("a.nl").first
+    label = jump.text_content()
+    jump.click()
+    target = page.url.partition("#")[2]
+    expect(page.locator(f"#{target}")).to_contain_text(f"{label}:")
+
+
+def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
+    page: Page, world: World
+) -> None:
+    page.goto(world.kernels[0].get_absolute_url())
+    page.locator(".pane").get_by_role("link", name="Inner loop").click()
+    line = page.locator(f"#{page.url.partition('#')[2]}")
+    expect(line).to_be_in_viewport()
+    expect(line.locator(".x")).to_contain_text("│")
+    page.keyboard.press("p")
+    peak = page.locator(".at-peak")
+    expect(peak).to_be_in_viewport()
+    resources = page.locator("#instructions tbody tr").first
+    most = resources.locator("td").last.text_content()
+    expect(peak.locator(".live")).to_have_text(most or "")
+
+
+def test_keys(page: Page, world: World) -> None:
+    page.goto("/")
+    page.keyboard.press("j")
+    first = page.locator("main table.grid tbody tr").first
+    expect(first).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("k")
+    expect(first).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("tiny")
+
+    page.goto(world.nodes[0].get_absolute_url())
+    page.keyboard.press("]")
+    expect(page.locator("h1")).to_contain_text("op1")
+    page.keyboard.press("[")
+    expect(page.locator("h1")).to_contain_text("op0")
+
+    page.keyboard.press("/")
+    page.keyboard.type("gelu_1")  # j, k and ? are letters here
+    page.keyboard.press("Enter")
+    expect(page.locator("#hits tbody tr")).to_have_count(1)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"node=gelu_1"))
+
+
+def test_the_filter_narrows_a_table_and_counts(page: Page, world: World) -> None:
+    page.goto(world.graph.get_absolute_url())
+    page.keyboard.press("f")
+    page.keyboard.type("op1")
+    expect(page.locator("#scheduled tbody tr:visible")).to_have_count(1)
+    expect(page.locator("[data-count-of=scheduled]")).to_have_text("1 of 3")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(page.locator("#scheduled tbody tr:visible")).to_have_attribute("aria-selected", "true")
+
+
+def test_the_theme_follows_the_system_until_chosen_and_stays(page: Page, world: World) -> None:
+    page.goto(world.nodes[0].get_absolute_url())
+    expect(page.locator(".chart .main-svg").first).to_be_visible()
+    background = "getComputedStyle(document.body).backgroundColor"
+    chart = "getComputedStyle(document.querySelector('.chart .bg, .chart .main-svg')).fill"
+    light = page.evaluate(background)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(background)
+    assert dark != light
+    page.emulate_media(color_scheme="light")
+    page.keyboard.press("t")  # light
+    page.keyboard.press("t")  # dark
+    assert page.evaluate(background) == dark
+    page.reload()
+    assert page.evaluate(background) == dark
+    expect(page.locator(".chart .main-svg").first).to_be_visible()
+    paper = page.locator(".chart .main-svg").first.evaluate("svg => svg.style.background")
+    assert paper == dark, f"the chart has its own ground ({page.evaluate(chart)})"
+
+
+def test_a_point_of_the_chart_opens_its_kernel(page: Page, world: World) -> None:
+    page.goto(f"{world.nodes[0].get_absolute_url()}?x=block&colour=unroll")
+    point = page.locator(".chart .scatterlayer .point").first
+    expect(point).to_be_visible()
+    box = point.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(page).to_have_url(re.compile(r"/kernels/rocm_linear_"))
+
+
+def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World) -> None:
+    addresses = ["/", "/graphs", world.graph.get_absolute_url()]
+    addresses += [f"{world.graph.get_absolute_url()}?view={view}" for view in ("nodes", "fusion")]
+    addresses += [world.nodes[0].get_absolute_url(), "/kernels"]
+    addresses += [world.kernels[0].get_absolute_url(), "/runs", world.run.get_absolute_url()]
+    addresses += ["/devices", "/search?q=op", "/import", "/components", "/login/"]
+    for address in addresses:
+        for width in (1400, 700):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme="dark" if width == 700 else "light")
+            page.goto(address)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{address} is {wide} px wide at {width}"
+            unnamed = page.evaluate(
+                "[...document.querySelectorAll('a, button, input:not([type=hidden]), select')]"
+                ".filter(e => e.checkVisibility() && !(e.textContent.trim() || e.ariaLabel"
+                " || e.labels?.length || e.title)).map(e => e.outerHTML)"
+            )
+            assert unnamed == [], f"{address}: nothing says what these are"
