@@ -10,7 +10,7 @@ axes of a pointwise member are the outer axes, or the outer axes followed by the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sympy
@@ -74,8 +74,9 @@ class LoopNest:
     walks them as they are.
 
     ``inner`` are the axes of a reduction or a scan. ``inputs`` are buffers that are read from
-    outside, ``outputs`` those written, both in order of first use. ``ranges`` holds the interval
-    of every symbol and loop variable by name.
+    outside, ``outputs`` those written to memory, both in order of first use: what is stored to a
+    buffer that is not ``visible`` stays in registers (None: all are). ``ranges`` holds the
+    interval of every symbol and loop variable by name.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class LoopNest:
         buffers: Mapping[str, Buffer],
         ranges: Mapping[str, Interval],
         *,
+        visible: Collection[str] | None = None,
         arrange: bool = True,
     ) -> None:
         self._buffers = buffers
@@ -101,7 +103,7 @@ class LoopNest:
         if arrange:
             self._merge()
         self.ranges = {**ranges, **dict(self._axis_ranges())}
-        self.inputs, self.outputs = self._buffer_order()
+        self.inputs, self.outputs = self._buffer_order(visible)
         self._check_read_backs()
 
     # -- accesses --------------------------------------------------------------------------------
@@ -166,10 +168,17 @@ class LoopNest:
                     f"{written[load.buffer]}: the group cannot be one kernel"
                 )
 
-    def _buffer_order(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _buffer_order(
+        self, visible: Collection[str] | None
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         written = dict.fromkeys(statement.store.buffer for statement in self.statements)
         read = dict.fromkeys(access.buffer for access in self._accesses.values())
-        return tuple(name for name in read if name not in written), tuple(written)
+        outputs = tuple(name for name in written if visible is None or name in visible)
+        return tuple(name for name in read if name not in written), outputs
+
+    def buffer(self, name: str) -> Buffer:
+        """The buffer of that name, whether it reaches memory or not."""
+        return self._buffers[name]
 
     # -- axes ------------------------------------------------------------------------------------
 
@@ -291,6 +300,7 @@ class LoopNest:
         offset = access.offset
         return (
             not access.masked
+            and (access.buffer in self.inputs or access.buffer in self.outputs)
             and offset.coefficient(axis.var) == 1
             and divides(width, axis.size)
             and divides(width, offset.rest)

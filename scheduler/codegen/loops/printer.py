@@ -9,7 +9,8 @@ from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import Memory, ValuePrinter, hold
 from scheduler.codegen.loops.nest import LoopNest, Statement
-from scheduler.ir.operations import Axis, Buffer
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import Axis
 from scheduler.ir.values import IndexValue, Load, Value, loads, walk
 
 #: What to do with a statement's value: called inside the innermost loop.
@@ -56,9 +57,11 @@ class NestPrinter:
             address=nest.offset,
         )
         self._packed_stores: dict[str, str] = {}
+        self._read_backs = 0
         self._kept: dict[Load, str] = {}
         self._filled: set[str] = set()
-        self._read_back = set(nest.outputs) & {load.buffer for load in nest.reads()}
+        written = {statement.store.buffer for statement in nest.statements}
+        self._read_back = written & {load.buffer for load in nest.reads()}
 
     def decode(self, flat: str, axes: Sequence[Axis]) -> None:
         """The variables of ``axes`` from the flat index named ``flat``."""
@@ -114,23 +117,27 @@ class NestPrinter:
     def store(self, statement: Statement) -> None:
         """A sink: the value of a pointwise statement goes to its buffer."""
         store = statement.store
-        buffer = self._memory[store.buffer].buffer
+        dtype = self.nest.buffer(store.buffer).dtype
         with self.values.computing(store.nodes):
-            element = self.values.element(store.value, buffer.dtype)
-            packed = self._packed_stores.get(statement.name)
-            if packed is None:
-                place = self.values.place(store)
-                packed = f"{self._memory[store.buffer].pointer}[{place}]"
-            self.lines.add(f"{packed} = {element};")
+            element = self.values.element(store.value, dtype)
             if store.buffer in self._read_back:
-                self._keep(statement, element, buffer)
+                element = self._keep(statement, element, dtype)
+            if store.buffer in self.nest.outputs:
+                place = self._packed_stores.get(statement.name) or self._place(statement)
+                self.lines.add(f"{place} = {element};")
 
-    def _keep(self, statement: Statement, element: str, buffer: Buffer) -> None:
-        """A later statement that reads what was just written takes it from here."""
-        name = f"kept_{self._memory[buffer.name].pointer}"
-        held = buffer.dtype.compute.cpp
-        self.lines.add(f"const {held} {name} = {hold(element, buffer.dtype)};")
-        self.values.bind(Load(buffer.name, statement.store.index, buffer.dtype), name)
+    def _place(self, statement: Statement) -> str:
+        pointer = self._memory[statement.store.buffer].pointer
+        return f"{pointer}[{self.values.place(statement.store)}]"
+
+    def _keep(self, statement: Statement, element: str, dtype: DType) -> str:
+        """A later statement that reads what is written takes it from a name of its own."""
+        name = f"here{self._read_backs}"
+        self._read_backs += 1
+        self.lines.add(f"const {dtype.cpp} {name} = {element};")
+        store = statement.store
+        self.values.bind(Load(store.buffer, store.index, dtype), hold(name, dtype))
+        return name
 
     # -- reads that are done before the innermost loop -------------------------------------------
 

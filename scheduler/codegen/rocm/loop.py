@@ -27,7 +27,9 @@ class LoopTemplate(LaunchTemplate):
         members = [m for m in node.members if isinstance(m, Pointwise | Reduction | Scan)]
         if len(members) != len(node.members):
             raise ValueError(f"{node.name} has members that are no loops")
-        self.nest = LoopNest(members, lowered.buffers, self.ranges)
+        # What the node does not write is read by later members only: it stays in registers.
+        visible = node.writes or None
+        self.nest = LoopNest(members, lowered.buffers, self.ranges, visible=visible)
 
     @cached_property
     def interface(self) -> Interface:

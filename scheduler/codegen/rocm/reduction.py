@@ -183,6 +183,7 @@ class _Body:
         self._lanes, self._vector = lanes, vector
         self._kept = template._shared_loads(vector) if keep else []
         self._accumulators: dict[str, str] = {}
+        self._rows = 0
 
     def text(self) -> Lines:
         """All stages."""
@@ -282,16 +283,19 @@ class _Body:
         values.bind(Load(store.buffer, store.index, self._dtype(statement)), kept)
 
     def _dtype(self, statement: Statement) -> DType:
-        return self.template.lowered.buffers[statement.store.buffer].dtype
+        return self.nest.buffer(statement.store.buffer).dtype
 
     def _write_row(self, statement: Statement) -> str:
         """One thread of the row writes; all of them know the value, whose text is returned."""
         values, store = self.printer.values, statement.store
-        pointer = self.template.memory[store.buffer].pointer
         dtype = self._dtype(statement)
+        name = f"row{self._rows}"
+        self._rows += 1
         with values.computing(store.nodes):
             element = values.element(store.value, dtype)
-            name = f"row_{pointer}"
             self.lines.add(f"const {dtype.cpp} {name} = {element};")
-            self.lines.add(f"if (active && lane == 0) {pointer}[{values.place(store)}] = {name};")
+            if store.buffer in self.nest.outputs:
+                pointer = self.template.memory[store.buffer].pointer
+                place = f"{pointer}[{values.place(store)}]"
+                self.lines.add(f"if (active && lane == 0) {place} = {name};")
         return hold(name, dtype)
