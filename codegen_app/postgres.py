@@ -308,7 +308,9 @@ def remove(var: Path) -> None:
     home = cluster_for(var).home.parent
     for folder in sorted(home.glob("*/")):
         if (folder / "lock").exists():
-            stop(cluster_for(var, folder.name))
+            cluster = cluster_for(var, folder.name)
+            stop(cluster)
+            shutil.rmtree(cluster.sockets, ignore_errors=True)
     shutil.rmtree(home, ignore_errors=True)
 
 

