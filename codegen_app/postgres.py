@@ -214,12 +214,14 @@ def _programs(cluster: Cluster) -> Path:
     install = installs[-1]  # pginstall18 is newer than pginstall
     if not cluster.system_user or _may_execute(cluster, install / "bin" / "postgres"):
         return install / "bin"
-    copy = cluster.home.parent / install.name
+    # Laid out as in the wheel: the programs look for their libraries beside the package.
+    copy = cluster.home.parent / "programs"
     if not copy.exists():
         part = copy.with_suffix(f".{os.getpid()}")
-        shutil.copytree(install, part)
+        shutil.copytree(install, part / package.name / install.name)
+        shutil.copytree(package.with_suffix(".libs"), part / package.with_suffix(".libs").name)
         part.rename(copy)
-    return copy / "bin"
+    return copy / package.name / install.name / "bin"
 
 
 def _may_execute(cluster: Cluster, program: Path) -> bool:
