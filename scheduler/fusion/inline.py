@@ -24,7 +24,7 @@ from scheduler.ir.operations import (
     Store,
 )
 from scheduler.ir.substitute import substitute
-from scheduler.ir.values import Load, Value, loads, rebuild
+from scheduler.ir.values import Cast, Load, Value, loads, rebuild
 from scheduler.lowering.builder import bind_indirect
 
 
@@ -67,6 +67,8 @@ def replace_loads(
     place = group.written()[buffer]
     size = buffers[buffer].size
     failed: list[Load] = []
+    # Matrix instructions take operands of their own type: rounded, as they would be in memory.
+    rounds = isinstance(op, Contraction | Attention)
 
     def change(part: Value) -> Value | None:
         if not isinstance(part, Load) or part.buffer != buffer:
@@ -79,7 +81,10 @@ def replace_loads(
         made = substitute(value, exchange)
         for indirect in part.indirect:
             made = bind_indirect(made, indirect)
-        return tidy(made, inside)
+        made = tidy(made, inside)
+        if rounds and made.dtype is not part.dtype:
+            return Cast(made, part.dtype)
+        return made
 
     if not any(load.buffer == buffer for tree in trees_of(op) for load in loads(tree)):
         return op

@@ -8,6 +8,7 @@ from scheduler.fusion.groups import group_fn, kind_of, make_node
 from scheduler.fusion.horizontal import side_by_side
 from scheduler.fusion.memory import plan, with_frees
 from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
+from scheduler.fusion.verifier import verify
 from scheduler.ir.operations import Lowered
 
 
@@ -21,7 +22,9 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     ordered = with_frees(nodes, lowered.buffers)
     hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
     storage, pools = plan(ordered, lowered.buffers, hints)
-    return Schedule(lowered, ordered, tuple(decisions), storage, pools)
+    made = Schedule(lowered, ordered, tuple(decisions), storage, pools)
+    verify(made)
+    return made
 
 
 def _alone(lowered: Lowered, positions: dict[str, int]) -> list[SchedulerNode]:

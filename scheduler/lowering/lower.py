@@ -15,6 +15,7 @@ from scheduler.lowering.builder import Builder, ranges_of, simplified
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, where
 from scheduler.lowering.tensor import Tensor
+from scheduler.lowering.verifier import verify
 from scheduler.lowering.views import shape
 from scheduler.outcome import UserError
 
@@ -51,7 +52,9 @@ class _Lowering:
         for position, node in enumerate(self._graph.nodes):
             self._node(node, position)
         self._b.node = None
-        return finish(self._b, [self._value(name) for name in self._graph.outputs])
+        made = finish(self._b, [self._value(name) for name in self._graph.outputs])
+        verify(made)
+        return made
 
     def _input(self, name: str, kind: BufferKind, source_name: str) -> None:
         meta = self._graph.tensors.get(name)

@@ -1,0 +1,90 @@
+"""Whether a schedule can be run: order, lifetimes, memory, and every operation of every group."""
+
+from __future__ import annotations
+
+from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.ir.access import reads_of, writes_of
+from scheduler.ir.operations import BufferKind, Contraction, Pointwise, Reduction
+from scheduler.lowering.verifier import InconsistentError, Verifier
+
+
+def verify(plan: Schedule) -> None:
+    """Raise ``InconsistentError`` where the schedule could not be run as it stands.
+
+    Checked: every operation as after lowering; kernels run after those that they read from, and
+    no member reads what a later one writes; a group's members have the loops of its kind; a
+    buffer is freed once, after its last reader, and memory is never shared by two buffers that
+    are both alive; every output is written. Time is linear.
+    """
+    lowered = plan.lowered
+    operations = Verifier(lowered.graph, lowered.buffers)
+    alive: dict[str, str] = {}  # allocation -> the buffer that lives in it
+    freed: set[str] = set()
+    for node in plan.nodes:
+        _check_group(node)
+        _check_memory(node, plan, alive, freed)
+        for member in node.members:
+            operations.check(member)
+            operations.write(member)
+    written = {name for node in plan.nodes for name in node.writes}
+    for name, buffer in lowered.buffers.items():
+        if buffer.kind is BufferKind.OUTPUT and name not in written:
+            raise InconsistentError(f"output {name} is written by no kernel")
+
+
+def _check_group(node: SchedulerNode) -> None:
+    writes = {name for member in node.members for name in writes_of(member)}
+    reads = {name for member in node.members for name in reads_of(member)} - writes
+    if writes != set(node.writes) or reads != set(node.reads):
+        raise InconsistentError(
+            f"kernel {node.name} does not list what its operations read and write"
+        )
+    if node.kind is GroupKind.GEMM and len(node.members) > 1:
+        _check_side_by_side(node)
+    elif node.kind is GroupKind.REDUCTION:
+        _check_rows(node)
+    elif node.kind is not GroupKind.POINTWISE and len(node.members) != 1:
+        raise InconsistentError(f"kernel {node.name} has {len(node.members)} main operations")
+
+
+def _check_side_by_side(node: SchedulerNode) -> None:
+    shared = {
+        (m.a, m.batch, m.m, m.k) if isinstance(m, Contraction) else None for m in node.members
+    }
+    if len(shared) != 1:
+        raise InconsistentError(
+            f"the multiplications of kernel {node.name} do not share their rows"
+        )
+
+
+def _check_rows(node: SchedulerNode) -> None:
+    reductions = [m for m in node.members if isinstance(m, Reduction)]
+    first = reductions[0]
+    whole = (*first.axes, *first.reduction_axes)
+    for member in node.members:
+        if isinstance(member, Reduction):
+            fits = (member.axes, member.reduction_axes) == (first.axes, first.reduction_axes)
+        else:
+            fits = isinstance(member, Pointwise) and member.axes in (first.axes, whole)
+        if not fits:
+            raise InconsistentError(f"{member.name} has other loops than its kernel {node.name}")
+
+
+def _check_memory(
+    node: SchedulerNode, plan: Schedule, alive: dict[str, str], freed: set[str]
+) -> None:
+    for name in node.reads:
+        if name in freed:
+            raise InconsistentError(f"kernel {node.name} reads {name} after it was freed")
+    for name in node.writes:
+        if plan.lowered.buffers[name].kind is not BufferKind.INTERMEDIATE:
+            continue
+        pool = plan.storage[name]
+        if pool in alive:
+            raise InconsistentError(
+                f"kernel {node.name} writes {name} where {alive[pool]} is still needed"
+            )
+        alive[pool] = name
+    for name in node.frees:
+        freed.add(name)
+        alive.pop(plan.storage[name], None)

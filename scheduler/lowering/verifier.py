@@ -1,0 +1,275 @@
+"""Whether operations say what can be run: names, shapes, types, bounds, order.
+
+Run after each pass. A fault here is one of the pass' own, or of a graph that contradicts itself;
+the message names the graph's node and where it came from in the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
+
+import sympy
+
+from scheduler.ir.access import reads_of, stores_of, writes_of
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr, Graph
+from scheduler.ir.operations import (
+    Attention,
+    Axis,
+    Buffer,
+    BufferKind,
+    Contraction,
+    Extern,
+    Lowered,
+    Operation,
+    Pointwise,
+    Reduction,
+    Scan,
+    Store,
+)
+from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
+from scheduler.ir.polynomial import Poly
+from scheduler.ir.simplify import is_nonnegative, simplifier
+from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children
+from scheduler.lowering.errors import where
+from scheduler.outcome import UserError
+
+
+class InconsistentError(UserError):
+    """A pass left something that cannot be run, or the graph contradicts itself."""
+
+
+def verify(lowered: Lowered) -> None:
+    """Raise ``InconsistentError`` where the operations could not be run as they stand.
+
+    Checked: every buffer has one writer, and it comes before its readers; outputs and inputs
+    exist; every index has one expression a dimension, over loops and sizes that are known, and
+    is not outside the buffer wherever that can be decided; types fit. Time is linear.
+    """
+    Verifier(lowered.graph, lowered.buffers).run(lowered.operations)
+    for name in (*lowered.inputs, *lowered.outputs):
+        if name not in lowered.buffers:
+            raise InconsistentError(f"{name!r} is an input or output, but no buffer")
+
+
+class Verifier:
+    """Checks operations in the order in which they run."""
+
+    def __init__(self, graph: Graph, buffers: Mapping[str, Buffer]) -> None:
+        self._nodes = {node.name: node for node in graph.nodes}
+        self._symbols = set(graph.symbols)
+        self._buffers = buffers
+        self._made = {
+            name
+            for name, buffer in buffers.items()
+            if buffer.kind not in (BufferKind.INTERMEDIATE, BufferKind.OUTPUT)
+        }
+        self._ranges: dict[sympy.Symbol, Expr] = {}
+        self._op: Operation | None = None
+
+    def run(self, operations: Sequence[Operation]) -> None:
+        """All operations, one after the other."""
+        for op in operations:
+            self.check(op)
+            self.write(op)
+
+    def check(self, op: Operation) -> None:
+        """One operation, with what was written before it."""
+        self._op = op
+        for name in reads_of(op):
+            if name not in self._buffers:
+                self._fail(f"reads {name}, which is no buffer")
+            if name not in self._made:
+                self._fail(f"reads {name} before an operation writes it")
+        if isinstance(op, Extern):
+            for view in op.inputs.values():
+                self._tree(view.value, view.axes)
+            return
+        for axes, trees in _scopes(op):
+            for tree in trees:
+                self._tree(tree, axes)
+        for store in stores_of(op):
+            self._store(store, _store_axes(op))
+        self._own_types(op)
+
+    def write(self, op: Operation) -> None:
+        """Note what an operation writes; one writer a buffer."""
+        self._op = op
+        for name in writes_of(op):
+            if name not in self._buffers:
+                self._fail(f"writes {name}, which is no buffer")
+            if name in self._made:
+                self._fail(f"writes {name}, which has a value already")
+            self._made.add(name)
+
+    def _own_types(self, op: Operation) -> None:
+        if isinstance(op, Reduction | Scan) and op.value.dtype.compute is not op.accumulate:
+            self._fail(f"reduces {op.value.dtype.label} as {op.accumulate.label}")
+        if isinstance(op, Contraction) and op.a.dtype is not op.b.dtype:
+            self._fail(f"multiplies {op.a.dtype.label} by {op.b.dtype.label}")
+        if isinstance(op, Attention) and not op.q.dtype is op.k.dtype is op.v.dtype:
+            self._fail("queries, keys and values have different types")
+
+    def _store(self, store: Store, axes: Sequence[Axis]) -> None:
+        buffer = self._buffers.get(store.buffer)
+        if buffer is None:
+            self._fail(f"writes {store.buffer}, which is no buffer")
+        self._ranges = {axis.var: axis.size for axis in axes}
+        self._index(store.index, buffer, guarded=False)
+        if store.value.dtype.compute is not buffer.dtype.compute:
+            self._fail(
+                f"writes a value of type {store.value.dtype.label} to {store.buffer}, which "
+                f"holds {buffer.dtype.label}"
+            )
+        self._tree(store.value, axes)
+
+    def _tree(self, value: Value, axes: Sequence[Axis]) -> None:
+        self._ranges = {axis.var: axis.size for axis in axes}
+        self._value(value, guarded=False)
+
+    def _value(self, value: Value, guarded: bool) -> None:
+        if isinstance(value, Load):
+            self._load(value, guarded)
+            return
+        if isinstance(value, IndexValue):
+            self._known(value.expr)
+        if isinstance(value, Call):
+            self._call(value)
+        if isinstance(value, Masked):
+            if value.condition.dtype is not DType.BOOL:
+                self._fail(f"a condition has type {value.condition.dtype.label}")
+            self._value(value.condition, guarded)
+            self._value(value.value, True)
+            self._value(value.other, True)
+            return
+        for child in children(value):
+            self._value(child, guarded)
+
+    def _load(self, load: Load, guarded: bool) -> None:
+        buffer = self._buffers[load.buffer]
+        if load.dtype is not buffer.dtype:
+            self._fail(f"reads {load.buffer} as {load.dtype.label}, not {buffer.dtype.label}")
+        outer = self._ranges
+        self._ranges = {**outer, **{i.symbol: i.size for i in load.indirect}}
+        self._index(load.index, buffer, guarded)
+        self._ranges = outer
+        for indirect in load.indirect:
+            if indirect.value.dtype.is_float or indirect.value.dtype is DType.BOOL:
+                self._fail(f"indexes {load.buffer} by a {indirect.value.dtype.label}")
+            self._value(indirect.value, guarded)
+
+    def _call(self, call: Call) -> None:
+        function = FUNCTIONS.get(call.op)
+        if function is None:
+            self._fail(f"calls {call.op!r}, which is no pointwise function")
+        if len(call.args) != function.arity:
+            self._fail(f"calls {call.op} with {len(call.args)} arguments")
+        args = call.args[1:] if function.result is Result.SECOND else call.args
+        held = {arg.dtype.compute for arg in args}
+        if len(held) != 1:
+            self._fail(f"calls {call.op} with {' and '.join(sorted(d.label for d in held))}")
+        (dtype,) = held
+        if not _fits(dtype, function.domain):
+            self._fail(f"calls {call.op} with {dtype.label}")
+        result = DType.BOOL if function.result is Result.BOOL else dtype
+        if call.dtype.compute is not result:
+            self._fail(f"calls {call.op} for {call.dtype.label}, but it gives {result.label}")
+
+    def _index(self, index: Sequence[Expr], buffer: Buffer, guarded: bool) -> None:
+        if len(index) != len(buffer.size):
+            self._fail(
+                f"indexes {buffer.name} with {len(index)} expressions; it has "
+                f"{len(buffer.size)} dimensions"
+            )
+        for i, extent in zip(index, buffer.size, strict=True):
+            self._known(i)
+            if not guarded and _is_outside(i, extent, self._ranges):
+                self._fail(f"indexes {buffer.name} at {i}, outside its size {extent}")
+
+    def _known(self, expr: Expr) -> None:
+        if expr.is_Integer:
+            return
+        for symbol in expr.free_symbols:
+            if symbol not in self._ranges and symbol.name not in self._symbols:
+                self._fail(f"uses {symbol}, which is neither a loop nor a size")
+
+    def _fail(self, fault: str) -> NoReturn:
+        assert self._op is not None
+        origins = [where(self._nodes[n]) for n in self._op.nodes if n in self._nodes]
+        at = origins[-1] if origins else "an output's copy"
+        raise InconsistentError(f"{at}: {type(self._op).__name__} {self._op.name} {fault}")
+
+
+def _fits(dtype: DType, domain: Domain) -> bool:
+    if domain is Domain.FLOAT:
+        return dtype.is_float
+    if domain is Domain.INTEGER:
+        return not dtype.is_float and dtype is not DType.BOOL
+    if domain is Domain.BOOL:
+        return dtype is DType.BOOL
+    return domain is Domain.ANY or dtype is not DType.BOOL
+
+
+def _is_outside(index: Expr, extent: Expr, ranges: Mapping[sympy.Symbol, Expr]) -> bool:
+    """Whether an index certainly leaves its dimension at some point of the loops.
+
+    An affine index takes its extreme values at the loops' ends; for any other, nothing is said.
+    """
+    if index.is_Symbol and ranges.get(index) == extent:
+        return False
+    if any(size == 0 for size in ranges.values()):
+        return False
+    tool = simplifier(tuple(ranges.items()))
+    terms = tool.to_poly(index)
+    if any(len([s for s in m if s in ranges]) > 1 or not _is_plain(m, ranges) for m in terms):
+        return False
+    low, high = _extremes(terms, ranges)
+    return is_nonnegative(-low - 1, {}) or is_nonnegative(high - extent, {})
+
+
+def _is_plain(monomial: Sequence[Expr], ranges: Mapping[sympy.Symbol, Expr]) -> bool:
+    return all(part.is_Symbol for part in monomial) or not any(
+        part.free_symbols.intersection(ranges) for part in monomial
+    )
+
+
+def _extremes(terms: Poly, ranges: Mapping[sympy.Symbol, Expr]) -> tuple[Expr, Expr]:
+    low: Expr = sympy.Integer(0)
+    high: Expr = sympy.Integer(0)
+    for monomial, factor in terms.items():
+        ends = [ranges[s] - 1 if s in ranges else s for s in monomial]
+        top = factor * sympy.Mul(*ends)
+        if any(s in ranges for s in monomial):
+            low, high = (low, high + top) if factor > 0 else (low + top, high)
+        else:
+            low, high = low + top, high + top
+    return low, high
+
+
+def _scopes(op: Operation) -> Iterator[tuple[tuple[Axis, ...], list[Value]]]:
+    """Trees of an operation, but for its stores, with the loops that they are over."""
+    if isinstance(op, Reduction):
+        yield (*op.axes, *op.reduction_axes), [op.value]
+    elif isinstance(op, Scan):
+        yield (*op.axes, op.scan_axis), [op.value]
+    elif isinstance(op, Contraction):
+        yield (*op.batch, *op.m, *op.k), [op.a]
+        yield (*op.batch, *op.k, *op.n), [op.b]
+    elif isinstance(op, Attention):
+        yield (*op.batch, op.row, op.depth), [op.q]
+        yield (*op.batch, op.column, op.depth), [op.k]
+        yield (*op.batch, op.column, op.value_depth), [op.v]
+        if op.mask is not None:
+            yield (*op.batch, op.row, op.column), [op.mask]
+
+
+def _store_axes(op: Operation) -> tuple[Axis, ...]:
+    if isinstance(op, Scan):
+        return (*op.axes, op.scan_axis)
+    if isinstance(op, Contraction):
+        return (*op.batch, *op.m, *op.n)
+    if isinstance(op, Attention):
+        return (*op.batch, op.row, op.value_depth)
+    assert isinstance(op, Pointwise | Reduction)
+    return op.axes
