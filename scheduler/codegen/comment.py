@@ -63,7 +63,7 @@ class MetadataComment:
             *(f"  {self._call(part)}" for part in parts),
             f"  return {','.join(f'%{name}' for name in node.writes)}",
         ]
-        return "".join(f"// {line}\n" for line in lines)
+        return "".join(f"// {_one_line(line)}\n" for line in lines)
 
     def _placeholder(self, buffer: Buffer) -> str:
         described = self._describe(buffer.dtype, buffer.size, buffer.stride)
@@ -86,6 +86,13 @@ class MetadataComment:
 
     def _describe(self, dtype: DType, size: tuple[Expr, ...], stride: tuple[Expr, ...]) -> str:
         return f'Tensor "{dtype.label}{_list(size)}{_list(stride)}{self._device}"'
+
+
+def _one_line(text: str) -> str:
+    """Names come from the model's file: none of them may end the comment's line, or continue it
+    on the next (a backslash at the end does)."""
+    kept = "".join(char if char.isprintable() else "?" for char in text)
+    return f"{kept}." if kept.endswith("\\") else kept
 
 
 def source_name(node: Node) -> str:

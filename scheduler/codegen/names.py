@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Graph, Node
@@ -24,7 +25,7 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
 
     A name of more than 80 characters is cut after a whole op and says how many follow.
     """
-    ops = sorted({op_packet(node.target).rpartition(".")[2].strip("_") for node in nodes})
+    ops = sorted({_plain(op_packet(node.target).rpartition(".")[2]) for node in nodes})
     parts = ["fused"]
     for position, op in enumerate(ops):
         if len("_".join([*parts, op])) > _FUSED_LIMIT:
@@ -32,6 +33,11 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
             break
         parts.append(op)
     return "_".join(parts)
+
+
+def _plain(op: str) -> str:
+    """What a C identifier can hold of an op's name, which comes from the model's file."""
+    return re.sub(r"\W", "_", op, flags=re.ASCII).strip("_") or "op"
 
 
 def kernel_name(node: SchedulerNode, graph: Graph, source: str) -> str:

@@ -220,6 +220,8 @@ class ValuePrinter:
         if isinstance(value, Cast):
             return self._cast(value)
         if isinstance(value, IndexValue):
+            if value.expr.is_Integer:
+                return literal(int(value.expr), value.dtype)
             text = self.index(value.expr)
             return self._define(value.dtype, f"static_cast<{value.dtype.compute.cpp}>({text})")
         return self._masked(value)

@@ -236,7 +236,8 @@ class AttentionTemplate(LaunchTemplate):
         }
 
     def _printer(self, nest: LoopNest, lines: Lines, pack: Pack | None = None) -> NestPrinter:
-        return NestPrinter(nest, lines, self.memory, pack, self._names)
+        names = {**self._names, **self.renamed}
+        return NestPrinter(nest, lines, self.memory, pack, names)
 
     def _operand(self, nest: LoopNest, depth: Axis) -> _Operand:
         pack = next(width for width in (8, 4, 2, 1) if self._serves(nest, depth, width))

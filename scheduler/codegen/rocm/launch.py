@@ -5,6 +5,7 @@ Static sizes are literals in these kernels; symbolic ones are arguments named as
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,6 +91,15 @@ class LaunchTemplate(ROCmTemplate):
         """The value of a size in the example that the model was exported with."""
         return evaluate(expr, self.hints)
 
+    @cached_property
+    def renamed(self) -> dict[str, str]:
+        """The symbols whose own names could meet a word of C++ or a name in the kernel."""
+        return {
+            name: f"n_{name}"
+            for name in self.interface.symbols
+            if not re.fullmatch(r"[su]\d+", name)
+        }
+
     @property
     def index_type(self) -> str:
         """The C++ type of offsets and loop variables."""
@@ -109,7 +119,7 @@ class LaunchTemplate(ROCmTemplate):
         kernel.def_kernel(inputs, outputs, names)
         size_type: ArgType = "i64" if interface.wide else "i32"
         for name in interface.symbols:
-            kernel.named_scalar(name, symbol(name), size_type)
+            kernel.named_scalar(self.renamed.get(name, name), symbol(name), size_type)
         return kernel
 
     @cached_property
@@ -128,14 +138,16 @@ class LaunchTemplate(ROCmTemplate):
             f"{memory.buffer.dtype.cpp}* __restrict__ {memory.pointer}"
             for name, memory in self.memory.items()
         ]
-        sizes = [f"{self.index_type} {name}" for name in self.interface.symbols]
+        sizes = [
+            f"{self.index_type} {self.renamed.get(name, name)}" for name in self.interface.symbols
+        ]
         return ",\n    ".join([*pointers, *sizes])
 
     # -- the exported function -------------------------------------------------------------------
 
     @cached_property
     def _host_printer(self) -> IndexPrinter:
-        return IndexPrinter(wide=True, ranges=self.ranges)
+        return IndexPrinter(wide=True, ranges=self.ranges, names=self.renamed)
 
     @cached_property
     def _checks(self) -> tuple[str, ...]:
@@ -170,9 +182,10 @@ class LaunchTemplate(ROCmTemplate):
         )
         source, origins = finish(text)
         one = as_expr(1)
+        over_arguments = blocks.xreplace({symbol(a): symbol(b) for a, b in self.renamed.items()})
         launch = Launch(
             KERNEL,
-            (blocks, one, one),
+            (over_arguments, one, one),
             (threads, 1, 1),
             lds_bytes,
             tuple(arg.name for arg in self.kernel.args),

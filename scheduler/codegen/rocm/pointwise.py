@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.printer import NestPrinter, Pack
@@ -72,7 +71,7 @@ class PointwiseTemplate(LoopTemplate):
         lines = Lines(1)
         axis = self._innermost
         pack = Pack(axis, vector) if axis and vector > 1 else None
-        printer = NestPrinter(self.nest, lines, self.memory, pack)
+        printer = NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
         printer.decode("xindex", self.nest.outer)
         printer.run(self.nest.statements, printer.store)
         blocks = ceil_div(self.nest.outer_numel, threads * vector)
@@ -81,6 +80,6 @@ class PointwiseTemplate(LoopTemplate):
             threads,
             0,
             vector=vector,
-            numel=IndexPrinter(ranges=self.nest.ranges)(self.nest.outer_numel),
+            numel=printer.index(self.nest.outer_numel),
             body=lines,
         )

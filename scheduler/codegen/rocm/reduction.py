@@ -155,7 +155,8 @@ class ReductionTemplate(LoopTemplate):
 
     def _printer(self, lines: Lines, vector: int) -> NestPrinter:
         axis = self._inner_axis
-        return NestPrinter(self.nest, lines, self.memory, Pack(axis, vector) if axis else None)
+        pack = Pack(axis, vector) if axis else None
+        return NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
 
     def _shared_loads(self, vector: int) -> list[Load]:
         """Reads that change along the row and that more than one loop does."""

@@ -49,7 +49,7 @@ class ScanTemplate(LoopTemplate):
         lanes = int(config["lanes"])
         threads = max(lanes, _BLOCK)
         lines = Lines(1)
-        printer = NestPrinter(self.nest, lines, self.memory)
+        printer = NestPrinter(self.nest, lines, self.memory, None, self.renamed)
         printer.decode("xindex", self.nest.outer)
         for number, statement in enumerate(self.nest.statements):
             self._scan(printer, statement, f"carry{number}")
