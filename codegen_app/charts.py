@@ -25,7 +25,7 @@ def axes(rows: Sequence[CandidateRow]) -> tuple[str, ...]:
 
 def chosen(asked: str | None, allowed: Sequence[str], default: str = POSITION) -> str:
     """The axis that was asked for, where there is one of that name."""
-    return asked if asked in allowed else default
+    return asked if asked is not None and asked in allowed else default
 
 
 def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | None:

@@ -6,9 +6,11 @@ ranges or metadata, and marks most lines of a real listing as errors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from pygments.lexer import RegexLexer, bygroups
+from pygments.lexer import RegexLexer
+from pygments.lexer import bygroups as _bygroups
 from pygments.token import (
     Comment,
     Keyword,
@@ -20,6 +22,8 @@ from pygments.token import (
     Text,
     Whitespace,
 )
+
+bygroups: Callable[..., Any] = _bygroups  # Pygments leaves it without types
 
 _SPECIAL = (
     r"vcc(?:_lo|_hi)?|exec(?:_lo|_hi)?|scc|m0|null|off|flat_scratch(?:_lo|_hi)?|xnack_mask(?:_lo|_hi)?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pygments.lexers.c_like import CudaLexer
 from pygments.token import Keyword, Name, _TokenType
@@ -27,15 +27,15 @@ class HipLexer(CudaLexer):
     filenames = ["*.hip"]
 
     def get_tokens_unprocessed(
-        self, text: str, stack: tuple[str, ...] = ("root",)
+        self, text: str, stack: Iterable[str] = ("root",)
     ) -> Iterator[tuple[int, _TokenType, str]]:
         """Tokens of ``text`` (position, type, value); never an error for what HIP allows."""
-        for position, token, value in super().get_tokens_unprocessed(text, stack):
+        for position, token, value in super().get_tokens_unprocessed(text, stack):  # type: ignore[no-untyped-call]
             yield position, _refine(token, value), value
 
 
 def _refine(token: _TokenType, value: str) -> _TokenType:
-    if token not in Name:
+    if token is not Name and token.parent is not Name:
         return token
     if value in _QUALIFIERS:
         return Keyword

@@ -9,9 +9,10 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from pygments.lexer import Lexer
 from pygments.lexers.asm import GasLexer
-from pygments.token import STANDARD_TYPES, Comment, Name, Token, Whitespace, _TokenType
+from pygments.token import STANDARD_TYPES, Name, Token, Whitespace, _TokenType
 
 from codegen_app.highlighting.amd import AmdListingLexer
+from codegen_app.highlighting.hip import HipLexer
 
 _INSTRUCTION_CLASSES: dict[_TokenType, str] = {
     Name.Function.Matrix: "i-matrix",
@@ -23,7 +24,13 @@ _INSTRUCTION_CLASSES: dict[_TokenType, str] = {
     Name.Function.Branch: "i-branch",
 }
 _PLAIN = frozenset({Token, Token.Text, Whitespace, Token.Punctuation, Token.Operator, Name})
+_COMMENTS = frozenset({"c", "c1", "ch", "cm", "cs"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def hip_lexer() -> Lexer:
+    """The lexer for kernels' sources."""
+    return HipLexer()  # type: ignore[no-untyped-call]
 
 
 def listing_lexer(target: str) -> Lexer:
@@ -39,11 +46,11 @@ def highlight_lines(
     ``links`` maps words that stand in comments (the metadata comment's node names) to addresses.
     Lexers may not change the text: lines must keep their numbers.
     """
-    lexer.stripnl = lexer.ensurenl = lexer.stripall = False  # type: ignore[attr-defined]
+    lexer.stripnl = lexer.ensurenl = lexer.stripall = False
     lines: list[list[str]] = [[]]
     for token, value in lexer.get_tokens(text):
         css = _css_class(token)
-        in_comment = links and token in Comment
+        in_comment = links and css in _COMMENTS
         for number, part in enumerate(value.split("\n")):
             if number:
                 lines.append([])
@@ -65,7 +72,8 @@ def _css_class(token: _TokenType) -> str:
 
 def _linked(comment: str, links: Mapping[str, str]) -> str:
     """A comment with its known words as links; everything else escaped."""
-    out, end = [], 0
+    out: list[str] = []
+    end = 0
     for match in _WORD.finditer(comment):
         address = links.get(match.group())
         if address is None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.http import HttpRequest
 from django.template import Context
 from django.urls import reverse
 from django.utils.html import format_html
@@ -161,7 +162,7 @@ def ago(moment: datetime | None) -> SafeString:
 @register.simple_tag(takes_context=True)
 def theme(context: Context) -> str:
     """The theme that the reader chose; empty where the system decides."""
-    chosen = context["request"].COOKIES.get("theme", "")
+    chosen: str = context["request"].COOKIES.get("theme", "")
     return chosen if chosen in ("light", "dark") else ""
 
 
@@ -178,9 +179,10 @@ def nav(context: Context, name: str, text: str) -> SafeString:
 @register.simple_tag(takes_context=True)
 def with_query(context: Context, **changes: Any) -> str:
     """This page's address with some parameters changed; empty ones left out."""
-    query = context["request"].GET.copy()
+    request: HttpRequest = context["request"]
+    query = request.GET.copy()
     for key, value in changes.items():
         query.pop(key, None)
         if value not in ("", None):
             query[key] = str(value)
-    return "?" + query.urlencode() if query else context["request"].path
+    return "?" + query.urlencode() if query else request.path

@@ -12,9 +12,9 @@ from codegen_app.views.page import respond
 def overview(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """What runs, what was made lately, what was lost, and who works."""
     page = read()
-    live = any(is_open(row.state) for row in (*page.graphs, *page.runs)) or any(
-        builds.open for row in page.graphs for builds in row.builds
-    )
+    states = [*(row.state for row in page.graphs), *(row.state for row in page.runs)]
+    building = any(builds.open for row in page.graphs for builds in row.builds)
+    live = building or any(map(is_open, states))
     template = "partials/overview.html" if request.headers.get("HX-Request") else _TEMPLATE
     return respond(request, template, page, as_json=as_json, title="Overview", live=live)
 

@@ -1,21 +1,23 @@
 // Lays a graph out with dagre, away from the page's thread.
 
-import { rankByDepth } from "./rank.js";
+import { orderByInputs, rankByDepth } from "./rank.js";
 
-const EXACT = 200; // boxes: beyond this dagre's own ranking takes too long
-const ORDERED = 1000; // boxes: beyond this crossings are no longer minimised
+const OWN_RANKS = 200; // boxes: beyond this dagre's own ranking takes too long
+const OWN_ORDER = 600; // boxes: beyond this its ordering does, or runs out of stack
 
 let dagre = null;
 
 self.onmessage = async ({ data: { id, library, nodes, edges } }) => {
   dagre ??= await import(library);
   const graph = new dagre.Graph();
-  const ranker = nodes.length > EXACT ? rankByDepth : "network-simplex";
-  graph.setGraph({ rankdir: "TB", nodesep: 14, ranksep: 26, marginx: 12, marginy: 12, ranker });
+  graph.setGraph({
+    ...{ rankdir: "TB", nodesep: 14, ranksep: 26, marginx: 12, marginy: 12 },
+    ...(nodes.length > OWN_RANKS && { ranker: rankByDepth, acyclicer: "greedy" }),
+  });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.id, { width: node.width, height: node.height });
   for (const [from, to] of edges) graph.setEdge(from, to);
-  dagre.layout(graph, { disableOptimalOrderHeuristic: nodes.length > ORDERED });
+  dagre.layout(graph, nodes.length > OWN_ORDER ? { customOrder: orderByInputs } : {});
   self.postMessage({
     id,
     nodes: nodes.map((node) => {

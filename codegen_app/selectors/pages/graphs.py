@@ -66,7 +66,7 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
         .annotate(
             total=Count("pk", distinct=True),
             externs=Count("pk", distinct=True, filter=Q(problem__isnull=True)),
-            kernels=Count("uses__kernel", distinct=True),
+            candidates=Count("uses__kernel", distinct=True),
         )
     }
     builds = _builds(ids)
@@ -91,7 +91,7 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
             node_count=graph.node_count,
             template_nodes=nodes.get(graph.pk, {}).get("total", 0),
             externs=nodes.get(graph.pk, {}).get("externs", 0),
-            kernels=nodes.get(graph.pk, {}).get("kernels", 0),
+            kernels=nodes.get(graph.pk, {}).get("candidates", 0),
             builds=builds.get(graph.pk, ()),
             timed=timed.get(graph.pk, {}).get("kernels", 0),
             emulated_only=timed.get(graph.pk, {}).get("real", 0) == 0,
