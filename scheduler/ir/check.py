@@ -19,10 +19,13 @@ def check_graph(graph: Graph) -> None:
     within their bounds. Time is linear in the graph's size.
     """
     _check_symbols(graph)
+    known: set[Expr] = set()  # expressions that were looked at already
     for name, meta in graph.tensors.items():
-        _check_tensor(name, meta, graph)
+        _check_tensor(name, meta)
+        for expr in (*meta.size, *meta.stride):
+            _check_known(f"value {name!r}", expr, graph, known)
     for name, expr in graph.sym_ints.items():
-        _check_known(f"symbolic integer {name!r}", expr, graph)
+        _check_known(f"symbolic integer {name!r}", expr, graph, known)
     made = _check_inputs(graph)
     _check_nodes(graph, made)
     for name in graph.outputs:
@@ -61,20 +64,20 @@ def _check_symbols(graph: Graph) -> None:
             )
 
 
-def _check_tensor(name: str, meta: TensorMeta, graph: Graph) -> None:
+def _check_tensor(name: str, meta: TensorMeta) -> None:
     if len(meta.size) != len(meta.stride):
         raise UserError(f"value {name!r} has {len(meta.size)} sizes but {len(meta.stride)} strides")
     if len(meta.size) > MAX_RANK:
         raise UserError(f"value {name!r} has {len(meta.size)} dimensions; at most {MAX_RANK}")
     for expr in (*meta.size, *meta.stride):
-        if expr.is_Integer:
-            if int(expr) < 0:
-                raise UserError(f"value {name!r} has a negative size or stride: {expr}")
-        else:
-            _check_known(f"value {name!r}", expr, graph)
+        if expr.is_Integer and int(expr) < 0:
+            raise UserError(f"value {name!r} has a negative size or stride: {expr}")
 
 
-def _check_known(where: str, expr: Expr, graph: Graph) -> None:
+def _check_known(where: str, expr: Expr, graph: Graph, known: set[Expr]) -> None:
+    if expr in known:
+        return
+    known.add(expr)
     for symbol in sorted(free_symbols((expr,))):
         if symbol not in graph.symbols:
             raise UserError(f"{where} depends on the unknown symbol {symbol!r}")

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar
 
 import sympy
@@ -50,6 +51,7 @@ def with_digest(graph: Graph) -> Graph:
 
 def graph_to_json(graph: Graph) -> dict[str, Any]:
     """The whole graph as JSON's own types (no NaN, no infinity), in the graph's order."""
+    text = cache(print_expr)  # a graph repeats few expressions very often
     return {
         "schema": SCHEMA,
         "name": graph.name,
@@ -68,12 +70,12 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         "tensors": {
             name: {
                 "dtype": meta.dtype.label,
-                "size": [print_expr(size) for size in meta.size],
-                "stride": [print_expr(stride) for stride in meta.stride],
+                "size": [text(size) for size in meta.size],
+                "stride": [text(stride) for stride in meta.stride],
             }
             for name, meta in graph.tensors.items()
         },
-        "sym_ints": {name: print_expr(expr) for name, expr in graph.sym_ints.items()},
+        "sym_ints": {name: text(expr) for name, expr in graph.sym_ints.items()},
     }
 
 

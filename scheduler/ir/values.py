@@ -83,7 +83,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Masked:
-    """``value`` where ``condition`` holds, else ``other``; nothing in ``value`` is read elsewhere."""
+    """``value`` where ``condition`` holds, else ``other``; elsewhere nothing in it is read."""
 
     condition: Value
     value: Value

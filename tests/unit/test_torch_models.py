@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_export import agree, as_module, export, inputs_of
 
 from scheduler.ir.reference import random_inputs, run
+from tests.unit.torch_export import agree, as_module, export, inputs_of
 
 torch = pytest.importorskip("torch")
 nn, F = torch.nn, torch.nn.functional

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from torch_export import agree, as_module
 
 from scheduler.ir import ops
+from tests.unit.torch_export import agree, as_module
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
