@@ -1,4 +1,4 @@
-// kernel path: kernels/rocm_fused_mm_f81311ba/source.hip
+// kernel path: kernels/rocm_fused_mm_c4c30a92/source.hip
 // Topologically Sorted Source Nodes: [mm], Original ATen: [aten.mm]
 // Source node to ATen node mapping:
 //   mm => mm
@@ -232,9 +232,28 @@ __device__ __forceinline__ void product(const Problem& p, const IndexBatch& batc
   }
 }
 
+// Stores the wave's part of the result. Without edges to look at, what is read along with it
+// (a bias, a residual) is on its way for many elements at once.
+template <typename Member, bool Whole>
+__device__ __forceinline__ void finish(const Problem& p, const IndexBatch& batch, int32_t row0,
+                                       int32_t column0, const Tile& tile) {
+#pragma unroll
+  for (int i = 0; i < Tile::kRows; ++i) {
+    const int32_t row = row0 + tile.row(i);
+    if (!Whole && row >= p.M) continue;
+    const IndexM m = index_m(p, row);
+#pragma unroll
+    for (int j = 0; j < Tile::kColumns; ++j) {
+      const int32_t column = column0 + tile.column(j);
+      if (!Whole && column >= Member::columns(p)) continue;
+      Member::store(p, batch, m, column, tile.at(i, j));
+    }
+  }
+}
+
 template <typename Member>
 __device__ __forceinline__ void run(const Problem& p, int32_t batch, int32_t tile_m, int32_t tile_n,
-                                    int32_t first_column, T* lds) {
+                                    T* lds) {
   const int lane = int(threadIdx.x) % KILN_WAVE_SIZE;
   const int wave = int(threadIdx.x) / KILN_WAVE_SIZE;
   const IndexBatch index = index_batch(p, batch);
@@ -243,23 +262,16 @@ __device__ __forceinline__ void run(const Problem& p, int32_t batch, int32_t til
   product<Member>(p, index, tile_m * BLOCK_M, tile_n * BLOCK_N, k_begin, k_end, wave, lds, tile);
   const int32_t row0 = tile_m * BLOCK_M + wave / kWavesN * (BLOCK_M / kWavesM);
   const int32_t column0 = tile_n * BLOCK_N + wave % kWavesN * (BLOCK_N / kWavesN);
-#pragma unroll
-  for (int i = 0; i < Tile::kRows; ++i) {
-    const int32_t row = row0 + tile.row(i);
-    if (row >= p.M) continue;
-    const IndexM m = index_m(p, row);
-#pragma unroll
-    for (int j = 0; j < Tile::kColumns; ++j) {
-      const int32_t column = column0 + tile.column(j);
-      if (column >= Member::columns(p)) continue;
-      Member::store(p, index, m, column, tile.at(i, j));
-    }
+  if ((tile_m + 1) * BLOCK_M <= p.M && (tile_n + 1) * BLOCK_N <= Member::columns(p)) {
+    finish<Member, true>(p, index, row0, column0, tile);
+  } else {
+    finish<Member, false>(p, index, row0, column0, tile);
   }
 }
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_f81311ba_tiles(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
+extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_c4c30a92_tiles(const _Float16* __restrict__ X, const _Float16* __restrict__ W, const _Float16* __restrict__ in0, _Float16* __restrict__ Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
   const Problem p{X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m};
   __shared__ __attribute__((aligned(16))) T lds[STAGES * kStage];
   // GROUP_M rows of tiles at a time, column by column: blocks that run together share B in L2.
@@ -271,11 +283,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_f81311ba_til
   const int32_t rows = tiles_m - first < GROUP_M ? tiles_m - first : GROUP_M;
   const int32_t tile_m = first + place % (GROUP_M * tiles_n) % rows;
   int32_t tile_n = place % (GROUP_M * tiles_n) / rows;
-  run<Member0>(p, batch, tile_m, tile_n, 0, lds);
+  run<Member0>(p, batch, tile_m, tile_n, lds);
 }
 
 // 0, or an error of the HIP runtime. With workspace_size given, only the bytes needed are reported.
-extern "C" PT_EXPORT int rocm_fused_mm_f81311ba(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_mm_c4c30a92(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   const int64_t points = int64_t(batches) * M * (N);
   if (workspace_size != nullptr) {
     *workspace_size = 0;
@@ -289,7 +301,7 @@ extern "C" PT_EXPORT int rocm_fused_mm_f81311ba(const _Float16* X, const _Float1
   if (reinterpret_cast<uintptr_t>(W) % (VECTOR_B * sizeof(T)) != 0) return hipErrorInvalidValue;
   const int64_t blocks = int64_t(batches) * tiles(M, BLOCK_M) * (tiles(N, BLOCK_N));
   if (blocks > INT32_MAX) return hipErrorInvalidConfiguration;
-  hipLaunchKernelGGL(rocm_fused_mm_f81311ba_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
+  hipLaunchKernelGGL(rocm_fused_mm_c4c30a92_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
                      X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m);
   return hipGetLastError();
 }

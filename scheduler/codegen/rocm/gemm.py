@@ -161,7 +161,8 @@ class GemmTemplate(ROCmTemplate):
             "tiles_n": " + ".join(f"tiles(p.{name}, BLOCK_N)" for name in columns),
             "host_columns": " + ".join(columns),
             "host_tiles_n": " + ".join(f"tiles({name}, BLOCK_N)" for name in columns),
-            "parameters": parameters,
+            # No buffer that is written is read: a bias can stay in a register between stores.
+            "parameters": parameters.replace("* ", "* __restrict__ "),
             "arguments": ", ".join(names),
             "call": ", ".join(names),
             "signature": kernel.signature(PLACEHOLDER),

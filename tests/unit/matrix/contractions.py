@@ -10,7 +10,7 @@ import sympy
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Node, SymbolInfo
-from scheduler.ir.indexing import as_expr, symbol
+from scheduler.ir.indexing import FloorDiv, Mod, as_expr, symbol
 from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, Lowered, Store
 from scheduler.ir.values import (
     Accumulator,
@@ -18,6 +18,7 @@ from scheduler.ir.values import (
     Cast,
     Const,
     IndexValue,
+    Indirect,
     Load,
     Masked,
     Value,
@@ -271,3 +272,65 @@ def _without(value: Value, var: sympy.Symbol, groups: int) -> Value:
         return None
 
     return rebuild(value, change)
+
+
+def gathered_gelu(m: int, n: int, k: int, rows: int, dtype: DType) -> Schedule:
+    """linear(tanh(x), w) * scale[ids], with a residual added in place of a bias.
+
+    A is computed element by element (a prologue); the epilogue reads through an index.
+    """
+    am, an, ak = axis("i", m), axis("j", n), axis("l", k)
+    x = Load("x", (am.var, ak.var), dtype)
+    a = Cast(Call("tanh", (stored(x, DType.F32),), DType.F32), dtype)
+    b = Load("w", (an.var, ak.var), dtype)
+    row = symbol("indirect0")
+    place = Indirect(row, Load("ids", (am.var,), DType.I64), as_expr(rows))
+    scale = stored(Load("scale", (row, an.var), dtype, (place,)), DType.F32)
+    residual = stored(Load("residual", (am.var, an.var), dtype), DType.F32)
+    value = Call("mul", (Accumulator(DType.F32), scale), DType.F32)
+    value = Call("add", (value, residual), DType.F32)
+    store = Store("y", (am.var, an.var), stored(value, dtype))
+    buffers = [
+        buffer("x", dtype, [m, k]),
+        buffer("w", dtype, [n, k]),
+        buffer("ids", DType.I64, [m]),
+        buffer("scale", dtype, [rows, n]),
+        buffer("residual", dtype, [m, n]),
+        buffer("y", dtype, [m, n], kind=BufferKind.OUTPUT),
+    ]
+    contraction = Contraction(
+        "op0", "gemm", "linear", (), (am,), (an,), (ak,), a, b, (store,), ("linear",)
+    )
+    return scheduled([contraction], buffers)
+
+
+def split_heads(batch: int, sequence: int, heads: int, n: int, dtype: DType) -> Schedule:
+    """linear of attention's output [batch, heads, sequence, 64]: k runs over (head, depth)."""
+    am, an, ak = axis("i", batch * sequence), axis("j", n), axis("l", heads * 64)
+    s = as_expr(sequence)
+    index = (
+        FloorDiv(am.var, s),
+        FloorDiv(ak.var, as_expr(64)),
+        Mod(am.var, s),
+        Mod(ak.var, as_expr(64)),
+    )
+    store = Store("y", (am.var, an.var), stored(Accumulator(DType.F32), dtype))
+    buffers = [
+        buffer("x", dtype, [batch, heads, sequence, 64]),
+        buffer("w", dtype, [n, heads * 64]),
+        buffer("y", dtype, [batch * sequence, n], kind=BufferKind.OUTPUT),
+    ]
+    contraction = Contraction(
+        "op0",
+        "gemm",
+        "linear",
+        (),
+        (am,),
+        (an,),
+        (ak,),
+        Load("x", index, dtype),
+        Load("w", (an.var, ak.var), dtype),
+        (store,),
+        ("linear",),
+    )
+    return scheduled([contraction], buffers)

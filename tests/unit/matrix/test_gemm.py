@@ -16,7 +16,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.indexing import symbol
 from scheduler.targets import find, names
-from tests.unit.matrix.contractions import matmul, shared_input
+from tests.unit.matrix.contractions import gathered_gelu, matmul, shared_input, split_heads
 from tests.unit.matrix.running import Runner, random_values, tolerance
 
 ALL = tuple(find(name) for name in names())
@@ -144,6 +144,34 @@ def test_one_kernel_serves_every_size_of_a_symbol(runner: Runner, rng: np.random
         x = random_values(rng, (size, 32), DType.F16)
         out = runner(caller, {"arg0": x, "arg1": w, "bias": b}, {"s0": size})
         assert_close(out["buf0"], x @ w + b, 32, DType.F16)
+
+
+def test_a_prologue_and_an_epilogue_that_reads_through_an_index(
+    runner: Runner, rng: np.random.Generator
+) -> None:
+    """A negative index counts from the end; one beyond it is clamped rather than followed."""
+    dtype = DType.F16
+    x, w = random_values(rng, (37, 48), dtype), random_values(rng, (40, 48), dtype)
+    scale, residual = random_values(rng, (5, 40), dtype), random_values(rng, (37, 40), dtype)
+    ids = rng.integers(-5, 5, 37)
+    ids[3] = 10**6
+    inputs = {"x": x, "w": w, "scale": scale, "residual": residual, "ids": ids}
+    out = runner(default(gathered_gelu(37, 40, 48, 5, dtype)), inputs)
+    a = np.tanh(x).astype(np.float16).astype(np.float64)
+    expected = (a @ w.T) * scale[np.clip(np.where(ids < 0, ids + 5, ids), 0, 4)] + residual
+    assert_close(out["y"], expected, 48, dtype)
+
+
+def test_an_index_that_divides_an_axis_keeps_its_wide_loads(
+    runner: Runner, rng: np.random.Generator
+) -> None:
+    """Attention's output: rows are (batch, sequence), k is (head, depth)."""
+    x = random_values(rng, (2, 3, 19, 64), DType.F16)
+    w = random_values(rng, (40, 192), DType.F16)
+    caller = default(split_heads(2, 19, 3, 40, DType.F16))
+    assert caller.kernel.config["VECTOR_A"] == caller.kernel.config["VECTOR_B"] == 8
+    expected = x.transpose(0, 2, 1, 3).reshape(38, 192) @ w.T
+    assert_close(runner(caller, {"x": x, "w": w})["y"], expected, 192, DType.F16)
 
 
 @settings(max_examples=8, deadline=None, derandomize=True)

@@ -215,7 +215,7 @@ struct Tile<T, M, N, true> {
   using Acc = float;
   static constexpr int kTilesM = M / 16, kTilesN = N / 16;
   static constexpr int kRows = kTilesM * Core::kValues, kColumns = kTilesN;
-  static constexpr int kStep = Core::kStep, kUnroll = 8;
+  static constexpr int kStep = Core::kStep, kUnroll = Core::kPerLane < 16 ? 4 : 1;
   typename Core::Output d[kTilesM][kTilesN] = {};
   int lane;
 
