@@ -25,6 +25,7 @@ from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measure import Outcome, Progress, measure
 from scheduler.benchmark.measurement import Measurement
 from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.worker import WorkerLostError
 from scheduler.outcome import Rejected, Stage
 from scheduler.runtime.device import Absent, DeviceInfo
 from scheduler.runtime.devices import probe
@@ -84,13 +85,16 @@ def _measure(
         if lost.is_set():
             raise _StoppedError
 
-    measured = measure(
-        device.id,
-        case,
-        list(built.values()),
-        emulated=device.emulated,
-        on_progress=stop_if_lost,
-    )
+    try:
+        measured = measure(
+            device.id,
+            case,
+            list(built.values()),
+            emulated=device.emulated,
+            on_progress=stop_if_lost,
+        )
+    except WorkerLostError as gone:  # the device cannot even hold the problem
+        return outcomes | dict.fromkeys(built, gone.rejected)
     return outcomes | {pk: measured[candidate.key] for pk, candidate in built.items()}
 
 
