@@ -20,6 +20,8 @@ from scheduler.ir.exprtext import (
     MAX_TEXT,
     check_name,
     check_size,
+    extreme,
+    power,
 )
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, Mod, symbol
@@ -95,12 +97,12 @@ class _Parser:
             case "Mul", [_, *_]:
                 return sympy.Mul(*args)
             case "Max", [_, *_] if len(args) <= MAX_BRANCHES:
-                return sympy.Max(*args)
+                return extreme(sympy.Max, args)
             case "Min", [_, *_] if len(args) <= MAX_BRANCHES:
-                return sympy.Min(*args)
+                return extreme(sympy.Min, args)
             case "Pow", [base, exponent]:
                 if exponent.is_Integer and 0 <= exponent <= MAX_EXPONENT:
-                    return base**exponent
+                    return power(base, int(exponent))
             case "FloorDiv" | "CleanDiv", [a, b] if b != 0:
                 return FloorDiv(a, b)
             case "Mod" | "PythonMod", [a, b] if b != 0:

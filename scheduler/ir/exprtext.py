@@ -21,7 +21,7 @@ MAX_PARTS = 2_000  # operators, numbers and names of one expression
 MAX_DEPTH = 100
 MAX_BITS = 256  # of an integer in it: sizes have 63
 MAX_EXPONENT = 16
-MAX_BRANCHES = 32  # arguments of one Max or Min: sympy compares each with each
+MAX_BRANCHES = 32  # arguments of one Max or Min
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _RESERVED = frozenset({"Max", "Min", "FloorDiv", "Mod"})
@@ -112,9 +112,25 @@ def check_size(value: Expr, text: str) -> Expr:
     """The value itself, unless it became a number that no size can be."""
     if value.is_Integer and int(value).bit_length() > MAX_BITS:
         raise UserError(f"number of more than {MAX_BITS} bits in expression {_shown(text)}")
-    if value.has(sympy.nan, sympy.zoo, sympy.oo, -sympy.oo):
-        raise UserError(f"expression without a value: {_shown(text)}")
     return value
+
+
+def power(base: Expr, exponent: int) -> Expr:
+    """A power, without sympy's rules for it, whose time grows without bound on nested ones."""
+    if base.is_Integer or exponent < 2:
+        return base**exponent
+    return sympy.Pow(base, exponent, evaluate=False)
+
+
+def extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
+    """Max or Min of expressions, without sympy's comparing each with each: that takes minutes on
+    a text made for it, and what a program wrote out is as simple as it gets.
+    """
+    numbers = [int(arg) for arg in args if arg.is_Integer]
+    others = [arg for arg in args if not arg.is_Integer]
+    if numbers:
+        others.append(sympy.Integer(max(numbers) if kind is sympy.Max else min(numbers)))
+    return others[0] if len(others) == 1 else kind(*others, evaluate=False)
 
 
 def check_name(name: str) -> str:
@@ -179,7 +195,7 @@ class _Parser:
         if name == "Pow":
             if not right.is_Integer or not 0 <= right <= MAX_EXPONENT:
                 raise self._wrong()
-            return left**right
+            return power(left, int(right))
         if right == 0:
             raise UserError(f"division by zero in expression {_shown(self._text)}")
         return FloorDiv(left, right) if name == "FloorDiv" else Mod(left, right)
@@ -188,7 +204,7 @@ class _Parser:
         if name in ("FloorDiv", "Mod") and len(args) == 2:
             return self._binary(name, *args)
         if name in ("Max", "Min") and 1 <= len(args) <= MAX_BRANCHES:
-            return sympy.Max(*args) if name == "Max" else sympy.Min(*args)
+            return extreme(sympy.Max if name == "Max" else sympy.Min, args)
         raise self._wrong()
 
     def _wrong(self) -> UserError:

@@ -144,3 +144,16 @@ def test_text_does_not_depend_on_the_hash_seed() -> None:
         for seed in ("1", "2")
     }
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(1 + " * 45 + "s0" + ")**16" * 45,
+        "Max(" * 40 + "s0" + "".join(f", s{i % 5} + s{i % 7}**3)" for i in range(40)),
+        "3*(1 + " * 45 + "s0" + ")" * 45,
+    ],
+)
+def test_texts_that_would_keep_sympy_busy_for_minutes_are_read(text: str) -> None:
+    """Its own rules for nested powers and extremes take exponential time."""
+    assert parse_expr(text).free_symbols
