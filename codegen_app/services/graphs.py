@@ -61,22 +61,22 @@ def prepare(graph: Graph) -> None:
     with work.heartbeat(graph):
         try:
             scheduled = engine.scheduled(graph.file.digest)
+            wrapper = scheduled.wrapper(graph.targets)
         except UserError as error:
             with transaction.atomic():
                 work.finish(graph, State.REJECTED, stage=Stage.RULE, reason=str(error))
                 ledger.drop_runs(graph, f"the graph cannot be scheduled: {error}")
             return
         with transaction.atomic():
-            _record_prepared(graph, scheduled)
+            _record_prepared(graph, scheduled, wrapper)
 
 
-def _record_prepared(graph: Graph, scheduled: engine.Scheduled) -> None:
-    graph.template_nodes.all().delete()  # what another try left, or another version made
+def _record_prepared(graph: Graph, scheduled: engine.Scheduled, wrapper: str) -> None:
+    decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
+    # First: where another worker has the row meanwhile, nothing is written.
+    work.finish(graph, State.DONE, decisions=decisions, wrapper=wrapper)
     kernels.record_schedule(graph, scheduled)
     builds.request_defaults(graph)
-    decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
-    wrapper = scheduled.wrapper(graph.targets)
-    work.finish(graph, State.DONE, decisions=decisions, wrapper=wrapper)
     for run in TuningRun.objects.filter(graph=graph, state=State.QUEUED):
         tuning.plan(run)
 

@@ -96,6 +96,9 @@ def test_serves_stops_leaves_nothing_and_repeats_nothing(var: Path, port: int) -
         assert all("instead of" in line for line in said[1:]), "which sizes are small is said"
         started = [*descendants(process.pid), server_pid(var)]
         assert imported(var) == (2, 2)
+        with demo(var, port + 1) as second:
+            _, errors = second.communicate(timeout=LIMIT_S)
+        assert errors == f"CommandError: the demo runs already, as process {process.pid}\n"
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LIMIT_S)
     assert (process.returncode, errors) == (0, "")
@@ -127,16 +130,6 @@ def test_a_taken_port_is_one_line_and_starts_nothing(var: Path) -> None:
         f"PORT={number + 1}"
     ]
     assert not postgres.cluster_for(var).home.exists()
-
-
-def test_a_second_demo_is_told_of_the_first(var: Path, port: int) -> None:
-    with demo(var, port) as first:
-        first_line(first)
-        with demo(var, port + 1) as second:
-            _, errors = second.communicate(timeout=LIMIT_S)
-        assert errors == f"CommandError: the demo runs already, as process {first.pid}\n"
-        first.send_signal(signal.SIGINT)
-        first.communicate(timeout=LIMIT_S)
 
 
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -1,0 +1,145 @@
+"""Importing: real models in, malformed files out, nothing half-recorded; sizes that fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+
+from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, State, TuningTask
+from codegen_app.services import artifacts, graphs, tuning, work
+from scheduler import samples
+from scheduler.outcome import UserError
+
+pytestmark = pytest.mark.django_db
+
+
+def import_sample(name: str = "gpt2_2layer", targets: tuple[str, ...] = ()) -> Graph:
+    graph, new = graphs.import_graph(samples.path(name), name, targets, None)
+    assert new
+    return graph
+
+
+def nothing_recorded() -> bool:
+    return not any(model.objects.exists() for model in (Graph, Artifact, AuditEntry))
+
+
+def test_nodes_know_where_they_came_from_and_what_they_read(admin_user: User) -> None:
+    file = samples.path("gpt2_2layer")
+    graph, new = graphs.import_graph(file, "my model", ["gfx942"], admin_user)
+    assert new
+    assert graph.nodes.count() == graph.node_count > 100
+    node = graph.nodes.get(target="aten.addmm.default", module_path__endswith="h.0.attn.c_attn")
+    assert node.frames[-1]["line"] > 0
+    assert node.frames[-1]["file"].endswith(".py")
+    made = {output for other in graph.nodes.all() for output in other.outputs}
+    given = {entry["name"] for entry in graph.inputs}
+    assert node.inputs
+    assert set(node.inputs) <= made | given
+    assert artifacts.read(graph.file) == file.read_bytes()
+    assert AuditEntry.objects.get().actor == admin_user
+
+
+def test_the_same_model_again_is_the_same_row() -> None:
+    graph = import_sample()
+    again, new = graphs.import_graph(samples.path("gpt2_2layer"), "other name", [], None)
+    assert (again, new) == (graph, False)
+    assert AuditEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no zip", b"\x00" * 1000])
+def test_what_is_no_graph_is_one_line_and_leaves_nothing(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "model.pt2"
+    file.write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        graphs.import_graph(file, "bad", [], None)
+    assert len(str(refused.value).splitlines()) == 1
+    assert nothing_recorded()
+
+
+def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "model.pt2"
+    whole = samples.path("gpt2_2layer").read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError):
+        graphs.import_graph(file, "bad", [], None)
+    assert nothing_recorded()
+
+
+def test_a_file_too_large_is_not_read(settings: object, tmp_path: Path) -> None:
+    settings.GRAPH_FILE_MAX_BYTES = 10
+    with pytest.raises(UserError, match="more than the 10"):
+        graphs.import_graph(samples.path("gpt2_2layer"), "large", [], None)
+    assert nothing_recorded()
+
+
+def test_an_unknown_target_is_named() -> None:
+    with pytest.raises(UserError, match="gfx9000"):
+        graphs.import_graph(samples.path("gpt2_2layer"), "m", ["gfx9000"], None)
+    assert nothing_recorded()
+
+
+def prepare() -> Graph:
+    graph = work.claim_next(Graph.objects.all(), "w")
+    assert graph is not None
+    graphs.prepare(graph)
+    graph.refresh_from_db()
+    return graph
+
+
+def test_a_prepared_graph_has_a_kernel_for_every_node_and_a_run_for_every_problem() -> None:
+    asked = import_sample(targets=("gfx942", "cpu"))
+    run = tuning.start_run(asked, "cpu", "cpu", {}, None, candidate_limit=2)
+    assert not run.tasks.exists(), "it waits for its graph"
+    graph = prepare()
+    assert (graph.state, graph.reason) == (State.DONE, "")
+    nodes = graph.template_nodes.filter(extern_reason="")
+    assert nodes.count() > 10
+    assert KernelUse.objects.filter(is_default=True).count() == nodes.count()
+    assert {build.target for build in Build.objects.all()} == {"gfx942", "cpu"}
+    assert "def " in graph.wrapper
+
+    problems = set(nodes.values_list("problem", flat=True))
+    assert len(problems) < nodes.count(), "equal layers are one problem"
+    assert set(TuningTask.objects.values_list("problem", flat=True)) == problems
+    for task in TuningTask.objects.all():
+        rows = task.candidates.order_by("position")
+        assert 1 <= rows.filter(kernel__isnull=False).count() <= 2
+        first = rows.first()
+        assert first is not None
+        default = KernelUse.objects.get(template_node=task.template_node, is_default=True)
+        assert first.kernel == default.kernel
+        refused = rows.filter(state=State.REJECTED)
+        assert refused.count() == len(task.template_node.refused)
+
+
+def test_a_worker_that_lost_its_lease_records_nothing() -> None:
+    """It was thought dead and comes back with its work done, after or before the other."""
+    import_sample(targets=("gfx942",))
+    slow = work.claim_next(Graph.objects.all(), "slow")
+    assert slow is not None
+    work.give_on_orphans()
+    with pytest.raises(work.LeaseLostError):
+        graphs.prepare(slow)
+    assert not KernelUse.objects.exists()
+    assert not Build.objects.exists()
+    prepare()
+    recorded = KernelUse.objects.count(), Build.objects.count()
+    assert min(recorded) > 0
+    with pytest.raises(work.LeaseLostError):
+        graphs.prepare(slow)
+    assert (KernelUse.objects.count(), Build.objects.count()) == recorded
+
+
+@pytest.mark.parametrize(
+    ("bindings", "said"),
+    [({"nope": 3}, "no symbolic size 'nope'"), ({"least": 0}, "out of the bounds")],
+)
+def test_sizes_that_do_not_fit_are_refused(bindings: dict[str, int], said: str) -> None:
+    graph = import_sample()
+    symbol = next(iter(graph.symbols))
+    given = {symbol if name == "least" else name: value for name, value in bindings.items()}
+    with pytest.raises(UserError, match=said):
+        tuning.start_run(graph, "cpu", "cpu", given, None)
+    assert not graph.tuning_runs.exists()
