@@ -42,7 +42,8 @@ def request_builds(
     Raises ``UserError`` for an unknown target, or one that no compiler here builds for.
     """
     toolchain = compilers.toolchain_for(target)
-    wanted = {kernel.pk: kernel for kernel in kernels}
+    # In one order everywhere: two that ask for the same rows then do not wait for each other.
+    wanted = {kernel.pk: kernel for kernel in sorted(kernels, key=lambda kernel: kernel.pk)}
     identity = {
         "target": targets.find(target).name,
         "flags": list(flags.values),

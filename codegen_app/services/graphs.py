@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import transaction
+from django.db import connection, transaction
 
 from codegen_app.models import Artifact, Graph, GraphNode, State, TuningRun
 from codegen_app.services import (
@@ -26,6 +26,8 @@ from codegen_app.services import (
 from scheduler import pipeline, targets
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import Stage, UserError
+
+_RECORDING = 0x4B494C4E  # the advisory lock's number: "KILN"
 
 
 def import_graph(
@@ -73,12 +75,19 @@ def prepare(graph: Graph) -> None:
 
 def _record_prepared(graph: Graph, scheduled: engine.Scheduled, wrapper: str) -> None:
     decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
+    _one_at_a_time()
     # First: where another worker has the row meanwhile, nothing is written.
     work.finish(graph, State.DONE, decisions=decisions, wrapper=wrapper)
     kernels.record_schedule(graph, scheduled)
     builds.request_defaults(graph)
     for run in TuningRun.objects.filter(graph=graph, state=State.QUEUED):
         tuning.plan(run)
+
+
+def _one_at_a_time() -> None:
+    """Graphs share kernels and problems: recorded side by side they could wait for each other."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING])
 
 
 def _record(

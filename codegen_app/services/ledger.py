@@ -75,36 +75,36 @@ def cancel(run: TuningRun, actor: AbstractBaseUser | None, why: str = "") -> boo
     return True
 
 
+@transaction.atomic
 def drop_runs(graph: Graph, reason: str) -> None:
     """Close the runs of a graph that could not be prepared."""
     for run in TuningRun.objects.filter(graph=graph, state__in=OPEN_STATES):
-        _close_open(run, State.REJECTED, reason)
         TuningRun.objects.filter(pk=run.pk).update(
             state=State.REJECTED,
             finished_at=Now(),
             note=f"{run.note}\n{reason}".strip(),
         )
+        _close_open(run, State.REJECTED, reason)
 
 
-@transaction.atomic
 def reconcile() -> None:
-    """Carry on what rows quarantined from outside (their workers died) left behind."""
-    for build in Build.objects.filter(
-        state=State.QUARANTINED, candidates__state__in=OPEN_STATES
-    ).distinct():
-        build_is_over(build)
+    """Carry on what rows quarantined from outside (their workers died) left behind.
+
+    Each step is a transaction of its own, and can be done again.
+    """
+    left = {"state": State.QUARANTINED, "candidates__state__in": OPEN_STATES}
+    for build in Build.objects.filter(**left).distinct():
+        with transaction.atomic():
+            build_is_over(build)
+    for task in TuningTask.objects.filter(**left).distinct():
+        _close_candidates(Q(task=task), State.QUARANTINED, task.reason)
     for graph in Graph.objects.filter(
         state=State.QUARANTINED, tuning_runs__state__in=OPEN_STATES
     ).distinct():
         drop_runs(graph, f"preparing the graph failed: {graph.reason}")
-    for task in TuningTask.objects.filter(
-        state=State.QUARANTINED, candidates__state__in=OPEN_STATES
-    ).distinct():
-        _close_candidates(Q(task=task), State.QUARANTINED, task.reason)
-    for run_id in TuningRun.objects.filter(
-        Exists(TuningTask.objects.filter(run=OuterRef("pk"))), state__in=OPEN_STATES
-    ).values_list("pk", flat=True):
-        close_run(run_id)
+    planned = Exists(TuningTask.objects.filter(run=OuterRef("pk")))
+    for run in TuningRun.objects.filter(planned, state__in=OPEN_STATES):
+        close_run(run.pk)
 
 
 def _close_open(run: TuningRun, state: State, reason: str) -> None:

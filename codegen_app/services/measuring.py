@@ -123,6 +123,8 @@ def _built(
 def _record(task: TuningTask, outcomes: Mapping[int, Outcome], device: DeviceInfo | None) -> None:
     """Write what became of each candidate, choose the winner, close the task."""
     with transaction.atomic():
+        # The run before its tasks before their candidates, as everywhere.
+        TuningRun.objects.select_for_update().get(pk=task.run_id)
         work.finish(task, State.DONE)
         results: list[tuple[Candidate, BenchmarkResult]] = []
         for candidate in task.candidates.filter(pk__in=outcomes).select_related("build", "kernel"):

@@ -45,6 +45,8 @@ def start_run(
     Sizes that ``bindings`` leaves out are the model's own hints. Raises ``UserError`` for an
     unknown target, an unknown symbol, a size out of its bounds, or a graph that was rejected.
     """
+    # A preparation that ends right now either sees this run, or is seen here to be over.
+    graph = Graph.objects.select_for_update().get(pk=graph.pk)
     if graph.state in {State.REJECTED, State.QUARANTINED}:
         raise UserError(f"{graph} cannot be tuned: {graph.reason}")
     run = TuningRun.objects.create(
