@@ -1,4 +1,4 @@
-// kernel path: kernels/rocm_fused_mm_c4c30a92/source.hip
+// kernel path: kernels/rocm_fused_mm_0825d4d3/source.hip
 // Topologically Sorted Source Nodes: [mm], Original ATen: [aten.mm]
 // Source node to ATen node mapping:
 //   mm => mm
@@ -121,10 +121,8 @@ struct B0 {
 
 struct Member0 {
   using B = B0;
-  static __device__ __forceinline__ int32_t columns(const Problem& p) { return p.N; }
   static __device__ __forceinline__ void store(const Problem& p, const IndexBatch& batch,
-                                               const IndexM& m, int32_t column, Acc acc) {
-    const IndexN n = index_n(p, column);
+                                               const IndexM& m, const B::Index& n, Acc acc) {
     const float tmp0 = kiln::to_float(p.in0[n.flat]);
     const float tmp1 = acc + tmp0;
     p.Y[p.Y_m * m.flat + n.flat] = kiln::from_float<_Float16>(tmp1);
@@ -149,7 +147,10 @@ struct Mover {
     return Operand::kAlongK ? part(i) / kLine : part(i) % kLine * kV;
   }
   static __device__ __forceinline__ int k(int i) {
-    return Operand::kAlongK ? part(i) % kLine * kV : part(i) / kLine;
+    if constexpr (Operand::kAlongK) return part(i) % kLine * kV;
+    // Where a wave's lanes share a line, its k is worked out once for all of them.
+    if constexpr (kLine % KILN_WAVE_SIZE == 0) return kiln::mma::uniform(part(i) / kLine);
+    return part(i) / kLine;
   }
 
   // Rows beyond the edge repeat the last ones: what comes of them is not stored.
@@ -197,30 +198,27 @@ __device__ __forceinline__ void product(const Problem& p, const IndexBatch& batc
                                         T* lds, Tile& tile) {
   Mover<A> a(p, row0);
   Mover<typename Member::B> b(p, column0);
-  const auto fetch = [&](int32_t k0) {
-    if (k0 + BLOCK_K <= k_end) {
-      a.template fetch<true>(p, batch, k0, k_end);
-      b.template fetch<true>(p, batch, k0, k_end);
-    } else {
-      a.template fetch<false>(p, batch, k0, k_end);
-      b.template fetch<false>(p, batch, k0, k_end);
-    }
-  };
-  if (k_begin >= k_end) return;
   const int own_a = wave / kWavesN * (BLOCK_M / kWavesM) * kPitch;
   const int own_b = (BLOCK_M + wave % kWavesN * (BLOCK_N / kWavesN)) * kPitch;
   int stage = 0;
-  fetch(k_begin);
-  a.put(lds);
-  b.put(lds + BLOCK_M * kPitch);
-  __syncthreads();
-  for (int32_t k0 = k_begin + BLOCK_K;; k0 += BLOCK_K) {
-    const bool more = k0 < k_end;
-    if (more) fetch(k0);
-    const T* from = lds + stage * kStage;
+  // The first round only fetches.
+  for (int32_t k0 = k_begin - BLOCK_K, next = k_begin;; k0 = next, next += BLOCK_K) {
+    const bool more = next < k_end;
+    if (more) {
+      if (next + BLOCK_K <= k_end) {
+        a.template fetch<true>(p, batch, next, k_end);
+        b.template fetch<true>(p, batch, next, k_end);
+      } else {
+        a.template fetch<false>(p, batch, next, k_end);
+        b.template fetch<false>(p, batch, next, k_end);
+      }
+    }
+    if (k0 >= k_begin) {
+      const T* from = lds + stage * kStage;
 #pragma unroll Tile::kUnroll
-    for (int k = 0; k < BLOCK_K; k += Tile::kStep) {
-      tile.multiply(from + own_a + k, from + own_b + k, kPitch);
+      for (int k = 0; k < BLOCK_K; k += Tile::kStep) {
+        tile.multiply(from + own_a + k, from + own_b + k, kPitch);
+      }
     }
     if (!more) break;
     if constexpr (STAGES == 1) __syncthreads();
@@ -237,6 +235,10 @@ __device__ __forceinline__ void product(const Problem& p, const IndexBatch& batc
 template <typename Member, bool Whole>
 __device__ __forceinline__ void finish(const Problem& p, const IndexBatch& batch, int32_t row0,
                                        int32_t column0, const Tile& tile) {
+  using B = typename Member::B;
+  typename B::Index columns[Tile::kColumns];
+#pragma unroll
+  for (int j = 0; j < Tile::kColumns; ++j) columns[j] = B::index(p, column0 + tile.column(j));
 #pragma unroll
   for (int i = 0; i < Tile::kRows; ++i) {
     const int32_t row = row0 + tile.row(i);
@@ -244,9 +246,9 @@ __device__ __forceinline__ void finish(const Problem& p, const IndexBatch& batch
     const IndexM m = index_m(p, row);
 #pragma unroll
     for (int j = 0; j < Tile::kColumns; ++j) {
-      const int32_t column = column0 + tile.column(j);
-      if (!Whole && column >= Member::columns(p)) continue;
-      Member::store(p, batch, m, column, tile.at(i, j));
+      const typename B::Index& n = columns[j];
+      if (!Whole && n.flat >= B::extent(p)) continue;
+      Member::store(p, batch, m, n, tile.at(i, j));
     }
   }
 }
@@ -262,7 +264,7 @@ __device__ __forceinline__ void run(const Problem& p, int32_t batch, int32_t til
   product<Member>(p, index, tile_m * BLOCK_M, tile_n * BLOCK_N, k_begin, k_end, wave, lds, tile);
   const int32_t row0 = tile_m * BLOCK_M + wave / kWavesN * (BLOCK_M / kWavesM);
   const int32_t column0 = tile_n * BLOCK_N + wave % kWavesN * (BLOCK_N / kWavesN);
-  if ((tile_m + 1) * BLOCK_M <= p.M && (tile_n + 1) * BLOCK_N <= Member::columns(p)) {
+  if ((tile_m + 1) * BLOCK_M <= p.M && (tile_n + 1) * BLOCK_N <= Member::B::extent(p)) {
     finish<Member, true>(p, index, row0, column0, tile);
   } else {
     finish<Member, false>(p, index, row0, column0, tile);
@@ -271,7 +273,7 @@ __device__ __forceinline__ void run(const Problem& p, int32_t batch, int32_t til
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_c4c30a92_tiles(const _Float16* __restrict__ X, const _Float16* __restrict__ W, const _Float16* __restrict__ in0, _Float16* __restrict__ Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
+extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_0825d4d3_tiles(const _Float16* __restrict__ X, const _Float16* __restrict__ W, const _Float16* __restrict__ in0, _Float16* __restrict__ Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
   const Problem p{X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m};
   __shared__ __attribute__((aligned(16))) T lds[STAGES * kStage];
   // GROUP_M rows of tiles at a time, column by column: blocks that run together share B in L2.
@@ -287,7 +289,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_c4c30a92_til
 }
 
 // 0, or an error of the HIP runtime. With workspace_size given, only the bytes needed are reported.
-extern "C" PT_EXPORT int rocm_fused_mm_c4c30a92(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_mm_0825d4d3(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   const int64_t points = int64_t(batches) * M * (N);
   if (workspace_size != nullptr) {
     *workspace_size = 0;
@@ -301,7 +303,7 @@ extern "C" PT_EXPORT int rocm_fused_mm_c4c30a92(const _Float16* X, const _Float1
   if (reinterpret_cast<uintptr_t>(W) % (VECTOR_B * sizeof(T)) != 0) return hipErrorInvalidValue;
   const int64_t blocks = int64_t(batches) * tiles(M, BLOCK_M) * (tiles(N, BLOCK_N));
   if (blocks > INT32_MAX) return hipErrorInvalidConfiguration;
-  hipLaunchKernelGGL(rocm_fused_mm_c4c30a92_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
+  hipLaunchKernelGGL(rocm_fused_mm_0825d4d3_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
                      X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m);
   return hipGetLastError();
 }

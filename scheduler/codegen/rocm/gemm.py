@@ -86,6 +86,8 @@ class GemmTemplate(ROCmTemplate):
                 (width, next(filter(None, (b.vector_obstacle(width) for b in seconds)), ""))
                 for width in widths
             ),
+            interface.a.masked,
+            any(b.masked for b in seconds),
         )
 
     @property
@@ -155,6 +157,9 @@ class GemmTemplate(ROCmTemplate):
             "operands": self._operands(),
             "members": [self._member(i, member) for i, member in enumerate(interface.members)],
             "multiplies": mark(self._contraction_nodes()),
+            "masked": any(
+                operand.masked for operand in (interface.a, *(m.b for m in interface.members))
+            ),
             "split": split,
             "sum_threads": _SUM_THREADS,
             "columns": " + ".join(f"p.{name}" for name in columns),
@@ -174,12 +179,14 @@ class GemmTemplate(ROCmTemplate):
 
     def _groups(self) -> list[dict[str, Any]]:
         interface = self.interface
-        groups = [_group("Batch", interface.batch), _group("M", interface.m)]
-        groups.append(_group("K", interface.k))
+        groups = [("Batch", interface.batch), ("M", interface.m), ("K", interface.k)]
         several = len(interface.members) > 1
         for position, member in enumerate(interface.members):
-            groups.append(_group(f"N{position}" if several else "N", member.n))
-        return groups
+            groups.append((f"N{position}" if several else "N", member.n))
+        return [
+            {**_group(kind, group), "sizes": interface.sizes[kind.lower()]}
+            for kind, group in groups
+        ]
 
     def _operands(self) -> list[dict[str, Any]]:
         interface = self.interface
@@ -191,15 +198,12 @@ class GemmTemplate(ROCmTemplate):
         return found
 
     def _member(self, position: int, member: Member) -> dict[str, Any]:
-        several = len(self.interface.members) > 1
         before = [other.columns for other in self.interface.members[:position]]
         return {
             "name": f"Member{position}",
             "operand": member.b.name,
-            "extent": member.columns,
             "columns": f"p.{member.columns}",
             "first_column": " + ".join(f"p.{name}" for name in before) or "0",
-            "group": _group(f"N{position}" if several else "N", member.n),
             "body": self.interface.store(position),
         }
 
@@ -259,7 +263,6 @@ def _group(kind: str, group: IndexGroup) -> dict[str, Any]:
         "type": f"Index{kind}",
         "function": f"index_{prefix}",
         "parts": list(range(len(group.axes))) if len(group.axes) > 1 else [],
-        "sizes": [f"{prefix}_size{position}" for position in range(len(group.axes))],
     }
 
 

@@ -78,18 +78,13 @@ class GemmConfig:
         row = self.block_k * element.itemsize + 16
         return self.stages * (self.block_m + self.block_n) * row
 
-    def held_registers(self, element: DType) -> int:
-        """Registers of a lane for its accumulators and its part of the next tiles."""
-        accumulators = self.block_m * self.block_n * max(element.itemsize, 4) // 4
-        moved = (self.block_m + self.block_n) * self.block_k * element.itemsize // 4
-        return (accumulators + moved) // self.threads
-
 
 @dataclass(frozen=True)
 class GemmProblem:
     """What the rules look at: the element type, sizes at the hints, and how wide loads may be.
 
     ``obstacles_a`` says for each width (elements a load) why it is not possible, "" where it is.
+    ``masked_a``: elements are computed or stand behind a mask, each with indices of its own.
     """
 
     element: DType
@@ -99,10 +94,28 @@ class GemmProblem:
     k: int
     obstacles_a: tuple[tuple[int, str], ...]
     obstacles_b: tuple[tuple[int, str], ...]
+    masked_a: bool = False
+    masked_b: bool = False
 
     def widest(self) -> tuple[int, int]:
         """Elements a load of A and of B."""
         return _widest(self.obstacles_a), _widest(self.obstacles_b)
+
+
+def held_registers(config: GemmConfig, problem: GemmProblem) -> int:
+    """Registers of a lane for its accumulators and its part of the next tiles.
+
+    A load takes its data's registers and two for the address; one behind a mask three for the
+    indices that the mask looks at.
+    """
+    held = config.block_m * config.block_n * max(problem.element.itemsize, 4) // 4
+    for block, vector, masked in (
+        (config.block_m, config.vector_a, problem.masked_a),
+        (config.block_n, config.vector_b, problem.masked_b),
+    ):
+        data = max(vector * problem.element.itemsize // 4, 1)
+        held += block * config.block_k // vector * (data + (5 if masked else 2))
+    return held // config.threads
 
 
 def vector_widths(element: DType) -> tuple[int, ...]:
@@ -167,20 +180,20 @@ def reject(
             f" {config.block_k} a part"
         )
     for target in targets:
-        rejected = _reject_for(config, problem.element, target)
+        rejected = _reject_for(config, problem, target)
         if rejected is not None:
             return rejected
     return None
 
 
-def _reject_for(config: GemmConfig, element: DType, target: Target) -> Rejected | None:
+def _reject_for(config: GemmConfig, problem: GemmProblem, target: Target) -> Rejected | None:
     if target.emulates:
-        return _reject_for(config, element, find(target.emulates))
-    lds = config.lds_bytes(element)
+        return _reject_for(config, problem, find(target.emulates))
+    lds = config.lds_bytes(problem.element)
     if lds > target.max_lds_per_block_bytes:
         most = target.max_lds_per_block_bytes
         return _rule(f"{lds} bytes of LDS, more than the {most} of {target.name}")
-    held, most = config.held_registers(element), _MOST_HELD[target.family]
+    held, most = held_registers(config, problem), _MOST_HELD[target.family]
     if held > most:
         return _rule(f"a lane holds {held} registers, more than the {most} of {target.name}")
     waves = config.threads // target.wavefront
@@ -189,7 +202,7 @@ def _reject_for(config: GemmConfig, element: DType, target: Target) -> Rejected 
             f"{config.block_m}x{config.block_n} has no 16x16 tile for each of the {waves} waves"
             f" on {target.name}"
         )
-    step = step_k(element, target)
+    step = step_k(problem.element, target)
     if config.block_k % step:
         return _rule(f"BLOCK_K {config.block_k} is no multiple of {step} on {target.name}")
     return None

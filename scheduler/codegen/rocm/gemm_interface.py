@@ -42,6 +42,7 @@ class GemmInterface:
         first = members[0]
         self.buffers = buffers
         self.kernel = ROCmTemplateKernel()
+        self.sizes: dict[str, list[str]] = {}  # how the text names the axes' sizes, by group
         self.batch = IndexGroup("batch", first.batch)
         self.m = IndexGroup("m", first.m)
         self.k = IndexGroup("k", first.k)
@@ -100,8 +101,15 @@ class GemmInterface:
             self._register_axes(f"n{position}" if len(members) > 1 else "n", member.n)
 
     def _register_axes(self, name: str, axes: tuple[Axis, ...]) -> None:
+        """Sizes by which a flat index is divided. Those of k are divided by at every step: where
+        they are fixed (a window's) the text holds them, which saves the division."""
+        sizes = self.sizes.setdefault(name, [""])
         for position, axis in enumerate(axes[1:], start=1):
-            self.kernel.named_scalar(f"{name}_size{position}", axis.size)
+            if name == "k" and axis.size.is_Integer:
+                sizes.append(str(axis.size))
+            else:
+                argument = self.kernel.named_scalar(f"{name}_size{position}", axis.size)
+                sizes.append(f"p.{argument}")
 
     def _parametrizer(self, groups: tuple[IndexGroup, ...], counts: dict[str, int]) -> Parametrizer:
         return Parametrizer(self.kernel, groups, self.buffers, counts, wide=self._wide())

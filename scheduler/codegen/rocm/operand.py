@@ -47,6 +47,11 @@ class Operand:
         """The buffer of its first read, "" where it reads none."""
         return next((load.buffer for load in loads(self.value)), "")
 
+    @property
+    def masked(self) -> bool:
+        """Whether an element is more than one strided read."""
+        return self.form is None or self.condition is not None
+
     def vector_obstacle(self, elements: int) -> str:
         """Why ``elements`` cannot be read with one load, "" where they can.
 

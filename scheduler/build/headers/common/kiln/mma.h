@@ -46,6 +46,15 @@ __device__ __forceinline__ Vec<T, N> read(const T* from) {
   return *reinterpret_cast<const Vec<T, N>*>(from);
 }
 
+// A number that all lanes of the wave agree on: the GPU then keeps it in a scalar register.
+__device__ __forceinline__ int uniform(int value) {
+#if defined(__AMDGCN__)
+  return __builtin_amdgcn_readfirstlane(value);
+#else
+  return value;
+#endif
+}
+
 // How many waves stand along m, so that each has a rectangle of whole 16x16 tiles that is as
 // square as can be (less is read from LDS). 0: no way to share the block out.
 constexpr int waves_along_m(int block_m, int block_n, int waves) {
