@@ -48,7 +48,7 @@ def _integer(value: int, dtype: DType) -> str:
         value -= 1 << bits
     if value == -(1 << (bits - 1)) and bits >= 32:
         # The least integer has no literal: -2147483648 is a minus before what does not fit.
-        return f"(-{_sized(-value - 1, dtype)} - 1)"
+        return f"(-{_sized(-(value + 1), dtype)} - 1)"
     return f"({_sized(value, dtype)})" if value < 0 else _sized(value, dtype)
 
 

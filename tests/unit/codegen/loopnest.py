@@ -27,7 +27,7 @@ from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 from scheduler.runtime.cpu import CpuDevice
 
-CACHE = CodeCache(Path(__file__).parents[3] / "var" / "test-code-cache")
+CACHE = CodeCache(Path(__file__).parents[3] / "var" / "tests" / "code-cache")
 
 
 def ints(*sizes: Any) -> tuple[sympy.Expr, ...]:

@@ -1,0 +1,105 @@
+"""Integer expressions keep Python's meaning when the C++ compiler reads them."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.codegen.loopnest import CACHE
+
+from scheduler import targets
+from scheduler.build.compile import build
+from scheduler.build.model import Build
+from scheduler.build.toolchains import bundled
+from scheduler.codegen.cpp import print_index
+from scheduler.codegen.cpp.bounds import bounds
+from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
+
+X, Y, S = symbol("x"), symbol("y"), symbol("s27")
+RANGES = {"x": (0, 6), "y": (0, 4), "s27": (1, 5)}
+
+
+def random_expr(rng: random.Random, depth: int) -> sympy.Expr:
+    if depth == 0:
+        return rng.choice([X, Y, S, sympy.Integer(rng.randint(-4, 9))])
+    a, b = random_expr(rng, depth - 1), random_expr(rng, depth - 1)
+    divisor = rng.choice([S, sympy.Integer(rng.choice([2, 3, 7, -3]))])
+    return rng.choice(
+        [a + b, a - b, a * b, FloorDiv(a, divisor), Mod(a, divisor), sympy.Max(a, b), -a, a**2]
+    )
+
+
+def expressions() -> list[sympy.Expr]:
+    rng = random.Random(20)
+    return [random_expr(rng, rng.randint(1, 3)) for _ in range(150)]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_compiled_expressions_give_what_python_gives(wide: bool) -> None:
+    exprs = expressions()
+    number = "int32_t" if wide else "int64_t"
+    lines = [
+        f"  out[{i}] = {print_index(expr, wide=wide, ranges=RANGES)};"
+        for i, expr in enumerate(exprs)
+    ]
+    source = "\n".join(
+        [
+            "#include <hip/hip_runtime.h>",
+            "#include <kiln/types.h>",
+            "#include <kiln/index.h>",
+            f'extern "C" PT_EXPORT int many({number} x, {number} y, {number} s27, int64_t* out) {{',
+            *lines,
+            "  return 0;",
+            "}",
+        ]
+    )
+    made = build(source, "many", targets.find("cpu"), bundled(CACHE), CACHE)
+    assert isinstance(made, Build), made
+    many = ctypes.CDLL(str(made.directory / "kernel.so")).many
+    c_number = ctypes.c_int32 if wide else ctypes.c_int64
+    many.argtypes = [c_number, c_number, c_number, ctypes.c_void_p]
+    for x, y, s in [(0, 0, 1), (6, 4, 5), (3, 1, 2), (5, 4, 3)]:
+        out = (ctypes.c_int64 * len(exprs))()
+        assert many(x, y, s, out) == 0
+        expected = [evaluate(expr, {"x": x, "y": y, "s27": s}) for expr in exprs]
+        wrong = [(e, g, w) for e, g, w in zip(exprs, out, expected, strict=True) if g != w]
+        assert not wrong
+
+
+@settings(deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(0, 6), st.integers(0, 4), st.integers(1, 5))
+def test_bounds_hold_every_value(rng: random.Random, x: int, y: int, s: int) -> None:
+    expr = random_expr(rng, 3)
+    low, high = bounds(expr, RANGES)
+    assert low <= evaluate(expr, {"x": x, "y": y, "s27": s}) <= high
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (X * 768 + Y, "x * 768 + y"),
+        (FloorDiv(X, 3) * 4, "(x / 3) * 4"),
+        (FloorDiv(X - 1, 2), "kiln::floor_div(x - 1, 2)"),
+        (Mod(X, S), "x % s27"),
+        (5 - X, "5 - x"),
+        (sympy.Max(X, 4), "kiln::index_max(4, x)"),
+        (X * 2**40, "x * INT64_C(1099511627776)"),
+    ],
+)
+def test_text(expr: sympy.Expr, text: str) -> None:
+    assert print_index(expr) == text
+
+
+def test_sign_is_known_from_ranges() -> None:
+    assert print_index(FloorDiv(X - 1, 2), ranges={"x": (1, 9)}) == "(x - 1) / 2"
+
+
+def test_what_is_no_integer_is_refused() -> None:
+    with pytest.raises(TypeError, match="fraction"):
+        print_index(X / 2)
+    with pytest.raises(TypeError, match="sin"):
+        print_index(sympy.sin(X))
