@@ -9,40 +9,75 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 from pygments.lexers.python import PythonLexer
 
 from codegen_app.highlighting import highlight_lines, hip_lexer, listing_lexer
 from codegen_app.selectors.pages.kernel import KernelPage
 from codegen_app.selectors.pages.listing import ListingLine, ListingView
 
-CHUNK = 100
+CHUNK = 250  # lines: what the browser lays out, or asks for, at once
+INLINE = 4  # chunks of a listing that come with the page; the others come into view later
 TINTS = 6
 
 
 @dataclass(frozen=True)
 class Panes:
-    """Source and listing; ``listing`` is empty where there is none."""
+    """Source and listing; ``listing`` is empty where there is none.
+
+    ``places`` is what the page's script needs of lines that it does not have yet: ``source``, the
+    source line of each line of the listing (0 for none), and ``peaks``, the numbers of the lines
+    with the most live registers.
+    """
 
     source: SafeString
     listing: SafeString
+    places: Mapping[str, object]
 
 
 def panes(page: KernelPage) -> Panes:
     """The panes of a kernel's page. Each mapped source line has one tint on both sides."""
-    mapped = (
-        sorted({line.source for line in page.listing.lines if line.source}) if page.listing else []
-    )
-    tints = {number: at % TINTS for at, number in enumerate(mapped)}
-    target = page.build.target if page.build else ""
-    listing = _listing(page.listing, target, tints) if page.listing else mark_safe("")
-    return Panes(_source(page, tints), listing)
+    view, build = page.listing, page.build
+    tints = _tints(view)
+    if view is None or build is None:
+        return Panes(_source(page, tints), SafeString(""), {})
+    address = f"{page.url}/{build.id}/lines"
+    places = {
+        "chunk": CHUNK,
+        "source": [line.source for line in view.lines],
+        "peaks": [number for number, line in enumerate(view.lines, 1) if line.peak],
+    }
+    return Panes(_source(page, tints), _listing(view, build.target, address), places)
+
+
+def listing_chunk(view: ListingView, target: str, first: int) -> SafeString:
+    """The lines of the chunk that begins with line ``first`` (1-based) of a listing."""
+    tints = _tints(view)
+    text = view.text.split("\n")
+    part = text[first - 1 : first - 1 + CHUNK]
+    # The lexer has to know that it is within the metadata.
+    lead = [_METADATA] if any(_METADATA in line for line in text[: first - 1]) else []
+    html = highlight_lines("\n".join(lead + part), listing_lexer(target))[len(lead) :]
+    lines = view.lines[first - 1 : first - 1 + CHUNK]
+    rows = [
+        _listing_row(number, line, one, tints)
+        for number, (line, one) in enumerate(zip(lines, html, strict=True), first)
+    ]
+    return SafeString("".join(rows))
 
 
 def plain(text: str) -> SafeString:
     """A Python text, highlighted."""
     html = highlight_lines(text, PythonLexer())
     return _chunks([_row("L", n, line) for n, line in enumerate(html, 1)])
+
+
+_METADATA = ".amdgpu_metadata"
+
+
+def _tints(view: ListingView | None) -> dict[int, int]:
+    mapped = sorted({line.source for line in view.lines if line.source}) if view else []
+    return {number: at % TINTS for at, number in enumerate(mapped)}
 
 
 def _source(page: KernelPage, tints: Mapping[int, int]) -> SafeString:
@@ -69,14 +104,23 @@ def _titles(page: KernelPage) -> dict[int, str]:
     return titles
 
 
-def _listing(view: ListingView, target: str, tints: Mapping[int, int]) -> SafeString:
-    html = highlight_lines(view.text, listing_lexer(target))
-    return _chunks(
-        [
-            _listing_row(number, line, text, tints)
-            for number, (line, text) in enumerate(zip(view.lines, html, strict=True), 1)
-        ]
-    )
+def _listing(view: ListingView, target: str, address: str) -> SafeString:
+    """The first chunks, and places for the others that know their height and address."""
+    chunks = []
+    for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
+        lines = view.lines[first - 1 : first - 1 + CHUNK]
+        shown = sum(1 for line in lines if not _is_aside(line))
+        body = listing_chunk(view, target, first) if at < INLINE else ""
+        later = "" if at < INLINE else f' data-src="{address}/{first}"'
+        chunks.append(
+            f'<div class="chunk" data-shown="{shown}" data-lines="{len(lines)}"{later}>{body}</div>'
+        )
+    return SafeString("".join(chunks))
+
+
+def _is_aside(line: ListingLine) -> bool:
+    """Whether a line is for the assembler and not for the reader, who can show it again."""
+    return line.kind in ("directive", "blank")
 
 
 _OWN = "made by the compiler: no line of the source"
@@ -84,12 +128,11 @@ _OWN = "made by the compiler: no line of the source"
 
 def _listing_row(number: int, line: ListingLine, html: SafeString, tints: Mapping[int, int]) -> str:
     if line.kind != "instruction":
-        css = "dir" if line.kind in ("directive", "blank") else ""
-        return _row("I", number, html, css, margin=_MARGIN)
+        return _row("I", number, html, "dir" if _is_aside(line) else "", margin=_MARGIN)
     if line.jump:
         label = escape(line.target)
         link = f'<a class="nl" href="#I{line.jump}">{label}</a>'
-        html = mark_safe(html.replace(f'<span class="nl">{label}</span>', link))  # noqa: S308
+        html = SafeString(html.replace(f'<span class="nl">{label}</span>', link))
     css = f"tint{tints[line.source]}" if line.source else ""
     title = "" if line.source else _OWN
     live = "" if line.live is None else str(line.live)
@@ -129,4 +172,4 @@ def _chunks(rows: Sequence[str]) -> SafeString:
         f'<div class="chunk">{"".join(rows[at : at + CHUNK])}</div>'
         for at in range(0, len(rows), CHUNK)
     )
-    return mark_safe("".join(chunks))  # noqa: S308 (every row is safe)
+    return SafeString("".join(chunks))

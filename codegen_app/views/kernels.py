@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404
 
 from codegen_app import codeview
 from codegen_app.models import Build, GeneratedKernel
-from codegen_app.selectors.pages.kernel import UseRow, kernel_page
+from codegen_app.selectors.pages.kernel import UseRow, kernel_page, listing_of
 from codegen_app.views.page import Stage, respond
 from scheduler import targets
 from scheduler.isa.instructions import Kind
@@ -37,6 +37,17 @@ def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpRes
         kinds=[kind.value for kind in Kind],
         targets=targets.names(),
     )
+
+
+def lines(_request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
+    """A chunk of a long listing, for the page's script."""
+    try:
+        view, target = listing_of(name, build)
+    except (Build.DoesNotExist, FileNotFoundError):
+        raise Http404(f"build {build} has no listing") from None
+    if not 1 <= first <= len(view.lines):
+        raise Http404(f"the listing has {len(view.lines)} lines")
+    return HttpResponse(codeview.listing_chunk(view, target, first))
 
 
 def source(_request: HttpRequest, name: str) -> HttpResponse:

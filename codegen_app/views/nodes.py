@@ -29,6 +29,7 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
         previous=page.previous,
         next=page.next,
         axes=axes,
+        parameters=axes[1:],
         x=x,
         colour=colour,
         figure=charts.candidates(page.candidates, x, colour),

@@ -8,7 +8,7 @@ from codegen_app.views import changes
 from codegen_app.views.components import components
 from codegen_app.views.devices import devices
 from codegen_app.views.graphs import graph, graphs
-from codegen_app.views.kernels import download, kernel, source
+from codegen_app.views.kernels import download, kernel, lines, source
 from codegen_app.views.nodes import template_node
 from codegen_app.views.overview import overview
 from codegen_app.views.page import twin
@@ -23,6 +23,7 @@ urlpatterns = [
     *twin("kernels", kernels, "kernels"),
     *twin("kernels/<slug:name>", kernel, "kernel"),
     path("kernels/<slug:name>/source.hip", source, name="kernel_source"),
+    path("kernels/<slug:name>/<int:build>/lines/<int:first>", lines, name="kernel_lines"),
     path("kernels/<slug:name>/<int:build>/<str:file>", download, name="kernel_download"),
     *twin("runs", tuning_runs, "tuning_runs"),
     *twin("runs/<int:pk>", tuning_run, "tuning_run"),

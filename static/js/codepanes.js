@@ -1,88 +1,136 @@
 // Source and listing side by side: hovering a line marks what belongs to it in the other pane,
 // a click pins it and scrolls the other pane to the match. A pin is part of the address (#L12).
 
+import { Chunks, ROW } from "./chunks.js";
+
 export function bindPanes() {
   const root = document.querySelector("[data-panes]");
-  const panes = [...root.querySelectorAll("[data-pane]")];
-  const lines = new Map(); // source line → elements in both panes
-  for (const line of root.querySelectorAll(".l[data-s]")) {
-    if (!lines.has(line.dataset.s)) lines.set(line.dataset.s, []);
-    lines.get(line.dataset.s).push(line);
-  }
-  let hovered = "";
-  let pinned = "";
-  const mark = (key, css, on) => lines.get(key)?.forEach((line) => line.classList.toggle(css, on));
+  const panes = new Panes(root);
+  panes.bind();
+  addEventListener("hashchange", () => panes.followHash());
+  panes.followHash();
+}
 
-  const hover = (key) => {
-    if (key === hovered) return;
-    mark(hovered, "on", false);
-    hovered = key;
-    mark(hovered, "on", true);
-  };
-  const pin = (key, from) => {
-    mark(pinned, "pin", false);
-    pinned = key === pinned && from ? "" : key;
-    mark(pinned, "pin", true);
-    if (!pinned) return;
-    for (const pane of panes) {
-      const match = lines.get(pinned)?.find((line) => pane.contains(line));
-      if (match && pane !== from) reveal(pane, match);
+class Panes {
+  constructor(root) {
+    this.root = root;
+    this.source = root.querySelector("[data-pane=source]");
+    this.listing = root.querySelector("[data-pane=listing]");
+    const places = document.getElementById("listing-places");
+    this.places = places ? JSON.parse(places.textContent) : { source: [], peaks: [], chunk: 1 };
+    this.lines = new Map(); // source line → lines in both panes that are there
+    this.hovered = "";
+    this.pinned = "";
+    this.learn(this.source);
+    if (this.listing) this.chunks = new Chunks(this.listing, this.places.chunk, (part) => this.learn(part));
+  }
+
+  bind() {
+    for (const pane of [this.source, this.listing].filter(Boolean)) {
+      pane.addEventListener("mouseover", (event) => this.hover(event.target.closest(".l")?.dataset.s ?? ""));
+      pane.addEventListener("mouseleave", () => this.hover(""));
+      pane.addEventListener("click", (event) => {
+        const line = event.target.closest(".l[data-s]");
+        if (line && !event.target.closest("a")) this.pin(line.dataset.s, pane);
+      });
+      pane.addEventListener("keydown", (event) => this.walk(event, pane));
     }
-    if (from) history.replaceState(null, "", `#L${pinned}`);
-  };
-
-  for (const pane of panes) {
-    pane.addEventListener("mouseover", (event) => hover(event.target.closest(".l")?.dataset.s ?? ""));
-    pane.addEventListener("mouseleave", () => hover(""));
-    pane.addEventListener("click", (event) => {
-      const line = event.target.closest(".l[data-s]");
-      if (line && !event.target.closest("a")) pin(line.dataset.s, pane);
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.pin("");
     });
-    pane.addEventListener("keydown", (event) => walk(event, pane, hover, pin, () => hovered));
+    document.addEventListener("next-peak", () => this.nextPeak());
+    this.root.querySelector("[data-directives]")?.addEventListener("change", ({ target }) => {
+      this.listing.classList.toggle("no-directives", !target.checked);
+      this.chunks.measure();
+    });
   }
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") pin("");
-  });
-  document.addEventListener("next-peak", () => nextPeak(root));
-  root.querySelector("[data-directives]")?.addEventListener("change", (event) => {
-    root.querySelector("[data-pane=listing]").classList.toggle("no-directives", !event.target.checked);
-  });
-  const followHash = () => {
-    const line = location.hash && root.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"]`);
+
+  // Lines that have just come into the page take part in what is marked.
+  learn(part) {
+    for (const line of part.querySelectorAll(".l[data-s]")) {
+      const key = line.dataset.s;
+      if (!this.lines.has(key)) this.lines.set(key, []);
+      this.lines.get(key).push(line);
+      if (key === this.hovered) line.classList.add("on");
+      if (key === this.pinned) line.classList.add("pin");
+    }
+  }
+
+  mark(key, css, on) {
+    this.lines.get(key)?.forEach((line) => line.classList.toggle(css, on));
+  }
+
+  hover(key) {
+    if (key === this.hovered) return;
+    this.mark(this.hovered, "on", false);
+    this.hovered = key;
+    this.mark(key, "on", true);
+  }
+
+  async pin(key, from) {
+    this.mark(this.pinned, "pin", false);
+    this.pinned = key === this.pinned && from ? "" : key;
+    this.mark(this.pinned, "pin", true);
+    if (!this.pinned) return;
+    if (from) history.replaceState(null, "", `#L${key}`);
+    if (from !== this.source) reveal(this.source, document.getElementById(`L${key}`));
+    if (this.listing && from !== this.listing) {
+      await this.show(this.places.source.indexOf(Number(key)) + 1);
+    }
+  }
+
+  // Bring a line of the listing into view, wherever it is.
+  async show(number) {
+    if (number < 1) return null;
+    await this.chunks.ensure(number);
+    const line = document.getElementById(`I${number}`);
+    if (line) reveal(this.listing, line);
+    return line;
+  }
+
+  async followHash() {
+    const [, pane, number] = /^#([LI])(\d+)$/.exec(location.hash) ?? [];
+    const line = pane === "I" && this.listing
+      ? await this.show(Number(number))
+      : document.getElementById(`L${number}`);
     if (!line) return;
-    reveal(line.closest("[data-pane]"), line);
-    if (line.dataset.s) pin(line.dataset.s);
-  };
-  addEventListener("hashchange", followHash);
-  followHash();
+    if (pane === "L") reveal(this.source, line);
+    if (line.dataset.s) await this.pin(line.dataset.s);
+    if (pane === "I") reveal(this.listing, line);
+  }
+
+  // Down and up go from mapped line to mapped line, Enter pins.
+  walk(event, pane) {
+    if (event.key === "Enter" && this.hovered && !event.target.closest("a")) return this.pin(this.hovered, pane);
+    if (!["ArrowDown", "ArrowUp"].includes(event.key)) return undefined;
+    const keys = [...new Set([...pane.querySelectorAll(".l[data-s]")].map((line) => line.dataset.s))];
+    const step = event.key === "ArrowDown" ? 1 : -1;
+    const next = keys[Math.min(keys.length - 1, Math.max(0, keys.indexOf(this.hovered) + step))];
+    if (!next) return undefined;
+    event.preventDefault();
+    this.hover(next);
+    return reveal(pane, pane.querySelector(`.l[data-s="${next}"]`));
+  }
+
+  async nextPeak() {
+    const { peaks } = this.places;
+    if (!peaks.length) return;
+    const before = this.root.querySelector(".at-peak");
+    before?.classList.remove("at-peak", "on");
+    const at = before ? peaks.indexOf(Number(before.id.slice(1))) : -1;
+    const line = await this.show(peaks[(at + 1) % peaks.length]);
+    line?.classList.add("at-peak", "on");
+  }
 }
 
+// What is far away has an estimated height: look again once it has been laid out.
 function reveal(pane, line) {
-  const target = line.getBoundingClientRect();
-  const frame = pane.getBoundingClientRect();
-  pane.scrollTop += target.top - frame.top - frame.height / 3;
-}
-
-// Down and up go from mapped line to mapped line, Enter pins.
-function walk(event, pane, hover, pin, hovered) {
-  if (event.key === "Enter" && hovered() && !event.target.closest("a")) return pin(hovered(), pane);
-  if (!["ArrowDown", "ArrowUp"].includes(event.key)) return;
-  const keys = [...new Set([...pane.querySelectorAll(".l[data-s]")].map((line) => line.dataset.s))];
-  const at = keys.indexOf(hovered());
-  const next = keys[Math.min(keys.length - 1, Math.max(0, at + (event.key === "ArrowDown" ? 1 : -1)))];
-  if (!next) return;
-  event.preventDefault();
-  hover(next);
-  reveal(pane, pane.querySelector(`.l[data-s="${next}"]`));
-}
-
-function nextPeak(root) {
-  const pane = root.querySelector("[data-pane=listing]");
-  const peaks = [...(pane?.querySelectorAll(".live.peak") ?? [])].map((cell) => cell.parentElement);
-  if (!peaks.length) return;
-  const at = peaks.indexOf(root.querySelector(".l.at-peak"));
-  root.querySelector(".l.at-peak")?.classList.remove("at-peak", "on");
-  const next = peaks[(at + 1) % peaks.length];
-  next.classList.add("at-peak", "on");
-  reveal(pane, next);
+  const scroll = () => {
+    const target = line.getBoundingClientRect();
+    const frame = pane.getBoundingClientRect();
+    const off = target.top - frame.top - frame.height / 3;
+    if (Math.abs(off) > ROW) pane.scrollTop += off;
+  };
+  scroll();
+  requestAnimationFrame(() => requestAnimationFrame(scroll));
 }

@@ -10,7 +10,13 @@ bindKeys();
 bindRows();
 bindTimes();
 
-if (document.querySelector("[data-chart]")) import("./charts.js").then((m) => m.bindCharts());
-if (document.querySelector("[data-panes]")) import("./codepanes.js").then((m) => m.bindPanes());
-if (document.querySelector("[data-graph]")) import("./graph.js").then((m) => m.bindGraph());
-if (document.querySelector("[data-drop]")) import("./drop.js").then((m) => m.bindDrop());
+// Parts that only some pages have, by what asks for them in the page.
+const PARTS = {
+  "[data-chart]": () => import("./charts.js").then((part) => part.bindCharts()),
+  "[data-panes]": () => import("./codepanes.js").then((part) => part.bindPanes()),
+  "[data-graph]": () => import("./graph.js").then((part) => part.bindGraph()),
+  "[data-drop]": () => import("./drop.js").then((part) => part.bindDrop()),
+};
+const wanted = Object.keys(PARTS).filter((selector) => document.querySelector(selector));
+await Promise.all(wanted.map((selector) => PARTS[selector]()));
+document.documentElement.dataset.ready = "true"; // everything answers now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,18 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
+from codegen_app.codeview import CHUNK, listing_chunk
 from codegen_app.models import AuditEntry, Build, Candidate, Graph, State, TuningRun
 from codegen_app.selectors.pages.devices import devices
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.graphs import graph_list
 from codegen_app.selectors.pages.kernel import kernel_page
+from codegen_app.selectors.pages.listing import read_listing
 from codegen_app.selectors.pages.node import node_page
 from codegen_app.selectors.pages.overview import overview
 from codegen_app.selectors.pages.runs import run_list, run_page
 from codegen_app.selectors.pages.search import kernel_list, search
-from scheduler import samples
+from scheduler import samples, targets
 from tests.app import factories
 from tests.support.pages_world import World, make_world
 
@@ -233,6 +236,20 @@ def test_instructions_are_mapped_to_their_lines_and_the_inner_loop_is_found(
     assert 0 < function.live_peak <= allocated
     html = reader.get(kernel.get_absolute_url()).content.decode()
     assert f'id="I{page.listing.lines.index(loads[0]) + 1}" data-s="{loads[0].source}"' in html
+
+
+def test_the_chunks_of_a_listing_are_the_listing(world: World) -> None:
+    """Also within the metadata at its end, where a line by itself means something else."""
+    page = kernel_page(world.kernels[0].name, None, None)
+    assert page.listing is not None
+    lines = page.listing.text.split("\n")
+    repeated = read_listing("\n".join(lines + lines), targets.find("gfx1100"))
+    rows: list[str] = []
+    for first in range(1, len(repeated.lines) + 1, CHUNK):
+        html = listing_chunk(repeated, "gfx1100", first)
+        assert '"err"' not in html
+        rows += re.findall(r'<span class="t">(.*?)</span></div>(?=<div class="l|$)', html)
+    assert [unescape(re.sub("<[^>]*>", "", row)) for row in rows] == lines + lines
 
 
 def test_the_metadata_comment_leads_to_the_graph(reader: Client, world: World) -> None:

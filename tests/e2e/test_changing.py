@@ -36,6 +36,7 @@ def test_log_in_and_import_a_model(anonymous: Page, transactional_db: None) -> N
 
 def test_a_file_can_be_dropped(page: Page, transactional_db: None) -> None:
     page.goto("/import")
+    page.wait_for_selector("html[data-ready]")
     page.evaluate(
         """() => {
           const data = new DataTransfer();

@@ -6,6 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from codegen_app.models import Build
+from codegen_app.services import artifacts
 from tests.support.pages_world import World
 
 
@@ -176,3 +178,36 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
                 " || e.labels?.length || e.title)).map(e => e.outerHTML)"
             )
             assert unnamed == [], f"{address}: nothing says what these are"
+
+
+def test_a_long_listing_is_loaded_where_it_is_looked_at(page: Page, world: World) -> None:
+    """Twenty thousand lines: the page has the first thousand, the others come when needed."""
+    build = Build.objects.get(kernel=world.kernels[0], target="gfx1100")
+    assert build.listing is not None
+    text = artifacts.read(build.listing).decode()
+    at = text.index("\n", text.index("\tds_")) + 1
+    many = "".join(f"\tv_add_f32_e32 v1, {n}, v1\n" for n in range(20_000))
+    build.listing = artifacts.store((text[:at] + many + text[at:]).encode(), ".s")
+    build.save()
+
+    page.goto(f"{world.kernels[0].get_absolute_url()}?build={build.pk}")
+    listing = page.locator("[data-pane=listing]")
+    expect(listing.locator(".l").first).to_be_attached()
+    assert listing.locator(".l").count() == 1000
+    height = listing.evaluate("pane => pane.scrollHeight")
+    assert height > 20_000 * 18
+
+    listing.evaluate("pane => { pane.scrollTop = pane.scrollHeight / 2; }")
+    middle = listing.locator(".l", has_text="v_add_f32_e32 v1, 10000, v1")
+    expect(middle).to_be_attached()
+    after = listing.evaluate("pane => pane.scrollHeight")
+    assert abs(after - height) < 100  # what was loaded is as high as its place was
+
+    page.goto(f"{page.url.partition('#')[0]}#I19000")
+    expect(page.locator("#I19000")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    store = page.locator("[data-pane=source] .l[data-s]", has_text="y[blockIdx.x] = sum")
+    store.scroll_into_view_if_needed()
+    store.click()
+    expect(listing.locator(".pin").first).to_be_in_viewport()
+    expect(listing.locator(".pin", has_text="global_store")).to_have_count(1)

@@ -175,6 +175,7 @@ def _template_node(graph: Graph, layer: int, candidates: int) -> TemplateNode:
         group=["64*s0", "64"],
         reads=["x", "weight"],
         writes=[f"buf{layer}"],
+        offered=candidates,
         refused=[
             {
                 "template": "gemm",

@@ -173,6 +173,17 @@ def _listings(builds: tuple[BuildRow, ...]) -> dict[str, str]:
     return texts
 
 
+def listing_of(name: str, build_id: int) -> tuple[ListingView, str]:
+    """A build's listing and its target (2 queries); raises ``Build.DoesNotExist``."""
+    build = Build.objects.select_related("listing").get(
+        kernel__name=name, pk=build_id, listing__isnull=False
+    )
+    assert build.listing is not None
+    with default_storage.open(build.listing.path, "rb") as file:
+        text = file.read().decode("utf-8", errors="replace")
+    return read_listing(text, targets.find(build.target)), build.target
+
+
 def _listing(build: BuildRow | None, listings: Mapping[str, str]) -> ListingView | None:
     if build is None or build.listing_digest not in listings:
         return None

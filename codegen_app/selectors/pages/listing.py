@@ -70,7 +70,11 @@ def read_listing(text: str, target: Target) -> ListingView:
     """Read a listing. Live registers are known for AMD's targets only."""
     text = text.removesuffix("\n")
     listing = parse(text)
-    lines = [ListingLine(kind.value) for kind in listing.kinds]
+    rows = text.split("\n")
+    lines = [
+        ListingLine(LineKind.DIRECTIVE.value if row.startswith(_ASIDE) else kind.value)
+        for row, kind in zip(rows, listing.kinds, strict=True)
+    ]
     at_label = _label_lines(text, listing)
     functions = []
     for function in listing.functions:
@@ -89,6 +93,9 @@ def read_listing(text: str, target: Target) -> ListingView:
             )
         functions.append(_function_row(function, live.peak if live else None))
     return ListingView(text, tuple(lines), tuple(functions))
+
+
+_ASIDE = (".Ltmp", ".Lfunc_begin", ".Lfunc_end")  # labels of the debug information
 
 
 def next_steps(text: str, target: Target) -> dict[str, str]:

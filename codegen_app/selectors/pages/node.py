@@ -76,12 +76,11 @@ class CandidateRow:
 
 @dataclass(frozen=True)
 class RefusedRow:
-    """A configuration that a rule turned down."""
+    """A reason for which rules turned configurations down, and which."""
 
-    config: Mapping[str, Any]
     stage: str
     reason: str
-    detail: str
+    configs: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -115,10 +114,16 @@ class NodePage:
     origins: tuple[OriginRow, ...]
     decisions: tuple[Mapping[str, Any], ...]
     candidates: tuple[CandidateRow, ...]
+    offered: int
     refused: tuple[RefusedRow, ...]
     runs: tuple[RunRow, ...]
     previous: Neighbour | None
     next: Neighbour | None
+
+    @property
+    def refused_count(self) -> int:
+        """How many configurations were turned down."""
+        return sum(len(row.configs) for row in self.refused)
 
 
 def node_page(pk: int) -> NodePage:
@@ -151,10 +156,8 @@ def node_page(pk: int) -> NodePage:
             d for d in node.graph.decisions if node.name in (d["producer"], d["consumer"])
         ),
         candidates=_candidates(node),
-        refused=tuple(
-            RefusedRow(row.get("config", {}), row["stage"], row["reason"], row.get("detail", ""))
-            for row in node.refused
-        ),
+        offered=node.offered,
+        refused=_refused(node),
         runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
         previous=_neighbour(node, -1),
         next=_neighbour(node, +1),
@@ -178,6 +181,15 @@ def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
         )
         for row in GraphNode.objects.filter(template_nodes=node).order_by("position")
     )
+
+
+def _refused(node: TemplateNode) -> tuple[RefusedRow, ...]:
+    """Refused configurations by reason, the most frequent first."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in node.refused:
+        groups[row["stage"], row["reason"]].append(row.get("config", {}))
+    rows = [RefusedRow(stage, reason, tuple(found)) for (stage, reason), found in groups.items()]
+    return tuple(sorted(rows, key=lambda row: (-len(row.configs), row.reason)))
 
 
 def _candidates(node: TemplateNode) -> tuple[CandidateRow, ...]:

@@ -1,0 +1,52 @@
+// The chunks of a long listing: those that came with the page, and those that are fetched when
+// they come near the view. An empty chunk is as high as its lines will be.
+
+export const ROW = 18; // px, --code-row
+const NEAR = "2000px";
+
+export class Chunks {
+  constructor(pane, size, learn) {
+    this.pane = pane;
+    this.size = size;
+    this.learn = learn;
+    this.chunks = [...pane.querySelectorAll(".chunk")];
+    this.loading = new Map();
+    this.measure();
+    for (const chunk of this.chunks) if (!chunk.dataset.src) learn(chunk);
+    const seen = (entries) => entries.filter((e) => e.isIntersecting).forEach((e) => this.load(e.target));
+    this.observer = new IntersectionObserver(seen, { root: pane, rootMargin: NEAR });
+    this.chunks.filter((chunk) => chunk.dataset.src).forEach((chunk) => this.observer.observe(chunk));
+  }
+
+  measure() {
+    const key = this.pane.classList.contains("no-directives") ? "shown" : "lines";
+    for (const chunk of this.chunks) {
+      const height = `${chunk.dataset[key] * ROW}px`;
+      chunk.style.containIntrinsicBlockSize = height;
+      chunk.style.height = chunk.dataset.src ? height : "";
+    }
+  }
+
+  async ensure(number) {
+    const chunk = this.chunks[Math.floor((number - 1) / this.size)];
+    if (chunk?.dataset.src) await this.load(chunk);
+  }
+
+  load(chunk) {
+    if (!this.loading.has(chunk)) this.loading.set(chunk, this.fetch(chunk));
+    return this.loading.get(chunk);
+  }
+
+  async fetch(chunk) {
+    this.observer.unobserve(chunk);
+    const answer = await fetch(chunk.dataset.src);
+    if (!answer.ok) {
+      chunk.textContent = `These lines could not be loaded (${answer.status}); reload the page.`;
+      return;
+    }
+    chunk.innerHTML = await answer.text();
+    delete chunk.dataset.src;
+    chunk.style.height = "";
+    this.learn(chunk);
+  }
+}
