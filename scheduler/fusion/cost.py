@@ -24,7 +24,7 @@ from scheduler.ir.operations import (
     Reduction,
 )
 from scheduler.ir.pointwise import FUNCTIONS
-from scheduler.ir.values import Call, Cast, Load, Value, loads, walk
+from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
 
 #: Arithmetic (in additions) that may be done again for each read.
 _CHEAP = 8
@@ -35,9 +35,10 @@ _FEW_ROWS = 16
 _MUCH_WORK = 1 << 16
 
 
-def tree_size(value: Value) -> int:
-    """Parts of a tree, shared ones counted each time."""
-    return sum(1 for _ in walk(value))
+def tree_extent(value: Value) -> tuple[int, int]:
+    """Parts of a tree, shared ones counted each time, and its levels."""
+    below = [tree_extent(child) for child in children(value)]
+    return 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
 
 
 def arithmetic(value: Value) -> int:

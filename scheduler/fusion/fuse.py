@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from typing import TypeAlias
 
-from scheduler.fusion.cost import inline_refusal, is_view_like, rows_refusal, tree_size
+from scheduler.fusion.cost import inline_refusal, is_view_like, rows_refusal, tree_extent
 from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.joining import Joined, Refusal, direct_loads, join, merge_exchange
@@ -29,8 +30,14 @@ from scheduler.ir.values import loads
 _MOST_VISITS = 2000
 #: How many readers of a buffer are looked at for a reduction to stand beside.
 _MOST_SIBLINGS = 4
-#: How large a value's tree may grow by fusing, shared parts counted each time.
+#: How large and how deep a value's tree may grow by fusing, shared parts counted each time.
 LARGEST_TREE = 1024
+DEEPEST_TREE = 96
+_TOO_LARGE = f"its value would be a tree of more than {LARGEST_TREE} parts or {DEEPEST_TREE} levels"
+
+
+#: Parts and levels of a tree.
+Extent: TypeAlias = tuple[int, int]
 
 
 class Fusion:
@@ -47,7 +54,7 @@ class Fusion:
         }
         self._readers: dict[str, list[int]] = {}
         self._writer: dict[str, int] = {}
-        self._sizes: dict[str, int] = {}
+        self._extents: dict[str, Extent] = {}
         self._ops: list[Operation] = []
 
     def run(self) -> list[Group]:
@@ -83,13 +90,13 @@ class Fusion:
         self._register(op, group)
 
     def _candidates(self, op: Operation) -> list[Group]:
-        """Groups that make what ``op`` reads: templates first, then reductions, latest first;
-        for a reduction also those that read the same."""
+        """Groups that make what ``op`` reads: templates first, then reductions and scans, latest
+        first; for a reduction also those that read the same."""
         if isinstance(op, Extern | Contraction | Attention):
             return []
         numbers = {self._writer[name] for name in reads_of(op) if name in self._writer}
         found = [self.groups[n] for n in numbers if self.groups[n].kind is not GroupKind.EXTERN]
-        found.sort(key=lambda g: (g.is_template, g.kind is GroupKind.REDUCTION, g.number))
+        found.sort(key=lambda g: (g.is_template, g.kind is not GroupKind.POINTWISE, g.number))
         found.reverse()
         if isinstance(op, Reduction):
             for name in reads_of(op):
@@ -109,8 +116,8 @@ class Fusion:
             refused = rows_refusal(op, self.hints)
             if refused:
                 return Refusal(refused)
-        if self._size_with(op) > LARGEST_TREE:
-            return Refusal(f"its value would be a tree of more than {LARGEST_TREE} parts")
+        if self._is_too_large(self._extent(op, {group.number}, self._extents)):
+            return Refusal(_TOO_LARGE)
         others = {self._writer[name] for name in reads_of(op) if name in self._writer}
         if self._reaches(others - {group.number}, group):
             return Refusal("another of its inputs depends on the group: a cycle")
@@ -160,19 +167,36 @@ class Fusion:
             readers = self._readers.setdefault(name, [])
             if group.number not in readers:
                 readers.append(group.number)
-        size = self._size_with(op)
+        extent = self._extent(op, {group.number}, self._extents)
         for name in writes_of(op):
             self._writer[name] = group.number
-            self._sizes[name] = size if isinstance(op, Pointwise) else 1
+            self._extents[name] = extent
 
-    def _size_with(self, op: Operation) -> int:
-        """Parts of an operation's tree with all pointwise values that it reads put into it."""
+    def _extent(self, op: Operation, within: set[int], extents: dict[str, Extent]) -> Extent:
+        """The tree of an operation with the values of groups ``within`` put into it."""
         if not isinstance(op, Pointwise):
-            return 1
-        total = tree_size(op.store.value)
-        for load in loads(op.store.value):
-            total += self._sizes.get(load.buffer, 1) - 1
-        return total
+            return 1, 1
+        size, depth = tree_extent(op.store.value)
+        inner = [
+            extents[load.buffer]
+            for load in loads(op.store.value)
+            if self._writer.get(load.buffer) in within
+        ]
+        return size + sum(s for s, _ in inner), depth + max((d for _, d in inner), default=0)
+
+    def _is_too_large(self, extent: Extent) -> bool:
+        return extent[0] > LARGEST_TREE or extent[1] > DEEPEST_TREE
+
+    def _extents_together(self, group: Group, reader: Group) -> dict[str, Extent] | None:
+        """Trees of the reader with those of the group in them; None where one is too large."""
+        names = (*group.written(), *reader.written())
+        together = {name: self._extents[name] for name in names}
+        for member in reader.members:
+            extent = self._extent(member, {group.number, reader.number}, together)
+            if self._is_too_large(extent):
+                return None
+            together.update(dict.fromkeys(writes_of(member), extent))
+        return together
 
     def _reaches(self, starts: Iterable[int], target: Group) -> bool:
         """Whether one of the groups depends on ``target``; True too where it is too far to tell."""
@@ -215,6 +239,11 @@ class Fusion:
         if self._reaches(reader.depends - {group.number}, group):
             self._decide(group.name, reader.name, False, "a kernel in between depends on it")
             return False
+        extents = self._extents_together(group, reader)
+        if extents is None:
+            self._decide(group.name, reader.name, False, _TOO_LARGE)
+            return False
+        self._extents.update(extents)
         axes = (*reader.outer, *reader.inner)
         made = [
             moved_pointwise(member, found, axes)
@@ -236,9 +265,11 @@ class Fusion:
             if len(results) != 1
             else inline_refusal(group, results[0], reader, self.buffers, self.hints)
         )
-        if refused:
-            self._decide(group.name, reader.name, False, refused)
+        extents = self._extents_together(group, reader)
+        if refused or extents is None:
+            self._decide(group.name, reader.name, False, refused or _TOO_LARGE)
             return
+        self._extents.update(extents)
         value, nodes = inlined(group, results[0])
         made = [
             replace_loads(member, results[0], value, nodes, group, reader, self.buffers)
@@ -266,10 +297,13 @@ class Fusion:
         for name in group.reads():
             numbers = [n for n in self._readers.get(name, []) if n != group.number]
             self._readers[name] = list(dict.fromkeys([*numbers, reader.number]))
-        for other in self.groups.values():
-            if group.number in other.depends:
-                other.depends.discard(group.number)
-                other.depends.add(reader.number)
+        for name in group.written():
+            for number in self._readers[name]:
+                other = self.groups[number]
+                if group.number in other.depends:
+                    other.depends.discard(group.number)
+                    other.depends.add(reader.number)
+        reader.depends.discard(reader.number)
 
     def _decide(self, producer: str, consumer: str, fused: bool, reason: str) -> None:
         self.decisions.append(FusionDecision(producer, consumer, fused, reason))

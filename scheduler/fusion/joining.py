@@ -27,7 +27,6 @@ from scheduler.ir.operations import (
     Pointwise,
     Reduction,
     ReductionKind,
-    Scan,
 )
 from scheduler.ir.values import Load, loads
 
@@ -84,8 +83,6 @@ def direct_loads(op: Operation) -> Iterator[Load]:
 def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Joined | Refusal:
     if group.kind is GroupKind.EXTERN:
         return Refusal("the reference computes the other")
-    if isinstance(group.members[0], Scan) and len(group.members) > 1:
-        return Refusal("a scan has one store")
     for exchange, axes in _exchanges(op, group, buffers):
         made = moved_pointwise(op, exchange, axes)
         if _reads_what_is_there(made, group):

@@ -1,0 +1,142 @@
+"""What cannot be lowered says so, with the node and its line in the model, in bounded time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sympy
+
+from scheduler.fusion import schedule
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref
+from scheduler.ir.operations import Extern, Pointwise
+from scheduler.ir.values import Load
+from scheduler.lowering import lower, verify
+from scheduler.lowering.verifier import InconsistentError
+from scheduler.outcome import UserError
+from tests.unit.lowering.graphs import GraphBuilder, graph, meta, node
+from tests.unit.lowering.interpreter import run_schedule
+
+X = [GraphInput("x", InputKind.USER)]
+
+
+def test_an_unknown_op_is_an_extern_with_its_reason() -> None:
+    tensors = {"x": meta(DType.F32, 4), "y": meta(DType.F32, 4), "z": meta(DType.F32, 4)}
+    nodes = [
+        node("y", "mylib.frobnicate.default", Ref("x")),
+        node("z", "aten.neg.default", Ref("y")),
+    ]
+    plan = schedule(lower(graph(X, nodes, tensors, ("z",))))
+    extern = plan.nodes[0].members[0]
+    assert isinstance(extern, Extern)
+    assert (extern.op, extern.reason) == ("mylib.frobnicate.default", "unknown op")
+    assert [n.kind.value for n in plan.nodes] == ["extern", "pointwise"]
+
+
+def test_a_use_that_no_rule_covers_is_an_extern_that_says_what() -> None:
+    tensors = {"x": meta(DType.F32, 4), "y": meta(DType.F32, 4)}
+    nodes = [node("y", "aten.dropout.default", Ref("x"), 0.5, True)]
+    (op,) = lower(graph(X, nodes, tensors, ("y",))).operations
+    assert isinstance(op, Extern)
+    assert "random numbers" in op.reason
+
+
+def test_an_extern_reads_through_views_and_writes_memory() -> None:
+    b = GraphBuilder()
+    x = b.input(np.arange(12.0).reshape(3, 4), DType.F64)
+    turned = b.call("aten.transpose.int", Ref(x), 0, 1)
+    found = b.call("aten.flip.default", Ref(turned), (0,))
+    made = b.call(
+        "aten.scatter.value", Ref(found), 0, Ref(b.input(np.array([[1, 0, 2]]), DType.I64)), 9.0
+    )
+    last = b.call("aten.mul.Tensor", Ref(made), 2)
+    plan = schedule(lower(b.graph(last)))
+    assert any(isinstance(member, Extern) for n in plan.nodes for member in n.members)
+    inputs = {i.name: b.values[i.name] for i in b.inputs}
+    np.testing.assert_array_equal(run_schedule(plan, inputs, {})[last], b.values[last])
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "size", "said"),
+    [
+        ("aten.view.default", ((3, 5),), (3, 5), "does not have as many elements"),
+        ("aten.permute.default", ((1, 0),), (4, 4), "the graph says shape [4, 4]"),
+    ],
+)
+def test_shapes_that_contradict_each_other(
+    target: str, args: tuple[object, ...], size: tuple[int, ...], said: str
+) -> None:
+    tensors = {"x": meta(DType.F32, 3, 4), "y": meta(DType.F32, *size)}
+    given = graph(X, [node("y", target, Ref("x"), *args)], tensors, ("y",))
+    try:
+        (op,) = lower(given).operations
+    except UserError as error:
+        message = str(error)
+        assert all(part in message for part in ("y", target, "m.layers.0", "model.py:7"))
+    else:
+        assert isinstance(op, Extern)
+        message = op.reason
+    assert said in message
+
+
+def test_a_cycle_is_an_error_that_names_the_value() -> None:
+    tensors = {name: meta(DType.F32, 4) for name in ("x", "y", "z")}
+    nodes = [node("y", "aten.neg.default", Ref("z")), node("z", "aten.neg.default", Ref("y"))]
+    with pytest.raises(UserError, match="'z'"):
+        lower(graph(X, nodes, tensors, ("z",)))
+
+
+def test_writing_to_memory_that_another_view_shares_is_an_error() -> None:
+    tensors = {name: meta(DType.F32, 4) for name in ("x", "a", "b", "c")}
+    nodes = [
+        node("a", "aten.view.default", Ref("x"), (4,)),
+        Node("b", "aten.add_.Tensor", (Ref("a"), 1), {}, ("b",)),
+        node("c", "aten.add.Tensor", Ref("x"), Ref("b")),
+    ]
+    with pytest.raises(UserError, match="in place"):
+        lower(graph(X, nodes, tensors, ("c",)))
+
+
+def _chain(length: int, target: str, *others: str) -> Graph:
+    names = [f"n{k}" for k in range(length)]
+    tensors = {name: meta(DType.F32, 4, 8) for name in ("x", *names)}
+    nodes = [
+        node(name, target, Ref(before), *(Ref(before) for _ in others))
+        for before, name in zip(("x", *names), names, strict=False)
+    ]
+    return graph(X, nodes, tensors, (names[-1],))
+
+
+@pytest.mark.parametrize(
+    ("target", "others"), [("aten.sin.default", ()), ("aten.mul.Tensor", ("x",))]
+)
+def test_a_very_long_chain_makes_kernels_of_bounded_size(target: str, others: tuple[str]) -> None:
+    """With two uses of each value, trees would double with each op that is put into them."""
+    plan = schedule(lower(_chain(2500, target, *others)))
+    assert 2500 / 96 <= len(plan.nodes) <= 2500 / 6
+
+
+def test_the_verifier_names_the_node_of_a_fault() -> None:
+    lowered = lower(_chain(2, "aten.neg.default"))
+    first, second = lowered.operations
+    assert isinstance(second, Pointwise)
+    wrong = Load("x", (sympy.Integer(4), sympy.Integer(0)), DType.F32)
+    faults = {
+        "outside its size": replace(second.store, value=wrong),
+        "neither a loop nor a size": replace(second.store, index=(sympy.Symbol("q"),) * 2),
+        "not f32": replace(second.store, value=replace(wrong, dtype=DType.F16)),
+        "2 dimensions": replace(second.store, index=second.store.index[:1]),
+        "which is no buffer": replace(second.store, buffer="nowhere"),
+        "has a value already": replace(second.store, buffer=first.store.buffer),  # type: ignore[union-attr]
+    }
+    for said, store in faults.items():
+        broken = replace(lowered, operations=(first, replace(second, store=store)))
+        with pytest.raises(
+            InconsistentError, match=r"n1 \(aten.neg.default, m.layers.0, model.py:7\)"
+        ) as e:
+            verify(broken)
+        assert said in str(e.value)
+    with pytest.raises(InconsistentError, match="before an operation writes it"):
+        verify(replace(lowered, operations=(second, first)))
