@@ -73,7 +73,7 @@ class MetadataComment:
     def _call(self, node: Node) -> str:
         meta = self._tensors.get(node.outputs[0]) if len(node.outputs) == 1 else None
         typed = f" : {self._tensor(meta)}" if meta else " : "
-        args = _format_argument(node.args)
+        args = _format_arguments(node.args)
         kwargs = ", ".join(f"{key}: {_format_argument(arg)}" for key, arg in node.kwargs.items())
         return (
             f"%{node.name}{typed}[num_users={self._users.get(node.name, 0)}] = "
@@ -108,10 +108,14 @@ def _list(items: tuple[Expr, ...]) -> str:
     return f"[{', '.join(str(item) for item in items)}]"
 
 
+def _format_arguments(arguments: tuple[Argument, ...]) -> str:
+    comma = "," if len(arguments) == 1 else ""
+    return f"({', '.join(_format_argument(part) for part in arguments)}{comma})"
+
+
 def _format_argument(argument: Argument) -> str:
-    if isinstance(argument, tuple):
-        comma = "," if len(argument) == 1 else ""
-        return f"({', '.join(_format_argument(part) for part in argument)}{comma})"
+    if isinstance(argument, tuple):  # torch.export's lists
+        return f"[{', '.join(_format_argument(part) for part in argument)}]"
     if isinstance(argument, Ref):
         return f"%{argument.name}"
     if isinstance(argument, DType):

@@ -54,7 +54,7 @@ class _Wrapper:
         }
         pools = manifest.get("pools", {})
         self._pools = {
-            name: _variable(name, position, {*taken, *self._names.values()}, "pool_")
+            name: _variable(name, position, {*taken, *self._names.values()}, "pool")
             for position, name in enumerate(pools)
         }
 

@@ -329,24 +329,23 @@ def _on_axes(
     member: Pointwise | Reduction | Scan, outer: tuple[Axis, ...], inner: tuple[Axis, ...]
 ) -> Statement:
     """A member as a statement on the nest's own axes."""
+    store = member.store if member.store.nodes else replace(member.store, nodes=member.nodes)
+    exchange = _matching(member.axes, outer)
     if isinstance(member, Pointwise):
-        statement = Statement(
-            member.name, None, member.store.value, member.store.value.dtype, member.store, False
-        )
-        on_outer = _matching(member.axes, outer)
-        if on_outer is not None:
-            return _substituted(statement, on_outer)
+        value = store.value
+        statement = Statement(member.name, None, value, value.dtype, store, inner=False)
+        if exchange is not None:
+            return _substituted(statement, exchange)
         exchange = _matching(member.axes, (*outer, *inner))
         if exchange is None:
             raise ValueError(f"{member.name} does not walk the axes of its group")
         return replace(_substituted(statement, exchange), inner=True)
     own = member.reduction_axes if isinstance(member, Reduction) else (member.scan_axis,)
-    exchange = _matching(member.axes, outer)
     inner_exchange = _matching(own, inner)
     if exchange is None or inner_exchange is None:
         raise ValueError(f"{member.name} does not walk the axes of its group")
     statement = Statement(
-        member.name, member.kind, member.value, member.accumulate, member.store, True
+        member.name, member.kind, member.value, member.accumulate, store, inner=True
     )
     return _substituted(statement, {**exchange, **inner_exchange})
 

@@ -48,7 +48,9 @@ F32, F16, BF16, F64, I64, I32, BOOL = (
     DType.I32,
     DType.BOOL,
 )
-GPU = tuple(targets.find(n) for n in ("gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"))
+GPU = tuple(
+    targets.find(n) for n in ("gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201")
+)
 S = symbol("s27")
 SYMBOL = SymbolInfo("s27", 6, 1, 64)
 
@@ -110,9 +112,7 @@ def test_every_function_gives_what_numpy_gives(dtype: DType) -> None:
         result = BOOL if FUNCTIONS[name].result is Result.BOOL else dtype
         buffers.append(buffer(name, result, (values[0].size,)))
         members.append(
-            Pointwise(
-                name, (axis,), Store(name, (axis.var,), Call(name, tuple(loads), result)), ()
-            )
+            Pointwise(name, (axis,), Store(name, (axis.var,), Call(name, tuple(loads), result)), ())
         )
         with np.errstate(all="ignore"):
             held = [from_device(memory[f"{name}_{i}"], load.dtype) for i, load in enumerate(loads)]
@@ -333,7 +333,9 @@ def test_one_text_builds_for_every_target(target: str) -> None:
     walked = axes(S, 64)
     buffers = [buffer("x", BF16, (S, 64)), buffer("y", F16, (S, 64))]
     value = Call("tanh", (Cast(Load("x", at(walked), BF16), F32),), F32)
-    made = template([Pointwise("op0", walked, Store("y", at(walked), value), ())], buffers, (SYMBOL,))
+    made = template(
+        [Pointwise("op0", walked, Store("y", at(walked), value), ())], buffers, (SYMBOL,)
+    )
     caller = made.generate({"threads": 256, "vector": 8})
     build = compiled(caller, target)
     (resources,) = build.resources.values()

@@ -122,7 +122,9 @@ def test_indices_from_memory_are_wrapped_or_clamped() -> None:
 
 
 def test_lines_say_which_node_they_compute() -> None:
-    value = Call("add", (Call("mul", (load(), load()), F32, "mul_1"), Accumulator(F32)), F32, "add_2")
+    value = Call(
+        "add", (Call("mul", (load(), load()), F32, "mul_1"), Accumulator(F32)), F32, "add_2"
+    )
     lines = Lines(0)
     memory = {n: Memory(n, buffer(n, F32, (8, 4))) for n in ("a", "y")}
     ValuePrinter(lines, memory, {"acc": "acc"}).store(

@@ -1,0 +1,170 @@
+"""Attention kernels on CPU emulation against NumPy, for matrix instructions and plain FMA."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from scheduler import targets
+from scheduler.codegen.rocm.attention import AttentionTemplate
+from scheduler.fusion.nodes import GroupKind
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import SymbolInfo
+from scheduler.ir.indexing import FloorDiv, as_expr, symbol
+from scheduler.ir.operations import Attention, Axis, Store
+from scheduler.ir.values import Accumulator, Call, Cast, Load
+from tests.unit.codegen.loopnest import (
+    axes,
+    buffer,
+    compiled,
+    from_device,
+    group,
+    random_memory,
+    run,
+)
+
+F32, F16, BF16, F64, BOOL = DType.F32, DType.F16, DType.BF16, DType.F64, DType.BOOL
+TARGETS = tuple(targets.find(n) for n in ("gfx942", "gfx1100"))
+S = symbol("s27")
+BATCH, HEADS = 2, 4
+
+
+def attention(
+    dtype: DType,
+    rows: object,
+    columns: int,
+    depth: int,
+    value_depth: int,
+    *,
+    mask: DType | None = None,
+    causal: bool = False,
+    key_heads: int = HEADS,
+) -> AttentionTemplate:
+    """q as (batch, row, head, depth); k and v as (batch, head, column, depth); the output is
+    multiplied by 2 in the epilogue."""
+    b, h = axes(BATCH, HEADS, prefix="b")
+    row, column = Axis(symbol("l"), as_expr(rows)), Axis(symbol("s"), as_expr(columns))
+    d, e = Axis(symbol("d"), as_expr(depth)), Axis(symbol("e"), as_expr(value_depth))
+    key_head = h.var if key_heads == HEADS else FloorDiv(h.var, as_expr(HEADS // key_heads))
+    buffers = [
+        buffer("q", dtype, (BATCH, rows, HEADS, depth)),
+        buffer("k", dtype, (BATCH, key_heads, columns, depth)),
+        buffer("v", dtype, (BATCH, key_heads, columns, value_depth)),
+        buffer("o", dtype, (BATCH, rows, HEADS, value_depth)),
+    ]
+    tree = None
+    if mask is not None:
+        buffers.append(buffer("m", mask, (BATCH, rows, columns)))
+        tree = Load("m", (b.var, row.var, column.var), mask)
+        tree = Cast(tree, F32) if mask.is_float and mask is not F32 else tree
+    held = dtype.compute
+    doubled = Call("add", (Accumulator(held), Accumulator(held)), held)
+    operation = Attention(
+        "att", (b, h), row, column, d, e,
+        Load("q", (b.var, row.var, h.var, d.var), dtype),
+        Load("k", (b.var, key_head, column.var, d.var), dtype),
+        Load("v", (b.var, key_head, column.var, e.var), dtype),
+        tree, causal, 1 / math.sqrt(depth),
+        (Store("o", (b.var, row.var, h.var, e.var), doubled),), (),
+    )  # fmt: skip
+    node, lowered = group(
+        GroupKind.ATTENTION, [operation], buffers, (SymbolInfo("s27", 40, 1, 500),)
+    )
+    return AttentionTemplate(node, lowered, TARGETS)
+
+
+def reference(memory: dict, made: AttentionTemplate, rows: int) -> np.ndarray:
+    def held(name: str, *shape: int) -> np.ndarray:
+        return from_device(memory[name], made.lowered.buffers[name].dtype).reshape(shape)
+
+    operation = made.operation
+    columns, depth = int(operation.column.size), int(operation.depth.size)
+    value_depth = int(operation.value_depth.size)
+    key_heads = int(made.lowered.buffers["k"].size[1])
+    q = held("q", BATCH, rows, HEADS, depth).transpose(0, 2, 1, 3)
+    k = np.repeat(held("k", BATCH, key_heads, columns, depth), HEADS // key_heads, axis=1)
+    v = np.repeat(held("v", BATCH, key_heads, columns, value_depth), HEADS // key_heads, axis=1)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(depth)
+    if "m" in memory:
+        mask = held("m", BATCH, 1, rows, columns)
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    if operation.causal:
+        scores = np.where(np.arange(columns) <= np.arange(rows)[:, None], scores, -np.inf)
+    highest = scores.max(-1, keepdims=True)
+    powers = np.exp(scores - np.where(highest == -np.inf, 0, highest))
+    total = powers.sum(-1, keepdims=True)
+    return 2 * (powers / np.where(highest == -np.inf, 1, total) @ v).transpose(0, 2, 1, 3)
+
+
+CASES = {
+    "f16, symbolic rows": (attention, (F16, S, 70, 64, 64), {}, 37),
+    "f32, bool mask, odd depths, grouped": (
+        attention, (F32, 33, 70, 40, 24), {"mask": BOOL, "key_heads": 2}, 33,
+    ),
+    "bf16, causal, one key head": (
+        attention, (BF16, 70, 70, 64, 64), {"causal": True, "key_heads": 1}, 70,
+    ),
+    "f16, few rows, additive mask": (attention, (F16, 5, 130, 128, 128), {"mask": F16}, 5),
+    "f64, causal": (attention, (F64, 20, 40, 32, 32), {"causal": True}, 20),
+    "one row, one column": (attention, (F16, 1, 1, 16, 16), {}, 1),
+}  # fmt: skip
+BOUND = {F16: 2e-3, BF16: 2e-2, F32: 2e-6, F64: 1e-14}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_attention_gives_what_numpy_gives(name: str) -> None:
+    make, args, kwargs, rows = CASES[name]
+    made = make(*args, **kwargs)
+    rng = np.random.default_rng(7)
+    bindings = {"s27": rows}
+    memory = {n: random_memory(rng, b, bindings) for n, b in made.lowered.buffers.items()}
+    if made.operation.mask is not None and args[0] is F32:
+        memory["m"][:70] = False  # the whole first row
+    want = reference(memory, made, rows).ravel()
+    caller = made.generate(made.default_config())
+    for target in ("cpu", "cpu-gfx1030", "cpu-gfx1201"):
+        got = from_device(run(caller, memory, bindings, target)["o"], args[0])
+        assert np.abs(got - want).max() <= BOUND[args[0]], target
+
+
+def test_a_row_without_any_column_gives_zeros() -> None:
+    made = attention(F32, 3, 5, 16, 16, mask=BOOL)
+    rng = np.random.default_rng(8)
+    memory = {n: random_memory(rng, b, {}) for n, b in made.lowered.buffers.items()}
+    memory["m"][:] = False
+    assert (run(made.generate(made.default_config()), memory, {"s27": 1})["o"] == 0).all()
+
+
+def test_every_configuration_that_serves_agrees() -> None:
+    made = attention(F16, 40, 45, 32, 48, causal=True)
+    rng = np.random.default_rng(9)
+    memory = {n: random_memory(rng, b, {}) for n, b in made.lowered.buffers.items()}
+    want = reference(memory, made, 40).ravel()
+    serving = [config for config in made.configs() if made.reject(config) is None]
+    assert len(serving) >= 4
+    for config in serving:
+        got = from_device(run(made.generate(config), memory, {"s27": 1})["o"], F16)
+        assert np.abs(got - want).max() <= 2e-3, config
+
+
+def test_what_does_not_fit_lds_is_refused() -> None:
+    made = attention(F32, 40, 40, 128, 128)
+    refused = made.reject({"block_m": 128, "block_n": 64, "threads": 256})
+    assert refused is not None
+    assert "bytes of LDS are more than a block's 65536" in refused.reason
+    assert made.reject(made.default_config()) is None
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"])
+def test_defaults_use_matrix_instructions_and_do_not_spill(target: str) -> None:
+    caller = (made := attention(F16, S, 512, 64, 64)).generate(made.default_config())
+    build = compiled(caller, target)
+    (resources,) = build.resources.values()
+    assert resources.vgpr_spills == resources.scratch_bytes == 0
+    assert resources.lds_bytes == caller.kernel.launches[0].lds_bytes
+    listing = (build.directory / "kernel.s").read_text()
+    family = targets.find(target).matrix
+    assert ("v_mfma" in listing) == (family == "mfma")
+    assert ("v_wmma" in listing) == (family == "wmma")

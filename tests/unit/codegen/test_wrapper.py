@@ -1,0 +1,154 @@
+"""``wrapper.py`` runs beside its bundle with Python and NumPy alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy
+
+from scheduler.bundle.manifest import Manifest, kernel_entry
+from scheduler.codegen.rocm.pointwise import PointwiseTemplate
+from scheduler.codegen.wrapper import render_wrapper
+from scheduler.fusion.nodes import GroupKind
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import SymbolInfo
+from scheduler.ir.indexing import symbol
+from scheduler.ir.operations import Buffer, BufferKind, Pointwise, Store
+from scheduler.ir.values import Call, Const, Load
+from scheduler.targets import find
+from tests.unit.codegen.loopnest import at, axes, compiled, contiguous, group, ints
+
+S = symbol("s27")
+F32 = DType.F32
+
+
+def named(name: str, kind: BufferKind, source: str, sizes: tuple) -> Buffer:
+    return Buffer(name, F32, ints(*sizes), contiguous(sizes), kind, source)
+
+
+def make_bundle(folder: Path) -> Manifest:
+    """y = (x + w) * 2, in two kernels with a pooled buffer between them."""
+    walked = axes(S, 8)
+    buffers = [
+        named("arg0", BufferKind.INPUT, "x", (S, 8)),
+        named("class", BufferKind.PARAMETER, "layer.weight", (8,)),  # no name for a variable
+        named("buf0", BufferKind.INTERMEDIATE, "", (S, 8)),
+        named("buf1", BufferKind.OUTPUT, "y", (S, 8)),
+    ]
+    added = Call("add", (Load("arg0", at(walked), F32), Load("class", (walked[1].var,), F32)), F32)
+    doubled = Call("mul", (Load("buf0", at(walked), F32), Const(2.0, F32)), F32)
+    callers = []
+    info = SymbolInfo("s27", 6, 1, 64)
+    for name, target, value in (("op0", "buf0", added), ("op1", "buf1", doubled)):
+        member = Pointwise(name, walked, Store(target, at(walked), value), ("add0",))
+        node, lowered = group(GroupKind.POINTWISE, [member], buffers, (info,))
+        made = PointwiseTemplate(node, lowered, (find("cpu"),))
+        callers.append(made.generate(made.default_config()))
+    for caller in callers:
+        place = folder / "kernels" / caller.name / "cpu"
+        place.mkdir(parents=True)
+        shutil.copy(compiled(caller).directory / "kernel.so", place / "kernel.so")
+    manifest = Manifest(
+        graph_name='tiny"""\nimport os',
+        graph_digest="0",
+        symbols={"s27": info},
+        targets=("cpu",),
+        buffers={b.name: b for b in buffers},
+        kernels={c.name: kernel_entry(c.kernel) for c in callers},
+        calls=tuple(c.call for c in callers),
+        externs=(),
+        inputs=("arg0",),
+        outputs=("buf1",),
+        storage={"buf0": "pool0"},
+        pools={"pool0": sympy.Integer(32) * S},
+    )
+    (folder / "manifest.json").write_text(json.dumps(manifest.to_json()))
+    (folder / "wrapper.py").write_text(render_wrapper(manifest.to_json()))
+    return manifest
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    make_bundle(folder)
+    return folder
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(folder / "wrapper.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+
+
+def test_outputs_come_from_the_inputs_given(bundle: Path, tmp_path: Path) -> None:
+    x = np.arange(40, dtype=np.float32).reshape(5, 8)
+    weight = np.linspace(-1, 1, 8, dtype=np.float32)
+    np.savez(tmp_path / "in.npz", **{"x": x, "layer.weight": weight})
+    done = run(
+        bundle, "--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "out.npz"),
+        "--bind", "s27=5",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "out.npz") as outputs:
+        assert np.array_equal(outputs["y"], (x + weight) * 2)
+
+
+def test_it_runs_on_random_inputs_without_any_option(bundle: Path) -> None:
+    done = run(bundle)
+    assert done.returncode == 0, done.stderr
+    assert "2 kernels" in done.stdout
+    assert "y float32 (6, 8)" in done.stdout
+
+
+def test_it_is_a_module_with_call(bundle: Path) -> None:
+    script = (
+        "import sys, numpy as np; sys.path.insert(0, sys.argv[1]); import wrapper\n"
+        "x = np.ones((3, 8), np.float32)\n"
+        "(y,) = wrapper.call({'x': x, 'layer.weight': np.ones(8, np.float32)})\n"
+        "assert (y == 4).all() and y.shape == (3, 8)\n"
+    )
+    command = [sys.executable, "-c", script, str(bundle)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--device", "cpu-gfx1100"), "this bundle is built for cpu, not for cpu-gfx1100"),
+        (("--device", "rocm"), "this bundle is built for no GPU: name --target"),
+        (("--bind", "q=3"), "symbols are s27"),
+    ],
+)
+def test_a_mistake_is_one_line(bundle: Path, arguments: tuple[str, ...], says: str) -> None:
+    done = run(bundle, *arguments)
+    assert done.returncode != 0
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_buffers_are_freed_after_their_last_use(bundle: Path) -> None:
+    text = (bundle / "wrapper.py").read_text()
+    body = text[text.index("def call(") : text.index("def random_inputs(")]
+    order = [body.index(part) for part in (
+        "pool0 = run.device.allocate(32*s27)", "buf0 = pool0", "run.device.free(pool0)", "return",
+    )]  # fmt: skip
+    assert order == sorted(order)
+    assert "import os" not in text.replace('"""tiny   import os', ""), "a name stays a name"
+
+
+def test_what_has_no_kernel_is_said(tmp_path: Path) -> None:
+    manifest = make_bundle(tmp_path).to_json()
+    manifest["externs"] = [
+        {"node": "n", "op": "aten.sort.default", "reason": "no lowering", "position": 1,
+         "outputs": []}
+    ]  # fmt: skip
+    (tmp_path / "wrapper.py").write_text(render_wrapper(manifest))
+    done = run(tmp_path)
+    assert done.returncode == 1
+    assert "aten.sort.default has no kernel (no lowering)" in done.stderr
