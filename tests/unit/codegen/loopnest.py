@@ -78,7 +78,7 @@ def group(
     return SchedulerNode("node0", kind, tuple(members), (one, one), (), (), names), lowered
 
 
-# -- NumPy -----------------------------------------------------------------------------------------
+# -- NumPy --------------------------------------------------------------------------------------
 
 
 def to_device(values: np.ndarray, dtype: DType) -> np.ndarray:
@@ -181,7 +181,7 @@ class Points:
         return from_device(memory[flat], load.dtype)
 
 
-# -- the device ------------------------------------------------------------------------------------
+# -- the device ---------------------------------------------------------------------------------
 
 
 def extent(of: Buffer, bindings: Mapping[str, int]) -> int:

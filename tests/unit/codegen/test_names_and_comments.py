@@ -22,7 +22,7 @@ def scheduled(*nodes: Node, reads: tuple[str, ...] = ()) -> tuple[SchedulerNode,
     square = ints(64, 64)
     meta = TensorMeta(DType.F32, square, contiguous((64, 64)))
     inputs = (GraphInput("arg0_1", InputKind.USER), GraphInput("arg2_1", InputKind.USER))
-    tensors = {name: meta for name in ("arg0_1", "arg2_1", *(n.name for n in nodes))}
+    tensors = dict.fromkeys(("arg0_1", "arg2_1", *(n.name for n in nodes)), meta)
     graph = Graph("g", "", {}, inputs, (nodes[-1].name,), nodes, tensors, {})
     buffers = {
         "arg0_1": Buffer("arg0_1", DType.F32, *_layout(), BufferKind.INPUT, "arg0_1"),

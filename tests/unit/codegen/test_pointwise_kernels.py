@@ -60,7 +60,7 @@ def template(members: list[Pointwise], buffers: list, symbols: tuple = ()) -> Po
     return PointwiseTemplate(node, lowered, GPU)
 
 
-# -- functions ---------------------------------------------------------------------------------------
+# -- functions ------------------------------------------------------------------------------------
 
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.7, -3.7, 1e-3, 80.0, -80.0]
 SPECIAL = [np.inf, -np.inf, np.nan]
@@ -146,7 +146,7 @@ def agrees(got: np.ndarray, want: np.ndarray, dtype: DType, name: str) -> bool:
     return np.allclose(got, want, rtol=16 * dtype.eps, atol=1e-37, equal_nan=True)
 
 
-# -- layouts -----------------------------------------------------------------------------------------
+# -- layouts --------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -311,7 +311,7 @@ def test_reading_elsewhere_what_the_kernel_writes_is_refused() -> None:
         template(members, buffers)
 
 
-# -- configurations ------------------------------------------------------------------------------------
+# -- configurations ---------------------------------------------------------------------------------
 
 
 def test_rules_give_reasons() -> None:

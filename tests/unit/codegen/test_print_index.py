@@ -9,7 +9,6 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.codegen.loopnest import CACHE
 
 from scheduler import targets
 from scheduler.build.compile import build
@@ -18,6 +17,7 @@ from scheduler.build.toolchains import bundled
 from scheduler.codegen.cpp import print_index
 from scheduler.codegen.cpp.bounds import bounds
 from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
+from tests.unit.codegen.loopnest import CACHE
 
 X, Y, S = symbol("x"), symbol("y"), symbol("s27")
 RANGES = {"x": (0, 6), "y": (0, 4), "s27": (1, 5)}

@@ -222,7 +222,7 @@ def test_idle_lanes_are_refused_with_the_reason() -> None:
     assert refused.reason == "1024 lanes of 1 for 96 elements: half would be idle"
 
 
-# -- scans -------------------------------------------------------------------------------------------
+# -- scans ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

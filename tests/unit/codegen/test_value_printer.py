@@ -8,7 +8,6 @@ import struct
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.codegen.loopnest import buffer
 
 from scheduler.codegen.cpp import Lines, Memory, ValuePrinter, finish, literal
 from scheduler.codegen.kernel import LineOrigin
@@ -27,6 +26,7 @@ from scheduler.ir.values import (
     Value,
     loads,
 )
+from tests.unit.codegen.loopnest import buffer
 
 F32, F16, BF16, I64 = DType.F32, DType.F16, DType.BF16, DType.I64
 X = symbol("x0")

@@ -82,7 +82,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(folder / "wrapper.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, cwd="/")
 
 
 def test_outputs_come_from_the_inputs_given(bundle: Path, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_it_is_a_module_with_call(bundle: Path) -> None:
         "assert (y == 4).all() and y.shape == (3, 8)\n"
     )
     command = [sys.executable, "-c", script, str(bundle)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, cwd="/")
     assert done.returncode == 0, done.stderr
 
 
@@ -139,7 +139,7 @@ def test_buffers_are_freed_after_their_last_use(bundle: Path) -> None:
         "pool0 = run.device.allocate(32*s27)", "buf0 = pool0", "run.device.free(pool0)", "return",
     )]  # fmt: skip
     assert order == sorted(order)
-    assert "import os" not in text.replace('"""tiny   import os', ""), "a name stays a name"
+    assert not any(line.startswith("import os") for line in text.splitlines()), "a name is no code"
 
 
 def test_what_has_no_kernel_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,112 @@
+// kernel path: kernels/rocm_fused_add_40db356f/source.hip
+// Topologically Sorted Source Nodes: [add0], Original ATen: [aten.add]
+// Source node to ATen node mapping:
+//   add0 => add0
+// Graph fragment:
+//   %add0 : [num_users=0] = call_function[target=torch.ops.aten.add.Tensor](args = (), kwargs = {})
+//   return 
+#include <hip/hip_runtime.h>
+#include <kiln/index.h>
+#include <kiln/pointwise.h>
+#include <kiln/types.h>
+#include <kiln/vector.h>
+#include <kiln/reduce.h>
+
+using index_t = int32_t;
+constexpr int kThreads = 256;
+constexpr int kLanes = 32;  // threads that share a row
+constexpr int kRows = kThreads / kLanes;
+constexpr int kVector = 4;  // neighbouring elements a thread takes at a time
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+rocm_fused_add_40db356f_kernel(const _Float16* __restrict__ in_ptr0,
+    const float* __restrict__ in_ptr1,
+    float* __restrict__ out_ptr0,
+    float* __restrict__ out_ptr1,
+    __bf16* __restrict__ out_ptr2,
+    int32_t s27) {
+  constexpr unsigned char* scratch = nullptr;
+  const index_t xnumel = s27;
+  const index_t rnumel = 96;
+  const int lane = threadIdx.x % kLanes;
+  const index_t row = static_cast<index_t>(blockIdx.x) * kRows + threadIdx.x / kLanes;
+  const bool active = row < xnumel;  // the others stay for the barriers
+  const index_t xindex = active ? row : 0;
+  const index_t rend = active ? rnumel : 0;
+  const index_t x0 = xindex;
+  kiln::Pack<_Float16, 4> kept0[1];
+  float acc0 = kiln::Sum<float>::zero;
+  #pragma unroll
+  for (int k = 0; k < 1; ++k) {
+    const index_t rindex = lane * kVector + k * (kLanes * kVector);
+    if (rindex < rend) {
+      const index_t r0 = rindex;
+      kept0[k] = kiln::load_pack<4>(in_ptr0 + x0 * 96 + r0);
+      #pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float tmp0 = kiln::to_float(kept0[k][j]);
+        acc0 = kiln::Sum<float>()(acc0, tmp0);
+      }
+    }
+  }
+  acc0 = kiln::lanes_reduce<kLanes, kThreads>(acc0, kiln::Sum<float>(), scratch);
+  const float tmp1 = acc0 * 0.010416667f;
+  const float row0 = tmp1;
+  if (active && lane == 0) out_ptr0[x0] = row0;
+  float acc1 = kiln::Sum<float>::zero;
+  #pragma unroll
+  for (int k = 0; k < 1; ++k) {
+    const index_t rindex = lane * kVector + k * (kLanes * kVector);
+    if (rindex < rend) {
+      const index_t r0 = rindex;
+      #pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float tmp2 = kiln::to_float(kept0[k][j]);
+        const float tmp3 = tmp2 - row0;
+        const float tmp4 = tmp3 * tmp3;
+        acc1 = kiln::Sum<float>()(acc1, tmp4);
+      }
+    }
+  }
+  acc1 = kiln::lanes_reduce<kLanes, kThreads>(acc1, kiln::Sum<float>(), scratch);
+  const float tmp5 = acc1 * 0.010416667f;
+  const float tmp6 = tmp5 + 1e-05f;
+  const float tmp7 = kiln::rsqrt(tmp6);
+  const float row1 = tmp7;
+  if (active && lane == 0) out_ptr1[x0] = row1;
+  #pragma unroll
+  for (int k = 0; k < 1; ++k) {
+    const index_t rindex = lane * kVector + k * (kLanes * kVector);
+    if (rindex < rend) {
+      const index_t r0 = rindex;
+      const auto pack1 = kiln::load_pack<4>(in_ptr1 + r0);
+      kiln::Pack<__bf16, 4> out0;
+      #pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float tmp8 = kiln::to_float(kept0[k][j]);
+        const float tmp9 = tmp8 - row0;
+        const float tmp10 = tmp9 * row1;
+        const float tmp11 = pack1[j];
+        const float tmp12 = tmp10 * tmp11;
+        out0[j] = kiln::from_float<__bf16>(tmp12);
+      }
+      kiln::store_pack(out_ptr2 + x0 * 96 + r0, out0);
+    }
+  }
+}
+
+extern "C" PT_EXPORT int rocm_fused_add_40db356f(const _Float16* in_ptr0, const float* in_ptr1, float* out_ptr0, float* out_ptr1, __bf16* out_ptr2, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+  if (workspace_size != nullptr) {
+    *workspace_size = 0;
+    return 0;
+  }
+  const int64_t points = int64_t(s27);
+  if (points == 0) return 0;
+  if (in_ptr0 == nullptr && (int64_t(s27) * 96) > 0) return kiln::kNullPointer;
+  if (in_ptr1 == nullptr && (96) > 0) return kiln::kNullPointer;
+  if (out_ptr0 == nullptr && (int64_t(s27)) > 0) return kiln::kNullPointer;
+  if (out_ptr1 == nullptr && (int64_t(s27)) > 0) return kiln::kNullPointer;
+  if (out_ptr2 == nullptr && (int64_t(s27) * 96) > 0) return kiln::kNullPointer;
+  hipLaunchKernelGGL(rocm_fused_add_40db356f_kernel, dim3((int64_t(s27) + 7) / 8), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, out_ptr1, out_ptr2, s27);
+  return hipGetLastError();
+}

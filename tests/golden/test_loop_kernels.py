@@ -1,0 +1,76 @@
+"""The texts of rendered loop kernels and attention, whole: what a change of a template changes.
+
+After a change that is meant, ``python -m tests.golden.test_loop_kernels`` writes the texts anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scheduler.codegen.rocm.template import ROCmTemplate
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import Pointwise, Store
+from scheduler.ir.values import Call, Cast, Load
+from tests.unit.codegen.loopnest import at, axes, buffer
+from tests.unit.codegen.test_attention_kernels import attention
+from tests.unit.codegen.test_pointwise_kernels import S, SYMBOL, template
+from tests.unit.codegen.test_reduction_kernels import layer_norm, reduction
+
+HERE = Path(__file__).parent
+
+
+def bias_and_tanh() -> ROCmTemplate:
+    """tanh(x + bias) of [s27, 64] bf16."""
+    walked = axes(S, 64)
+    biased = Call(
+        "add",
+        (
+            Cast(Load("x", at(walked), DType.BF16), DType.F32),
+            Load("b", (walked[1].var,), DType.F32),
+        ),
+        DType.F32,
+    )
+    value = Call("tanh", (biased,), DType.F32)
+    buffers = [
+        buffer("x", DType.BF16, (S, 64)),
+        buffer("b", DType.F32, (64,)),
+        buffer("y", DType.BF16, (S, 64)),
+    ]
+    store = Store("y", at(walked), value, ("add0",))
+    return template([Pointwise("op0", walked, store, ("add0",))], buffers, (SYMBOL,))
+
+
+def norm() -> ROCmTemplate:
+    """A layer norm of [s27, 96] f16 without a bias."""
+    members, buffers = layer_norm(S, 96)
+    return reduction(members, buffers, (SYMBOL,))
+
+
+def causal_attention() -> ROCmTemplate:
+    """2 x 4 heads of depth 64 in f16, causal, one key head for two."""
+    return attention(DType.F16, S, 512, 64, 64, causal=True, key_heads=2)
+
+
+KERNELS = {
+    "pointwise_bf16": bias_and_tanh,
+    "layer_norm_f16": norm,
+    "attention_f16": causal_attention,
+}
+
+
+def rendered(name: str) -> str:
+    made = KERNELS[name]()
+    return made.generate(made.default_config()).kernel.source
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_text_of_a_kernel(name: str) -> None:
+    golden = (HERE / f"{name}.hip").read_text()
+    assert rendered(name).splitlines() == golden.splitlines()
+
+
+if __name__ == "__main__":
+    for each in KERNELS:
+        (HERE / f"{each}.hip").write_text(rendered(each))
