@@ -38,6 +38,14 @@ def integer(value: float | None) -> str:
 
 
 @register.filter
+def signed(value: int | None) -> str:
+    """A difference with its sign; nothing for None."""
+    if value is None:
+        return ""
+    return f"+{grouped(value)}" if value > 0 else grouped(value).replace("-", "\u2212")
+
+
+@register.filter
 def us(value_ns: float | None) -> str:
     """Nanoseconds as microseconds with about four digits, for a column headed µs."""
     if value_ns is None:

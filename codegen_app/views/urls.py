@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from codegen_app.views import changes
+from codegen_app.views.compare import compare
 from codegen_app.views.components import components
 from codegen_app.views.devices import devices
 from codegen_app.views.graphs import graph, graphs
@@ -28,6 +29,7 @@ urlpatterns = [
     *twin("runs", tuning_runs, "tuning_runs"),
     *twin("runs/<int:pk>", tuning_run, "tuning_run"),
     *twin("devices", devices, "devices"),
+    *twin("compare", compare, "compare"),
     *twin("search", search, "search"),
     path("import", changes.import_graph, name="import"),
     path("runs/<int:pk>/cancel", changes.cancel_run, name="cancel_run"),

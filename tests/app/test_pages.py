@@ -18,6 +18,7 @@ from django.urls import reverse
 
 from codegen_app.codeview import CHUNK, listing_chunk
 from codegen_app.models import AuditEntry, Build, Candidate, Graph, State, TuningRun
+from codegen_app.selectors.pages.compare import compare_page
 from codegen_app.selectors.pages.devices import devices
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.graphs import graph_list
@@ -272,6 +273,41 @@ def test_a_failed_build_shows_stage_reason_and_the_line(reader: Client, world: W
     assert "use of undeclared identifier &#x27;q&#x27;" in page
     assert '<a href="#L9">9:3</a>' in page
     assert re.search(r'class="l[^"]* error" id="L9"', page)
+
+
+def test_two_builds_are_compared_in_one_address(reader: Client, world: World) -> None:
+    one, other = world.kernels[0].builds.order_by("target")
+    page = compare_page(one.pk, other.pk)
+    assert (page.left.target, page.right.target) == ("gfx1100", "gfx942")
+    assert {row.change for row in page.source} == {"gap"}  # the same source
+    (function,) = page.functions
+    assert function.counts["changed"] + function.counts["added"] > 0
+    vgpr = next(row for row in page.resources if row.name == "vgpr")
+    sizes = [next(iter(build.resources.values()))["vgpr"] for build in (one, other)]
+    assert vgpr.delta == sizes[1] - sizes[0]
+    html = reader.get(f"/compare?left={one.pk}&right={other.pk}").content.decode()
+    assert "The same source." in html
+    assert reader.get(f"/compare.json?left={one.pk}&right={other.pk}").json()["functions"]
+    assert reader.get(f"/compare?left={one.pk}&right=999999").status_code == 404
+    assert reader.get("/compare?left=x").status_code == 404
+
+
+def test_a_build_beside_itself_has_no_difference(world: World) -> None:
+    build = world.kernels[0].builds.first()
+    assert build is not None
+    page = compare_page(build.pk, build.pk)
+    assert all(row.change == "gap" for function in page.functions for row in function.rows)
+    assert all(row.delta == 0 for row in page.resources)
+
+
+def test_other_candidates_are_compared_with_the_default(code_cache: Path) -> None:
+    world = make_world(code_cache, candidates=2, compiled=2)
+    default, other = node_page(world.nodes[0].pk).candidates
+    assert all(build.compare == "" for build in default.builds)
+    pairs = {build.target: build.id for build in default.builds}
+    assert [build.compare for build in other.builds] == [
+        f"/compare?left={pairs[build.target]}&right={build.id}" for build in other.builds
+    ]
 
 
 def test_downloads_are_what_was_built(reader: Client, world: World) -> None:

@@ -88,6 +88,17 @@ def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
     expect(peak.locator(".live")).to_have_text(most or "")
 
 
+def test_two_targets_are_compared(page: Page, world: World) -> None:
+    page.goto(world.kernels[0].get_absolute_url())
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#sides tbody tr")).to_have_count(2)
+    expect(page.get_by_text("The same source.")).to_be_visible()
+    expect(page.locator(".diff .changed, .diff .added").first).to_be_visible()
+    left = page.locator("#sides tbody tr").first.locator("td").nth(2).text_content()
+    page.get_by_role("link", name="Swap sides").click()
+    expect(page.locator("#sides tbody tr").nth(1).locator("td").nth(2)).to_have_text(left or "")
+
+
 def test_keys(page: Page, world: World) -> None:
     page.goto("/")
     page.keyboard.press("j")

@@ -51,11 +51,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class BuildState:
-    """What became of a build for one target."""
+    """What became of a build for one target; ``compare`` leads to it beside the default's."""
 
+    id: int
     target: str
     state: str
     reason: str
+    compare: str
 
 
 @dataclass(frozen=True)
@@ -201,11 +203,18 @@ def _candidates(node: TemplateNode) -> tuple[CandidateRow, ...]:
         .order_by("position")
     )
     kernels = [use.kernel_id for use in uses]
-    builds: dict[int, list[BuildState]] = defaultdict(list)
+    builds: dict[int, list[Build]] = defaultdict(list)
     for build in Build.objects.filter(kernel__in=kernels).only(
         "kernel_id", "target", "state", "reason"
     ):
-        builds[build.kernel_id].append(BuildState(build.target, build.state, build.reason))
+        builds[build.kernel_id].append(build)
+    default = {
+        build.target: build.pk
+        for use in uses
+        if use.is_default
+        for build in builds[use.kernel_id]
+        if build.state == State.DONE
+    }
     timings = _timings(node, kernels)
     serves: dict[int, list[str]] = defaultdict(list)
     for selection in Selection.objects.filter(problem=node.problem_id, until__isnull=True):
@@ -225,12 +234,27 @@ def _candidates(node: TemplateNode) -> tuple[CandidateRow, ...]:
             description=use.description,
             is_default=use.is_default,
             serves=tuple(serves[use.kernel_id]),
-            builds=tuple(builds[use.kernel_id]),
+            builds=_build_states(builds[use.kernel_id], default),
             timing=timings.get(use.kernel_id),
             losses=tuple(losses[use.kernel_id]),
         )
         for use in uses
     )
+
+
+def _build_states(builds: list[Build], default: Mapping[str, int]) -> tuple[BuildState, ...]:
+    """``default`` has the default candidate's builds by target."""
+    return tuple(
+        BuildState(build.pk, build.target, build.state, build.reason, _beside(build, default))
+        for build in builds
+    )
+
+
+def _beside(build: Build, default: Mapping[str, int]) -> str:
+    other = default.get(build.target)
+    if build.state != State.DONE or other is None or other == build.pk:
+        return ""
+    return f"{reverse('compare')}?left={other}&right={build.pk}"
 
 
 def _timings(node: TemplateNode, kernels: list[int]) -> dict[int, Timing]:
