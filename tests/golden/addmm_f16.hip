@@ -1,4 +1,4 @@
-// kernel path: kernels/rocm_fused_mm_0825d4d3/source.hip
+// kernel path: kernels/rocm_fused_mm_edd81218/source.hip
 // Topologically Sorted Source Nodes: [mm], Original ATen: [aten.mm]
 // Source node to ATen node mapping:
 //   mm => mm
@@ -133,29 +133,45 @@ struct Member0 {
 template <typename Operand>
 struct Mover {
   static constexpr int kV = Operand::kV;
-  static constexpr int kLine = (Operand::kAlongK ? BLOCK_K : Operand::kRows) / kV;
+  static constexpr bool kAlongK = Operand::kAlongK;
+  static constexpr int kLine = (kAlongK ? BLOCK_K : Operand::kRows) / kV;
   static constexpr int kTotal = Operand::kRows * BLOCK_K / kV;
-  static constexpr int kCount = (kTotal + THREADS - 1) / THREADS;
+
+  // LDS holds k contiguous. Vectors along the rows are turned on the way: a thread takes kPack
+  // neighbouring k and writes 8 bytes at once, and neighbouring lanes take 64 bytes of a line
+  // before the next k, so that they write to different banks.
+  static constexpr int pack() {
+    int most = kAlongK || kV == 1 ? 1 : 8 / sizeof(T);
+    while (kTotal % (most * THREADS) != 0 && most > 1) most /= 2;
+    return most;
+  }
+  static constexpr int kPack = pack(), kPacks = BLOCK_K / kPack;
+  static constexpr int kWidest = 64 / (kV * sizeof(T));
+  static constexpr int kAcross = kV == 1 || kLine < kWidest ? kLine : kWidest;
+  static constexpr int kCount = (kTotal / kPack + THREADS - 1) / THREADS * kPack;
   typename Operand::Index rows[kCount];
   Vec<T, kV> held[kCount];
 
-  static __device__ __forceinline__ int part(int i) { return int(threadIdx.x) + i * THREADS; }
+  static __device__ __forceinline__ int part(int i) {
+    return int(threadIdx.x) + i / kPack * THREADS;
+  }
   static __device__ __forceinline__ bool idle(int i) {
-    return kTotal % THREADS != 0 && part(i) >= kTotal;
+    return kTotal % (kPack * THREADS) != 0 && part(i) >= kTotal / kPack;
   }
   static __device__ __forceinline__ int row(int i) {
-    return Operand::kAlongK ? part(i) / kLine : part(i) % kLine * kV;
+    if constexpr (kAlongK) return part(i) / kLine;
+    return (part(i) / (kAcross * kPacks) * kAcross + part(i) % kAcross) * kV;
   }
   static __device__ __forceinline__ int k(int i) {
-    if constexpr (Operand::kAlongK) return part(i) % kLine * kV;
+    if constexpr (kAlongK) return part(i) % kLine * kV;
     // Where a wave's lanes share a line, its k is worked out once for all of them.
-    if constexpr (kLine % KILN_WAVE_SIZE == 0) return kiln::mma::uniform(part(i) / kLine);
-    return part(i) / kLine;
+    if constexpr (kAcross % KILN_WAVE_SIZE == 0) return kiln::mma::uniform(part(i) / kLine);
+    return part(i) / kAcross % kPacks * kPack + i % kPack;
   }
 
   // Rows beyond the edge repeat the last ones: what comes of them is not stored.
   __device__ __forceinline__ Mover(const Problem& p, int32_t first_row) {
-    const int32_t last = Operand::extent(p) - (Operand::kAlongK ? 1 : kV);
+    const int32_t last = Operand::extent(p) - (kAlongK ? 1 : kV);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const int32_t wanted = first_row + row(i);
@@ -178,14 +194,19 @@ struct Mover {
 
   __device__ __forceinline__ void put(T* lds) const {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
+    for (int i = 0; i < kCount; i += kPack) {
       if (idle(i)) continue;
       T* to = lds + row(i) * kPitch + k(i);
-      if constexpr (Operand::kAlongK) {
+      if constexpr (kAlongK) {
         *reinterpret_cast<Vec<T, kV>*>(to) = held[i];
       } else {
 #pragma unroll
-        for (int v = 0; v < kV; ++v) to[v * kPitch] = held[i][v];
+        for (int v = 0; v < kV; ++v) {
+          Vec<T, kPack> turned;
+#pragma unroll
+          for (int j = 0; j < kPack; ++j) turned[j] = held[i + j][v];
+          *reinterpret_cast<Vec<T, kPack>*>(to + v * kPitch) = turned;
+        }
       }
     }
   }
@@ -273,7 +294,7 @@ __device__ __forceinline__ void run(const Problem& p, int32_t batch, int32_t til
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_0825d4d3_tiles(const _Float16* __restrict__ X, const _Float16* __restrict__ W, const _Float16* __restrict__ in0, _Float16* __restrict__ Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
+extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_edd81218_tiles(const _Float16* __restrict__ X, const _Float16* __restrict__ W, const _Float16* __restrict__ in0, _Float16* __restrict__ Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
   const Problem p{X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m};
   __shared__ __attribute__((aligned(16))) T lds[STAGES * kStage];
   // GROUP_M rows of tiles at a time, column by column: blocks that run together share B in L2.
@@ -289,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_0825d4d3_til
 }
 
 // 0, or an error of the HIP runtime. With workspace_size given, only the bytes needed are reported.
-extern "C" PT_EXPORT int rocm_fused_mm_0825d4d3(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_mm_edd81218(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   const int64_t points = int64_t(batches) * M * (N);
   if (workspace_size != nullptr) {
     *workspace_size = 0;
@@ -303,7 +324,7 @@ extern "C" PT_EXPORT int rocm_fused_mm_0825d4d3(const _Float16* X, const _Float1
   if (reinterpret_cast<uintptr_t>(W) % (VECTOR_B * sizeof(T)) != 0) return hipErrorInvalidValue;
   const int64_t blocks = int64_t(batches) * tiles(M, BLOCK_M) * (tiles(N, BLOCK_N));
   if (blocks > INT32_MAX) return hipErrorInvalidConfiguration;
-  hipLaunchKernelGGL(rocm_fused_mm_0825d4d3_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
+  hipLaunchKernelGGL(rocm_fused_mm_edd81218_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
                      X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m);
   return hipGetLastError();
 }

@@ -15,7 +15,7 @@ from scheduler.ir.operations import Pointwise, Store
 from scheduler.ir.values import Call, Cast, Load
 from tests.unit.codegen.loopnest import at, axes, buffer
 from tests.unit.codegen.test_attention_kernels import attention
-from tests.unit.codegen.test_pointwise_kernels import S, SYMBOL, template
+from tests.unit.codegen.test_pointwise_kernels import SYMBOL, S, template
 from tests.unit.codegen.test_reduction_kernels import layer_norm, reduction
 
 HERE = Path(__file__).parent
@@ -62,7 +62,9 @@ KERNELS = {
 
 def rendered(name: str) -> str:
     made = KERNELS[name]()
-    return made.generate(made.default_config()).kernel.source
+    packs = {"threads": 256, "vector": 8}
+    config = packs if name == "pointwise_bf16" else made.default_config()
+    return made.generate(config).kernel.source
 
 
 @pytest.mark.parametrize("name", KERNELS)

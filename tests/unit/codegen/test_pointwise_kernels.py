@@ -311,7 +311,7 @@ def test_reading_elsewhere_what_the_kernel_writes_is_refused() -> None:
         template(members, buffers)
 
 
-# -- configurations ---------------------------------------------------------------------------------
+# -- configurations --------------------------------------------------------------------------------
 
 
 def test_rules_give_reasons() -> None:
