@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+_FOLDERS = ("data_folder_in", "processed_folder", "control_folder")
+
 
 def transport_options(url: str, folder: Path) -> dict[str, Any]:
-    """Kombu's options for the broker; makes the folders of a ``filesystem://`` one.
+    """Kombu's options for the broker.
 
-    Messages lie in ``folder/messages`` until they are taken; ``folder/control`` holds which
-    queue hears which broadcast.
+    For ``filesystem://``: messages lie in ``folder/messages`` until they are taken;
+    ``folder/control`` holds which queue hears which broadcast.
     """
     if not url.startswith("filesystem:"):
         return {}
-    messages, taken, control = (folder / part for part in ("messages", "taken", "control"))
-    for part in (messages, taken, control):
-        part.mkdir(parents=True, exist_ok=True)
     return {
-        "data_folder_in": str(messages),
-        "data_folder_out": str(messages),
-        "processed_folder": str(taken),
-        "control_folder": str(control),
-        # Taken messages are removed, but through a folder of ours: kombu's default is the shared
-        # temporary folder, where another user's files of the same name would be in the way.
+        "data_folder_in": str(folder / "messages"),
+        "data_folder_out": str(folder / "messages"),
+        "processed_folder": str(folder / "taken"),
+        "control_folder": str(folder / "control"),
+        # Taken messages are moved away and swept later (services/upkeep.py). Kombu's other way
+        # leads through the shared temporary folder, where another user's files may be in the way.
         "store_processed": True,
         "polling_interval": 0.25,
     }
+
+
+def make_folders(options: Mapping[str, Any]) -> None:
+    """Make the folders of a ``filesystem://`` broker; kombu expects them to be there."""
+    for name in _FOLDERS:
+        if name in options:
+            Path(options[name]).mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,10 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready, worker_shutting_down
+from celery.signals import beat_init, worker_init, worker_ready, worker_shutting_down
+from django.conf import settings
+
+from codegen_app.config import broker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
 
@@ -21,6 +24,13 @@ app.conf.beat_schedule = {
         "options": {"expires": 5.0},
     },
 }
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+@beat_init.connect  # type: ignore[untyped-decorator]
+def make_queue_folders(**_: Any) -> None:
+    """Before the first message is sent or looked for."""
+    broker.make_folders(settings.CELERY_BROKER_TRANSPORT_OPTIONS)
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]

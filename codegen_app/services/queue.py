@@ -10,7 +10,7 @@ from enum import StrEnum
 from django.conf import settings
 from django.db import transaction
 
-from codegen_app.config.celery import app
+from codegen_app.config.celery import app, make_queue_folders
 from codegen_app.models import Build, Graph, State, TuningTask
 
 # The periodic look says it again, so that a queue nobody serves does not fill up.
@@ -50,6 +50,7 @@ def look_for_waiting() -> None:
 
 
 def _send(kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:
+    make_queue_folders()
     for _ in range(messages):
         app.send_task(
             f"codegen_app.tasks.{kind}", kwargs=arguments, queue=queue, expires=_STALE_AFTER_S

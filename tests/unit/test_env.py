@@ -58,6 +58,8 @@ def test_only_the_filesystem_broker_gets_folders(tmp_path: Path) -> None:
     assert broker.transport_options("redis://localhost/0", tmp_path / "no") == {}
     assert not (tmp_path / "no").exists()
     options = broker.transport_options("filesystem://", tmp_path / "yes")
+    assert not (tmp_path / "yes").exists(), "reading settings writes nothing"
+    broker.make_folders(options)
     assert options["data_folder_in"] == options["data_folder_out"]
     assert all(Path(options[key]).is_dir() for key in ("data_folder_in", "control_folder"))
 

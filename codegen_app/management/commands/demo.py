@@ -32,6 +32,24 @@ class _StopError(Exception):
     """Somebody asked the demo to end."""
 
 
+class _Stop:
+    """Remembers that a signal came. A handler that raised could be inside any clean-up, whose
+    errors Python drops: the demo would then run on."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._ask)
+
+    def check(self) -> None:
+        """Raise ``_StopError`` once somebody asked."""
+        if self._asked:
+            raise _StopError
+
+    def _ask(self, _: int, __: FrameType | None) -> None:
+        self._asked = True
+
+
 class Command(BaseCommand):
     """Starts everything, imports the models, and stops everything at Ctrl-C or SIGTERM."""
 
@@ -45,8 +63,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, host: str, port: int, **__: Any) -> None:
         """Run until told to stop; a user's mistake or a lack is one line."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _stop)
+        self._stop = _Stop()
         try:
             self._run(host, port)
         except _StopError:
@@ -70,29 +87,29 @@ class Command(BaseCommand):
             try:
                 if ours:
                     preparation.start_database(cluster)
+                self._stop.check()
                 # After the database server, which is no child to be killed with the others.
                 supervisor = Supervisor(settings.BASE_DIR, var / "log", self._environment())
                 try:
                     self._serve(supervisor, host, port)
                 finally:
-                    _ignore_signals()
                     supervisor.stop()
                     connections.close_all()  # the last use may have failed
                     with suppress(DatabaseError):  # then leases do it, later
                         work.release_all()
             finally:
-                _ignore_signals()
                 connections.close_all()
                 if ours:
                     postgres.stop(cluster)
 
     def _serve(self, supervisor: Supervisor, host: str, port: int) -> None:
         password = preparation.prepare_application()
+        self._stop.check()
         work.give_on_orphans()  # of a demo that was killed; nobody else works here
         web, *workers = programs(settings.VAR_DIR, host, port, models.DEVICE)
         supervisor.start(web)
         url = f"http://{host}:{port}/"
-        _wait_for_pages(supervisor, url)
+        self._wait_for_pages(supervisor, url)
         self._say(f"Kiln serves at {url}")
         if password is not None:
             self._say(f"sign in as {preparation.ADMIN} with the password {password} (said once)")
@@ -100,7 +117,9 @@ class Command(BaseCommand):
             supervisor.start(program)
         for line in models.import_models():
             self._say(line)
+            self._stop.check()
         while True:
+            self._stop.check()
             failing = supervisor.watch(self._say)
             if failing is not None:
                 raise UserError(f"{failing} does not stay up: see {supervisor.log_of(failing)}")
@@ -117,6 +136,21 @@ class Command(BaseCommand):
         self.stdout.write(line)
         self.stdout.flush()
 
+    def _wait_for_pages(self, supervisor: Supervisor, url: str) -> None:
+        deadline = time.monotonic() + _SERVE_LIMIT_S
+        while time.monotonic() < deadline:
+            self._stop.check()
+            if supervisor.ended("web"):
+                break
+            try:
+                with urllib.request.urlopen(f"{url}login/", timeout=_SERVE_LIMIT_S):  # noqa: S310
+                    return
+            except urllib.error.HTTPError:
+                return  # it answers; what it says is in its log
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.1)
+        raise UserError(f"the web server does not answer: see {supervisor.log_of('web')}")
+
 
 def _hold(lock: IO[str]) -> None:
     """One demo at a time in a checkout."""
@@ -128,28 +162,3 @@ def _hold(lock: IO[str]) -> None:
     lock.truncate(0)
     lock.write(str(os.getpid()))
     lock.flush()
-
-
-def _wait_for_pages(supervisor: Supervisor, url: str) -> None:
-    deadline = time.monotonic() + _SERVE_LIMIT_S
-    while time.monotonic() < deadline:
-        if supervisor.ended("web"):
-            break
-        try:
-            with urllib.request.urlopen(f"{url}login/", timeout=_SERVE_LIMIT_S):  # noqa: S310
-                return
-        except urllib.error.HTTPError:
-            return  # it answers; what it says is in its log
-        except (urllib.error.URLError, ConnectionError):
-            time.sleep(0.1)
-    raise UserError(f"the web server does not answer: see {supervisor.log_of('web')}")
-
-
-def _stop(_: int, __: FrameType | None) -> None:
-    raise _StopError
-
-
-def _ignore_signals() -> None:
-    """A second Ctrl-C does not interrupt the stopping."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
