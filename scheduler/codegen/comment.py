@@ -43,6 +43,7 @@ class MetadataComment:
         self._order = {node.name: i for i, node in enumerate(lowered.graph.nodes)}
         self._nodes = lowered.graph.nodes
         self._users = _count_users(lowered)
+        self._lists: dict[tuple[Expr, ...], str] = {}
 
     def __call__(self, node: SchedulerNode, kernel: str) -> str:
         """The comment's lines, each ending with a newline, for ``node`` served by ``kernel``."""
@@ -85,7 +86,13 @@ class MetadataComment:
         return self._describe(meta.dtype, meta.size, meta.stride)
 
     def _describe(self, dtype: DType, size: tuple[Expr, ...], stride: tuple[Expr, ...]) -> str:
-        return f'Tensor "{dtype.label}{_list(size)}{_list(stride)}{self._device}"'
+        return f'Tensor "{dtype.label}{self._list(size)}{self._list(stride)}{self._device}"'
+
+    def _list(self, items: tuple[Expr, ...]) -> str:
+        known = self._lists.get(items)
+        if known is None:
+            known = self._lists[items] = f"[{', '.join(str(item) for item in items)}]"
+        return known
 
 
 def _one_line(text: str) -> str:
@@ -102,10 +109,6 @@ def source_name(node: Node) -> str:
 
 def _qualified(target: str) -> str:
     return target if target.startswith("_operator") else f"torch.ops.{target}"
-
-
-def _list(items: tuple[Expr, ...]) -> str:
-    return f"[{', '.join(str(item) for item in items)}]"
 
 
 def _format_arguments(arguments: tuple[Argument, ...]) -> str:

@@ -1,4 +1,4 @@
-// kernel path: kernels/rocm_fused_add_40db356f/source.hip
+// kernel path: kernels/rocm_fused_add_c80c8562/source.hip
 // Topologically Sorted Source Nodes: [add0], Original ATen: [aten.add]
 // Source node to ATen node mapping:
 //   add0 => add0
@@ -17,9 +17,10 @@ constexpr int kThreads = 256;
 constexpr int kLanes = 32;  // threads that share a row
 constexpr int kRows = kThreads / kLanes;
 constexpr int kVector = 4;  // neighbouring elements a thread takes at a time
+constexpr int kSteps = 1;  // of a thread along a row
 
 extern "C" __global__ void __launch_bounds__(kThreads)
-rocm_fused_add_40db356f_kernel(const _Float16* __restrict__ in_ptr0,
+rocm_fused_add_c80c8562_kernel(const _Float16* __restrict__ in_ptr0,
     const float* __restrict__ in_ptr1,
     float* __restrict__ out_ptr0,
     float* __restrict__ out_ptr1,
@@ -34,10 +35,10 @@ rocm_fused_add_40db356f_kernel(const _Float16* __restrict__ in_ptr0,
   const index_t xindex = active ? row : 0;
   const index_t rend = active ? rnumel : 0;
   const index_t x0 = xindex;
-  kiln::Pack<_Float16, 4> kept0[1];
+  kiln::Pack<_Float16, 4> kept0[kSteps];
   float acc0 = kiln::Sum<float>::zero;
   #pragma unroll
-  for (int k = 0; k < 1; ++k) {
+  for (int k = 0; k < kSteps; ++k) {
     const index_t rindex = lane * kVector + k * (kLanes * kVector);
     if (rindex < rend) {
       const index_t r0 = rindex;
@@ -55,7 +56,7 @@ rocm_fused_add_40db356f_kernel(const _Float16* __restrict__ in_ptr0,
   if (active && lane == 0) out_ptr0[x0] = row0;
   float acc1 = kiln::Sum<float>::zero;
   #pragma unroll
-  for (int k = 0; k < 1; ++k) {
+  for (int k = 0; k < kSteps; ++k) {
     const index_t rindex = lane * kVector + k * (kLanes * kVector);
     if (rindex < rend) {
       const index_t r0 = rindex;
@@ -75,7 +76,7 @@ rocm_fused_add_40db356f_kernel(const _Float16* __restrict__ in_ptr0,
   const float row1 = tmp7;
   if (active && lane == 0) out_ptr1[x0] = row1;
   #pragma unroll
-  for (int k = 0; k < 1; ++k) {
+  for (int k = 0; k < kSteps; ++k) {
     const index_t rindex = lane * kVector + k * (kLanes * kVector);
     if (rindex < rend) {
       const index_t r0 = rindex;
@@ -95,7 +96,7 @@ rocm_fused_add_40db356f_kernel(const _Float16* __restrict__ in_ptr0,
   }
 }
 
-extern "C" PT_EXPORT int rocm_fused_add_40db356f(const _Float16* in_ptr0, const float* in_ptr1, float* out_ptr0, float* out_ptr1, __bf16* out_ptr2, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_add_c80c8562(const _Float16* in_ptr0, const float* in_ptr1, float* out_ptr0, float* out_ptr1, __bf16* out_ptr2, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   if (workspace_size != nullptr) {
     *workspace_size = 0;
     return 0;
@@ -107,6 +108,6 @@ extern "C" PT_EXPORT int rocm_fused_add_40db356f(const _Float16* in_ptr0, const 
   if (out_ptr0 == nullptr && (int64_t(s27)) > 0) return kiln::kNullPointer;
   if (out_ptr1 == nullptr && (int64_t(s27)) > 0) return kiln::kNullPointer;
   if (out_ptr2 == nullptr && (int64_t(s27) * 96) > 0) return kiln::kNullPointer;
-  hipLaunchKernelGGL(rocm_fused_add_40db356f_kernel, dim3((int64_t(s27) + 7) / 8), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, out_ptr1, out_ptr2, s27);
+  hipLaunchKernelGGL(rocm_fused_add_c80c8562_kernel, dim3((int64_t(s27) + 7) / 8), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, out_ptr1, out_ptr2, s27);
   return hipGetLastError();
 }

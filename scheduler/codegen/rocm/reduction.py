@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 
+from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import convert, hold
 from scheduler.codegen.loops.nest import Statement
@@ -36,7 +38,7 @@ class ReductionTemplate(LoopTemplate):
 
     name = "reduction"
 
-    @property
+    @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The loops and what follows each."""
         return stages(self.nest.statements)
@@ -130,19 +132,35 @@ class ReductionTemplate(LoopTemplate):
     def render(self, config: Config) -> RenderedTemplate:
         lanes, vector = int(config["lanes"]), int(config["vector"])
         threads = max(lanes, _BLOCK)
-        body = _Body(self, lanes, vector, bool(config["keep"]))
+        keep = bool(config["keep"])
         scratch = self._scratch_size() if lanes > 32 else 0
+        steps = self.nest.inner_numel
         return self.finished(
             ceil_div(self.nest.outer_numel, threads // lanes),
             threads,
             threads // 32 * scratch,
             lanes=lanes,
             vector=vector,
-            xnumel=body.printer.index(self.nest.outer_numel),
-            rnumel=body.printer.index(self.nest.inner_numel),
+            steps=-(-int(steps) // (lanes * vector)) if keep else 0,
+            xnumel=self._index(self.nest.outer_numel),
+            rnumel=self._index(steps),
             scratch_size=scratch,
-            body=body.text(),
+            body=self._body(vector, keep),
         )
+
+    @cached_property
+    def _index(self) -> IndexPrinter:
+        return self._printer(Lines(), 1).index
+
+    def _body(self, vector: int, keep: bool) -> str:
+        """The device function's statements, which are the same for any number of lanes."""
+        if (vector, keep) not in self._bodies:
+            self._bodies[vector, keep] = str(_Body(self, vector, keep).text())
+        return self._bodies[vector, keep]
+
+    @cached_property
+    def _bodies(self) -> dict[tuple[int, bool], str]:
+        return {}
 
     def _scratch_size(self) -> int:
         """Bytes of the widest value that is combined."""
@@ -174,14 +192,14 @@ class ReductionTemplate(LoopTemplate):
 
 
 class _Body:
-    """The device function's statements for one configuration."""
+    """Prints the device function's statements; the threads of a row are ``kLanes`` in them."""
 
-    def __init__(self, template: ReductionTemplate, lanes: int, vector: int, keep: bool) -> None:
+    def __init__(self, template: ReductionTemplate, vector: int, keep: bool) -> None:
         self.template = template
         self.nest = template.nest
         self.lines = Lines(1)
         self.printer = template._printer(self.lines, vector)
-        self._lanes, self._vector = lanes, vector
+        self._vector = vector
         self._kept = template._shared_loads(vector) if keep else []
         self._accumulators: dict[str, str] = {}
         self._rows = 0
@@ -195,17 +213,13 @@ class _Body:
             self._stage(stage)
         return self.lines
 
-    @property
-    def _steps(self) -> int:
-        return -(-int(self.nest.inner_numel) // (self._lanes * self._vector))
-
     def _declare_kept(self) -> None:
         arrays: dict[Load, str] = {}
         for number, load in enumerate(self._kept):
             arrays[load] = f"kept{number}"
             cpp = load.dtype.cpp
             element = f"kiln::Pack<{cpp}, {self._vector}>" if self._vector > 1 else cpp
-            self.lines.add(f"{element} kept{number}[{self._steps}];", ())
+            self.lines.add(f"{element} kept{number}[kSteps];", ())
         self.printer.keep_in_registers(arrays)
 
     def _stage(self, stage: Stage) -> None:
@@ -227,7 +241,7 @@ class _Body:
         if self._kept:
             self.lines.add("#pragma unroll", ())
             with (
-                self.lines.block(f"for (int k = 0; k < {self._steps}; ++k)"),
+                self.lines.block("for (int k = 0; k < kSteps; ++k)"),
                 self._guard(f"const index_t rindex = {first} + k * ({stride});"),
             ):
                 self._at_each_step(stage)
