@@ -25,20 +25,8 @@ from scheduler.ir.operations import (
 from scheduler.ir.values import Value, loads
 
 
-def finalize(group: Group, needed: set[str], positions: dict[str, int]) -> list[SchedulerNode]:
-    """The group as one kernel; ``needed`` are the buffers that others read, or outputs.
-
-    A scan has one store: where more is needed, its pointwise members are a kernel after it.
-    """
-    if group.kind is GroupKind.SCAN and len(needed) > 1:
-        (own,) = writes_of(group.members[0])
-        rest = replace(group, kind=GroupKind.POINTWISE, members=group.members[1:])
-        scan = make_node(group.members[:1], group.kind, group_fn(group.members[0]), positions)
-        return [scan, _finalize(rest, needed - {own}, positions)]
-    return [_finalize(group, needed, positions)]
-
-
-def _finalize(group: Group, needed: set[str], positions: dict[str, int]) -> SchedulerNode:
+def finalize(group: Group, needed: set[str], positions: dict[str, int]) -> SchedulerNode:
+    """The group as one kernel; ``needed`` are the buffers that others read, or outputs."""
     if group.kind in (GroupKind.POINTWISE, GroupKind.REDUCTION):
         members = _inlined_members(group, needed)
         extents = (numel(group.outer), numel(group.inner))

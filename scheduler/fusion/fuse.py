@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 from scheduler.fusion.cost import inline_refusal, is_view_like, rows_refusal, tree_extent
@@ -70,6 +71,8 @@ class Fusion:
         for number in sorted(self.groups):
             if number in self.groups and self.groups[number].kind is GroupKind.POINTWISE:
                 self._join_readers(self.groups[number])
+        for group in [g for g in self.groups.values() if g.kind is GroupKind.SCAN]:
+            self._take_reader(group)
         return self._in_order()
 
     # one operation after the other
@@ -90,12 +93,13 @@ class Fusion:
         self._register(op, group)
 
     def _candidates(self, op: Operation) -> list[Group]:
-        """Groups that make what ``op`` reads: templates first, then reductions and scans, latest
-        first; for a reduction also those that read the same."""
+        """Groups that make what ``op`` reads: templates first, then reductions, latest first; for
+        a reduction also those that read the same."""
         if isinstance(op, Extern | Contraction | Attention):
             return []
         numbers = {self._writer[name] for name in reads_of(op) if name in self._writer}
-        found = [self.groups[n] for n in numbers if self.groups[n].kind is not GroupKind.EXTERN]
+        later = (GroupKind.EXTERN, GroupKind.SCAN)
+        found = [self.groups[n] for n in numbers if self.groups[n].kind not in later]
         found.sort(key=lambda g: (g.is_template, g.kind is not GroupKind.POINTWISE, g.number))
         found.reverse()
         if isinstance(op, Reduction):
@@ -281,6 +285,40 @@ class Fusion:
         self._decide(group.name, reader.name, True, "its one reader computes it where it reads it")
         reader.members[:] = [member for member in made if member is not None]
         self._absorb(group, reader)
+
+    def _take_reader(self, scan: Group) -> None:
+        """A pointwise kernel that alone needs what a scan stores: it computes that one store."""
+        (result,) = scan.written()
+        numbers = [n for n in self._readers.get(result, []) if n != scan.number]
+        if len(numbers) != 1 or result in self.outputs:
+            return
+        reader = self.groups[numbers[0]]
+        if reader.kind is not GroupKind.POINTWISE:
+            return
+        refused = self._scan_refusal(scan, reader)
+        self._decide(scan.name, reader.name, not refused, refused or "it stores what is read")
+        if refused:
+            return
+        for member in reader.members:
+            answer = join(member, scan, self.buffers)
+            assert isinstance(answer, Joined)
+            scan.members.append(answer.op)
+        self._absorb(reader, scan)
+
+    def _scan_refusal(self, scan: Group, reader: Group) -> str:
+        needed = [n for n in reader.written() if self._consumed_outside(n, reader)]
+        needed += [n for n in reader.written() if n in self.outputs and n not in needed]
+        if len(needed) != 1:
+            return "a scan has one store"
+        if self._reaches(reader.depends - {scan.number}, scan):
+            return "another of its inputs depends on the scan: a cycle"
+        trial = replace(scan, members=list(scan.members))
+        for member in reader.members:
+            answer = join(member, trial, self.buffers)
+            if isinstance(answer, Refusal):
+                return answer.reason
+            trial.members.append(answer.op)
+        return ""
 
     def _consumed_outside(self, name: str, group: Group) -> bool:
         return any(n != group.number for n in self._readers.get(name, []))

@@ -47,6 +47,6 @@ def _fused(
             for name in group.written()
             if name in fusion.outputs or readers.get(name, set()) - {group.number}
         }
-        nodes.extend(finalize(group, needed, positions))
+        nodes.append(finalize(group, needed, positions))
     nodes, beside = side_by_side(nodes, positions)
     return nodes, [*fusion.decisions, *beside]
