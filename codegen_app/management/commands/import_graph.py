@@ -1,0 +1,37 @@
+"""``manage.py import_graph MODEL.pt2``: record a model and have its kernels made."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.services.graphs import import_graph
+from scheduler.outcome import UserError
+
+
+class Command(BaseCommand):
+    """Import a torch.export file."""
+
+    help = "Import a torch.export file (.pt2); its kernels are compiled for the given targets."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """The file, its name, and the targets."""
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--name", help="what to call it (default: the file's name)")
+        parser.add_argument("--target", action="append", help="may be given several times")
+
+    def handle(self, **options: Any) -> None:
+        """Import, and say where it is shown."""
+        file: Path = options["file"]
+        if not file.is_file():
+            raise CommandError(f"{file} is not there")
+        wanted = options["target"] or ["gfx942", "gfx1100", "cpu"]
+        try:
+            graph, new = import_graph(file, options["name"] or file.stem, wanted, None)
+        except UserError as error:
+            raise CommandError(str(error)) from None
+        known = "" if new else " (imported before)"
+        self.stdout.write(f"{graph} is shown at {graph.get_absolute_url()}{known}")
