@@ -19,7 +19,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer
 from scheduler.ir.simplify import Ranges
-from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, loads, walk
+from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, walk
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,6 @@ class Operand:
     condition: Value | None
     form: LinearForm | None
     along_k: bool
-
-    @property
-    def buffer(self) -> str:
-        """The buffer of its first read, "" where it reads none."""
-        return next((load.buffer for load in loads(self.value)), "")
 
     @property
     def masked(self) -> bool:
