@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from scheduler.benchmark.verification import Finding, verify
+from scheduler.benchmark.measure import Limits
+from scheduler.benchmark.verification import Finding, device_target, verify
 from scheduler.bundle.reader import read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table, say
@@ -25,14 +26,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_bindings(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs (%(default)s)")
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="for one kernel (%(default)s s)"
+    )
     parser.add_argument("--kernels-only", action="store_true", help="leave the whole graph out")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
     bundle = read(arguments.bundle)
+    trials = _bindings(arguments.bind, bundle.manifest.symbols)
+    device_target(arguments.device)  # a device that is not there is told before anything else
+    limits = Limits(arguments.timeout, arguments.timeout, arguments.timeout)
     findings: list[Finding] = []
-    for bindings in _bindings(arguments.bind, bundle.manifest.symbols):
+    for bindings in trials:
         if not arguments.json:
             say(f"sizes: {_text(bindings)}")
         findings += verify(
@@ -41,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             bindings,
             seed=arguments.seed,
             whole_graph=not arguments.kernels_only,
+            limits=limits,
         )
     _report(findings, arguments.json)
     return 0 if all(finding.passed for finding in findings) else 1
