@@ -3,17 +3,18 @@ joins its readers."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
-from scheduler.fusion.cost import inline_refusal, is_view_like, rows_refusal, tree_extent
+from scheduler.fusion.cost import inline_refusal, rows_refusal, tree_extent
 from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.joining import Joined, Refusal, direct_loads, join, merge_exchange
 from scheduler.fusion.nodes import FusionDecision, GroupKind
+from scheduler.fusion.order import topological
 from scheduler.fusion.points import inverse, moved_pointwise
+from scheduler.fusion.view_like import inline_views
 from scheduler.ir.access import reads_of, writes_of
 from scheduler.ir.operations import (
     Attention,
@@ -348,59 +349,3 @@ class Fusion:
 
     def _in_order(self) -> list[Group]:
         return topological(list(self.groups.values()))
-
-
-def topological(groups: list[Group]) -> list[Group]:
-    """Groups after those they depend on; otherwise by where they began in the graph."""
-    waiting = {g.number: len(g.depends) for g in groups}
-    by_number = {g.number: g for g in groups}
-    followers: dict[int, list[int]] = {}
-    for group in groups:
-        for number in group.depends:
-            followers.setdefault(number, []).append(group.number)
-    ready = [(max(g.indices), g.number) for g in groups if not g.depends]
-    heapq.heapify(ready)
-    ordered = []
-    while ready:
-        _, number = heapq.heappop(ready)
-        ordered.append(by_number[number])
-        for follower in followers.get(number, ()):
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                heapq.heappush(ready, (max(by_number[follower].indices), follower))
-    if len(ordered) != len(groups):
-        raise AssertionError("fusion made a cycle of kernels")
-    return ordered
-
-
-def inline_views(
-    lowered: Lowered, outputs: set[str], decisions: list[FusionDecision]
-) -> list[Operation]:
-    """Casts and index arithmetic into every reader: each reads no more than it did."""
-    consumers: dict[str, list[Operation]] = {}
-    for op in lowered.operations:
-        for name in reads_of(op):
-            consumers.setdefault(name, []).append(op)
-    pending: dict[str, Group] = {}
-    result: list[Operation] = []
-    for op in lowered.operations:
-        made = op
-        for name in reads_of(op):
-            if name in pending:
-                value, nodes = inlined(pending[name], name)
-                reader = begin(0, made, 0)
-                changed = replace_loads(
-                    made, name, value, nodes, pending[name], reader, lowered.buffers
-                )
-                assert changed is not None
-                decisions.append(
-                    FusionDecision(pending[name].name, op.name, True, "as cheap to read as a view")
-                )
-                made = changed
-        if isinstance(made, Pointwise) and made.store.buffer not in outputs:
-            readers = consumers.get(made.store.buffer, [])
-            if is_view_like(made, readers):
-                pending[made.store.buffer] = begin(0, made, 0)
-                continue
-        result.append(made)
-    return result

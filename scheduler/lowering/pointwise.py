@@ -84,7 +84,7 @@ def _unary(op: str) -> Callable[..., Tensor]:
     return lambda b, self, **_: elementwise(b, (self,), lambda x: call(op, x))
 
 
-def _composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
+def composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
     return lambda b, self: elementwise(b, (self,), function)
 
 
@@ -237,166 +237,6 @@ def _clamp_max(b: Builder, self: Tensor, max: Any) -> Tensor:
     return _clamp(b, self, None, max)
 
 
-def relu(x: Value) -> Value:
-    """max(x, 0), a NaN stays."""
-    return call("maximum", x, const(0, x.dtype))
-
-
-def _times(x: Value, factor: float) -> Value:
-    return call("mul", x, const(factor, x.dtype))
-
-
-def gelu(x: Value) -> Value:
-    """x/2 (1 + erf(x / sqrt 2))."""
-    one = const(1, x.dtype)
-    return call("mul", _times(x, 0.5), call("add", call("erf", _times(x, math.sqrt(0.5))), one))
-
-
-def gelu_tanh(x: Value) -> Value:
-    """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))."""
-    inner = call("add", x, _times(integer_power(x, 3), 0.044715))
-    tanh = call("tanh", _times(inner, math.sqrt(2 / math.pi)))
-    return call("mul", _times(x, 0.5), call("add", tanh, const(1, x.dtype)))
-
-
-def _gelu(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
-    if approximate not in ("none", "tanh"):
-        raise Unsupported(f"gelu with approximate={approximate!r}")
-    return elementwise(b, (self,), gelu if approximate == "none" else gelu_tanh)
-
-
-def silu(x: Value) -> Value:
-    """x sigmoid(x)."""
-    return call("mul", x, call("sigmoid", x))
-
-
-def _clipped(x: Value, low: float, high: float) -> Value:
-    return call("minimum", call("maximum", x, const(low, x.dtype)), const(high, x.dtype))
-
-
-def hard_sigmoid(x: Value) -> Value:
-    """min(max(x + 3, 0), 6) / 6."""
-    return _times(_clipped(call("add", x, const(3, x.dtype)), 0, 6), 1 / 6)
-
-
-def _hardtanh(b: Builder, self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
-    return elementwise(b, (self,), lambda x: _clipped(x, min_val, max_val))
-
-
-def _positive(x: Value) -> Value:
-    return call("gt", x, const(0, x.dtype))
-
-
-def _leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor:
-    return elementwise(
-        b, (self,), lambda x: call("where", _positive(x), x, _times(x, negative_slope))
-    )
-
-
-def _prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
-    lead = self.rank - 2
-    slope = weight
-    if weight.rank == 1 and self.rank > 1 and weight.size[0] != 1:
-        slope = weight.view(
-            (self.size[0] * 0 + 1, *weight.size, *((self.size[0] * 0 + 1,) * lead)),
-            lambda i: i[1:2],
-        )
-    return elementwise(
-        b, (self, slope), lambda x, w: call("where", _positive(x), x, call("mul", x, w))
-    )
-
-
-def _elu(
-    b: Builder, self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1
-) -> Tensor:
-    def function(x: Value) -> Value:
-        low = _times(call("expm1", _times(x, input_scale)), alpha)
-        return trees.scaled(call("where", _positive(x), x, low), scale, x.dtype)
-
-    return elementwise(b, (self,), function)
-
-
-def _softplus(b: Builder, self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    def function(x: Value) -> Value:
-        scaled = trees.scaled(x, beta, x.dtype)
-        soft = trees.scaled(call("log1p", call("exp", scaled)), 1 / beta, x.dtype)
-        return call("where", call("gt", scaled, const(threshold, x.dtype)), x, soft)
-
-    return elementwise(b, (self,), function)
-
-
-def selu(x: Value) -> Value:
-    """torch's constants for scale and alpha."""
-    low = _times(call("expm1", x), 1.6732632423543772848170429916717 * _SELU_SCALE)
-    return call("where", _positive(x), _times(x, _SELU_SCALE), low)
-
-
-_SELU_SCALE = 1.0507009873554804934193349852946
-
-
-def _celu(b: Builder, self: Tensor, alpha: float = 1) -> Tensor:
-    return _elu(b, self, alpha, 1, 1 / alpha)
-
-
-def _threshold(b: Builder, self: Tensor, threshold: float, value: float) -> Tensor:
-    def function(x: Value) -> Value:
-        return call("where", call("le", x, const(threshold, x.dtype)), const(value, x.dtype), x)
-
-    return elementwise(b, (self,), function)
-
-
-def _hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
-    def function(x: Value) -> Value:
-        small = call("le", call("abs", x), const(lambd, x.dtype))
-        return call("where", small, const(0, x.dtype), x)
-
-    return elementwise(b, (self,), function)
-
-
-def _softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
-    def function(x: Value) -> Value:
-        by = const(lambd, x.dtype)
-        low = call("where", call("lt", x, call("neg", by)), call("add", x, by), _times(x, 0))
-        return call("where", call("gt", x, by), call("sub", x, by), low)
-
-    return elementwise(b, (self,), function)
-
-
-def _logaddexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """max(x, y) + log(1 + exp(-|x - y|)); of two equal infinities, that infinity."""
-
-    def function(x: Value, y: Value) -> Value:
-        tail = call("log1p", call("exp", call("neg", call("abs", call("sub", x, y)))))
-        top = call("maximum", x, y)
-        equal = call("logical_and", call("eq", x, y), call("isinf", x))
-        return call("where", equal, x, call("add", top, tail))
-
-    return elementwise(b, (self, other), function)
-
-
-def log_sigmoid(x: Value) -> Value:
-    """min(x, 0) - log(1 + exp(-|x|))."""
-    tail = call("log1p", call("exp", call("neg", call("abs", x))))
-    return call("sub", call("minimum", x, const(0, x.dtype)), tail)
-
-
-def mish(x: Value) -> Value:
-    """x tanh(softplus(x)), softplus written so that exp does not overflow."""
-    soft = call(
-        "sub", relu(x), call("neg", call("log1p", call("exp", call("neg", call("abs", x)))))
-    )
-    return call("mul", x, call("tanh", soft))
-
-
-def _glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
-    meta = b.meta()
-    at = dim % self.rank
-    half = meta.size[at]
-    first = self.view(meta.size, lambda i: i)
-    second = self.view(meta.size, lambda i: (*i[:at], i[at] + half, *i[at + 1 :]))
-    return elementwise(b, (first, second), lambda x, y: call("mul", x, call("sigmoid", y)))
-
-
 def _fused_multiply(sign: str) -> Callable[..., Tensor]:
     """addcmul, addcdiv: ``self + value * tensor1 op tensor2``."""
 
@@ -542,32 +382,12 @@ TABLE: dict[str, Callable[..., Any]] = {
     "aten.where": _where,
     "aten.masked_fill": _masked_fill,
     "aten.pow": _pow,
-    "aten.square": _composed(lambda x: integer_power(x, 2)),
+    "aten.square": composed(lambda x: integer_power(x, 2)),
     "aten.clamp": _clamp,
     "aten.clip": _clamp,
     "aten.clamp_min": _clamp_min,
     "aten.clamp_max": _clamp_max,
-    "aten.relu": _composed(relu),
-    "aten.relu6": _composed(lambda x: _clipped(x, 0, 6)),
-    "aten.gelu": _gelu,
-    "aten.silu": _composed(silu),
-    "aten.mish": _composed(mish),
-    "aten.hardsigmoid": _composed(hard_sigmoid),
-    "aten.hardswish": _composed(lambda x: call("mul", x, hard_sigmoid(x))),
-    "aten.hardtanh": _hardtanh,
-    "aten.leaky_relu": _leaky_relu,
-    "aten.prelu": _prelu,
-    "aten.elu": _elu,
-    "aten.softplus": _softplus,
-    "aten.celu": _celu,
-    "aten.selu": _composed(selu),
-    "aten.threshold": _threshold,
-    "aten.hardshrink": _hardshrink,
-    "aten.softshrink": _softshrink,
-    "aten.frac": _composed(lambda x: call("sub", x, call("trunc", x))),
-    "aten.logaddexp": _logaddexp,
-    "aten.log_sigmoid": _composed(log_sigmoid),
-    "aten.glu": _glu,
+    "aten.frac": composed(lambda x: call("sub", x, call("trunc", x))),
     "aten.addcmul": _fused_multiply("mul"),
     "aten.addcdiv": _fused_multiply("truediv"),
     "aten.lerp": _lerp,

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from scheduler.lowering import (
+    activations,
     attention,
     convolution,
     creation,
@@ -19,6 +20,7 @@ from scheduler.lowering import (
     pointwise,
     pooling,
     reductions,
+    softmax,
     views,
 )
 
@@ -29,9 +31,11 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         **views.TABLE,
         **creation.TABLE,
         **pointwise.TABLE,
+        **activations.TABLE,
         **indexing.TABLE,
         **joining.TABLE,
         **reductions.TABLE,
+        **softmax.TABLE,
         **normalization.TABLE,
         **pooling.TABLE,
         **matmul.TABLE,

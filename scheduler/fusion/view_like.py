@@ -1,0 +1,43 @@
+"""What every reader may compute itself, whoever else reads it: before any groups are made."""
+
+from __future__ import annotations
+
+from scheduler.fusion.cost import is_view_like
+from scheduler.fusion.group import Group, begin
+from scheduler.fusion.inline import inlined, replace_loads
+from scheduler.fusion.nodes import FusionDecision
+from scheduler.ir.access import reads_of
+from scheduler.ir.operations import Lowered, Operation, Pointwise
+
+
+def inline_views(
+    lowered: Lowered, outputs: set[str], decisions: list[FusionDecision]
+) -> list[Operation]:
+    """Casts and index arithmetic into every reader: each reads no more than it did."""
+    consumers: dict[str, list[Operation]] = {}
+    for op in lowered.operations:
+        for name in reads_of(op):
+            consumers.setdefault(name, []).append(op)
+    pending: dict[str, Group] = {}
+    result: list[Operation] = []
+    for op in lowered.operations:
+        made = op
+        for name in reads_of(op):
+            if name in pending:
+                value, nodes = inlined(pending[name], name)
+                reader = begin(0, made, 0)
+                changed = replace_loads(
+                    made, name, value, nodes, pending[name], reader, lowered.buffers
+                )
+                assert changed is not None
+                decisions.append(
+                    FusionDecision(pending[name].name, op.name, True, "as cheap to read as a view")
+                )
+                made = changed
+        if isinstance(made, Pointwise) and made.store.buffer not in outputs:
+            readers = consumers.get(made.store.buffer, [])
+            if is_view_like(made, readers):
+                pending[made.store.buffer] = begin(0, made, 0)
+                continue
+        result.append(made)
+    return result

@@ -1,0 +1,99 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""softmax, its logarithm, and log-sum-exp: two reductions over the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.reductions import dims_of, full_index, reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+
+def _softmax(log: bool) -> Callable[..., Tensor]:
+    """exp(x - max) / sum; the logarithm as (x - max) - log(sum)."""
+
+    def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
+        meta = b.meta()
+        held = meta.dtype.compute
+        dims = dims_of(dim, self.rank)
+        top = reduce(b, self, dims, ReductionKind.MAX, dtype=held, accumulate=held)
+
+        def shifted(value: Value, place: Index) -> Value:
+            at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+            return call("sub", value, top.at(at))
+
+        def after(acc: Value, _: Index) -> Value:
+            return call("log", acc) if log else acc
+
+        total = reduce(
+            b,
+            self,
+            dims,
+            ReductionKind.SUM,
+            dtype=held,
+            accumulate=held,
+            before=lambda v, i: call("exp", shifted(v, i)),
+            after=after,
+        )
+
+        def read(index: Index) -> Value:
+            x = shifted(trees.held(self.at(index), held), index)
+            at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
+            if log:
+                return call("sub", x, total.at(at))
+            return call("truediv", call("exp", x), total.at(at))
+
+        return b.pointwise(meta.size, meta.dtype, read)
+
+    return rule
+
+
+def _logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """max + log(sum(exp(x - max))), an infinite maximum taken as 0 in the difference."""
+    meta = b.meta()
+    held = meta.dtype.compute
+    dims = dims_of(dim, self.rank)
+
+    def finite(acc: Value, _: Index) -> Value:
+        return call("where", call("isinf", acc), const(0, held), acc)
+
+    top = reduce(b, self, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+    keeps = len(meta.size) == self.rank
+
+    def shifted(value: Value, place: Index) -> Value:
+        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+        return call("exp", call("sub", value, top.at(at)))
+
+    def after(acc: Value, index: Index) -> Value:
+        zeros = (sympy.Integer(0),) * len(dims)
+        at = index if keeps else full_index(index, zeros, dims, self.rank, False)
+        return call("add", call("log", acc), top.at(at))
+
+    return reduce(
+        b,
+        self,
+        dims,
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=held,
+        size=meta.size,
+        before=shifted,
+        after=after,
+    )
+
+
+TABLE: dict[str, Callable[..., Any]] = {
+    "aten.softmax": _softmax(log=False),
+    "aten._softmax": _softmax(log=False),
+    "aten.log_softmax": _softmax(log=True),
+    "aten._log_softmax": _softmax(log=True),
+    "aten.logsumexp": _logsumexp,
+}
