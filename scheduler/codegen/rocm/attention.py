@@ -31,7 +31,7 @@ from scheduler.ir.operations import (
     Pointwise,
     Store,
 )
-from scheduler.ir.values import Accumulator, Cast, Value, loads
+from scheduler.ir.values import Accumulator, Cast, Value, loads, walk
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
@@ -176,6 +176,11 @@ class AttentionTemplate(LaunchTemplate):
         return max(serving, key=fitness)
 
     @property
+    def _accumulate(self) -> DType:
+        """The type of scores and sums."""
+        return DType.F64 if self.element is DType.F64 else DType.F32
+
+    @property
     def _padded_depth(self) -> int:
         return -(-int(self.operation.depth.size) // 32) * 32
 
@@ -197,7 +202,6 @@ class AttentionTemplate(LaunchTemplate):
         operation = self.operation
         index = self._printer(self._q, Lines(1)).index
         batch = product([axis.size for axis in operation.batch])
-        accumulate = DType.F64 if self.element is DType.F64 else DType.F32
         blocks = batch * ceil_div(operation.row.size, int(config["block_m"]))
         return self.finished(
             blocks,
@@ -212,9 +216,9 @@ class AttentionTemplate(LaunchTemplate):
             value_depth=operation.value_depth.size,
             rows=index(operation.row.size),
             columns=index(operation.column.size),
-            scale=literal(operation.scale, accumulate),
+            scale=literal(operation.scale, self._accumulate),
             causal=operation.causal,
-            power_as_element=convert("power", accumulate, self.element),
+            power_as_element=convert("power", self._accumulate, self.element),
             marked=mark(operation.nodes),
             **self._bodies,
         )
@@ -280,9 +284,12 @@ class AttentionTemplate(LaunchTemplate):
     def _store_lines(self) -> Lines:
         lines = Lines(4)
         printer = self._printer(self._out, lines)
-        for dtype in (self.element, self.element.compute):
-            printer.values.bind(Accumulator(dtype), "acc")
-            printer.values.bind(Accumulator(dtype, self.operation.name), "acc")
+        held = self._accumulate
+        for store in self.operation.stores:
+            for part in walk(store.value):
+                if isinstance(part, Accumulator):
+                    same = part.dtype.compute is held
+                    printer.values.bind(part, "acc" if same else convert("acc", held, part.dtype))
         printer.run(self._out.statements, printer.store)
         return lines
 

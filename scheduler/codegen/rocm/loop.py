@@ -38,7 +38,7 @@ class LoopTemplate(LaunchTemplate):
             nest.inputs, nest.outputs, nest.symbols(), nest.outer_numel, nest.needs_64_bits()
         )
 
-    @property
+    @cached_property
     def problem(self) -> str:
         wanted = set(self.node.nodes)
         ops = fused_name(tuple(n for n in self.lowered.graph.nodes if n.name in wanted))

@@ -178,6 +178,15 @@ class ReductionTemplate(LoopTemplate):
 
     def _shared_loads(self, vector: int) -> list[Load]:
         """Reads that change along the row and that more than one loop does."""
+        if vector not in self._shared:
+            self._shared[vector] = self._find_shared_loads(vector)
+        return self._shared[vector]
+
+    @cached_property
+    def _shared(self) -> dict[int, list[Load]]:
+        return {}
+
+    def _find_shared_loads(self, vector: int) -> list[Load]:
         printer = self._printer(Lines(), vector)
         inner = {axis.var for axis in self.nest.inner}
         seen: dict[Load, int] = {}
