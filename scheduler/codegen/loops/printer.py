@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import Memory, ValuePrinter, hold
-from scheduler.codegen.loops.nest import LoopNest, Statement
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.loops.statements import Statement
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import IndexValue, Load, Value, loads, walk

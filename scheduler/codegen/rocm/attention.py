@@ -16,8 +16,9 @@ from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.lines import Lines, mark
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.values import convert
-from scheduler.codegen.loops.nest import LoopNest, Statement, product
+from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import NestPrinter, Pack
+from scheduler.codegen.loops.statements import Statement, product
 from scheduler.codegen.rocm.launch import Interface, LaunchTemplate, ceil_div, refuse
 from scheduler.codegen.rocm.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode

@@ -14,8 +14,8 @@ from functools import cached_property
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import convert, hold
-from scheduler.codegen.loops.nest import Statement
 from scheduler.codegen.loops.printer import NestPrinter, Pack
+from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.launch import ceil_div, refuse
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import Stage, combination, finds_index, stages

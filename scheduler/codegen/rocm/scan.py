@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import convert
-from scheduler.codegen.loops.nest import Statement
 from scheduler.codegen.loops.printer import NestPrinter
+from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.launch import ceil_div, refuse
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import combination

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scheduler.codegen.loops.nest import Statement
+from scheduler.codegen.loops.statements import Statement
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Accumulator, Load, Value, walk
 

@@ -1,0 +1,125 @@
+"""Members of a group as statements on one set of axes.
+
+Members may name and factor their axes differently as long as they make the same steps: an own
+variable becomes an expression over the group's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod
+from scheduler.ir.operations import Axis, Pointwise, Reduction, ReductionKind, Scan, Store
+from scheduler.ir.values import IndexValue, Load, Value, rebuild
+
+_ZERO = sympy.Integer(0)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One member on the nest's axes.
+
+    ``kind`` is None for a pointwise member, whose ``value`` is what it stores. ``inner`` says
+    that it is computed at each step of the inner axes rather than once an outer point.
+    """
+
+    name: str
+    kind: ReductionKind | None
+    value: Value
+    accumulate: DType
+    store: Store
+    inner: bool
+
+
+def product(sizes: Sequence[Expr]) -> Expr:
+    """The product of sizes; 1 for none."""
+    return sympy.Mul(*sizes)
+
+
+def axes_of(
+    members: Sequence[Pointwise | Reduction | Scan],
+) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
+    for member in members:
+        if isinstance(member, Reduction):
+            return member.axes, member.reduction_axes
+        if isinstance(member, Scan):
+            return member.axes, (member.scan_axis,)
+    # The finest factoring of a pointwise group: the others then need no division.
+    finest = max(members, key=lambda member: len(member.axes))
+    return finest.axes, ()
+
+
+def on_axes(
+    member: Pointwise | Reduction | Scan, outer: tuple[Axis, ...], inner: tuple[Axis, ...]
+) -> Statement:
+    """A member as a statement on the nest's own axes."""
+    store = member.store if member.store.nodes else replace(member.store, nodes=member.nodes)
+    exchange = _matching(member.axes, outer)
+    if isinstance(member, Pointwise):
+        value = store.value
+        statement = Statement(member.name, None, value, value.dtype, store, inner=False)
+        if exchange is not None:
+            return _substituted(statement, exchange)
+        exchange = _matching(member.axes, (*outer, *inner))
+        if exchange is None:
+            raise ValueError(f"{member.name} does not walk the axes of its group")
+        return replace(_substituted(statement, exchange), inner=True)
+    own = member.reduction_axes if isinstance(member, Reduction) else (member.scan_axis,)
+    inner_exchange = _matching(own, inner)
+    if exchange is None or inner_exchange is None:
+        raise ValueError(f"{member.name} does not walk the axes of its group")
+    statement = Statement(
+        member.name, member.kind, member.value, member.accumulate, store, inner=True
+    )
+    return _substituted(statement, {**exchange, **inner_exchange})
+
+
+def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbol, Expr] | None:
+    """Each own variable over ``axes``, or None where they make another number of steps."""
+    sizes = [axis.size for axis in axes]
+    if [axis.size for axis in own] == sizes:
+        return {mine.var: axis.var for mine, axis in zip(own, axes, strict=True)}
+    if sympy.expand(product([axis.size for axis in own]) - product(sizes)) != 0:
+        return None
+    flat: Expr = _ZERO
+    for axis in axes:
+        flat = flat * axis.size + axis.var
+    exchange: dict[sympy.Symbol, Expr] = {}
+    step: Expr = sympy.Integer(1)
+    for position, axis in reversed(list(enumerate(own))):
+        quotient = FloorDiv(flat, step)
+        exchange[axis.var] = quotient if position == 0 else Mod(quotient, axis.size)
+        step = step * axis.size
+    return exchange
+
+
+def _substituted(statement: Statement, exchange: dict[sympy.Symbol, Expr]) -> Statement:
+    exchange = {old: new for old, new in exchange.items() if old != new}
+    if not exchange:
+        return statement
+
+    def change(value: Value) -> Value | None:
+        if isinstance(value, IndexValue):
+            return IndexValue(value.expr.xreplace(exchange), value.dtype)
+        if isinstance(value, Load):
+            index = tuple(part.xreplace(exchange) for part in value.index)
+            indirect = tuple(
+                replace(part, value=rebuild(part.value, change)) for part in value.indirect
+            )
+            return replace(value, index=index, indirect=indirect)
+        return None
+
+    store = statement.store
+    index = tuple(part.xreplace(exchange) for part in store.index)
+    stored = rebuild(store.value, change)
+    value = stored if statement.kind is None else rebuild(statement.value, change)
+    return replace(statement, value=value, store=replace(store, index=index, value=stored))
+
+
+def without_unit_axes(statement: Statement, axes: tuple[Axis, ...]) -> Statement:
+    return _substituted(statement, {axis.var: _ZERO for axis in axes if axis.size == 1})
