@@ -118,7 +118,7 @@ class Fusion:
         if isinstance(answer, Refusal):
             return answer
         if isinstance(op, Reduction) and group.kind is GroupKind.POINTWISE:
-            refused = rows_refusal(op, self.hints)
+            refused = self._rows_refusal(group, [op])
             if refused:
                 return Refusal(refused)
         if self._is_too_large(self._extent(op, {group.number}, self._extents)):
@@ -127,6 +127,16 @@ class Fusion:
         if self._reaches(others - {group.number}, group):
             return Refusal("another of its inputs depends on the group: a cycle")
         return answer
+
+    def _rows_refusal(self, group: Group, readers: list[Operation]) -> str:
+        """Why these readers should not take over pointwise work that others need as well."""
+        reduction = next((r for r in readers if isinstance(r, Reduction)), None)
+        names = {reader.name for reader in readers} | {member.name for member in group.members}
+        elsewhere = any(
+            name in self.outputs or any(c.name not in names for c in self._consumers.get(name, []))
+            for name in group.written()
+        )
+        return rows_refusal(reduction, self.hints) if reduction and elsewhere else ""
 
     def _is_for_reader(self, op: Pointwise, group: Group) -> bool:
         """Whether the readers of ``op`` can compute it themselves, while what it reads of the
@@ -240,6 +250,10 @@ class Fusion:
         found = merge_exchange(group, reader, self.buffers)
         if isinstance(found, Refusal):
             self._decide(group.name, reader.name, False, found.reason)
+            return False
+        refused = self._rows_refusal(group, reader.members)
+        if refused:
+            self._decide(group.name, reader.name, False, refused)
             return False
         if self._reaches(reader.depends - {group.number}, group):
             self._decide(group.name, reader.name, False, "a kernel in between depends on it")
