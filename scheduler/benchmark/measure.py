@@ -103,6 +103,12 @@ class Bench:
             self._drop()
             raise
 
+    def interrupt(self) -> None:
+        """End the process from another thread: the request under way is lost at once."""
+        worker = self._worker
+        if worker is not None:
+            worker.interrupt()
+
     def _drop(self) -> None:
         if self._worker is not None:
             self._worker.kill()
@@ -134,7 +140,7 @@ def measure(
             checks, outcomes = check_all(bench, candidates, limits, on_progress)
             by_key = {c.key: c for c in candidates if c.key in checks}
             samples, lost = run_rounds(
-                by_key, _sampler(bench, by_key, limits), plan or _plan(emulated), floor_ns
+                by_key, sampler(bench, by_key, limits), plan or default_plan(emulated), floor_ns
             )
     outcomes |= lost
     for key, seen in samples.items():
@@ -211,9 +217,11 @@ def summarise(
     )
 
 
-def _sampler(
+def sampler(
     bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limits
 ) -> Callable[[str, int], float | Rejected]:
+    """What takes a sample of a candidate: nanoseconds of a batch of launches, or its loss."""
+
     def sample(key: str, batch: int) -> float | Rejected:
         try:
             answer = bench.ask(candidates[key], limits.run_s, op="time", batch=batch)
@@ -224,5 +232,6 @@ def _sampler(
     return sample
 
 
-def _plan(emulated: bool) -> TimingPlan:
+def default_plan(emulated: bool) -> TimingPlan:
+    """How long to measure on a device of that kind."""
     return EMULATION_PLAN if emulated else TimingPlan()

@@ -29,6 +29,18 @@ class TimingPlan:
     max_batch: int = 1000
     budget_s: float = 1.0
 
+    def batch_for(self, single_ns: float) -> int:
+        """Launches behind a sample, when one takes this long."""
+        if single_ns <= 0:
+            return self.max_batch
+        return max(1, min(self.max_batch, round(self.min_sample_ns / single_ns)))
+
+    def done(self, seen: Samples) -> bool:
+        """Whether a candidate has enough samples."""
+        if seen.taken >= self.max_samples:
+            return True
+        return seen.taken >= self.min_samples and seen.spent_ns >= self.budget_s * 1e9
+
 
 # Rounds are over in seconds when a kernel is short and its sample cheap; a slow one (an emulated
 # GEMM takes a second) must not hold everyone for half an hour.
@@ -82,9 +94,9 @@ def run_rounds(
         if isinstance(warmed, Rejected):
             lost[key] = warmed
         else:
-            samples[key] = Samples(batch=_batch(warmed, plan))
+            samples[key] = Samples(batch=plan.batch_for(warmed))
     round_number = 0
-    while active := [key for key, seen in samples.items() if not _done(seen, plan)]:
+    while active := [key for key, seen in samples.items() if not plan.done(seen)]:
         for key in active:
             took = sample(key, samples[key].batch)
             if isinstance(took, Rejected):
@@ -106,18 +118,6 @@ def _warm_up(key: str, sample: Sampler, plan: TimingPlan) -> float | Rejected:
         if isinstance(took, Rejected):
             return took
     return took
-
-
-def _batch(single_ns: float, plan: TimingPlan) -> int:
-    if single_ns <= 0:
-        return plan.max_batch
-    return max(1, min(plan.max_batch, round(plan.min_sample_ns / single_ns)))
-
-
-def _done(seen: Samples, plan: TimingPlan) -> bool:
-    if seen.taken >= plan.max_samples:
-        return True
-    return seen.taken >= plan.min_samples and seen.spent_ns >= plan.budget_s * 1e9
 
 
 class Stopwatch:

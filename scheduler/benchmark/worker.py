@@ -90,6 +90,11 @@ class BenchmarkWorker:
             if pipe is not None and not pipe.closed:
                 _close(pipe)
 
+    def interrupt(self) -> None:
+        """End the process from another thread than the one that waits for its answer."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
     def log_tail(self) -> str:
         """The end of what the process wrote to standard error."""
         size = self._log.seek(0, os.SEEK_END)

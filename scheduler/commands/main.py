@@ -7,11 +7,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from scheduler.commands import compile_, devices, lower, run, targets, verify
+from scheduler.commands import compile_, devices, lower, run, targets, tune, verify
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceError
 
-COMMANDS = (targets, devices, lower, compile_, run, verify)
+COMMANDS = (targets, devices, lower, compile_, run, verify, tune)
 OK, FAILED, USER_MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
 

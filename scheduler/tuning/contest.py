@@ -1,0 +1,200 @@
+"""One problem during a run: what was asked for, built, seen and lost so far."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.measure import Outcome, summarise
+from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.benchmark.protocol import Samples, TimingPlan
+from scheduler.build.model import Build
+from scheduler.outcome import Rejected
+from scheduler.targets import Board, Target
+from scheduler.tuning.budget import Meter
+from scheduler.tuning.cost_model import expected_ns
+from scheduler.tuning.known import Known, nearest, shape_to_json
+from scheduler.tuning.ledger import Entry, Fate, build_facts, fate_of
+from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.search import Search
+
+# A build that the model puts so far behind the best one waits until the others are done.
+_HOPELESS = 4.0
+_LIBRARY = "kernel.so"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run measures on, and how. ``floors_ns`` are speed-of-light bounds by problem."""
+
+    device: str
+    target: Target
+    emulated: bool
+    plan: TimingPlan
+    board: Board | None = None
+    floors_ns: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    known: Sequence[Known] = ()
+
+
+def median(seen: Samples) -> float:
+    """Nanoseconds; infinite where every sample was impossible."""
+    return float(np.median(seen.kept)) if seen.kept else float("inf")
+
+
+class Contest:
+    """Candidates go by their place among the problem's callers; 0 is the default."""
+
+    def __init__(self, problem: TuningProblem, setting: Setting, number: int) -> None:
+        self.problem = problem
+        self.setting = setting
+        self.floor_ns = setting.floors_ns.get(problem.name, 0.0)
+        self.expected = [self._expected(index) for index in range(len(problem.callers))]
+        self.search = Search(
+            problem.configs,
+            np.random.default_rng([setting.seed, number]),
+            [e for e in self.expected if e is not None] or None,
+            nearest(setting.known, problem.shape),
+        )
+        self.waiting: deque[tuple[int, Future[Build | Rejected]]] = deque()
+        self.postponed: deque[int] = deque()
+        self.builds: dict[int, Build] = {}
+        self.looked: dict[int, Samples] = {}
+        self.finals: dict[int, Samples] = {}
+        self.checks: dict[int, Check] = {}
+        self.lost: dict[int, Rejected] = {}
+        self.order: dict[int, tuple[int, float]] = {}  # when: count and seconds of the run
+        self.spent_s = 0.0
+        self.dearest_s = 0.0
+        self.asked_all = False
+        self.closed = False
+        self.why_untried = ""
+
+    def close(self, why: str) -> None:
+        """Try nothing more."""
+        self.closed = True
+        self.why_untried = self.why_untried or why
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to measure at once."""
+        if self.closed:
+            return False
+        if self.waiting:
+            return self.waiting[0][1].done()
+        return self.asked_all and bool(self.postponed)
+
+    def take(self, meter: Meter) -> tuple[int, Build | Rejected] | None:
+        """The next candidate to measure, or its loss; None where its build looks hopeless: it
+        comes after the others. What the cache held is given back to the meter."""
+        if not self.waiting:
+            index = self.postponed.popleft()
+            return index, self.builds[index]
+        index, future = self.waiting.popleft()
+        built = future.result()
+        if isinstance(built, Rejected):
+            return index, built
+        meter.compiles -= built.cached
+        self.builds[index] = built
+        self.expected[index] = refined = self._expected(index, built)
+        measured = [self.expected[i] for i in self.looked]
+        best = min((e for e in measured if e is not None), default=None)
+        if refined is not None and best is not None and refined > _HOPELESS * best:
+            self.search.tell(index, None)
+            self.postponed.append(index)
+            return None
+        return index, built
+
+    def candidate(self, index: int) -> BuiltCandidate:
+        """A built candidate, as the worker process takes it."""
+        caller = self.problem.callers[index]
+        request = caller.benchmark_request(self.setting.target.name, self.problem.bindings)
+        # Kernels are named by their text: configurations that render alike are one kernel.
+        return BuiltCandidate(f"{index}:{caller.name}", self.library(index), request)
+
+    def library(self, index: int) -> str:
+        """Where the built candidate lies."""
+        return str(self.builds[index].directory / _LIBRARY)
+
+    def fastest(self) -> list[int]:
+        """What was timed, the fastest first."""
+        return sorted(self.looked, key=lambda index: (median(self.looked[index]), index))
+
+    @property
+    def best_ns(self) -> float | None:
+        """The fastest median so far."""
+        return min((median(seen) for seen in self.looked.values() if seen.kept), default=None)
+
+    def entry(self, index: int) -> Entry:
+        """The ledger's line for a candidate as things are."""
+        caller = self.problem.callers[index]
+        order, at_s = self.order.get(index, (0, 0.0))
+        entry = Entry(
+            problem=self.problem.title,
+            node=self.problem.node.name,
+            bindings=self.problem.bindings,
+            kernel=caller.name,
+            template=caller.kernel.template,
+            config=caller.kernel.config,
+            description=caller.description,
+            fate=Fate.UNTRIED,
+            is_default=index == 0,
+            order=order,
+            at_s=at_s,
+            expected_ns=self.expected[index],
+            shape=shape_to_json(self.problem.shape),
+        )
+        if index in self.builds:
+            entry = replace(entry, **build_facts(self.builds[index]))
+        outcome = self._outcome(index)
+        if isinstance(outcome, Measurement):
+            return replace(entry, fate=Fate.MEASURED, measurement=outcome)
+        if isinstance(outcome, Rejected):
+            stage, fate = str(outcome.stage), fate_of(outcome)
+            return replace(
+                entry, fate=fate, stage=stage, reason=outcome.reason, detail=outcome.detail
+            )
+        return replace(entry, reason=self.why_untried)
+
+    def refused(self) -> list[Entry]:
+        """The lines of what the rules turned down."""
+        problem, shape = self.problem, shape_to_json(self.problem.shape)
+        return [
+            Entry(
+                problem=problem.title,
+                node=problem.node.name,
+                bindings=problem.bindings,
+                kernel="",
+                template=one.template,
+                config=dict(one.config),
+                description=" ".join(f"{key}={value}" for key, value in one.config),
+                fate=fate_of(one.rejected),
+                stage=str(one.rejected.stage),
+                reason=one.rejected.reason,
+                detail=one.rejected.detail,
+                shape=shape,
+            )
+            for one in problem.refused
+        ]
+
+    def _outcome(self, index: int) -> Outcome | None:
+        seen = self.finals.get(index) or self.looked.get(index)
+        if index in self.lost or seen is None:
+            return self.lost.get(index)
+        caller, setting = self.problem.callers[index], self.setting
+        return summarise(
+            *(caller.name, setting.device, self.problem.bindings),
+            *(seen, self.checks[index], setting.emulated),
+        )
+
+    def _expected(self, index: int, build: Build | None = None) -> float | None:
+        problem, setting = self.problem, self.setting
+        caller = problem.callers[index]
+        return expected_ns(
+            caller, problem.work, setting.target, dict(problem.bindings), setting.board, build
+        )

@@ -1,0 +1,160 @@
+"""How long a kernel should take on a board, and how long it takes at least.
+
+``speed_of_light_ns`` is the roofline (Williams, Waterman and Patterson, 2009): no kernel can be
+faster than its bytes over the memory's bandwidth, nor than its products over the peak rate.
+
+``expected_ns`` is a model that ranks candidates before they are measured:
+
+    time     = launches * LAUNCH + max(compute, memory, lds) / hiding / filling
+    compute  = products of whole tiles / peak rate
+    memory   = bytes that the blocks ask for / (bandwidth, with what repeats served by the caches)
+    lds      = bytes through LDS / (128 bytes a clock and compute unit: AMD instruction set
+               architecture documents, "LDS" chapters: 32 banks of 4 bytes, twice on CDNA 3 and
+               RDNA pairs; the lower figure is taken for all)
+    hiding   = min(1, waves a SIMD / 4): four waves hide the latency of one another's loads
+    filling  = blocks / (rounds * blocks at once): the last round of blocks leaves units idle
+
+Rates, clocks, bandwidth and caches are the board's (``targets.py`` names their sources); waves a
+SIMD come from the build's registers and LDS, before the build from LDS alone. The constants are
+common rules of thumb and fitted to nothing: the model only orders what is then measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from math import prod
+
+from scheduler.build.model import Build
+from scheduler.codegen.kernel import ConfigValue, Launch
+from scheduler.codegen.rocm.benchmark_request import ScalarArg
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.dtypes import DType
+from scheduler.ir.indexing import evaluate
+from scheduler.ir.operations import Lowered
+from scheduler.targets import Board, Target, find
+from scheduler.tuning.work import Work, work_of
+
+_LAUNCH_NS = 2000.0
+_LDS_BYTES_PER_CLOCK = 128
+_CACHE_SPEED = 4.0  # the caches' bandwidth over the memory's
+_ENOUGH_WAVES = 4.0
+_SPILL_COST = 2.0
+
+
+def speed_of_light_ns(
+    node: SchedulerNode,
+    lowered: Lowered,
+    bindings: Bindings,
+    board: Board | None,
+    *,
+    cached: bool = False,
+) -> float | None:
+    """The least time of one launch, in nanoseconds; None without a board (the emulation).
+
+    With ``cached`` as much as fits in the board's caches may be there already: then no honest
+    sample is faster, whatever ran before it.
+    """
+    if board is None:
+        return None
+    work = work_of(node, lowered, bindings)
+    moved = float(work.bytes)
+    if cached:
+        moved = max(0.0, moved - board.l2_bytes - board.last_level_bytes)
+    return max(1e9 * moved / board.memory_bytes_per_s, _products_ns(work.matrix_flops, work, board))
+
+
+def _products_ns(flops: float, work: Work, board: Board) -> float:
+    peak = board.peak_flops(work.matrix_dtype) if work.matrix_dtype else None
+    return 0.0 if peak is None else 1e9 * flops / peak
+
+
+def expected_ns(
+    caller: ROCmTemplateCaller,
+    work: Work,
+    target: Target,
+    bindings: Bindings,
+    board: Board | None,
+    build: Build | None = None,
+) -> float | None:
+    """The model's time of one call, in nanoseconds; None without a board.
+
+    ``build`` refines it with what the compiler allocated.
+    """
+    if board is None or target.family == "cpu":
+        return None
+    scalars = _scalars(caller, target, bindings)
+    total = 0.0
+    for number, launch in enumerate(caller.kernel.launches):
+        blocks = prod(max(1, evaluate(size, scalars)) for size in launch.grid)
+        waves = _waves_per_simd(launch, target, build)
+        # All launches after the first only add partial results up, which is their memory's time.
+        share = work if number == 0 else Work(0, 0, 0, "", 0)
+        busiest = _busiest_ns(caller, share, scalars, blocks, board)
+        total += _LAUNCH_NS + busiest / _filling(launch, blocks, waves, target, board) / min(
+            1.0, waves / _ENOUGH_WAVES
+        )
+    if len(caller.kernel.launches) > 1:
+        partial = evaluate(caller.kernel.workspace_bytes, scalars)
+        total += 2e9 * partial / board.memory_bytes_per_s
+    return total * (_SPILL_COST if build is not None and _spills(build) else 1.0)
+
+
+def _scalars(caller: ROCmTemplateCaller, target: Target, bindings: Bindings) -> dict[str, int]:
+    request = caller.benchmark_request(target.name, bindings)
+    return dict(bindings) | {a.name: a.value for a in request.args if isinstance(a, ScalarArg)}
+
+
+def _busiest_ns(
+    caller: ROCmTemplateCaller, work: Work, scalars: Mapping[str, int], blocks: int, board: Board
+) -> float:
+    memory = 1e9 * work.bytes / board.memory_bytes_per_s
+    vector = board.vector.get("f32", 128) * board.compute_units * board.clock_mhz * 1e6
+    compute = _products_ns(work.matrix_flops, work, board) + 1e9 * work.vector_ops / vector
+    tile = _tile(caller.kernel.config)
+    if tile is None or not work.matrix_flops:
+        return max(memory, compute)
+    block_m, block_n, split = tile
+    steps = max(1, scalars.get("K", 1) // split)
+    itemsize = DType.from_label(work.matrix_dtype).itemsize
+    compute = _products_ns(2.0 * blocks * block_m * block_n * steps, work, board)
+    asked = blocks * (block_m + block_n) * steps * itemsize
+    memory = max(memory, 1e9 * asked / (_CACHE_SPEED * board.memory_bytes_per_s))
+    # Each of the (about square) groups of waves reads its own rows and columns of the tile.
+    lds_rate = _LDS_BYTES_PER_CLOCK * board.compute_units * board.clock_mhz * 1e6
+    threads = prod(caller.kernel.launches[0].block)
+    across = max(1.0, math.sqrt(threads / find(board.target).wavefront))
+    return max(compute, memory, 1e9 * asked * (1.0 + across) / lds_rate)
+
+
+def _tile(config: Mapping[str, ConfigValue]) -> tuple[int, int, int] | None:
+    """Rows and columns of a matrix template's tile and its split of k; None for the others."""
+    if "BLOCK_M" not in config:
+        return None
+    return int(config["BLOCK_M"]), int(config["BLOCK_N"]), int(config.get("SPLIT_K", 1))
+
+
+def _waves_per_simd(launch: Launch, target: Target, build: Build | None) -> float:
+    if build is not None and launch.function in build.resources:
+        return float(max(1, build.resources[launch.function].occupancy_waves_per_simd))
+    waves = -(-prod(launch.block) // target.wavefront)
+    groups = target.lds_bytes // launch.lds_bytes if launch.lds_bytes else 16
+    held = max(1, groups) * waves / max(1, target.simds_per_cu)
+    return max(0.25, min(float(target.max_waves_per_simd), held))
+
+
+def _filling(launch: Launch, blocks: int, waves: float, target: Target, board: Board) -> float:
+    """The share of the block slots, over all rounds, in which a block runs."""
+    per_block = max(1, -(-prod(launch.block) // target.wavefront))
+    slots = board.compute_units * max(1, int(waves * target.simds_per_cu / per_block))
+    rounds = -(-blocks // slots)
+    if rounds > 1:
+        return blocks / (rounds * slots)
+    # One round: units without a block are idle, those with a few blocks share them well.
+    return min(1.0, blocks / board.compute_units)
+
+
+def _spills(build: Build) -> bool:
+    return any(r.vgpr_spills or r.scratch_bytes for r in build.resources.values())

@@ -1,0 +1,40 @@
+"""Which of the measured candidates serves a problem.
+
+The fastest median wins, unless others tie with it: a candidate whose median lies within the
+fastest one's interval cannot be called slower. Of those that tie, the default stays (nothing was
+shown to be better), else the first by name is taken: the same samples give the same choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from scheduler.tuning.ledger import Entry, Fate
+
+
+def decide(entries: Sequence[Entry], among: Collection[int]) -> tuple[list[Entry], int | None]:
+    """The entries with the chosen one and those that tie marked, and the place of the chosen.
+
+    ``among`` are the places that may win (those that reached the last rounds). None where none
+    of them was measured.
+    """
+    measured = {
+        place: entry.measurement
+        for place, entry in enumerate(entries)
+        if place in among and entry.fate is Fate.MEASURED and entry.measurement is not None
+    }
+    if not measured:
+        return list(entries), None
+    best = min(measured.values(), key=lambda one: one.median_ns)
+    tied = [place for place, one in measured.items() if one.median_ns <= best.high_ns]
+    chosen = min(tied, key=lambda place: (not entries[place].is_default, entries[place].kernel))
+    marked = [
+        replace(
+            entry,
+            tied=place in tied and len(tied) > 1,
+            fate=Fate.CHOSEN if place == chosen else entry.fate,
+        )
+        for place, entry in enumerate(entries)
+    ]
+    return marked, chosen

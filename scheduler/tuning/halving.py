@@ -1,0 +1,82 @@
+"""Successive halving: the rounds of samples in which the best of many are told apart.
+
+All start with a few samples; after each rung the slower half is out and the rest gets twice as
+many (Jamieson and Talwalkar, 2016). Samples of a rung are taken in interleaved rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.benchmark.protocol import Sampler, Samples, TimingPlan
+from scheduler.outcome import Rejected
+
+_FINALISTS = 2
+
+
+def first_look(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> Samples | Rejected:
+    """A first impression: one launch to warm up, then ``min_samples``; a launch that alone used
+    the plan's time is itself the sample."""
+    warmed = sample(key, 1)
+    if isinstance(warmed, Rejected):
+        return warmed
+    if warmed >= plan.budget_s * 1e9:
+        seen = Samples(batch=1)
+        seen.add(warmed, floor_ns)
+        return seen
+    seen = Samples(batch=plan.batch_for(warmed))
+    while seen.taken < plan.min_samples and seen.spent_ns < plan.budget_s * 1e9:
+        took = sample(key, seen.batch)
+        if isinstance(took, Rejected):
+            return took
+        seen.add(took, floor_ns)
+    return seen
+
+
+@dataclass(frozen=True)
+class Halved:
+    """``samples`` of all that lasted, those that were out early included; and the lost."""
+
+    samples: Mapping[str, Samples]
+    lost: Mapping[str, Rejected]
+
+
+def halve(
+    looked: Mapping[str, Samples],
+    sample: Sampler,
+    plan: TimingPlan,
+    floor_ns: float,
+    stop: Callable[[str], bool],
+) -> Halved:
+    """Tell the fastest apart, from first impressions. ``stop`` is asked before each sample of a
+    key and ends everything when it says so: what was seen until then counts."""
+    samples, lost = dict(looked), dict[str, Rejected]()
+    alive = sorted(samples, key=lambda key: (_median(samples[key]), key))
+    rounds = plan.min_samples
+    stopped = False
+    while alive and not stopped:
+        for _ in range(rounds):
+            for key in [key for key in alive if not plan.done(samples[key])]:
+                stopped = stopped or stop(key)
+                if stopped:
+                    break
+                took = sample(key, samples[key].batch)
+                if isinstance(took, Rejected):
+                    lost[key] = took
+                    alive.remove(key)
+                    del samples[key]
+                else:
+                    samples[key].add(took, floor_ns)
+        alive.sort(key=lambda key: (_median(samples[key]), key))
+        if all(plan.done(samples[key]) for key in alive):
+            break
+        alive = alive[: max(_FINALISTS, -(-len(alive) // 2))]
+        rounds *= 2
+    return Halved(samples, lost)
+
+
+def _median(seen: Samples) -> float:
+    return float(np.median(seen.kept)) if seen.kept else float("inf")

@@ -1,0 +1,172 @@
+"""Checks and times candidates in a worker process, one problem at a time."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+import numpy as np
+
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.measure import Bench, Limits, check, sampler
+from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.protocol import Sampler
+from scheduler.benchmark.worker import WorkerLostError
+from scheduler.build.process import Cancellation
+from scheduler.bundle.requests import signature
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.graph import SymbolInfo
+from scheduler.ir.operations import Lowered
+from scheduler.outcome import Rejected, Stage
+from scheduler.targets import Board, Target
+from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.work import Work
+
+_EDGE = 37  # a prime that fills no tile
+_LOOK_S = 0.2
+_MOST_ROTATIONS = 16
+
+
+class Judge(Protocol):
+    """What a tuner asks about candidates."""
+
+    def use(self, problem: TuningProblem) -> Rejected | None:
+        """Work on this problem from now on; the reason where the device cannot hold it."""
+
+    def check(self, candidate: BuiltCandidate, most_s: float) -> Check | Rejected:
+        """Compare with the reference; more than ``most_s`` seconds are a timeout."""
+
+    def check_edges(
+        self, problem: TuningProblem, caller: ROCmTemplateCaller, library: str
+    ) -> Rejected | None:
+        """Compare at sizes that fill no tile; how it fails there, or None."""
+
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
+        """What takes samples of candidates that passed."""
+
+
+class BenchJudge:
+    """The real one. A context manager: its process never outlives it.
+
+    When ``cancellation`` is called, from any thread, the process is ended at once. With a
+    ``board`` buffers are rotated beyond its caches.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        target: Target,
+        lowered: Lowered,
+        limits: Limits = Limits(),
+        seed: int = 0,
+        board: Board | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> None:
+        self._target = target
+        self._lowered = lowered
+        self._limits = limits
+        self._seed = seed
+        self._board = board
+        self._cancellation = cancellation or Cancellation()
+        self._bench = Bench(device, limits)
+        self._folder = tempfile.TemporaryDirectory(prefix="kiln-tune-")
+        self._cases: dict[str, Path] = {}
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._interrupt_when_cancelled, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._watch.join()
+        self._bench.__exit__(kind, error, trace)
+        self._folder.cleanup()
+
+    def use(self, problem: TuningProblem) -> Rejected | None:
+        try:
+            case = self._case(problem, dict(problem.bindings))
+            self._bench.use(case, rotations(problem.work, self._board))
+        except WorkerLostError as lost:
+            return lost.rejected
+        return None
+
+    def check(self, candidate: BuiltCandidate, most_s: float) -> Check | Rejected:
+        limits = replace(self._limits, check_s=min(self._limits.check_s, max(most_s, 0.1)))
+        return check(self._bench, candidate, limits)
+
+    def check_edges(
+        self, problem: TuningProblem, caller: ROCmTemplateCaller, library: str
+    ) -> Rejected | None:
+        seen = {signature(problem.request)}
+        for bindings in edge_bindings(self._lowered.graph.symbols):
+            request = caller.benchmark_request(self._target.name, bindings)
+            if signature(replace(request, kernel=problem.request.kernel)) in seen:
+                continue
+            try:
+                self._bench.use(self._case(problem, bindings))
+            except WorkerLostError as lost:
+                return lost.rejected
+            found = check(self._bench, BuiltCandidate("edge", library, request), self._limits)
+            if isinstance(found, Rejected):
+                return found
+            if not found.passed:
+                sizes = " ".join(f"{name}={size}" for name, size in sorted(bindings.items()))
+                reason = f"wrong result at {sizes}: error {found.max_error:.3g}"
+                return Rejected(Stage.CHECK, reason, found.detail)
+        return None
+
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
+        limits = replace(self._limits, run_s=min(self._limits.run_s, max(most_s, 0.1)))
+        return sampler(self._bench, candidates, limits)
+
+    def _case(self, problem: TuningProblem, bindings: Bindings) -> Path:
+        """The folder of the problem's case, made on its first use: equal seeds, equal inputs."""
+        key = f"{problem.node.name} {sorted(bindings.items())}"
+        if key not in self._cases:
+            folder = Path(self._folder.name) / str(len(self._cases))
+            folder.mkdir()
+            rng = np.random.default_rng(self._seed)
+            make_case(problem.node, self._lowered, bindings, rng).save(folder)
+            self._cases[key] = folder
+        return self._cases[key]
+
+    def _interrupt_when_cancelled(self) -> None:
+        while not self._over.wait(_LOOK_S):
+            if self._cancellation.cancelled:
+                self._bench.interrupt()
+                return
+
+
+def rotations(work: Work, board: Board | None) -> int:
+    """How many copies of the buffers a timing goes round through, so that a launch does not find
+    its own inputs in the caches; one on the emulation, whose caches are not a GPU's."""
+    if board is None or not work.bytes:
+        return 1
+    cached = board.l2_bytes + board.last_level_bytes
+    return max(1, min(_MOST_ROTATIONS, 1 + cached // work.bytes))
+
+
+def edge_bindings(symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
+    """The least sizes that the ranges allow, and a small prime where they allow it."""
+    least = {name: symbol.minimum for name, symbol in symbols.items()}
+    prime = {
+        name: max(_EDGE, symbol.minimum)
+        if symbol.maximum is None
+        else min(max(_EDGE, symbol.minimum), symbol.maximum)
+        for name, symbol in symbols.items()
+    }
+    return (least, prime) if least != prime else (least,)

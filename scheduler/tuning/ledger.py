@@ -1,0 +1,176 @@
+"""The ledger: what became of every candidate of every problem, kept to the end.
+
+As JSON lines it can be read back (and warm-start the next run); as text it is the ``AUTOTUNE``
+log that users of Inductor know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from scheduler.benchmark.measurement import Measurement
+from scheduler.build.model import Build
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.outcome import Rejected, Stage, UserError
+
+LEDGER_SCHEMA = 1
+
+
+class Fate(StrEnum):
+    """What became of a candidate."""
+
+    REFUSED = "refused"  # a rule turned it down before anything was compiled
+    COMPILE_ERROR = "compile error"
+    WRONG = "wrong"  # another result than the reference's
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    FAILED = "failed"  # it could not be loaded, or the device refused it
+    UNTRIED = "untried"  # the budget ended, or somebody cancelled, before its turn
+    MEASURED = "measured"
+    CHOSEN = "chosen"
+
+
+_FATES = {
+    Stage.RULE: Fate.REFUSED,
+    Stage.RENDER: Fate.REFUSED,
+    Stage.COMPILE: Fate.COMPILE_ERROR,
+    Stage.LOAD: Fate.FAILED,
+    Stage.CHECK: Fate.WRONG,
+    Stage.RUN: Fate.FAILED,
+    Stage.TIMEOUT: Fate.TIMEOUT,
+    Stage.CRASH: Fate.CRASH,
+}
+
+
+def fate_of(rejected: Rejected) -> Fate:
+    """How a lost candidate is called."""
+    return _FATES[rejected.stage]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate of one problem at one binding.
+
+    ``order`` counts the candidates of the run as they were first timed or lost (0: never tried),
+    ``at_s`` is when, in seconds from the run's start. ``tied`` says that the candidate's median
+    lies within the interval of the fastest one. ``expected_ns`` is the cost model's time, where
+    there is one.
+    """
+
+    problem: str
+    node: str
+    bindings: Mapping[str, int]
+    kernel: str
+    template: str
+    config: Mapping[str, ConfigValue]
+    description: str
+    fate: Fate
+    is_default: bool = False
+    stage: str = ""
+    reason: str = ""
+    detail: str = ""
+    order: int = 0
+    at_s: float = 0.0
+    expected_ns: float | None = None
+    measurement: Measurement | None = None
+    tied: bool = False
+    code_digest: str = ""
+    compile_s: float = 0.0
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shape: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def median_ns(self) -> float | None:
+        """The median time of one launch."""
+        return None if self.measurement is None else self.measurement.median_ns
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of the ledger."""
+        return {"record": "candidate", **asdict(self), "fate": str(self.fate)}
+
+
+def build_facts(build: Build) -> dict[str, Any]:
+    """What an entry keeps of a build."""
+    return {
+        "code_digest": build.code_digest,
+        "compile_s": 0.0 if build.cached else build.duration_s,
+        "resources": {name: asdict(one) for name, one in build.resources.items()},
+    }
+
+
+@dataclass(frozen=True)
+class Point:
+    """A step of the best-so-far curve: after so many candidates, at this time of the run."""
+
+    tried: int
+    at_s: float
+    best_ns: float
+
+
+def best_so_far(entries: Iterable[Entry]) -> tuple[Point, ...]:
+    """The curve of one problem: a point for each candidate that was faster than all before."""
+    tried = sorted((e for e in entries if e.order), key=lambda entry: entry.order)
+    points: list[Point] = []
+    for count, entry in enumerate(tried, start=1):
+        median = entry.median_ns
+        if median is not None and (not points or median < points[-1].best_ns):
+            points.append(Point(count, entry.at_s, median))
+    return tuple(points)
+
+
+def write_jsonl(path: Path, header: Mapping[str, Any], entries: Iterable[Entry]) -> None:
+    """The run's facts on the first line, then a line for each candidate."""
+    first = {"record": "run", "schema": LEDGER_SCHEMA, **header}
+    with path.open("w", encoding="utf-8") as file:
+        for line in (first, *(entry.to_json() for entry in entries)):
+            file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+
+
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
+    """The candidates' lines of a ledger. Raises ``UserError`` where it is none."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file if line.strip()]
+        if not lines or lines[0]["record"] != "run" or lines[0]["schema"] != LEDGER_SCHEMA:
+            raise UserError(f"{path} is no ledger of this version")
+        return [line for line in lines[1:] if line["record"] == "candidate"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} cannot be read as a ledger: {error}") from None
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An input of a problem, as the log shows it."""
+
+    dtype: str  # torch.float16
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+def autotune_text(
+    title: str, operands: Sequence[Operand], entries: Iterable[Entry], seconds: float
+) -> str:
+    """The log of one problem in Inductor's form: times in ms, the share of the best speed.
+
+    Times of the CPU emulation are called so in the title.
+    """
+    timed = [(e.median_ns, e.kernel, e) for e in entries if e.median_ns is not None]
+    timed.sort(key=lambda item: item[:2])
+    emulated = any(e.measurement is not None and e.measurement.emulated for *_, e in timed)
+    lines = [
+        f"AUTOTUNE {title}" + (" (times of the CPU emulation)" if emulated else ""),
+        "strides: " + ", ".join(str(list(operand.stride)) for operand in operands),
+        "dtypes: " + ", ".join(operand.dtype for operand in operands),
+    ]
+    for median, name, entry in timed:
+        share = timed[0][0] / median
+        lines.append(f"  {name} {median / 1e6:.4f} ms {share:.1%} {entry.description}")
+    lines.append(
+        f"SingleProcess AUTOTUNE benchmarking takes {seconds:.4f} seconds for {len(timed)} choices"
+    )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,137 @@
+"""From a schedule to tuning problems: what is to be decided, and among which candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from scheduler.bundle.requests import signature
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, TensorArg
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
+from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.dtypes import DType
+from scheduler.outcome import UserError
+from scheduler.targets import Target
+from scheduler.tuning.known import Shape
+from scheduler.tuning.ledger import Operand
+from scheduler.tuning.work import Work, work_of
+
+
+@dataclass(frozen=True)
+class TuningProblem:
+    """One call of a kernel at concrete sizes, and all that could serve it.
+
+    ``nodes`` are the scheduler nodes that make this very call (a model's layers repeat theirs),
+    ``node`` the first of them. ``callers`` begin with the default.
+    """
+
+    node: SchedulerNode
+    nodes: tuple[str, ...]
+    bindings: Mapping[str, int]
+    callers: tuple[ROCmTemplateCaller, ...]
+    refused: tuple[RejectedConfig, ...]
+    request: ROCmBenchmarkRequest = field(repr=False)
+    work: Work
+
+    @property
+    def name(self) -> str:
+        """The first node's name and the sizes: one of its kind in a run."""
+        sizes = " ".join(f"{key}={value}" for key, value in sorted(self.bindings.items()))
+        return f"{self.node.name} {sizes}".strip()
+
+    @property
+    def title(self) -> str:
+        """The problem for people: ``addmm(256x768, 768x2304) f16``."""
+        return self.callers[0].problem
+
+    @property
+    def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
+        """The candidates' configurations."""
+        return tuple(caller.kernel.config for caller in self.callers)
+
+    @property
+    def tensors(self) -> tuple[TensorArg, ...]:
+        """The call's buffers."""
+        return tuple(arg for arg in self.request.args if isinstance(arg, TensorArg))
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """Its inputs, as the autotune log shows them."""
+        return tuple(
+            Operand(_torch_name(DType.from_label(arg.dtype)), arg.size, arg.stride)
+            for arg in self.tensors
+            if not arg.is_output
+        )
+
+    @property
+    def shape(self) -> Shape:
+        """What makes it comparable with problems tuned before."""
+        template = self.callers[0].kernel.template
+        extents = tuple(size for arg in self.tensors for size in arg.size)
+        return Shape(template, tuple(arg.dtype for arg in self.tensors), extents)
+
+
+def find_problems(
+    schedule: Schedule,
+    backend: BaseScheduling,
+    target: Target,
+    bindings: Bindings,
+    only: Collection[str] = (),
+) -> tuple[TuningProblem, ...]:
+    """The problems of a schedule at these sizes, those with the least work first.
+
+    ``only`` names scheduler nodes or the graph nodes that they compute. Raises ``UserError`` for
+    a name that no kernel has.
+    """
+    chosen = [node for node in schedule.nodes if node.kind is not GroupKind.EXTERN]
+    if only:
+        chosen = _named(chosen, only)
+    groups: dict[str, list[SchedulerNode]] = {}
+    requests: dict[str, ROCmBenchmarkRequest] = {}
+    for node in chosen:
+        request = backend.default(node).benchmark_request(target.name, bindings)
+        groups.setdefault(signature(request), []).append(node)
+        requests.setdefault(signature(request), request)
+    problems = [
+        _problem(schedule, backend, nodes, requests[key], bindings) for key, nodes in groups.items()
+    ]
+    return tuple(sorted(problems, key=lambda p: (p.work.matrix_flops, p.work.bytes, p.name)))
+
+
+def _named(nodes: Iterable[SchedulerNode], only: Collection[str]) -> list[SchedulerNode]:
+    found = [node for node in nodes if node.name in only or set(node.nodes) & set(only)]
+    known = {name for node in found for name in (node.name, *node.nodes)}
+    for name in only:
+        if name not in known:
+            raise UserError(
+                f"--node {name}: no kernel computes it; `python -m scheduler lower` lists them"
+            )
+    return found
+
+
+def _problem(
+    schedule: Schedule,
+    backend: BaseScheduling,
+    nodes: list[SchedulerNode],
+    request: ROCmBenchmarkRequest,
+    bindings: Bindings,
+) -> TuningProblem:
+    first = nodes[0]
+    default, offered = backend.default(first), backend.candidates(first)
+    others = tuple(c for c in offered.callers if c.kernel.config != default.kernel.config)
+    return TuningProblem(
+        node=first,
+        nodes=tuple(node.name for node in nodes),
+        bindings=dict(bindings),
+        callers=(default, *others),
+        refused=offered.rejected,
+        request=request,
+        work=work_of(first, schedule.lowered, bindings),
+    )
+
+
+def _torch_name(dtype: DType) -> str:
+    return "torch.bfloat16" if dtype is DType.BF16 else f"torch.{dtype.numpy}"

@@ -1,0 +1,63 @@
+"""The order in which one problem's candidates are tried: asked ahead, told when they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.tuning.space import Space
+from scheduler.tuning.strategies.guided import Guided
+from scheduler.tuning.strategies.strategy import History, Strategy
+
+
+class Search:
+    """Asks a strategy for candidates while earlier ones are still being built.
+
+    The first candidate (the default) comes first, then the configurations that won on problems
+    like this one, then what the strategy proposes. It sees a candidate that is under way as one
+    of middling speed (Ginsbourger and others, 2010: the "constant liar"), so that it does not
+    propose its neighbours before its time is known. What is asked depends on what was told alone,
+    not on when.
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[Mapping[str, ConfigValue]],
+        rng: np.random.Generator,
+        expected_ns: Sequence[float] | None = None,
+        first: Iterable[Mapping[str, ConfigValue]] = (),
+    ) -> None:
+        self._size = len(configs)
+        self._strategy: Strategy = Guided(Space(tuple(configs)), rng, expected_ns)
+        plain = [dict(config) for config in configs]
+        wanted = [0, *(plain.index(dict(one)) for one in first if dict(one) in plain)]
+        self._first = list(dict.fromkeys(wanted))
+        self._told: dict[int, float] = {}
+        self._pending: dict[int, None] = {}
+
+    def ask(self) -> int | None:
+        """The place of the next candidate to try; None when all were asked for."""
+        if self._first:
+            index: int | None = self._first.pop(0)
+        else:
+            index = self._strategy.propose(self._history())
+        if index is not None:
+            self._pending[index] = None
+        return index
+
+    def tell(self, index: int, time_ns: float | None) -> None:
+        """What came of a candidate: its time, or None when it was lost or put off."""
+        self._pending.pop(index, None)
+        self._told[index] = float("nan") if time_ns is None else time_ns
+
+    def _history(self) -> History:
+        history = History(self._size)
+        for index, time in self._told.items():
+            history.add(index, time)
+        timed = [time for time in self._told.values() if not np.isnan(time)]
+        middling = float(np.median(timed)) if timed else float("nan")
+        for index in self._pending:
+            history.add(index, middling)
+        return history
