@@ -25,17 +25,23 @@ export function filterBox() {
 export function moveRow(step) {
   const rows = visibleRows();
   if (!rows.length) return false;
-  const at = rows.indexOf(current);
+  const at = rows.indexOf(selected());
   const next = at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step));
   select(rows[next], true);
   return true;
 }
 
 export function openRow() {
-  const link = current?.isConnected && current.querySelector("a[href]");
+  const link = selected()?.querySelector("a[href]");
   if (!link) return false;
   link.click();
   return true;
+}
+
+// The selected row; a live page may just have put a new one in its place.
+function selected() {
+  if (current && !current.isConnected) current = current.id ? document.getElementById(current.id) : null;
+  return current;
 }
 
 export function select(row, scroll) {
@@ -59,11 +65,7 @@ function keepThroughSwaps() {
       const table = document.getElementById(box.dataset.filter);
       if (table) filter(table, box.value);
     }
-    const row = current && !current.isConnected && current.id && document.getElementById(current.id);
-    if (row) {
-      current = row;
-      row.setAttribute("aria-selected", "true");
-    }
+    selected()?.setAttribute("aria-selected", "true");
   });
 }
 

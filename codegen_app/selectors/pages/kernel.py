@@ -130,12 +130,14 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelP
     """
     kernel = GeneratedKernel.objects.get(name=name)
     uses = _uses(kernel)
-    builds = tuple(
+    found = (
         _build_row(kernel, build)
         for build in Build.objects.filter(kernel=kernel)
         .select_related("listing", "code_object")
         .order_by("target", "-created_at")
     )
+    # The emulation's build is the last thing that somebody wants to read.
+    builds = tuple(sorted(found, key=lambda build: (build.target.startswith("cpu"), build.target)))
     use = dict(uses).get(node_id or 0) or (uses[0][1] if uses else None)
     build = _shown(builds, build_id)
     listings = _listings(builds)

@@ -65,6 +65,12 @@ class ListingView:
     lines: tuple[ListingLine, ...]
     functions: tuple[FunctionRow, ...]
 
+    @property
+    def inner_loop(self) -> InnerLoop | None:
+        """The inner loop of the function that has the largest, helpers' loops aside."""
+        loops = [function.inner_loop for function in self.functions if function.inner_loop]
+        return max(loops, key=lambda loop: loop.instructions, default=None)
+
 
 def read_listing(text: str, target: Target) -> ListingView:
     """Read a listing. Live registers are known for AMD's targets only."""
