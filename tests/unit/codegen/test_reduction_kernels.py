@@ -88,7 +88,7 @@ def test_every_kind_of_reduction() -> None:
     values[2] = -np.inf
     flags = rng.random((5, 77)) < np.array([[0.0], [0.02], [0.5], [0.98], [1.0]])
     made = reduction(members, buffers)
-    for lanes in (1, 8, 64, 128):
+    for lanes in (1, 8, 128):
         caller = made.generate({"lanes": lanes, "vector": 1, "keep": False})
         for target in WAVES:
             found = run(caller, {"x": values, "b": flags}, target=target)
@@ -148,7 +148,7 @@ def test_a_norm_is_one_kernel_in_any_configuration() -> None:
     serving = [config for config in made.configs() if made.reject(config) is None]
     assert made.default_config() in serving
     assert {config["keep"] for config in serving} == {False, True}
-    for config in serving[::3]:
+    for config in serving[::5]:
         for target in WAVES:
             found = run(made.generate(config), memory, bindings, target)
             assert np.allclose(found["mean"], x.mean(1), atol=1e-6), (config, target)
@@ -250,7 +250,7 @@ def test_running_sums_and_products(dtype: DType, held: DType, kind: ReductionKin
     x = from_device(memory["x"], dtype).reshape(3, 301).astype(np.float64)
     want = np.cumsum(x, 1) if kind is ReductionKind.SUM else np.cumprod(x, 1)
     assert made.reject(made.default_config()) is None
-    for lanes in (1, 8, 64, 256):
+    for lanes in (1, 8, 256):
         for target in WAVES:
             found = run(made.generate({"lanes": lanes}), memory, target=target)
             got = from_device(found["y"], out).reshape(3, 301)
