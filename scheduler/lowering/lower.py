@@ -11,6 +11,7 @@ from scheduler.ir.graph import Argument, Expr, Graph, InputKind, Node, Ref, Tens
 from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
 from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
 from scheduler.lowering import layout, table
+from scheduler.lowering.aliasing import written_through
 from scheduler.lowering.builder import Builder, ranges_of, simplified
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, where
@@ -80,11 +81,14 @@ class _Lowering:
             arguments = {name: self._argument(value) for name, value in bind(node).items()}
             self._b.begin(node, _sources(arguments))
             made = self._apply(node, arguments)
-        except (Unsupported, UnsupportedOpError) as error:
-            self._extern(node, getattr(error, "reason", str(error)))
+        except UnsupportedOpError as error:
+            self._extern(node, error.reason)
             return
-        for name, value in zip(node.outputs, made, strict=True):
-            self._values[name] = self._checked(node, name, value)
+        except Unsupported as error:
+            self._extern(node, str(error))
+        else:
+            for name, value in zip(node.outputs, made, strict=True):
+                self._values[name] = self._checked(node, name, value)
         self._mutation(node, position)
 
     def _argument(self, argument: Argument) -> Any:
@@ -131,29 +135,54 @@ class _Lowering:
         return Tensor(meta.size, tensor.dtype, tensor.at, tensor.buffer, nodes)
 
     def _mutation(self, node: Node, position: int) -> None:
-        """After an in-place op, the name that was written to stands for the result.
+        """Who shares memory with whom; after an in-place op, all of them see what it wrote.
 
-        What shares its memory as a view is not followed: ``UserError`` where it is used later.
+        ``UserError`` where a value that shares the memory is used later but cannot be followed.
         """
         spec = spec_of(node.target)
-        written = bind(node).get(spec.mutates) if spec.mutates else None
-        for name in node.outputs:
-            first = next((a for a in node.args if isinstance(a, Ref)), None)
-            source = self._values.get(first.name) if first else None
-            if spec.function in _SHARING and isinstance(source, Tensor) and first:
-                self._roots[name] = self._roots.get(first.name, first.name)
-        if not isinstance(written, Ref):
+        first = next(iter(bind(node).values()), None)
+        if not isinstance(first, Ref):
             return
-        root = self._roots.get(written.name, written.name)
-        for name in self._values:
-            shares = name != written.name and self._roots.get(name, name) == root
-            if shares and self._last_use.get(name, -1) > position:
-                raise UserError(
-                    f"{where(node)}: writes to {written.name!r} in place while {name!r}, which "
-                    "shares its memory, is used later; export the model with "
-                    "run_decompositions() to make it functional"
-                )
-        self._values[written.name] = self._values[node.outputs[0]]
+        root = self._roots.get(first.name, first.name)
+        if spec.mutates or self._shares(spec.function, first.name, node):
+            self._roots.update(dict.fromkeys(node.outputs, root))
+        if not spec.mutates:
+            return
+        result = self._values[node.outputs[0]]
+        before = self._values[first.name]
+        self._values[first.name] = result
+        seen = [
+            name
+            for name in self._last_use
+            if self._roots.get(name, name) == root
+            and name not in (first.name, *node.outputs)
+            and name in self._values
+            and self._last_use[name] > position
+        ]
+        if not seen:
+            return
+        tensors = {name: self._values[name] for name in (*seen, first.name)}
+        tensors[first.name] = before
+        assert isinstance(before, Tensor) and isinstance(result, Tensor)
+        sharing = {name: t for name, t in tensors.items() if isinstance(t, Tensor)}
+        try:
+            changed = written_through(self._b, sharing, before, result)
+        except Unsupported as error:
+            raise UserError(
+                f"{where(node)}: writes to {first.name!r} in place while {seen[0]!r}, which shares "
+                f"its memory, is used later: {error}; export the model with run_decompositions()"
+            ) from None
+        self._values.update(changed)
+        self._values[node.outputs[0]] = changed[first.name]
+
+    def _shares(self, function: str, source: str, node: Node) -> bool:
+        """Whether torch's result is a view of the first argument's memory."""
+        meta = self._graph.tensors.get(source)
+        if meta is None or function not in (*_SHARING, *_SHARING_IF_CONTIGUOUS):
+            return False
+        if function == "to":
+            return meta.dtype is self._graph.tensors[node.outputs[0]].dtype
+        return function in _SHARING or meta.stride == layout.contiguous(meta.size)
 
     def _extern(self, node: Node, reason: str) -> None:
         """The node as a call of the reference: its tensors as views, its results in memory."""
@@ -184,23 +213,23 @@ class _Lowering:
         self._b.add(op)
 
 
-#: Functions whose result may share memory with their first argument.
+#: Functions whose result shares memory with their first argument.
 _SHARING = frozenset(
     [
         "view",
-        "reshape",
         "_unsafe_view",
-        "flatten",
         "unflatten",
         "squeeze",
         "unsqueeze",
         "permute",
         "transpose",
         "t",
+        "numpy_T",
         "swapaxes",
         "movedim",
         "expand",
         "expand_as",
+        "broadcast_to",
         "slice",
         "select",
         "narrow",
@@ -211,15 +240,15 @@ _SHARING = frozenset(
         "diagonal",
         "alias",
         "detach",
-        "contiguous",
         "view_as",
         "to",
         "dropout",
         "lift_fresh",
-        "numpy_T",
         "unfold",
     ]
 )
+#: Functions that copy what is not contiguous.
+_SHARING_IF_CONTIGUOUS = frozenset(["reshape", "flatten", "contiguous"])
 
 
 def _stride(meta: TensorMeta, b: Builder) -> tuple[Expr, ...]:

@@ -10,7 +10,7 @@ import sympy
 
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref
+from scheduler.ir.graph import Argument, Graph, GraphInput, InputKind, Ref
 from scheduler.ir.operations import Extern, Pointwise
 from scheduler.ir.values import Load
 from scheduler.lowering import lower, verify
@@ -88,15 +88,40 @@ def test_a_cycle_is_an_error_that_names_the_value() -> None:
         lower(graph(X, nodes, tensors, ("z",)))
 
 
-def test_writing_to_memory_that_another_view_shares_is_an_error() -> None:
-    tensors = {name: meta(DType.F32, 4) for name in ("x", "a", "b", "c")}
+def _written_through(target: str, *args: Argument, size: tuple[int, ...]) -> Graph:
+    """x is written to through a view of it, and read afterwards."""
+    tensors = {"x": meta(DType.F32, 4, 6), "c": meta(DType.F32, 4, 6)}
+    tensors |= {name: meta(DType.F32, *size) for name in ("a", "b")}
     nodes = [
-        node("a", "aten.view.default", Ref("x"), (4,)),
-        Node("b", "aten.add_.Tensor", (Ref("a"), 1), {}, ("b",)),
-        node("c", "aten.add.Tensor", Ref("x"), Ref("b")),
+        node("a", target, Ref("x"), *args),
+        node("b", "aten.add_.Tensor", Ref("a"), 1),
+        node("c", "aten.mul.Tensor", Ref("x"), 2),
     ]
-    with pytest.raises(UserError, match="in place"):
-        lower(graph(X, nodes, tensors, ("c",)))
+    return graph(X, nodes, tensors, ("b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("target", "args", "size", "written"),
+    [
+        ("aten.select.int", (1, 2), (4,), np.s_[:, 2]),
+        ("aten.slice.Tensor", (1, 1, 6, 2), (4, 3), np.s_[:, 1::2]),
+        ("aten.transpose.int", (0, 1), (6, 4), np.s_[:]),
+    ],
+)
+def test_writing_through_a_view_is_seen_by_the_memory_it_shows(
+    target: str, args: tuple[Argument, ...], size: tuple[int, ...], written: object
+) -> None:
+    x = np.arange(24.0).reshape(4, 6)
+    expected = x.copy()
+    expected[written] += 1  # type: ignore[index]
+    given = _written_through(target, *args, size=size)
+    got = run_schedule(schedule(lower(given)), {"x": x}, {})
+    np.testing.assert_array_equal(got["c"], 2 * expected)
+
+
+def test_writing_through_a_view_that_cannot_be_followed_is_an_error() -> None:
+    with pytest.raises(UserError, match=r"m.layers.0, model.py:7\): writes to 'a' in place"):
+        lower(_written_through("aten.view.default", (24,), size=(24,)))
 
 
 def _chain(length: int, target: str, *others: str) -> Graph:

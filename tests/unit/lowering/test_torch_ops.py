@@ -26,6 +26,7 @@ from tests.unit.torch_export import export, inputs_of
 EXTERNS = {
     "aten._native_batch_norm_legit.no_stats",
     "aten.index_put.default",
+    "aten.index_put_.default",
     "aten.scatter.src",
     "aten.scatter.value",
     "aten.scatter_add.default",
@@ -33,8 +34,7 @@ EXTERNS = {
     "aten.topk.default",
     "aten.upsample_nearest2d.vec",  # by a factor that is not whole
 }
-# In-place writes through views are an error that says so.
-SKIPPED = {"test_in_place_forms_write_through_views", "test_every_entry_of_the_op_table"}
+SKIPPED = {"test_every_entry_of_the_op_table"}
 
 CASES = [
     (name, decompose)

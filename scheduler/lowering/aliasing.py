@@ -1,0 +1,109 @@
+"""In-place ops made functional: what else sees the memory that they write to.
+
+torch's views share memory; here nothing does. After an in-place op the written tensor's memory is
+a new buffer, in which the elements that the written view shows are the new ones, and every value
+that shared the old memory reads the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import FloorDiv, Mod, as_expr
+from scheduler.ir.operations import Axis
+from scheduler.ir.simplify import linear, simplify
+from scheduler.ir.values import Load, Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder, ranges_of
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Index, Tensor
+
+_ZERO = sympy.Integer(0)
+
+
+def written_through(
+    b: Builder, sharing: Mapping[str, Tensor], view: Tensor, result: Tensor
+) -> dict[str, Tensor]:
+    """The values of ``sharing`` after ``result`` was written to ``view``, one of them.
+
+    Raises ``Unsupported`` where the elements of the view cannot be told from the others.
+    """
+    axes, index = b.loops(view.size, "i")
+    shown = view.at(index)
+    if not isinstance(shown, Load) or shown.indirect:
+        raise Unsupported("what it writes to is no view of memory")
+    base = b.tensor(b.buffers[shown.buffer])
+    place = tuple(simplify(i, ranges_of(axes)) for i in shown.index)
+    outside = [name for name, tensor in sharing.items() if not _shows(b, tensor, base)]
+    if outside:
+        raise Unsupported(f"{outside[0]!r} shares its memory in a way that is not followed")
+
+    def read(at: Index) -> Value:
+        inside, where = _position(at, place, axes, base.size)
+        found = {axis.var: i for axis, i in where.items()}
+        return trees.masked(
+            inside,
+            trees.held(result.at(tuple(found.get(i, i) for i in index)), base.dtype),
+            base.at(at),
+        )
+
+    new = b.pointwise(base.size, base.dtype, read)
+    return {name: _rebased(tensor, base, new) for name, tensor in sharing.items()}
+
+
+def _shows(b: Builder, tensor: Tensor, base: Tensor) -> bool:
+    _, index = b.loops(tensor.size, "i")
+    value = tensor.at(index)
+    return isinstance(value, Load) and value.buffer == base.buffer and not value.indirect
+
+
+def _rebased(tensor: Tensor, base: Tensor, new: Tensor) -> Tensor:
+    """The same elements of other memory."""
+    if tensor.buffer == base.buffer:
+        return Tensor(tensor.size, tensor.dtype, new.at, new.buffer)
+
+    def at(index: Index) -> Value:
+        value = tensor.at(index)
+        assert isinstance(value, Load)
+        return new.at(value.index)
+
+    return Tensor(tensor.size, tensor.dtype, at, "", tensor.nodes)
+
+
+def _position(
+    at: Index, place: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
+) -> tuple[Value, dict[Axis, Expr]]:
+    """Whether an element of the memory is in a view, and where: the view's loop at each axis.
+
+    ``place`` is where the view's element lies; each of its parts must be a number, or steps along
+    one axis.
+    """
+    conditions: list[Value] = []
+    found: dict[Axis, Expr] = {}
+    for i, expr, extent in zip(at, place, size, strict=True):
+        steps = linear(expr, tuple(axis.var for axis in axes))
+        if steps is None:
+            raise Unsupported(f"it writes to a view at {expr}, which is not inverted")
+        moving = [(axis, c) for axis, c in zip(axes, steps[0], strict=True) if c != 0]
+        rest = i - steps[1]
+        if not moving:
+            conditions.append(trees.call("eq", trees.index_value(rest), trees.index_value(0)))
+            continue
+        if len(moving) > 1 or moving[0][0] in found or not moving[0][1].is_Integer:
+            raise Unsupported(f"it writes to a view at {expr}, which is not inverted")
+        axis, step = moving[0]
+        if step < 0:
+            rest, step = -rest, -step
+        found[axis] = FloorDiv(rest, step) if step != 1 else rest
+        if step != 1:
+            zero = trees.index_value(0)
+            conditions.append(trees.call("eq", trees.index_value(Mod(rest, as_expr(step))), zero))
+        if rest != i or step != 1 or not layout.same(axis.size, extent):
+            conditions.append(trees.call("ge", trees.index_value(rest), trees.index_value(0)))
+            conditions.append(trees.less(found[axis], axis.size))
+    if len(found) != len(axes):
+        raise Unsupported("it writes to an expanded view")
+    return trees.both(*conditions), found
