@@ -29,6 +29,8 @@ _LANES = (1, 8, 32, 64, 128, 256, 512, 1024)
 _VECTORS = (1, 2, 4, 8)
 _WIDEST_BYTES = 16
 _BLOCK = 256
+# A row that short (a pooling window) is not worth sharing.
+_FEW_STEPS = 16
 # Registers a thread gives to what stays between the loops.
 _KEPT_ELEMENTS = 32
 
@@ -106,8 +108,9 @@ class ReductionTemplate(LoopTemplate):
         return 1
 
     def _default_lanes(self, rows: int, steps: int, vector: int) -> int:
-        if not self._inner_is_contiguous() and rows >= 4 * _BLOCK:
-            return 1  # neighbouring threads take neighbouring rows, and read whole lines so
+        enough_rows = rows >= 4 * _BLOCK
+        if enough_rows and (steps <= _FEW_STEPS or not self._inner_is_contiguous()):
+            return 1  # neighbouring threads take neighbouring rows, and nothing is combined
         # About four packs a thread; with few rows more threads each, so that the device is full.
         packs = 4 if rows * steps >= 1 << 16 else 1
         wanted = steps / (vector * packs)

@@ -198,6 +198,17 @@ def test_reducing_an_outer_dimension_reads_whole_lines() -> None:
     assert np.allclose(run(made.generate(config), memory)["y"], want, atol=1e-5)
 
 
+def test_a_short_row_has_one_thread() -> None:
+    outer, inner = axes(4096), axes(9, prefix="r")
+    x = Load("x", at(outer) + at(inner), F32)
+    store = Store("y", at(outer), Accumulator(F32))
+    buffers = [buffer("x", F32, (4096, 9)), buffer("y", F32, (4096,))]
+    made = reduction(
+        [Reduction("op0", outer, inner, ReductionKind.MAX, x, F32, store, ())], buffers
+    )
+    assert made.default_config() == {"lanes": 1, "vector": 1, "keep": False}
+
+
 def test_no_rows_and_no_columns() -> None:
     outer, inner = axes(S), axes(symbol("s0"), prefix="r")
     x = Load("x", at(outer) + at(inner), F32)
