@@ -105,6 +105,7 @@ class Supervisor:
                 one.process.poll()
             _reap(frozenset())
             time.sleep(0.02)
+        _reap(frozenset())  # a container's first process may not collect the dead
         self._running.clear()
 
     @property

@@ -27,6 +27,10 @@ print(*descendants(os.getpid()), flush=True)
 sys.stdin.readline()
 supervisor.stop()
 print(*descendants(os.getpid()), flush=True)
+try:
+    print("not collected", os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT))
+except ChildProcessError:
+    pass
 """
 
 
