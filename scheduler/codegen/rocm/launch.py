@@ -18,7 +18,7 @@ from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import finish
 from scheduler.codegen.cpp.values import Memory
 from scheduler.codegen.kernel import ArgType, Launch
-from scheduler.codegen.rocm.environment import kernel_text
+from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import RenderedTemplate, ROCmTemplate
 from scheduler.fusion.nodes import SchedulerNode
@@ -172,7 +172,7 @@ class LaunchTemplate(ROCmTemplate):
     ) -> RenderedTemplate:
         """Text and interface of a kernel that is one launch of ``blocks`` blocks. The text is
         that of the template's name; ``context`` is what it asks for besides."""
-        text = kernel_text(f"{self.name}.hip.jinja").render(
+        text = kernel_text(self.name).render(
             header=self.header(),
             index_type=self.index_type,
             threads=threads,
