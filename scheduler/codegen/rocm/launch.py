@@ -18,9 +18,9 @@ from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import finish
 from scheduler.codegen.cpp.values import Memory
 from scheduler.codegen.kernel import ArgType, Launch
-from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import RenderedTemplate, ROCmTemplate
+from scheduler.codegen.rocm.text import kernel_text
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, as_expr, evaluate, symbol
