@@ -69,8 +69,12 @@ def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpRes
     artifact = getattr(row, _FILES[file]) if file in _FILES else None
     if artifact is None:
         raise Http404(f"build {build} has no {file}")
+    try:
+        content = default_storage.open(artifact.path, "rb")
+    except FileNotFoundError:
+        raise Http404(f"the storage lost {file} of build {build}: build it again") from None
     return FileResponse(
-        default_storage.open(artifact.path, "rb"),
+        content,
         as_attachment=True,
         filename=f"{name}.{row.target}.{file.rpartition('.')[2]}",
         content_type="application/octet-stream",

@@ -22,6 +22,7 @@ from codegen_app.selectors.pages.compare import compare_page
 from codegen_app.selectors.pages.devices import devices
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.graphs import graph_list
+from codegen_app.selectors.pages.kernel import _view as read_before
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.listing import read_listing
 from codegen_app.selectors.pages.node import node_page
@@ -320,6 +321,20 @@ def test_downloads_are_what_was_built(reader: Client, world: World) -> None:
     assert reader.get(f"{base}/{build.pk}/passwd").status_code == 404
     other = world.kernels[1]
     assert reader.get(f"/kernels/{other.name}/{build.pk}/kernel.s").status_code == 404
+
+
+def test_files_that_the_storage_lost_leave_the_page_standing(
+    reader: Client, world: World, settings: Any, tmp_path: Path
+) -> None:
+    kernel = world.kernels[0]
+    settings.MEDIA_ROOT = tmp_path / "elsewhere"
+    read_before.cache_clear()
+    assert reader.get(kernel.get_absolute_url()).status_code == 200
+    build = kernel.builds.first()
+    assert build is not None
+    for file in ("kernel.s", "lines/1"):
+        answer = reader.get(f"/kernels/{kernel.name}/{build.pk}/{file}")
+        assert answer.status_code == 404, file
 
 
 def test_what_is_not_there_is_not_found(reader: Client) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from django.core.files.storage import default_storage
@@ -140,7 +142,7 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelP
     builds = tuple(sorted(found, key=lambda build: (build.target.startswith("cpu"), build.target)))
     use = dict(uses).get(node_id or 0) or (uses[0][1] if uses else None)
     build = _shown(builds, build_id)
-    listings = _listings(builds)
+    paths = _listing_paths(builds)
     return KernelPage(
         name=kernel.name,
         url=kernel.get_absolute_url(),
@@ -155,24 +157,34 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelP
         use=use,
         builds=builds,
         build=build,
-        resources=tuple(_resource_rows(builds, listings)),
-        listing=_listing(build, listings),
+        resources=tuple(_resource_rows(builds, paths)),
+        listing=_listing(build, paths),
         provenance=_provenance(use) if use else (),
         results=_results(kernel),
     )
 
 
-def _listings(builds: tuple[BuildRow, ...]) -> dict[str, str]:
-    """The builds' listings by digest (1 query); a file that the storage lost is left out."""
+def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
+    """Where the builds' listings lie, by digest (1 query)."""
     digests = {build.listing_digest for build in builds if build.listing_digest}
-    texts = {}
-    for artifact in Artifact.objects.filter(digest__in=digests).only("digest", "path"):
-        try:
-            with default_storage.open(artifact.path, "rb") as file:
-                texts[artifact.digest] = file.read().decode("utf-8", errors="replace")
-        except FileNotFoundError:
-            continue
-    return texts
+    return dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
+
+
+# A file's path is its content's digest, so what was read of it once stays true.
+@lru_cache(maxsize=4)
+def _view(path: str, target: str) -> ListingView:
+    return read_listing(_text(path), targets.find(target))
+
+
+@lru_cache(maxsize=1024)
+def _next_steps(path: str, target: str) -> Mapping[str, str]:
+    return next_steps(_text(path), targets.find(target))
+
+
+def _text(path: str) -> str:
+    with default_storage.open(path, "rb") as file:
+        data: bytes = file.read()
+    return data.decode("utf-8", errors="replace")
 
 
 def listing_of(name: str, build_id: int) -> tuple[ListingView, str]:
@@ -181,23 +193,25 @@ def listing_of(name: str, build_id: int) -> tuple[ListingView, str]:
         kernel__name=name, pk=build_id, listing__isnull=False
     )
     assert build.listing is not None
-    with default_storage.open(build.listing.path, "rb") as file:
-        text = file.read().decode("utf-8", errors="replace")
-    return read_listing(text, targets.find(build.target)), build.target
+    return _view(build.listing.path, build.target), build.target
 
 
-def _listing(build: BuildRow | None, listings: Mapping[str, str]) -> ListingView | None:
-    if build is None or build.listing_digest not in listings:
+def _listing(build: BuildRow | None, paths: Mapping[str, str]) -> ListingView | None:
+    """The listing of the build that is shown; None where the storage lost it."""
+    if build is None or build.listing_digest not in paths:
         return None
-    return read_listing(listings[build.listing_digest], targets.find(build.target))
+    with suppress(FileNotFoundError):
+        return _view(paths[build.listing_digest], build.target)
+    return None
 
 
-def _resource_rows(
-    builds: tuple[BuildRow, ...], listings: Mapping[str, str]
-) -> Iterator[ResourceRow]:
+def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> Iterator[ResourceRow]:
     for build in builds:
         target = targets.find(build.target)
-        steps = next_steps(listings.get(build.listing_digest, ""), target)
+        steps: Mapping[str, str] = {}
+        if build.resources and build.listing_digest in paths:
+            with suppress(FileNotFoundError):
+                steps = _next_steps(paths[build.listing_digest], build.target)
         for function, resources in build.resources.items():
             yield ResourceRow(
                 build=build.id,
