@@ -139,8 +139,8 @@ def _chain(length: int, target: str, *others: str) -> Graph:
 )
 def test_a_very_long_chain_makes_kernels_of_bounded_size(target: str, others: tuple[str]) -> None:
     """With two uses of each value, trees would double with each op that is put into them."""
-    plan = schedule(lower(_chain(2500, target, *others)))
-    assert 2500 / 96 <= len(plan.nodes) <= 2500 / 6
+    plan = schedule(lower(_chain(1200, target, *others)))
+    assert 1200 / 96 <= len(plan.nodes) <= 1200 / 6
 
 
 def test_the_verifier_names_the_node_of_a_fault() -> None:

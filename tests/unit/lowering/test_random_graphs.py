@@ -171,7 +171,7 @@ def _broadcasts(size: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return all(a == b or 1 in (a, b) for a, b in pairs)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_graphs_agree_with_the_reference(data: st.DataObject) -> None:
     draw = Draw(data)

@@ -35,7 +35,7 @@ def _grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 _expressions = st.recursive(_leaves, _grown, max_leaves=8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_expressions, st.integers(1, 6), st.sampled_from([S, 2 * S, 8, 1]), st.data())
 def test_simplified_expressions_are_equal_at_every_point(
     expr: Expr, first: int, last: Expr, data: st.DataObject
