@@ -57,6 +57,13 @@ def secret_key(folder: Path) -> str:
     return file.read_text()
 
 
+def fresh_folder(folder: Path) -> Path:
+    """The folder, empty: what killed processes left in it is of no use to anybody."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
 def start_database(cluster: postgres.Cluster) -> None:
     """Start the server (or take over one that runs) and make the database. ``PostgresError``."""
     postgres.start(cluster)

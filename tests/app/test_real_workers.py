@@ -34,6 +34,7 @@ class Workers:
             "DATABASE_URL": f"postgresql://{database['USER']}:{database['PASSWORD']}@/"
             f"{database['NAME']}?host={database['HOST']}&port={database['PORT'] or 5432}",
             "KILN_VAR": str(var),
+            "TMPDIR": str(var),
             "KILN_BROKER_URL": "filesystem://",
             "KILN_CODE_CACHE": str(django_settings.CODE_CACHE_DIR),
             "KILN_WORK_LEASE_S": "2",

@@ -128,6 +128,7 @@ class Command(BaseCommand):
     def _environment(self) -> dict[str, str]:
         return {
             **os.environ,
+            "TMPDIR": str(preparation.fresh_folder(settings.VAR_DIR / "tmp")),
             "KILN_READ_NEEDS_LOGIN": "0",
             "KILN_SECRET_KEY": preparation.secret_key(settings.VAR_DIR),
         }
