@@ -8,7 +8,7 @@ from codegen_app import codeview
 from codegen_app.models import Graph
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.graphs import graph_list
-from codegen_app.views.page import Stage, respond
+from codegen_app.views.page import Crumb, respond
 
 _TABS = (("kernels", "Scheduled nodes"), ("nodes", "Graph nodes"), ("fusion", "Fusion"))
 
@@ -32,7 +32,7 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         page,
         as_json=as_json,
         title=page.name,
-        stages=[Stage(page.name)],
+        stages=[Crumb(page.name)],
         tabs=tabs,
         view=view if view in dict(tabs) else "kernels",
         selected=request.GET.get("node", ""),

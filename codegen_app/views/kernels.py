@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 from codegen_app import codeview
 from codegen_app.models import Build, GeneratedKernel
 from codegen_app.selectors.pages.kernel import UseRow, kernel_page, listing_of
-from codegen_app.views.page import Stage, respond
+from codegen_app.views.page import Crumb, respond
 from scheduler import targets
 from scheduler.isa.instructions import Kind
 
@@ -31,7 +31,7 @@ def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpRes
         title=page.name,
         stages=[
             *(_stages(use) if use else ()),
-            Stage(page.name),
+            Crumb(page.name),
         ],
         code=None if as_json else codeview.panes(page),
         kinds=[kind.value for kind in Kind],
@@ -86,5 +86,5 @@ def _number(request: HttpRequest, name: str) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def _stages(use: UseRow) -> tuple[Stage, ...]:
-    return Stage(use.graph, use.graph_url), Stage(f"{use.node} {use.op}", use.url)
+def _stages(use: UseRow) -> tuple[Crumb, ...]:
+    return Crumb(use.graph, use.graph_url), Crumb(f"{use.node} {use.op}", use.url)

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from codegen_app import charts
 from codegen_app.models import TemplateNode
 from codegen_app.selectors.pages.node import node_page
-from codegen_app.views.page import Stage, respond
+from codegen_app.views.page import Crumb, respond
 
 
 def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
@@ -25,7 +25,7 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
         page,
         as_json=as_json,
         title=f"{page.name} · {page.op}",
-        stages=[Stage(page.graph, page.graph_url), Stage(f"{page.name} {page.op}")],
+        stages=[Crumb(page.graph, page.graph_url), Crumb(f"{page.name} {page.op}")],
         previous=page.previous,
         next=page.next,
         axes=axes,

@@ -14,7 +14,7 @@ View = Callable[..., HttpResponse]
 
 
 @dataclass(frozen=True)
-class Stage:
+class Crumb:
     """One step of where a page's subject comes from; without an address it is the page itself."""
 
     text: str
@@ -37,7 +37,7 @@ def respond(
     *,
     as_json: bool,
     title: str,
-    stages: Sequence[Stage] = (),
+    stages: Sequence[Crumb] = (),
     **extra: Any,
 ) -> HttpResponse:
     """The page, or its data (a dataclass) as JSON. ``extra`` is for the template alone."""

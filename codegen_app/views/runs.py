@@ -6,7 +6,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from codegen_app.models import TuningRun
 from codegen_app.selectors.pages.runs import is_open, run_list, run_page
-from codegen_app.views.page import Stage, respond
+from codegen_app.views.page import Crumb, respond
+from scheduler.outcome import Stage
 
 
 def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -15,11 +16,15 @@ def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 
 
 def tuning_run(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """One run; while it is open the page asks for its inner part again."""
+    """One run; while it is open the page asks for its inner part again.
+
+    ``?show=all`` lists the configurations that a rule refused as well.
+    """
     try:
         page = run_page(pk)
     except TuningRun.DoesNotExist:
         raise Http404(f"there is no tuning run {pk}") from None
+    everything = request.GET.get("show") == "all"
     inner = bool(request.headers.get("HX-Request"))
     return respond(
         request,
@@ -27,6 +32,8 @@ def tuning_run(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpR
         page,
         as_json=as_json,
         title=f"Run {pk} of {page.run.graph}",
-        stages=[Stage(page.run.graph, page.run.graph_url), Stage(f"run {pk}")],
+        stages=[Crumb(page.run.graph, page.run.graph_url), Crumb(f"run {pk}")],
         live=is_open(page.run.state),
+        everything=everything,
+        ledger=[row for row in page.ledger if everything or row.stage != Stage.RULE],
     )

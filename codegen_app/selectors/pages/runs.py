@@ -8,19 +8,23 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun
+from scheduler.outcome import Stage
+
+_REFUSED = "refused"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Candidates of a run by what became of them."""
+    """Candidates of a run by what became of them; ``refused`` are those that a rule turned down."""
 
     total: int
     done: int
     rejected: int
+    refused: int
     cancelled: int
     running: int
     queued: int
@@ -28,7 +32,7 @@ class Progress:
     @property
     def closed(self) -> int:
         """Candidates that nothing more will be done for."""
-        return self.done + self.rejected + self.cancelled
+        return self.done + self.rejected + self.refused + self.cancelled
 
     @property
     def left(self) -> int:
@@ -129,10 +133,12 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
         Candidate.objects.filter(task__run__in=[run.pk for run in chosen])
         .order_by()
         .values("task__run", "state")
-        .annotate(count=Count("pk"))
+        .annotate(count=Count("pk"), refused=Count("pk", filter=Q(stage=Stage.RULE)))
     )
     for row in states:
         counts[row["task__run"]][row["state"]] = row["count"]
+        if row["state"] == State.REJECTED:
+            counts[row["task__run"]][_REFUSED] = row["refused"]
     return tuple(_run_row(run, counts[run.pk]) for run in chosen)
 
 
@@ -152,11 +158,13 @@ def run_page(pk: int) -> RunPage:
 
 
 def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
-    rejected = counts.get(State.REJECTED, 0) + counts.get(State.QUARANTINED, 0)
+    refused = counts.get(_REFUSED, 0)
+    rejected = counts.get(State.REJECTED, 0) - refused + counts.get(State.QUARANTINED, 0)
     progress = Progress(
-        total=sum(counts.values()),
+        total=sum(counts.values()) - refused,
         done=counts.get(State.DONE, 0),
         rejected=rejected,
+        refused=refused,
         cancelled=counts.get(State.CANCELLED, 0),
         running=counts.get(State.RUNNING, 0),
         queued=counts.get(State.QUEUED, 0),
