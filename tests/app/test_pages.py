@@ -26,6 +26,7 @@ from codegen_app.selectors.pages.kernel import _view as read_before
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.listing import read_listing
 from codegen_app.selectors.pages.node import node_page
+from codegen_app.selectors.pages.origins import own_frame
 from codegen_app.selectors.pages.overview import overview
 from codegen_app.selectors.pages.runs import run_list, run_page
 from codegen_app.selectors.pages.search import kernel_list, search
@@ -192,6 +193,14 @@ def test_a_node_shows_refused_wrong_and_chosen_candidates(reader: Client, world:
     assert "★" not in page  # the glyph is the style sheet's
     assert 'class="status best"' in page
     assert "model/mlp.py:10 in forward" in page
+
+
+def test_the_line_shown_is_the_models_own_and_not_torchs() -> None:
+    model = {"file": "/home/x/model.py", "line": 7, "function": "forward", "code": "self.up(x)"}
+    torch = {"file": "/opt/torch/nn/modules/linear.py", "line": 134, "function": "f", "code": ""}
+    assert own_frame([model, torch]) == model
+    assert own_frame([torch]) == torch
+    assert own_frame([]) is None
 
 
 def test_the_chart_of_candidates_keeps_its_axes_in_the_address(

@@ -17,6 +17,7 @@ from codegen_app.models import (
     Selection,
     TemplateNode,
 )
+from codegen_app.selectors.pages.origins import own_frame
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,8 @@ def _view_nodes(graph: Graph, scheduled: Iterable[TemplateNode]) -> tuple[ViewNo
 
 
 def _source(frames: list[Mapping[str, Any]]) -> str:
-    return f"{frames[-1]['file']}:{frames[-1]['line']}" if frames else ""
+    frame = own_frame(frames)
+    return f"{frame['file']}:{frame['line']}" if frame else ""
 
 
 def _common_module(paths: list[str]) -> str:

@@ -20,12 +20,13 @@ from codegen_app.models import (
     State,
     TemplateNode,
 )
+from codegen_app.selectors.pages.origins import own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 
 
 @dataclass(frozen=True)
 class OriginRow:
-    """One node of the model's graph that is computed here, with its place in the model."""
+    """One node of the model's graph that is computed here; ``frame`` is the model's own line."""
 
     name: str
     target: str
@@ -33,6 +34,7 @@ class OriginRow:
     module_path: str
     module_type: str
     frames: tuple[Mapping[str, Any], ...]
+    frame: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,11 @@ class NodePage:
     next: Neighbour | None
 
     @property
+    def emulated(self) -> bool:
+        """Whether any time shown is the emulation's."""
+        return any(row.timing.emulated for row in self.candidates if row.timing)
+
+    @property
     def refused_count(self) -> int:
         """How many configurations were turned down."""
         return sum(len(row.configs) for row in self.refused)
@@ -180,6 +187,7 @@ def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
             module_path=row.module_path,
             module_type=row.module_type,
             frames=tuple(row.frames),
+            frame=own_frame(row.frames),
         )
         for row in GraphNode.objects.filter(template_nodes=node).order_by("position")
     )
