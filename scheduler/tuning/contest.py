@@ -70,7 +70,7 @@ class Contest:
         self.lost: dict[int, Rejected] = {}
         self.order: dict[int, tuple[int, float]] = {}  # when: count and seconds of the run
         self.spent_s = 0.0
-        self.dearest_s = 0.0
+        self.tries_s: list[float] = []
         self.asked_all = False
         self.closed = False
         self.why_untried = ""
@@ -79,6 +79,11 @@ class Contest:
         """Try nothing more."""
         self.closed = True
         self.why_untried = self.why_untried or why
+
+    @property
+    def a_try_s(self) -> float:
+        """Seconds that one more candidate will take; 0 before the first."""
+        return float(np.median(self.tries_s)) if self.tries_s else 0.0
 
     @property
     def is_ready(self) -> bool:

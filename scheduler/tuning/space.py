@@ -42,7 +42,9 @@ class Space:
         """One row a configuration, columns in [0, 1]; parameters that never vary have none.
 
         Positive numbers go by their logarithm (tiles and block sizes double), other numbers by
-        their value, and each value of a text parameter is a column of its own.
+        their value, and each value of a text parameter is a column of its own. Whole numbers of
+        which some are no powers of two have a second column: how far from one they are (the
+        logarithm of the odd part), since waves, banks and cache lines come in powers of two.
         """
         columns: list[Floats] = []
         for name in self.parameters:
@@ -76,9 +78,17 @@ def _columns(values: Sequence[Value]) -> list[Floats]:
         chosen = distinct if len(distinct) > 2 else distinct[1:]
         return [np.array([float(value == one) for value in values]) for one in chosen]
     column = np.array([float(value) for value in values])
+    columns = [column]
     if column.min() > 0 and len(distinct) > 2:
-        column = np.log2(column)
-    return [(column - column.min()) / (column.max() - column.min())]
+        columns = [np.log2(column)]
+        if all(float(value).is_integer() for value in values):
+            columns.append(np.log2([_odd_part(int(value)) for value in values]))
+    spans = [(one, one.min(), one.max()) for one in columns]
+    return [(one - low) / (high - low) for one, low, high in spans if high > low]
+
+
+def _odd_part(value: int) -> int:
+    return value // (value & -value)
 
 
 def _order(value: Value) -> tuple[bool, float, str]:

@@ -2,8 +2,9 @@
 
 Matern 5/2 kernel with a length scale for each coordinate (Rasmussen and Williams, Gaussian
 Processes for Machine Learning, sections 4.2.1 and 5.4.1); scales and noise are those of the
-highest marginal likelihood found by a random search around the last ones. A few hundred points
-need a few milliseconds.
+highest marginal likelihood found by a random search around the last ones. The posterior grows by
+one point with one row of its Cholesky factor (Golub and Van Loan, section 6.5.4), so that a
+proposal among thousands of configurations takes a few milliseconds.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from scheduler.tuning.space import Floats
 
 # Prior over length scales (log-normal): coordinates are in [0, 1], so a scale well below 0.1
 # remembers single points and one above 5 ignores the parameter.
-_SCALE_CENTRE, _SCALE_SPREAD = np.log(0.7), 1.0
+_SCALE_CENTRE, _SCALE_SPREAD = float(np.log(0.7)), 1.0
 _FRESH, _NEAR = 24, 16
-_JITTER = 1e-9
+_JITTER = 1e-8
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -29,42 +32,16 @@ class Hyperparameters:
     noise: float
 
 
-@dataclass(frozen=True)
-class Surrogate:
-    """A process fitted to ``points`` (n x d) and standardised ``values`` (n)."""
-
-    points: Floats
-    hyperparameters: Hyperparameters
-    weights: Floats
-    factor: Floats  # Cholesky factor of the kernel matrix, lower
-    variance: float
-
-    def predict(self, points: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation at each point, in the values' unit."""
-        across = _kernel(points, self.points, self.hyperparameters.scales)
-        mean = across @ self.weights
-        solved = np.linalg.solve(self.factor, across.T)
-        left = np.maximum(1.0 - np.einsum("ij,ij->j", solved, solved), _JITTER)
-        return mean, np.sqrt(left * self.variance)
-
-
 def initial_hyperparameters(dimensions: int) -> Hyperparameters:
     """Where the search for better ones starts."""
     return Hyperparameters(np.full(dimensions, 0.5), 1e-3)
 
 
-def fit(points: Floats, values: Floats, hyperparameters: Hyperparameters) -> Surrogate:
-    """The process with these hyperparameters."""
-    factor = _factor(points, hyperparameters)
-    weights = np.linalg.solve(factor.T, np.linalg.solve(factor, values))
-    variance = max(float(values @ weights) / len(values), _JITTER)
-    return Surrogate(points, hyperparameters, weights, factor, variance)
-
-
 def improve(
     points: Floats, values: Floats, start: Hyperparameters, rng: np.random.Generator
 ) -> Hyperparameters:
-    """Better hyperparameters than ``start`` where a random search finds them."""
+    """Better hyperparameters than ``start`` where a random search finds them; ``points`` are
+    n x d, ``values`` n and standardised."""
     dimensions = points.shape[1]
     tried = [start]
     for _ in range(_FRESH):
@@ -76,17 +53,66 @@ def improve(
     return max(tried, key=lambda one: _evidence(points, values, one))
 
 
+class Posterior:
+    """The process given values at some of ``points`` (N x d), for predictions at all of them.
+
+    ``known`` are places in ``points``, in the order in which ``predict`` takes their values.
+    """
+
+    def __init__(
+        self, points: Floats, known: npt.NDArray[np.int64], hyperparameters: Hyperparameters
+    ) -> None:
+        self._points = points
+        self._hyperparameters = hyperparameters
+        self.known = [int(place) for place in known]
+        own = points[known]
+        self._factor = _factor(own, hyperparameters)
+        across = _kernel(own, points, hyperparameters.scales)
+        solved = np.linalg.solve(self._factor, across)
+        self._solved = np.empty((2 * len(known) + 16, len(points)))
+        self._solved[: len(known)] = solved
+        self._explained: Floats = np.einsum("ij,ij->j", solved, solved)
+
+    def add(self, place: int) -> None:
+        """One more place whose value is known."""
+        size, points = len(self.known), self._points
+        across = _kernel(points[[place]], points, self._hyperparameters.scales)[0]
+        row = self._solved[:size, place].copy()
+        left = 1.0 + self._hyperparameters.noise + _JITTER - float(row @ row)
+        pivot = float(np.sqrt(max(left, _JITTER)))
+        fresh = (across - row @ self._solved[:size]) / pivot
+        if size == len(self._solved):
+            self._solved = np.vstack([self._solved, np.empty_like(self._solved)])
+        self._solved[size] = fresh
+        self._explained += fresh * fresh
+        factor = np.zeros((size + 1, size + 1))
+        factor[:size, :size] = self._factor
+        factor[size, :size], factor[size, size] = row, pivot
+        self._factor = factor
+        self.known.append(place)
+
+    def predict(self, values: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation at every point, in the unit of ``values`` (standardised,
+        one for each known place)."""
+        size = len(self.known)
+        weights = np.linalg.solve(self._factor, values)
+        variance = max(float(weights @ weights) / size, _LEAST)
+        left = np.maximum(1.0 - self._explained, _LEAST)
+        return weights @ self._solved[:size], np.sqrt(left * variance)
+
+
 def _evidence(points: Floats, values: Floats, one: Hyperparameters) -> float:
     """Log marginal likelihood (its variance integrated out) plus the scales' log prior."""
     factor = _factor(points, one)
     solved = np.linalg.solve(factor, values)
-    variance = max(float(solved @ solved) / len(values), _JITTER)
+    variance = max(float(solved @ solved) / len(values), _LEAST)
     likelihood = -0.5 * len(values) * np.log(variance) - np.log(np.diag(factor)).sum()
     prior = -0.5 * (((np.log(one.scales) - _SCALE_CENTRE) / _SCALE_SPREAD) ** 2).sum()
     return float(likelihood + prior)
 
 
 def _factor(points: Floats, one: Hyperparameters) -> Floats:
+    """Cholesky factor of the kernel matrix, lower."""
     matrix = _kernel(points, points, one.scales)
     matrix[np.diag_indices_from(matrix)] += one.noise + _JITTER
     factor: Floats = np.linalg.cholesky(matrix).astype(np.float64)

@@ -144,8 +144,7 @@ class Tuner:
     def _explore(self) -> None:
         while True:
             self._stop_if_cancelled()
-            for contest in self._contests:
-                self._feed(contest)
+            self._feed_all()
             ready = [contest for contest in self._contests if contest.is_ready]
             if ready:
                 # Every problem's default first, then the one on which the least was spent.
@@ -158,9 +157,15 @@ class Tuner:
             for contest in self._contests:
                 self._close_when_over(contest)
 
-    def _feed(self, contest: Contest) -> None:
+    def _feed_all(self) -> None:
+        """Keep candidates of every problem under way: compilers get the defaults of all first."""
+        for ahead in range(1, _AHEAD + 1):
+            for contest in self._contests:
+                self._feed(contest, ahead)
+
+    def _feed(self, contest: Contest, ahead: int = _AHEAD) -> None:
         """Keep candidates of a problem under way; its default whatever the budget."""
-        while not (contest.closed or contest.asked_all) and len(contest.waiting) < _AHEAD:
+        while not (contest.closed or contest.asked_all) and len(contest.waiting) < ahead:
             refused = self._meter.no_more_compiles()
             begun = contest.waiting or contest.order
             index = None if refused and begun else contest.search.ask()
@@ -175,7 +180,7 @@ class Tuner:
         """Check and time a few candidates of one problem."""
         start = self._meter.seconds
         in_use = False
-        for _ in range(_A_TURN):
+        for _ in range(_A_TURN if contest.order else 1):
             self._stop_if_cancelled()
             self._close_when_over(contest)
             if not contest.is_ready:
@@ -203,7 +208,7 @@ class Tuner:
         self._meter.measurements += 1
         seen = self._first_look(contest, index)
         self._stop_if_cancelled()
-        contest.dearest_s = max(contest.dearest_s, self._meter.seconds - start)
+        contest.tries_s.append(self._meter.seconds - start)
         if isinstance(seen, Rejected):
             if seen.stage is Stage.TIMEOUT and self._meter.left_s <= 0:
                 contest.close("the budget ended while it was measured")
@@ -242,8 +247,8 @@ class Tuner:
         """Close a problem whose next candidate would not fit into the budget; its default is
         measured as long as there is any time at all."""
         refused = self._meter.no_more_measurements()
-        if not refused and contest.dearest_s > self._meter.exploring_left_s:
-            refused = f"a candidate takes {contest.dearest_s:.1f} s, more than is left"
+        if not refused and contest.a_try_s > self._meter.exploring_left_s:
+            refused = f"a candidate takes {contest.a_try_s:.1f} s, more than is left"
         if refused and (contest.order or self._meter.left_s <= 0):
             contest.close(refused)
 

@@ -1,15 +1,19 @@
 """The default strategy: a model of the space is fitted to what was seen, and asked where to look.
 
-It begins with configurations far from each other (or, given an analytic cost model, with those
-that the model ranks first), then tries, one at a time, the configuration with the largest expected
-improvement (Jones, Schonlau and Welch, 1998). Times are modelled by their logarithm and cut off
-above: how bad the bad half of a space is says little about where the best lies.
+It begins with a few configurations far from each other (or, given an analytic cost model, with
+those that the model ranks first), then tries, one at a time, the configuration with the largest
+expected improvement (Jones, Schonlau and Welch, 1998).
+
+How bad the bad half of a space is says little about where the best lies, so times are modelled in
+two views that take turns: their logarithm cut off at the median, and the root of the logarithm of
+their ratio to the best, which spreads what is nearly best. What one view is blind to, the other
+sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import erf
+from math import erfc
 from typing import TypeAlias
 
 import numpy as np
@@ -21,8 +25,15 @@ from scheduler.tuning.strategies.strategy import History
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
+_FIRST = 6  # tried before there is a model
 _SPREAD_SAMPLE = 64  # how many are looked at for one that is far from the rest
-_erf = np.vectorize(erf, otypes=[float])
+# Bounds that keep a proposal at a few milliseconds: configurations that are predicted, points
+# that the model knows, and points that its hyperparameters are fitted to.
+_MOST_PREDICTED, _MOST_KNOWN, _MOST_FITTED = 5000, 300, 150
+_CENTRES = 5  # of the best, whose neighbours are always among the predicted
+_ROOT_FLOOR = 0.01
+_NOTHING = 1e-12
+_erfc = np.vectorize(erfc, otypes=[float])
 
 
 class Guided:
@@ -39,29 +50,31 @@ class Guided:
         self._rng = rng
         self._points = space.coordinates
         self._expected = None if expected_ns is None else np.log(np.asarray(expected_ns))
-        self._initial = max(6, 2 * self._points.shape[1])
         self._hyperparameters = surrogate.initial_hyperparameters(self._points.shape[1])
         self._refit_at = 0
+        self._predicted: Indices = np.zeros(0, dtype=np.int64)
+        self._place: dict[int, int] = {}
+        self._absorbed: set[int] = set()  # what the model knows, or was left out of it
+        self._posterior: surrogate.Posterior | None = None
 
     def propose(self, history: History) -> int | None:
         """The most promising configuration that was not tried."""
         left = history.untried
         if not left.size:
             return None
-        if len(history) < self._initial or history.best is None:
+        if len(history) < _FIRST or history.best is None:
             return self._first(history, left)
         values, offset = self._values(history)
-        points, apart = self._points[history.tried], values - offset[history.tried]
-        if len(history) >= self._refit_at:
-            self._hyperparameters = surrogate.improve(
-                points, apart, self._hyperparameters, self._rng
-            )
-            self._refit_at = len(history) + max(1, len(history) // 10)
-        model = surrogate.fit(points, apart, self._hyperparameters)
-        mean, deviation = model.predict(self._points[left])
-        expected = mean + offset[left]
-        gain = expected_improvement(expected, deviation, float(values.min()))
-        return int(left[int(gain.argmax())])
+        posterior = self._updated(history, values, offset)
+        known = self._predicted[posterior.known]
+        mean, deviation = posterior.predict(values[known] - offset[known])
+        best = float(values[history.tried].min())
+        gain = expected_improvement(mean + offset[self._predicted], deviation, best)
+        if gain.max() < _NOTHING:  # nothing better is in sight: look where least is known
+            gain = deviation
+        gain[[self._place[i] for i in history.tried if i in self._place]] = -1.0
+        chosen = int(gain.argmax())
+        return int(self._predicted[chosen]) if gain[chosen] >= 0.0 else int(left[0])
 
     def _first(self, history: History, left: Indices) -> int:
         """A first look: the cost model's favourites, or far from all that was tried."""
@@ -73,19 +86,77 @@ class Guided:
         apart = self._points[some][:, None] - self._points[history.tried][None]
         return int(some[int((apart**2).sum(axis=2).min(axis=1).argmax())])
 
+    # ---- the model
+
+    def _updated(self, history: History, values: Floats, offset: Floats) -> surrogate.Posterior:
+        """The posterior of all that was tried; now and then with new hyperparameters."""
+        tried = set(history.tried)
+        fresh = [index for index in history.tried if index not in self._absorbed]
+        grows = self._absorbed <= tried and all(index in self._place for index in fresh)
+        if len(self._space) > _MOST_PREDICTED and history.best is not None:
+            # Only a new best's neighbours being predicted makes it a place to go on from.
+            grows = grows and history.best[0] in self._absorbed
+        if self._posterior is None or len(history) >= self._refit_at or not grows:
+            self._refit_at = len(history) + max(1, len(history) // 10)
+            self._absorbed = tried
+            return self._refitted(history, values - offset)
+        for index in fresh:
+            self._posterior.add(self._place[index])
+        self._absorbed = tried
+        return self._posterior
+
+    def _refitted(self, history: History, apart: Floats) -> surrogate.Posterior:
+        tried = np.array(history.tried)
+        order = tried[np.argsort(apart[tried], kind="stable")]
+        fitted = self._some(order, _MOST_FITTED)
+        values = apart[fitted]
+        values = (values - values.mean()) / (values.std() + 1e-9)
+        self._hyperparameters = surrogate.improve(
+            self._points[fitted], values, self._hyperparameters, self._rng
+        )
+        known = self._some(order, _MOST_KNOWN)
+        self._predicted = self._candidates(history, order, known)
+        self._place = {int(index): place for place, index in enumerate(self._predicted)}
+        places = np.array([self._place[int(index)] for index in known])
+        points = self._points[self._predicted]
+        self._posterior = surrogate.Posterior(points, places, self._hyperparameters)
+        return self._posterior
+
+    def _some(self, order: Indices, most: int) -> Indices:
+        """All, or the better half of ``most`` with as many of the rest, drawn."""
+        if len(order) <= most:
+            return order
+        rest = self._rng.choice(order[most // 2 :], most - most // 2, replace=False)
+        return np.concatenate([order[: most // 2], rest])
+
+    def _candidates(self, history: History, order: Indices, known: Indices) -> Indices:
+        """What is predicted: everything, or in a large space the neighbours of the best and
+        others, drawn."""
+        if len(self._space) <= _MOST_PREDICTED:
+            return np.arange(len(self._space))
+        near = [
+            self._space.neighbours(int(centre), len(self._space)) for centre in order[:_CENTRES]
+        ]
+        drawn = self._rng.choice(history.untried, min(_MOST_PREDICTED, history.untried.size), False)
+        return np.unique(np.concatenate([known, *near, drawn]))
+
     def _values(self, history: History) -> tuple[Floats, Floats]:
-        """Standardised log times of what was tried, and in the same unit what the cost model
-        says of each configuration (0 without one)."""
+        """For each configuration its standardised value in the view whose turn it is (what was
+        not tried has none), and in the same unit what the cost model says of it."""
         times = np.array(history.times)
         failed = np.isnan(times)
         logs = np.log(np.where(failed, np.nanmax(times), times))
-        logs = np.minimum(logs, 2 * np.median(logs) - logs.min())
-        mean, deviation = logs.mean(), logs.std() + 1e-9
+        seen = np.minimum(logs, np.median(logs))
+        if len(history) % 2 and self._expected is None:
+            seen = np.sqrt(seen - seen.min() + _ROOT_FLOOR)
+        mean, deviation = seen.mean(), seen.std() + 1e-9
+        values = np.full(len(self._space), np.nan)
+        values[history.tried] = (seen - mean) / deviation
         offset = np.zeros(len(self._space))
         if self._expected is not None:
-            offset = self._trust(logs, history) * (self._expected - self._expected.mean())
+            offset = self._trust(seen, history) * (self._expected - self._expected.mean())
             offset /= deviation
-        return (logs - mean) / deviation, offset
+        return values, offset
 
     def _trust(self, logs: Floats, history: History) -> float:
         """How much of the cost model's differences showed in the measurements: 0 to 1, by least
@@ -102,7 +173,7 @@ class Guided:
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
     """By how much each is expected to undercut ``best`` (a minimum), given mean and deviation."""
     apart = (best - mean) / deviation
-    below = 0.5 * (1.0 + _erf(apart / np.sqrt(2.0)))
+    below = 0.5 * _erfc(-apart / np.sqrt(2.0))
     density = np.exp(-0.5 * apart**2) / np.sqrt(2.0 * np.pi)
     gain: Floats = deviation * (apart * below + density)
     return gain

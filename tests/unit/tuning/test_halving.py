@@ -1,0 +1,80 @@
+"""Halving: the rounds go to those that may still win, and losses are kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from scheduler.benchmark.protocol import Samples, TimingPlan
+from scheduler.outcome import Rejected, Stage
+from scheduler.tuning.halving import first_look, halve
+
+PLAN = TimingPlan(min_samples=3, max_samples=40, min_sample_ns=1.0, budget_s=0.0)
+LONG = TimingPlan(min_samples=3, max_samples=24, min_sample_ns=1.0, budget_s=10.0)
+
+
+def never(_: str) -> bool:
+    """No reason to stop."""
+    return False
+
+
+def test_the_slow_half_gets_fewer_samples() -> None:
+    taken: Counter[str] = Counter()
+
+    def sample(key: str, batch: int) -> float:
+        taken[key] += 1
+        return 100.0 * int(key) * batch
+
+    keys = {str(number): Samples(1) for number in range(1, 9)}
+    halved = halve(keys, sample, LONG, 0.0, never)
+    assert taken["8"] == taken["5"] == 3
+    assert taken["3"] == taken["4"] == 9
+    assert taken["1"] == taken["2"] == 24
+    assert not halved.lost
+    assert all(len(halved.samples[key].kept) == taken[key] for key in keys)
+
+
+def test_one_that_is_lost_on_the_way_is_out_and_the_others_go_on() -> None:
+    def sample(key: str, batch: int) -> float | Rejected:
+        return Rejected(Stage.CRASH, "gone") if key == "a" else 5.0
+
+    halved = halve({"a": Samples(1), "b": Samples(1)}, sample, PLAN, 0.0, never)
+    assert list(halved.samples) == ["b"]
+    assert halved.lost["a"].reason == "gone"
+
+
+def test_it_stops_at_once_when_told() -> None:
+    asked: list[str] = []
+
+    def stop(key: str) -> bool:
+        asked.append(key)
+        return len(asked) > 2
+
+    halved = halve({k: Samples(1) for k in "abcd"}, lambda k, b: 1.0, PLAN, 0.0, stop)
+    assert sum(seen.taken for seen in halved.samples.values()) == 2
+
+
+def test_impossible_samples_do_not_win() -> None:
+    times = {"honest": 50.0, "impossible": 1.0}
+    halved = halve({k: Samples(1) for k in times}, lambda k, b: times[k], PLAN, 10.0, never)
+    assert not halved.samples["impossible"].kept
+    assert halved.samples["honest"].kept
+
+
+def test_a_launch_that_alone_takes_the_time_is_the_sample() -> None:
+    calls: list[int] = []
+
+    def slow(key: str, batch: int) -> float:
+        calls.append(batch)
+        return 3e9
+
+    seen = first_look("slow", slow, TimingPlan(budget_s=0.1), 0.0)
+    assert isinstance(seen, Samples)
+    assert seen.kept == [3e9]
+    assert calls == [1]
+
+
+def test_a_short_launch_is_batched() -> None:
+    seen = first_look("fast", lambda k, b: 100.0 * b, TimingPlan(min_sample_ns=1000.0), 0.0)
+    assert isinstance(seen, Samples)
+    assert seen.batch == 10
+    assert set(seen.kept) == {100.0}

@@ -1,0 +1,135 @@
+"""The ledger: every fate kept, the choice explained, read back as it was written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.tuning.decision import decide
+from scheduler.tuning.known import Known, Shape, from_ledger, nearest
+from scheduler.tuning.ledger import (
+    Entry,
+    Fate,
+    Operand,
+    autotune_text,
+    best_so_far,
+    fate_of,
+    read_jsonl,
+    write_jsonl,
+)
+
+SHAPE = {"template": "gemm", "dtypes": ["f16"], "extents": [64, 32]}
+
+
+def entry(name: str, median: float | None = None, spread: float = 0.0, order: int = 0) -> Entry:
+    """A candidate with that median and an interval of ``spread`` to both sides."""
+    measured = None
+    if median is not None:
+        check = Check(True, 0.0, 1.0, 0.0, True)
+        interval = (median, median - spread, median + spread)
+        measured = Measurement(name, "cpu", {}, (median,), 1, *interval, (), check, True)
+    return Entry(
+        problem="mm(64x32, 32x16) f16",
+        node="op0",
+        bindings={},
+        kernel=name,
+        template="gemm",
+        config={"BLOCK_M": 64},
+        description="BLOCK_M=64",
+        fate=Fate.UNTRIED if median is None else Fate.MEASURED,
+        order=order,
+        measurement=measured,
+        shape=SHAPE,
+    )
+
+
+def test_the_fastest_wins() -> None:
+    marked, chosen = decide([entry("a", 10), entry("b", 5), entry("c", 7)], {0, 1, 2})
+    assert chosen == 1
+    assert [e.fate for e in marked] == [Fate.MEASURED, Fate.CHOSEN, Fate.MEASURED]
+    assert not any(e.tied for e in marked)
+
+
+def test_a_tie_is_called_one_and_the_first_by_name_is_taken() -> None:
+    marked, chosen = decide(
+        [entry("z", 10.0, 1), entry("b", 10.1, 1), entry("a", 10.2, 1)], {0, 1, 2}
+    )
+    assert chosen == 2
+    assert all(e.tied for e in marked)
+
+
+def test_the_default_stays_in_a_tie() -> None:
+    default = replace(entry("z", 10.5, 1), is_default=True)
+    assert decide([default, entry("a", 10.0, 1)], {0, 1})[1] == 0
+    assert decide([default, entry("a", 9.0, 1)], {0, 1})[1] == 1
+
+
+def test_only_those_that_reached_the_last_rounds_may_win() -> None:
+    assert decide([entry("a", 10), entry("b", 5)], {0})[1] == 0
+    assert decide([entry("a"), entry("b")], {0, 1})[1] is None
+
+
+def test_every_stage_has_a_fate() -> None:
+    fates = {fate_of(Rejected(stage, "why")) for stage in Stage}
+    assert fates == set(Fate) - {Fate.UNTRIED, Fate.MEASURED, Fate.CHOSEN}
+
+
+def test_the_curve_falls_and_counts_what_was_lost() -> None:
+    entries = [entry("a", 9, order=1), entry("b", 12, order=3), entry("c", 4, order=4)]
+    lost = replace(entry("d", order=2), fate=Fate.WRONG)
+    points = best_so_far([*reversed(entries), lost, entry("never")])
+    assert [(p.tried, p.best_ns) for p in points] == [(1, 9), (4, 4)]
+
+
+def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
+    marked, _ = decide([entry("a", 10), entry("b", 5)], {0, 1})
+    path = tmp_path / "ledger.jsonl"
+    write_jsonl(path, {"seconds": 1.0}, marked)
+    assert [line["fate"] for line in read_jsonl(path)] == ["measured", "chosen"]
+    assert all(isinstance(json.loads(line), dict) for line in path.read_text().splitlines())
+    assert from_ledger(path) == [Known(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64})]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"record": "run", "schema": 99}', "\x00"])
+def test_what_is_no_ledger_is_a_users_mistake(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "ledger.jsonl"
+    path.write_text(text)
+    with pytest.raises(UserError, match="ledger"):
+        read_jsonl(path)
+
+
+def test_the_nearest_problem_comes_first_and_another_kind_never() -> None:
+    def known(template: str, *extents: int) -> Known:
+        return Known(Shape(template, ("f16",), extents), {"for": str(extents)})
+
+    every = [
+        known("gemm", 4096, 64),
+        known("gemm", 64, 64),
+        known("gemm", 64),
+        known("scan", 64, 64),
+    ]
+    found = nearest(every, Shape("gemm", ("f16",), (128, 64)))
+    assert found == [{"for": "(64, 64)"}, {"for": "(4096, 64)"}]
+
+
+def test_the_log_reads_as_inductors_does() -> None:
+    operands = [
+        Operand("torch.float16", (64, 32), (32, 1)),
+        Operand("torch.float16", (32, 16), (16, 1)),
+    ]
+    text = autotune_text(
+        "mm(64x32, 32x16)", operands, [entry("slow", 2e6), entry("fast", 1e6)], 0.5
+    )
+    assert text.splitlines() == [
+        "AUTOTUNE mm(64x32, 32x16) (times of the CPU emulation)",
+        "strides: [32, 1], [16, 1]",
+        "dtypes: torch.float16, torch.float16",
+        "  fast 1.0000 ms 100.0% BLOCK_M=64",
+        "  slow 2.0000 ms 50.0% BLOCK_M=64",
+        "SingleProcess AUTOTUNE benchmarking takes 0.5000 seconds for 2 choices",
+    ]
