@@ -23,7 +23,11 @@ PAIRS = [
     *((status, f"{status}-bg") for status in ("ok", "warn", "bad")),
     *(("text", ground) for ground in ("ok-bg", "warn-bg", "bad-bg", "surface-2", "mark")),
     ("on-accent", "accent"),
-    *((code, ground) for code in (*CODE, *SERIES) for ground in ("bg", "accent-bg", "mark", *TINTS)),
+    *(
+        (code, ground)
+        for code in (*CODE, *SERIES)
+        for ground in ("bg", "accent-bg", "mark", *TINTS)
+    ),
 ]
 
 
