@@ -1,0 +1,166 @@
+"""The roofline and the model: figures that can be worked out by hand, and their order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.build.model import Build, Resources, Toolchain
+from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.ir.dtypes import DType
+from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.values import Load
+from scheduler.targets import boards, find
+from scheduler.tuning.cost_model import expected_ns, speed_of_light_ns
+from scheduler.tuning.work import distinct_elements, work_of
+from tests.unit.matrix.contractions import convolution, matmul
+
+MI300X = boards("gfx942")[0]
+X, Y, Z = (symbol(name) for name in "xyz")
+
+
+def test_a_products_bytes_and_flops_are_counted_once() -> None:
+    schedule = matmul(128, 64, 32, DType.F16)
+    work = work_of(schedule.nodes[0], schedule.lowered, {})
+    assert work.read_bytes == 2 * (128 * 32 + 32 * 64)
+    assert work.written_bytes == 2 * 128 * 64
+    assert work.matrix_flops == 2 * 128 * 64 * 32
+    assert work.matrix_dtype == "f16"
+
+
+def test_one_tensor_as_both_operands_is_read_once() -> None:
+    schedule = matmul(64, 64, 64, DType.F16, same=True)
+    assert work_of(schedule.nodes[0], schedule.lowered, {}).read_bytes == 2 * 64 * 64
+
+
+def test_a_large_product_is_bound_by_its_products_and_a_thin_one_by_its_bytes() -> None:
+    large, thin = matmul(8192, 8192, 8192, DType.F16), matmul(1, 8192, 8192, DType.F16)
+    peak = MI300X.peak_flops("f16")
+    assert peak is not None
+    found = speed_of_light_ns(large.nodes[0], large.lowered, {}, MI300X)
+    assert found == pytest.approx(1e9 * 2 * 8192**3 / peak)
+    found = speed_of_light_ns(thin.nodes[0], thin.lowered, {}, MI300X)
+    moved = 2 * (8192 + 8192 * 8192 + 8192)
+    assert found == pytest.approx(1e9 * moved / MI300X.memory_bytes_per_s)
+
+
+def test_what_fits_in_the_caches_may_be_there_already() -> None:
+    schedule = matmul(1, 1024, 1024, DType.F16)
+    node, lowered = schedule.nodes[0], schedule.lowered
+    cold = speed_of_light_ns(node, lowered, {}, MI300X)
+    warm = speed_of_light_ns(node, lowered, {}, MI300X, cached=True)
+    assert cold is not None
+    assert warm is not None
+    assert warm < cold
+
+
+def test_without_a_board_there_is_no_bound_and_no_expectation() -> None:
+    schedule = matmul(64, 64, 64, DType.F16)
+    node, cpu = schedule.nodes[0], find("cpu")
+    caller = ROCmCPPScheduling(schedule, (cpu,)).default(node)
+    work = work_of(node, schedule.lowered, {})
+    assert speed_of_light_ns(node, schedule.lowered, {}, None) is None
+    assert expected_ns(caller, work, cpu, {}, None) is None
+
+
+def test_no_candidate_is_expected_below_the_bound_and_they_differ() -> None:
+    target = find("gfx942")
+    schedule = matmul(512, 512, 512, DType.F16)
+    node = schedule.nodes[0]
+    work = work_of(node, schedule.lowered, {})
+    floor = speed_of_light_ns(node, schedule.lowered, {}, MI300X)
+    assert floor is not None
+    callers = ROCmCPPScheduling(schedule, (target,)).candidates(node).callers
+    found = [expected_ns(caller, work, target, {}, MI300X) for caller in callers]
+    assert all(each is not None and each > floor for each in found)
+    assert len(set(found)) > len(found) / 8
+
+
+def test_a_small_tile_is_expected_to_lose_on_a_large_product_and_to_win_on_a_small_one() -> None:
+    target = find("gfx942")
+
+    def best_tile(size: int) -> int:
+        schedule = matmul(size, size, 4096, DType.F16)
+        node = schedule.nodes[0]
+        work = work_of(node, schedule.lowered, {})
+        callers = ROCmCPPScheduling(schedule, (target,)).candidates(node).callers
+        plain = [c for c in callers if c.kernel.config["SPLIT_K"] == 1]
+        best = min(plain, key=lambda c: expected_ns(c, work, target, {}, MI300X) or 0.0)
+        return int(best.kernel.config["BLOCK_M"]) * int(best.kernel.config["BLOCK_N"])
+
+    assert best_tile(256) < best_tile(8192)
+
+
+def test_a_masked_window_counts_no_byte_that_may_not_be_read() -> None:
+    schedule = convolution([1, 8, 16, 16], [8, 8, 3, 3], DType.F16, padding=1)
+    work = work_of(schedule.nodes[0], schedule.lowered, {})
+    buffers = schedule.lowered.buffers
+    assert (
+        0
+        < work.read_bytes
+        <= sum(
+            buffers[n].dtype.itemsize * int(sympy.Mul(*buffers[n].size))
+            for n in schedule.nodes[0].reads
+        )
+    )
+
+
+INDICES = [
+    X,
+    Y,
+    X + Y,
+    4 * X + Y,
+    2 * X + 3 * Y,
+    X + 7,
+    6 * Z + 2 * X,
+    FloorDiv(X, 2),
+    Mod(X + Y, 3),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    index=st.lists(st.sampled_from(INDICES), min_size=1, max_size=3),
+    sizes=st.tuples(*[st.integers(1, 5)] * 3),
+)
+def test_no_more_elements_are_counted_than_are_read(
+    index: list[sympy.Expr], sizes: tuple[int, int, int]
+) -> None:
+    places = {
+        tuple(evaluate(part, {"x": x, "y": y, "z": z}) for part in index)
+        for x in range(sizes[0])
+        for y in range(sizes[1])
+        for z in range(sizes[2])
+    }
+    load = Load("b", tuple(index), DType.F32)
+    counted = distinct_elements(load, dict(zip((X, Y, Z), sizes, strict=True)), {})
+    assert 1 <= counted <= len(places)
+    if index == [X] or (index == [4 * X + Y] and sizes[1] <= 4):
+        assert counted == len(places)
+
+
+def test_spills_make_a_build_look_slower() -> None:
+    target = find("gfx942")
+    schedule = matmul(512, 512, 512, DType.F16)
+    node = schedule.nodes[0]
+    caller = ROCmCPPScheduling(schedule, (target,)).default(node)
+    work = work_of(node, schedule.lowered, {})
+    lean = Resources(64, 0, 32, 17408, 0, 0, 0, 4096, 64, 8, "waves")
+    function = caller.kernel.launches[0].function
+
+    def with_resources(one: Resources) -> float:
+        chain = Toolchain("bundled", "1", "", (), ())
+        built = Build("gfx942", chain, (), "", "", 0.1, "", Path(), {function: one}, False)
+        found = expected_ns(caller, work, target, {}, MI300X, built)
+        assert found is not None
+        return found
+
+    few = with_resources(replace(lean, occupancy_waves_per_simd=1))
+    spilling = with_resources(replace(lean, vgpr_spills=40))
+    assert with_resources(lean) < few
+    assert with_resources(lean) < spilling
