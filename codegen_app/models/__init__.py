@@ -8,6 +8,7 @@ from codegen_app.models.benchmark_result import BenchmarkResult, Environment
 from codegen_app.models.build import Build
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
+from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
 from codegen_app.models.selection import Selection
 from codegen_app.models.template_node import Problem, TemplateNode
 from codegen_app.models.tuning_run import Candidate, TuningRun, TuningTask
@@ -26,7 +27,9 @@ __all__ = [
     "Graph",
     "GraphNode",
     "KernelUse",
+    "Occasion",
     "Problem",
+    "RetuneSchedule",
     "Selection",
     "State",
     "TemplateNode",

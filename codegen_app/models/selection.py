@@ -12,11 +12,18 @@ from codegen_app.models.template_node import Problem
 
 
 class Selection(models.Model):
-    """A kernel that serves (``until`` is null) or served a problem on a device model."""
+    """A kernel that serves (``until`` is null) or served a problem on a device model.
+
+    Each toolchain, and each binding of the symbolic sizes, has a choice of its own: code of
+    another compiler, or times at other sizes, say nothing of this one. ``toolchain`` is the
+    compiler's name and version.
+    """
 
     problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="selections")
     target = models.CharField(max_length=24)
     device_name = models.CharField(max_length=200)
+    toolchain = models.CharField(max_length=240, blank=True)
+    bindings = models.JSONField(default=dict)
     kernel = models.ForeignKey(GeneratedKernel, on_delete=models.PROTECT, related_name="selections")
     result = models.ForeignKey(
         BenchmarkResult, null=True, blank=True, on_delete=models.PROTECT, related_name="selections"
@@ -32,7 +39,7 @@ class Selection(models.Model):
         ordering = ["-since", "-pk"]
         constraints = [
             models.UniqueConstraint(
-                fields=["problem", "target", "device_name"],
+                fields=["problem", "target", "device_name", "toolchain", "bindings"],
                 condition=Q(until__isnull=True),
                 name="selection_one_serves",
             ),

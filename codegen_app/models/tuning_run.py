@@ -22,6 +22,10 @@ class TuningRun(models.Model):
     without tasks waits for its graph to be prepared. ``bindings`` gives each symbolic size its
     value; ``note`` says where they are smaller than the model's own and why. ``cancelled_at`` is
     set when somebody cancels; queued candidates are dropped at once.
+
+    A run with a budget (``budget_s`` seconds from ``started_at``, compiles, measurements: null is
+    no limit) searches all that the generator offers; one without tries what is recorded of each
+    node. ``why`` is the reason that a person or a schedule gave.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="tuning_runs")
@@ -36,6 +40,11 @@ class TuningRun(models.Model):
     candidate_limit = models.PositiveIntegerField(
         null=True, blank=True, help_text="At most so many candidates a problem, the default first"
     )
+    budget_s = models.FloatField(null=True, blank=True)
+    max_compiles = models.PositiveIntegerField(null=True, blank=True)
+    max_measurements = models.PositiveIntegerField(null=True, blank=True)
+    priority = models.SmallIntegerField(default=0, help_text="Higher is taken first.")
+    why = models.CharField(max_length=500, blank=True)
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
@@ -57,6 +66,12 @@ class TuningRun(models.Model):
                 condition=Q(state__in=OPEN_STATES, finished_at__isnull=True)
                 | (~Q(state__in=OPEN_STATES) & Q(finished_at__isnull=False)),
             ),
+            models.CheckConstraint(
+                name="tuningrun_budget_is_positive",
+                condition=(Q(budget_s__isnull=True) | Q(budget_s__gt=0))
+                & (Q(max_compiles__isnull=True) | Q(max_compiles__gt=0))
+                & (Q(max_measurements__isnull=True) | Q(max_measurements__gt=0)),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -70,6 +85,12 @@ class TuningRun(models.Model):
         """Whether candidates are still to be measured."""
         return self.state in OPEN_STATES
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether the candidates are searched for, within limits."""
+        limits = (self.budget_s, self.max_compiles, self.max_measurements)
+        return any(limit is not None for limit in limits)
+
 
 class TuningTask(Work):
     """One problem of a run: its candidates are checked and timed together, interleaved.
@@ -77,12 +98,17 @@ class TuningTask(Work):
     The unit that a measuring worker claims, once every build of its candidates is over. The
     candidates are as many of those that the generator offers (``template_node.offered``) as the
     run may try.
-    ``template_node`` is the first node of the graph with that problem.
+    ``template_node`` is the first node of the graph with that problem. ``title`` and ``operands``
+    (``[{dtype, size, stride}]``) are the call as the autotune log shows it, known once it is
+    measured; ``spent_s`` is how long that took.
     """
 
     run = models.ForeignKey(TuningRun, on_delete=models.CASCADE, related_name="tasks")
     problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="tasks")
     template_node = models.ForeignKey(TemplateNode, on_delete=models.CASCADE, related_name="tasks")
+    title = models.CharField(max_length=300, blank=True)
+    operands = models.JSONField(default=list)
+    spent_s = models.FloatField(default=0)
 
     class Meta(Work.Meta):
         ordering = ["run", "pk"]
@@ -99,8 +125,8 @@ class TuningTask(Work):
 class Candidate(models.Model):
     """One line of the ledger: a kernel (or a refused configuration) for a problem in a run.
 
-    A candidate whose configuration a rule refused has no kernel. ``state`` is running while its
-    task is measured; ``stage``, ``reason`` and ``detail`` say how it was lost. ``chosen`` marks
+    A candidate whose configuration a rule refused, or that the budget left untried (``cancelled``),
+    has no kernel. ``state`` is running while its task is measured; ``stage``, ``reason`` and ``detail`` say how it was lost. ``chosen`` marks
     the winner of its problem in this run.
     """
 
@@ -150,7 +176,7 @@ class Candidate(models.Model):
             models.CheckConstraint(
                 name="candidate_without_kernel_is_refused",
                 condition=Q(kernel__isnull=False, build__isnull=False)
-                | Q(kernel__isnull=True, state=State.REJECTED),
+                | Q(kernel__isnull=True, state__in=[State.REJECTED, State.CANCELLED]),
             ),
         ]
 

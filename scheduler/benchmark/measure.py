@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,10 +17,12 @@ from scheduler.benchmark.case import Case
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.protocol import EMULATION_PLAN, Samples, TimingPlan, run_rounds
 from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
+from scheduler.build.process import Cancellation, Cancelled
 from scheduler.outcome import Rejected, Stage
 from scheduler.stats.intervals import median_interval
 
 MAX_CRASHES = 2
+_LOOK_S = 0.2
 T = TypeVar("T")
 
 Outcome: TypeAlias = Measurement | Rejected
@@ -46,11 +50,17 @@ OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 class Bench:
-    """A worker process that is replaced when it is lost; candidates are loaded as asked for."""
+    """A worker process that is replaced when it is lost; candidates are loaded as asked for.
 
-    def __init__(self, device: str, limits: Limits) -> None:
+    After ``cancellation`` it begins nothing more: what is asked of it raises ``Cancelled``.
+    """
+
+    def __init__(
+        self, device: str, limits: Limits, cancellation: Cancellation | None = None
+    ) -> None:
         self._device = device
         self._limits = limits
+        self._cancellation = cancellation or Cancellation()
         self._case: Path | None = None
         self._copies = 1
         self._worker: BenchmarkWorker | None = None
@@ -93,6 +103,8 @@ class Bench:
 
     def _guarded(self, step: Callable[[BenchmarkWorker], T]) -> T:
         """Do something with the process, a fresh one if the last was lost."""
+        if self._cancellation.cancelled:
+            raise Cancelled
         try:
             if self._worker is None:
                 assert self._case is not None, "use() a case first"
@@ -101,6 +113,8 @@ class Bench:
             return step(self._worker)
         except WorkerLostError:
             self._drop()
+            if self._cancellation.cancelled:
+                raise Cancelled from None
             raise
 
     def interrupt(self) -> None:
@@ -126,16 +140,19 @@ def measure(
     limits: Limits = Limits(),
     floor_ns: float = 0.0,
     on_progress: OnProgress = lambda _: None,
+    cancellation: Cancellation | None = None,
 ) -> dict[str, Outcome]:
     """Check, then time, every candidate of one case; the keys of the result are theirs.
 
     ``floor_ns`` is the speed-of-light bound: a faster sample is impossible and kept apart. A
-    candidate that gives a wrong result is never timed.
+    candidate that gives a wrong result is never timed. Raises ``Cancelled`` soon after
+    ``cancellation``, whatever a candidate does meanwhile.
     """
+    cancellation = cancellation or Cancellation()
     with tempfile.TemporaryDirectory(prefix="kiln-case-") as name:
         folder = Path(name)
         case.save(folder)
-        with Bench(device, limits) as bench:
+        with Bench(device, limits, cancellation) as bench, interrupted_by(cancellation, bench):
             bench.use(folder)
             checks, outcomes = check_all(bench, candidates, limits, on_progress)
             by_key = {c.key: c for c in candidates if c.key in checks}
@@ -148,6 +165,26 @@ def measure(
     for key in by_key:
         on_progress(Progress(key, "time", outcomes[key]))
     return outcomes
+
+
+@contextmanager
+def interrupted_by(cancellation: Cancellation, bench: Bench) -> Iterator[None]:
+    """End the bench's process once the cancellation is called, from any thread."""
+    over = threading.Event()
+
+    def watch() -> None:
+        # More than once: a process may have been started just when it was called.
+        while not over.wait(_LOOK_S):
+            if cancellation.cancelled:
+                bench.interrupt()
+
+    thread = threading.Thread(target=watch, name="interrupt-bench")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def check_all(

@@ -5,6 +5,7 @@ Real builds of the bundled compiler for the CPU emulation, real worker processes
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from scheduler.benchmark.tolerance import Tolerance
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
+from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.toolchains import bundled
 from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, ScalarArg, TensorArg
 from scheduler.ir.dtypes import DType
@@ -142,3 +144,23 @@ def test_a_library_that_is_not_there_is_one_clear_line(
     assert isinstance(lost, Rejected)
     assert lost.stage is Stage.LOAD
     assert "absent.so" in lost.reason
+
+
+def test_cancelling_ends_a_kernel_that_hangs_and_begins_no_other(
+    case: Case, libraries: dict[str, str]
+) -> None:
+    """Without the hook this test waits for the limits: an hour."""
+    cancellation, begun = Cancellation(), []
+    threading.Timer(0.5, cancellation.cancel).start()
+    with pytest.raises(Cancelled):
+        measure(
+            "cpu",
+            case,
+            [candidate(name, libraries) for name in ("hangs", "good")],
+            emulated=True,
+            plan=PLAN,
+            limits=Limits(load_s=3600.0, check_s=3600.0, run_s=3600.0),
+            on_progress=begun.append,
+            cancellation=cancellation,
+        )
+    assert begun == []
