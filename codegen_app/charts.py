@@ -44,7 +44,7 @@ def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | No
     figure = go.Figure(
         traces,
         {
-            "xaxis": {"title": {"text": x}, "type": "linear" if _numeric(timed, x) else "category"},
+            "xaxis": _axis(timed, x),
             "yaxis": {"title": {"text": "median µs" + (" (emulated)" if emulated else "")}},
             "showlegend": bool(colour),
         },
@@ -81,6 +81,20 @@ def _key(group: tuple[str, Sequence[CandidateRow]]) -> tuple[bool, float, str]:
         return (False, float(name), name)
     except ValueError:
         return (True, 0.0, name)
+
+
+def _axis(rows: Sequence[CandidateRow], x: str) -> Figure:
+    """Numbers on a line, anything else in columns; never a tick between two whole numbers."""
+    axis: Figure = {"title": {"text": x}}
+    if not _numeric(rows, x):
+        return axis | {"type": "category"}
+    values = {row.position if x == POSITION else row.config[x] for row in rows}
+    if len(values) <= _FEW:
+        return axis | {"type": "linear", "tickmode": "array", "tickvals": sorted(values)}
+    return axis | {"type": "linear", "tickformat": "d"}
+
+
+_FEW = 12  # ticks that have room
 
 
 def _numeric(rows: Sequence[CandidateRow], x: str) -> bool:

@@ -89,6 +89,13 @@ def basename(path: str) -> str:
 
 
 @register.filter
+def unprefixed(name: str, prefix: str) -> str:
+    """A name without what it begins with, for where that stands beside it: ``…_device``."""
+    rest = name.removeprefix(prefix)
+    return f"…{rest}" if prefix and rest and rest != name else name
+
+
+@register.filter
 def stack(frames: Sequence[Mapping[str, Any]]) -> str:
     """Frames as lines, innermost last."""
     return "\n".join(f"{f['file']}:{f['line']} in {f['function']}" for f in frames)

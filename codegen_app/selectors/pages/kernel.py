@@ -15,6 +15,8 @@ from django.urls import reverse
 from codegen_app.models import Artifact, BenchmarkResult, Build, GeneratedKernel, KernelUse, State
 from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
 from scheduler import targets
+from scheduler.build.model import Resources
+from scheduler.isa.hazards import Caution, hazards
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class ResourceRow:
     max_waves: int
     resources: Mapping[str, Any]
     next_step: str
+    hazards: tuple[Caution, ...]
 
 
 @dataclass(frozen=True)
@@ -220,6 +223,7 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
                 max_waves=target.max_waves_per_simd,
                 resources=resources,
                 next_step=steps.get(function, ""),
+                hazards=hazards(Resources(**resources), build.target),
             )
 
 

@@ -18,6 +18,14 @@ _LOST = (State.REJECTED, State.QUARANTINED)
 
 
 @dataclass(frozen=True)
+class DeviceGroup:
+    """Devices of one name; the emulation, which is one for each target, under its own."""
+
+    name: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class WorkerRow:
     """One worker process and what it can run on."""
 
@@ -29,6 +37,15 @@ class WorkerRow:
     absent: tuple[Mapping[str, Any], ...]
     toolchains: tuple[Any, ...]
     seen_at: datetime
+
+    @property
+    def device_groups(self) -> tuple[DeviceGroup, ...]:
+        """Its devices by name, in the worker's order."""
+        ids: dict[str, list[str]] = {}
+        for device in self.devices:
+            name = "CPU emulation" if device.get("emulated") else device["name"]
+            ids.setdefault(name, []).append(device["id"])
+        return tuple(DeviceGroup(name, tuple(found)) for name, found in ids.items())
 
 
 @dataclass(frozen=True)
