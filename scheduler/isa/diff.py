@@ -59,7 +59,7 @@ def diff(left: Function, right: Function, table_bits: int = _TABLE_BITS) -> tupl
     new = [normalized(instruction) for instruction in right.instructions]
     rows: list[Row] = []
     at_left = at_right = 0
-    for begin_left, begin_right, length in _merged(_matches(old, new, table_bits)):
+    for begin_left, begin_right, length in common_runs(old, new, table_bits):
         rows += _gap(left, right, (at_left, begin_left), (at_right, begin_right))
         for step in range(length):
             one, other = begin_left + step, begin_right + step
@@ -68,6 +68,13 @@ def diff(left: Function, right: Function, table_bits: int = _TABLE_BITS) -> tupl
         at_left, at_right = begin_left + length, begin_right + length
     rows += _gap(left, right, (at_left, len(old)), (at_right, len(new)))
     return tuple(rows)
+
+
+def common_runs(
+    old: Sequence[str], new: Sequence[str], table_bits: int = _TABLE_BITS
+) -> list[tuple[int, int, int]]:
+    """What two texts share, by lines: runs (left, right, length) that ascend on both sides."""
+    return _merged(_matches(old, new, table_bits))
 
 
 def summary(rows: Sequence[Row]) -> dict[Change, int]:
