@@ -104,6 +104,8 @@ def _position(
         if rest != i or step != 1 or not layout.same(axis.size, extent):
             conditions.append(trees.call("ge", trees.index_value(rest), trees.index_value(0)))
             conditions.append(trees.less(found[axis], axis.size))
-    if len(found) != len(axes):
-        raise Unsupported("it writes to an expanded view")
+    for axis in axes:
+        if axis not in found and axis.size != 1:
+            raise Unsupported("it writes to an expanded view")
+        found.setdefault(axis, _ZERO)
     return trees.both(*conditions), found

@@ -15,6 +15,7 @@ from scheduler.lowering.aliasing import written_through
 from scheduler.lowering.builder import Builder, ranges_of, simplified
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, where
+from scheduler.lowering.sharing import SharedMemory, written_memory
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.verifier import verify
 from scheduler.lowering.views import shape
@@ -44,8 +45,10 @@ class _Lowering:
         self._graph = graph
         self._b = Builder(graph)
         self._values: dict[str, LoweredValue] = {}
-        self._last_use = _last_uses(graph)
-        self._roots: dict[str, str] = {}  # a view's value -> the value whose memory torch shares
+        last_use = _last_uses(graph)
+        self._memory = SharedMemory(graph, last_use)
+        # What repeats or gathers other memory's elements cannot be written to in their place.
+        self._in_own_memory = written_memory(graph, last_use)
 
     def run(self) -> Lowered:
         for given in self._graph.inputs:
@@ -88,7 +91,9 @@ class _Lowering:
             self._extern(node, str(error))
         else:
             for name, value in zip(node.outputs, made, strict=True):
-                self._values[name] = self._checked(node, name, value)
+                checked = self._checked(node, name, value)
+                own = name in self._in_own_memory
+                self._values[name] = self._b.realize(checked) if own else checked
         self._mutation(node, position)
 
     def _argument(self, argument: Argument) -> Any:
@@ -139,50 +144,26 @@ class _Lowering:
 
         ``UserError`` where a value that shares the memory is used later but cannot be followed.
         """
-        spec = spec_of(node.target)
-        first = next(iter(bind(node).values()), None)
-        if not isinstance(first, Ref):
+        written = self._memory.note(node)
+        if written is None:
             return
-        root = self._roots.get(first.name, first.name)
-        if spec.mutates or self._shares(spec.function, first.name, node):
-            self._roots.update(dict.fromkeys(node.outputs, root))
-        if not spec.mutates:
-            return
-        result = self._values[node.outputs[0]]
-        before = self._values[first.name]
-        self._values[first.name] = result
-        seen = [
-            name
-            for name in self._last_use
-            if self._roots.get(name, name) == root
-            and name not in (first.name, *node.outputs)
-            and name in self._values
-            and self._last_use[name] > position
-        ]
+        before, result = self._values[written], self._values[node.outputs[0]]
+        seen = self._memory.others(node, written, position)
+        self._values[written] = result
         if not seen:
             return
-        tensors = {name: self._values[name] for name in (*seen, first.name)}
-        tensors[first.name] = before
         assert isinstance(before, Tensor) and isinstance(result, Tensor)
+        tensors = {name: self._values[name] for name in seen} | {written: before}
         sharing = {name: t for name, t in tensors.items() if isinstance(t, Tensor)}
         try:
             changed = written_through(self._b, sharing, before, result)
         except Unsupported as error:
             raise UserError(
-                f"{where(node)}: writes to {first.name!r} in place while {seen[0]!r}, which shares "
+                f"{where(node)}: writes to {written!r} in place while {seen[0]!r}, which shares "
                 f"its memory, is used later: {error}; export the model with run_decompositions()"
             ) from None
         self._values.update(changed)
-        self._values[node.outputs[0]] = changed[first.name]
-
-    def _shares(self, function: str, source: str, node: Node) -> bool:
-        """Whether torch's result is a view of the first argument's memory."""
-        meta = self._graph.tensors.get(source)
-        if meta is None or function not in (*_SHARING, *_SHARING_IF_CONTIGUOUS):
-            return False
-        if function == "to":
-            return meta.dtype is self._graph.tensors[node.outputs[0]].dtype
-        return function in _SHARING or meta.stride == layout.contiguous(meta.size)
+        self._values[node.outputs[0]] = changed[written]
 
     def _extern(self, node: Node, reason: str) -> None:
         """The node as a call of the reference: its tensors as views, its results in memory."""
@@ -211,44 +192,6 @@ class _Lowering:
             (node.name,),
         )
         self._b.add(op)
-
-
-#: Functions whose result shares memory with their first argument.
-_SHARING = frozenset(
-    [
-        "view",
-        "_unsafe_view",
-        "unflatten",
-        "squeeze",
-        "unsqueeze",
-        "permute",
-        "transpose",
-        "t",
-        "numpy_T",
-        "swapaxes",
-        "movedim",
-        "expand",
-        "expand_as",
-        "broadcast_to",
-        "slice",
-        "select",
-        "narrow",
-        "split",
-        "split_with_sizes",
-        "chunk",
-        "unbind",
-        "diagonal",
-        "alias",
-        "detach",
-        "view_as",
-        "to",
-        "dropout",
-        "lift_fresh",
-        "unfold",
-    ]
-)
-#: Functions that copy what is not contiguous.
-_SHARING_IF_CONTIGUOUS = frozenset(["reshape", "flatten", "contiguous"])
 
 
 def _stride(meta: TensorMeta, b: Builder) -> tuple[Expr, ...]:
