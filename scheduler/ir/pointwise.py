@@ -79,7 +79,9 @@ def _floordiv(a: Any, b: Any) -> Any:
 
 
 def _truncdiv(a: Any, b: Any) -> Any:
-    """Division rounded towards zero, as C's on integers."""
+    """Division rounded towards zero: C's on integers, the rounded quotient's on floats."""
+    if np.issubdtype(np.asarray(a).dtype, np.floating):
+        return np.trunc(np.true_divide(a, b))
     quotient = np.abs(a) // np.abs(b)
     return np.where((np.sign(a) * np.sign(b)) < 0, -quotient, quotient).astype(np.asarray(a).dtype)
 

@@ -47,7 +47,16 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
         return f"{texts[0]} ? {texts[1]} : {texts[2]}"
     if call.op == "bitwise_not":
         return f"!{_apart(texts[0])}" if args[0][1] is DType.BOOL else f"~{_apart(texts[0])}"
-    return f"kiln::{FUNCTIONS[call.op].name}({', '.join(texts)})"
+    typed = ", ".join(_typed(text, dtype) for text, dtype in args)
+    return f"kiln::{FUNCTIONS[call.op].name}({typed})"
+
+
+def _typed(text: str, dtype: DType) -> str:
+    """An argument in its own type: a literal of a narrow integer is an int in C++, and a template
+    of one type for all arguments would not fit."""
+    if text.isidentifier() or dtype.is_float or dtype is DType.BOOL or dtype.itemsize >= 4:
+        return text
+    return f"static_cast<{dtype.cpp}>({text})"
 
 
 def _apart(text: str) -> str:
