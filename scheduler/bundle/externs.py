@@ -4,25 +4,68 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from scheduler.bundle.execute import RunExtern
 from scheduler.bundle.manifest import ExternEntry
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.operations import Extern
+from scheduler.ir.graph import Node
+from scheduler.ir.indexing import evaluate as extent
+from scheduler.ir.operations import Extern, Lowered
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.ir.reference import evaluate, symbolic_values
 from scheduler.ir.storage import Array
-from scheduler.lowering.interpret import interpret
+from scheduler.ir.values import loads
+from scheduler.lowering.errors import where
+from scheduler.lowering.interpret import view_value
+from scheduler.outcome import UserError
 
 
 def extern_runner(plan: Schedule, bindings: Bindings) -> RunExtern:
-    """A function that computes an extern of this schedule from the buffers it reads."""
+    """A function that computes an extern of this schedule from the buffers it reads.
+
+    It raises ``UserError`` naming the node where the reference cannot compute it either.
+    """
+    lowered = plan.lowered
+    nodes = {node.name: node for node in lowered.graph.nodes}
     externs = {
         member.node: member
-        for node in plan.nodes
-        for member in node.members
+        for group in plan.nodes
+        for member in group.members
         if isinstance(member, Extern)
     }
 
     def run(entry: ExternEntry, buffers: Mapping[str, Array]) -> Mapping[str, Array]:
-        return interpret(externs[entry.node], buffers, plan.lowered, bindings)
+        extern = externs[entry.node]
+        return _computed(extern, nodes[extern.node], buffers, lowered, bindings)
 
     return run
+
+
+def _computed(
+    extern: Extern,
+    node: Node,
+    buffers: Mapping[str, Array],
+    lowered: Lowered,
+    bindings: Bindings,
+) -> dict[str, Array]:
+    """The buffers that an extern fills."""
+    read = {load.buffer for view in extern.inputs.values() for load in loads(view.value)}
+    memory = {name: buffers[name] for name in read}
+    values: dict[str, object] = {**symbolic_values(lowered.graph, bindings)}
+    for name, view in extern.inputs.items():
+        size = tuple(extent(one, bindings) for one in lowered.graph.tensors[name].size)
+        values[name] = view_value(view, memory, lowered, bindings).reshape(size)
+    dtypes = {name: meta.dtype for name, meta in lowered.graph.tensors.items()}
+    try:
+        made = evaluate(node, values, bindings, dtypes=dtypes)
+    except UnsupportedOpError as error:
+        raise UserError(
+            f"{where(node)} cannot be run: it has no kernel ({extern.reason}), and no reference"
+            f" ({error.reason})"
+        ) from None
+    return {
+        buffer: np.asarray(made[output])
+        for output, buffer in zip(node.outputs, extern.outputs, strict=True)
+    }

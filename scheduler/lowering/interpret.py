@@ -33,6 +33,7 @@ from scheduler.ir.operations import (
     ReductionKind,
     Scan,
     Store,
+    ViewOf,
 )
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
@@ -52,6 +53,13 @@ def interpret(
     if isinstance(operation, Extern):
         raise TypeError(f"{operation.name} has no operations to interpret")
     return _RULES[type(operation)](operation, _Scope(dict(values), lowered, bindings))
+
+
+def view_value(view: ViewOf, values: Values, lowered: Lowered, bindings: Bindings) -> Array:
+    """An extern's argument over the view's axes (dimensions of one element have none), from the
+    buffers behind it."""
+    scope = _Scope(dict(values), lowered, bindings).over(*view.axes)
+    return np.array(_full(view.value, scope))
 
 
 @dataclass(frozen=True)
