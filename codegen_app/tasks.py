@@ -5,21 +5,16 @@ A message says that there may be work, the rows say which: no task carries an id
 
 from __future__ import annotations
 
-import logging
-import os
-import socket
 from collections.abc import Callable
 from typing import TypeVar
 
 from celery import shared_task
-from django.db import InterfaceError, OperationalError
 from django.db.models import QuerySet
 
-from codegen_app.models import Build, Graph, Work
+from codegen_app.models import Graph, Work
 from codegen_app.services import builds, graphs, ledger, measuring, upkeep, work
 
 W = TypeVar("W", bound=Work)
-log = logging.getLogger(__name__)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -31,7 +26,7 @@ def prepare() -> None:
 @shared_task  # type: ignore[untyped-decorator]
 def compile() -> None:
     """Compile the builds that wait."""
-    _drain(Build.objects.select_related("kernel"), builds.run_build)
+    _drain(builds.for_this_host(), builds.run_build)
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -47,19 +42,6 @@ def look_after() -> None:
 
 
 def _drain(waiting: QuerySet[W], service: Callable[[W], None]) -> None:
-    """Claim and work until nothing waits.
-
-    A failure of the application's own puts its row aside, so that nobody tries it for ever, and
-    is raised to be seen. A database that is away leaves the row to its lease.
-    """
-    worker = f"{socket.gethostname()}:{os.getpid()}"
-    while (row := work.claim_next(waiting, worker)) is not None:
-        try:
-            service(row)
-        except work.LeaseLostError as lost:
-            log.warning("%s", lost)
-        except (InterfaceError, OperationalError):
-            raise
-        except Exception as error:
-            work.quarantine(row, error)
-            raise
+    """Claim and work until nothing waits."""
+    while (row := work.claim_next(waiting, work.worker_name())) is not None:
+        work.attempt(row, service)

@@ -100,7 +100,8 @@ class TuningTask(Work):
     run may try.
     ``template_node`` is the first node of the graph with that problem. ``title`` and ``operands``
     (``[{dtype, size, stride}]``) are the call as the autotune log shows it, known once it is
-    measured; ``spent_s`` is how long that took.
+    measured, ``shape`` (``{template, dtypes, extents}``) says which problems are near it;
+    ``spent_s`` is how long that took.
     """
 
     run = models.ForeignKey(TuningRun, on_delete=models.CASCADE, related_name="tasks")
@@ -108,6 +109,7 @@ class TuningTask(Work):
     template_node = models.ForeignKey(TemplateNode, on_delete=models.CASCADE, related_name="tasks")
     title = models.CharField(max_length=300, blank=True)
     operands = models.JSONField(default=list)
+    shape = models.JSONField(default=dict)
     spent_s = models.FloatField(default=0)
 
     class Meta(Work.Meta):
@@ -125,9 +127,10 @@ class TuningTask(Work):
 class Candidate(models.Model):
     """One line of the ledger: a kernel (or a refused configuration) for a problem in a run.
 
-    A candidate whose configuration a rule refused, or that the budget left untried (``cancelled``),
-    has no kernel. ``state`` is running while its task is measured; ``stage``, ``reason`` and ``detail`` say how it was lost. ``chosen`` marks
-    the winner of its problem in this run.
+    A candidate whose configuration a rule refused, or that the budget left untried
+    (``cancelled``), has no kernel. ``state`` is running while its task is measured; ``stage``,
+    ``reason`` and ``detail`` say how it was lost. ``chosen`` marks the winner of its problem in
+    this run.
     """
 
     task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="candidates")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
@@ -45,14 +46,26 @@ def read(artifact: Artifact) -> bytes:
 
 def local_file(artifact: Artifact, suffix: str = "") -> Path:
     """A file on this host with the content: the storage's own, or a copy kept beside the cache."""
-    try:
-        return Path(default_storage.path(artifact.path))
-    except NotImplementedError:
-        pass  # a storage that is no folder (S3)
+    with suppress(NotImplementedError):  # a storage that is no folder (S3)
+        own = Path(default_storage.path(artifact.path))
+        if own.exists():
+            return own
     copy: Path = settings.VAR_DIR / "fetched" / f"{artifact.digest}{suffix}"
-    if not copy.exists():
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=copy.parent, delete=False) as part:
-            part.write(read(artifact))
-        Path(part.name).replace(copy)
+    _fetch(artifact, copy)
     return copy
+
+
+def local_folder(artifact: Artifact, name: str) -> Path:
+    """A folder on this host that holds the content under that name."""
+    folder: Path = settings.VAR_DIR / "fetched" / artifact.digest
+    _fetch(artifact, folder / name)
+    return folder
+
+
+def _fetch(artifact: Artifact, copy: Path) -> None:
+    if copy.exists():
+        return
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=copy.parent, delete=False) as part:
+        part.write(read(artifact))
+    Path(part.name).replace(copy)

@@ -8,14 +8,18 @@ from pathlib import Path
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
 from codegen_app.models import (
+    OPEN_STATES,
     Artifact,
     Build,
+    Candidate,
     GeneratedKernel,
     Graph,
     KernelUse,
     State,
+    Worker,
 )
 from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
 from scheduler import targets
@@ -23,8 +27,10 @@ from scheduler.build import compile as compiler
 from scheduler.build.diagnostics import diagnostics
 from scheduler.build.flags import DEFAULT, Flags
 from scheduler.build.model import Build as Built
+from scheduler.build.model import Toolchain
+from scheduler.build.process import Cancellation, Cancelled
 from scheduler.fusion.nodes import GroupKind
-from scheduler.outcome import Rejected, Stage
+from scheduler.outcome import Rejected, Stage, UserError
 
 # Templates before loops; what a person asks for before all.
 TEMPLATE_KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
@@ -56,6 +62,8 @@ def request_builds(
         ignore_conflicts=True,
     )
     rows = Build.objects.filter(kernel__in=wanted, **identity).select_related("kernel")
+    # Dropped with a run or a compiler, and wanted again.
+    rows.filter(state=State.CANCELLED).update(state=State.QUEUED, reason="", finished_at=None)
     found = {build.kernel_id: build for build in rows}
     rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
     if waiting := sum(build.state == State.QUEUED for build in found.values()):
@@ -86,28 +94,95 @@ def request_build(
 
 
 def run_build(build: Build) -> None:
-    """Do a claimed build. Raises ``work.LeaseLostError`` when another worker has it meanwhile."""
-    toolchain = compilers.toolchain_for(build.target)
-    asked = (build.toolchain, build.toolchain_version, build.toolchain_digest)
-    if asked != (toolchain.name, toolchain.version[:200], toolchain.path_digest):
-        here = f"{toolchain.name} {toolchain.version}"
-        reason = f"asked for with {build.toolchain} {build.toolchain_version}; here is {here}"
-        _lost(build, Rejected(Stage.COMPILE, reason, "compiler or headers have changed since"))
+    """Do a claimed build, or ask for it again where its compiler is gone.
+
+    Raises ``work.LeaseLostError`` when another worker has it meanwhile, or it was cancelled.
+    """
+    asked = _compiler_of(build)
+    toolchain = next((one for one in compilers.found() if _identity(one) == asked), None)
+    if toolchain is None:
+        with transaction.atomic():
+            _ask_again(build)
         return
-    kernel = build.kernel
-    with work.heartbeat(build):
-        result = compiler.build(
-            kernel.source,
-            kernel.name,
-            targets.find(build.target),
-            toolchain,
-            compilers.code_cache(),
-            Flags(tuple(build.flags)),
-        )
+    kernel, cancellation = build.kernel, Cancellation()
+    with work.heartbeat(build, cancellation.cancel):
+        try:
+            result = compiler.build(
+                kernel.source,
+                kernel.name,
+                targets.find(build.target),
+                toolchain,
+                compilers.code_cache(),
+                Flags(tuple(build.flags)),
+                cancellation=cancellation,
+            )
+        except Cancelled:
+            raise work.LeaseLostError(f"build {build.pk} was taken away") from None
     if isinstance(result, Rejected):
         _lost(build, result)
     else:
         _done(build, result)
+
+
+def for_this_host() -> QuerySet[Build]:
+    """The builds whose compiler is here."""
+    here = map(_identity, compilers.found())
+    return Build.objects.filter(_made_by(here)).select_related("kernel")
+
+
+def ask_again() -> int:
+    """Replace builds that wait for a compiler that no worker has any more: how many.
+
+    They were queued before a compiler or its headers changed. What waits for one of them waits
+    for the build with the compiler of this host then.
+    """
+    there = {_identity(toolchain) for toolchain in compilers.found()}
+    for worker in Worker.objects.all():
+        if worker.is_alive:
+            there |= {
+                (one["name"], one["version"][:200], one["digest"])
+                for one in worker.toolchains
+                if "digest" in one
+            }
+    again = 0
+    orphans = Build.objects.exclude(_made_by(there)).select_related("kernel")
+    while (build := work.claim_next(orphans, work.worker_name())) is not None:
+        with transaction.atomic():
+            _ask_again(build)
+        again += 1
+    return again
+
+
+def _ask_again(build: Build) -> None:
+    """Close a claimed build; the same with the compiler that is here takes its place."""
+    try:
+        new = request_builds(
+            [build.kernel], build.target, Flags(tuple(build.flags)), build.priority
+        )[build.kernel_id]
+    except UserError as error:
+        _lost(build, Rejected(Stage.COMPILE, str(error)))
+        return
+    here = f"{new.toolchain} {new.toolchain_version}"
+    reason = f"asked for again with {here}: this compiler, or its headers, has changed"
+    work.finish(build, State.CANCELLED, stage=Stage.COMPILE, reason=reason)
+    Candidate.objects.filter(build=build, state__in=OPEN_STATES).update(build=new)
+    if new.state not in OPEN_STATES:
+        ledger.build_is_over(new)
+
+
+def _made_by(compilers_: Iterable[tuple[str, str, str]]) -> Q:
+    made = Q(pk__in=[])
+    for name, version, digest in compilers_:
+        made |= Q(toolchain=name, toolchain_version=version, toolchain_digest=digest)
+    return made
+
+
+def _compiler_of(build: Build) -> tuple[str, str, str]:
+    return build.toolchain, build.toolchain_version, build.toolchain_digest
+
+
+def _identity(toolchain: Toolchain) -> tuple[str, str, str]:
+    return toolchain.name, toolchain.version[:200], toolchain.path_digest
 
 
 def _done(build: Build, result: Built) -> None:

@@ -25,6 +25,11 @@ def toolchains() -> tuple[Found, ...]:
     return find_all(Search(rocm_path=rocm, path=settings.COMPILER_PATH, cache=code_cache()))
 
 
+def found() -> tuple[Toolchain, ...]:
+    """The compilers that are here."""
+    return tuple(one for one in toolchains() if isinstance(one, Toolchain))
+
+
 def toolchain_for(target: str) -> Toolchain:
     """The compiler that builds for a target here; ``UserError`` with reasons where none does."""
     return preferred(toolchains(), targets.find(target))

@@ -20,6 +20,7 @@ from codegen_app.services import (
     kernels,
     ledger,
     queue,
+    schedules,
     tuning,
     work,
 )
@@ -50,6 +51,7 @@ def import_graph(
     with transaction.atomic():
         graph = _record(content, name, target_names, artifacts.store_file(file), actor)
         audit.record(actor, "import", graph)
+        schedules.after_import(graph)
         queue.look_now(queue.Kind.PREPARE)
     return graph, True
 

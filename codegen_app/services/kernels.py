@@ -96,6 +96,30 @@ def _record_candidates(
     row.save(update_fields=["refused", "offered"])
 
 
+def record_candidate(
+    row: TemplateNode, position: int, scheduled: Scheduled, caller: ROCmTemplateCaller
+) -> GeneratedKernel:
+    """The row of a candidate that was searched for, with its use by the node."""
+    kernel = _kernels([caller.kernel])[caller.name]
+    node = scheduled.node(row.name)
+    comment = MetadataComment(scheduled.schedule.lowered)
+    KernelUse.objects.bulk_create(
+        [
+            KernelUse(
+                kernel=kernel,
+                template_node=row,
+                position=RECORDED + position,
+                description=caller.description[:300],
+                call=_call(caller.call),
+                metadata_comment=comment(node, caller.name),
+                line_origins=[asdict(origin) for origin in caller.kernel.line_origins],
+            )
+        ],
+        ignore_conflicts=True,
+    )
+    return kernel
+
+
 def _spread(callers: Mapping[str, ROCmTemplateCaller], count: int) -> dict[str, ROCmTemplateCaller]:
     """At most ``count`` of the callers, evenly over their order: neighbours are much alike."""
     names = list(callers)

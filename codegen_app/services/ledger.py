@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from codegen_app.models import (
     OPEN_STATES,
     Build,
     Candidate,
     Graph,
+    KernelUse,
     State,
     TuningRun,
     TuningTask,
@@ -23,12 +28,35 @@ _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)
 
 
 def ready_tasks(target: str) -> QuerySet[TuningTask]:
-    """Tasks for an architecture that wait for nothing but a worker: all their builds are over."""
+    """Tasks for an architecture that wait for nothing but a worker: all their builds are over,
+    or they ask for builds themselves (a run with a budget)."""
     waits = Candidate.objects.filter(
         task=OuterRef("pk"), state__in=OPEN_STATES, build__state__in=OPEN_STATES
     )
+    searches = Q(run__budget_s__isnull=False)
+    searches |= Q(run__max_compiles__isnull=False) | Q(run__max_measurements__isnull=False)
     return TuningTask.objects.filter(
-        ~Exists(waits), state=State.QUEUED, run__target=target, run__state__in=OPEN_STATES
+        searches | ~Exists(waits),
+        state=State.QUEUED,
+        run__target=target,
+        run__state__in=OPEN_STATES,
+    )
+
+
+def add_refused(task: TuningTask, refused: Iterable[Mapping[str, Any]], first: int) -> None:
+    """The lines of the configurations that a rule turned down."""
+    Candidate.objects.bulk_create(
+        Candidate(
+            task=task,
+            position=position,
+            config=one["config"],
+            state=State.REJECTED,
+            stage=one["stage"],
+            reason=one["reason"][:500],
+            detail=one["detail"],
+            finished_at=timezone.now(),
+        )
+        for position, one in enumerate(refused, start=first)
     )
 
 
@@ -70,6 +98,7 @@ def cancel(run: TuningRun, actor: AbstractBaseUser | None, why: str = "") -> boo
     )
     if not cancelled:
         return False
+    drop_builds(Candidate.objects.filter(task__run=run))
     _close_open(run, State.CANCELLED, "the run was cancelled")
     audit.record(actor, "cancel", run, why)
     return True
@@ -105,6 +134,24 @@ def reconcile() -> None:
     planned = Exists(TuningTask.objects.filter(run=OuterRef("pk")))
     for run in TuningRun.objects.filter(planned, state__in=OPEN_STATES):
         close_run(run.pk)
+
+
+def drop_builds(candidates: QuerySet[Candidate]) -> None:
+    """Drop builds that nobody else waits for; those under way are stopped by their worker."""
+    mine = candidates.filter(state__in=OPEN_STATES)
+    others = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES).exclude(
+        pk__in=mine.values("pk")
+    )
+    shown = KernelUse.objects.filter(kernel=OuterRef("kernel"), is_default=True)
+    Build.objects.filter(
+        ~Exists(others), ~Exists(shown), pk__in=mine.values("build"), state__in=OPEN_STATES
+    ).update(
+        state=State.CANCELLED,
+        reason="nobody waits for it any more",
+        claim="",
+        lease_until=None,
+        finished_at=Now(),
+    )
 
 
 def _close_open(run: TuningRun, state: State, reason: str) -> None:

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from codegen_app.models import (
     OPEN_STATES,
     BenchmarkResult,
     Candidate,
-    Problem,
     State,
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import artifacts, engine, environments, ledger, selections, work
+from codegen_app.services import (
+    artifacts,
+    devices,
+    engine,
+    ledger,
+    outcomes,
+    searching,
+    work,
+)
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.measure import Outcome, Progress, measure
+from scheduler.benchmark.measure import Outcome, measure
 from scheduler.benchmark.measurement import Measurement
 from scheduler.benchmark.problem import make_case
+from scheduler.benchmark.protocol import Stopwatch
 from scheduler.benchmark.worker import WorkerLostError
+from scheduler.build.process import Cancellation, Cancelled
 from scheduler.outcome import Rejected, Stage
-from scheduler.runtime.device import Absent, DeviceInfo
-from scheduler.runtime.devices import probe
-from scheduler.runtime.lock import exclusive
-
-
-class _StoppedError(Exception):
-    """The claim is lost (the run was cancelled, or the lease ran out): stop at once."""
+from scheduler.runtime.device import DeviceInfo
 
 
 def run_task(task: TuningTask) -> None:
@@ -42,18 +42,29 @@ def run_task(task: TuningTask) -> None:
     TuningRun.objects.filter(pk=run.pk, state=State.QUEUED).update(
         state=State.RUNNING, started_at=Now()
     )
-    with work.heartbeat(task) as lost:
-        device = _device(run.device)
-        if isinstance(device, Rejected):
-            _record(task, _everything_lost(task, device), None)
-            return
-        with exclusive(device.id, settings.DEVICE_LOCKS_DIR):
-            candidates = _begin(task)
-            try:
-                outcomes = _measure(task, candidates, device, lost)
-            except _StoppedError:
-                raise work.LeaseLostError(f"task {task.pk} was taken away") from None
-        _record(task, outcomes, device)
+    cancellation = Cancellation()
+    with (
+        work.heartbeat(task, cancellation.cancel) as lost,
+        devices.held(run, lost) as device,
+    ):
+        if device is None:
+            raise work.LeaseLostError(f"task {task.pk} was taken away while it waited")
+        try:
+            if isinstance(device, Rejected):
+                _give_up(task, device)
+            elif run.has_budget:
+                searching.search(task, device, cancellation)
+            else:
+                _measure_recorded(task, device, cancellation)
+        except Cancelled:
+            raise work.LeaseLostError(f"task {task.pk} was taken away") from None
+
+
+def _measure_recorded(task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> None:
+    """Measure the candidates that the run was planned with."""
+    watch = Stopwatch()
+    found = _measure(task, _begin(task), device, cancellation)
+    _record(task, found, device, watch.seconds())
 
 
 def _begin(task: TuningTask) -> list[Candidate]:
@@ -67,35 +78,30 @@ def _measure(
     task: TuningTask,
     candidates: Sequence[Candidate],
     device: DeviceInfo,
-    lost: threading.Event,
+    cancellation: Cancellation,
 ) -> dict[int, Outcome]:
     """Outcomes by the candidates' keys in the database."""
-    built, outcomes = _built(task, candidates)
+    built, lost = _built(task, candidates)
     if not built:
-        return outcomes
+        return lost
     scheduled = engine.scheduled(task.run.graph.file.digest)
     case = make_case(
         scheduled.node(task.template_node.name),
         scheduled.schedule.lowered,
         dict(task.run.bindings),
-        np.random.default_rng(_seed(task.problem)),
+        np.random.default_rng(outcomes.seed(task.problem)),
     )
-
-    def stop_if_lost(_: Progress) -> None:
-        if lost.is_set():
-            raise _StoppedError
-
     try:
         measured = measure(
             device.id,
             case,
             list(built.values()),
             emulated=device.emulated,
-            on_progress=stop_if_lost,
+            cancellation=cancellation,
         )
     except WorkerLostError as gone:  # the device cannot even hold the problem
-        return outcomes | dict.fromkeys(built, gone.rejected)
-    return outcomes | {pk: measured[candidate.key] for pk, candidate in built.items()}
+        return lost | dict.fromkeys(built, gone.rejected)
+    return lost | {pk: measured[candidate.key] for pk, candidate in built.items()}
 
 
 def _built(
@@ -114,89 +120,39 @@ def _built(
             reason = "this version of the generator does not make this kernel; import again"
             lost[candidate.pk] = Rejected(Stage.RENDER, reason)
             continue
+        if not built:
+            outcomes.describe_call(task, caller)
         library = artifacts.local_file(candidate.build.library, ".so")
         request = caller.benchmark_request(task.run.target, task.run.bindings)
         built[candidate.pk] = BuiltCandidate(caller.name, str(library), request)
     return built, lost
 
 
-def _record(task: TuningTask, outcomes: Mapping[int, Outcome], device: DeviceInfo | None) -> None:
+def _record(
+    task: TuningTask, found: Mapping[int, Outcome], device: DeviceInfo, spent_s: float
+) -> None:
     """Write what became of each candidate, choose the winner, close the task."""
     with transaction.atomic():
         # The run before its tasks before their candidates, as everywhere.
         TuningRun.objects.select_for_update().get(pk=task.run_id)
-        work.finish(task, State.DONE)
+        work.finish(task, State.DONE, spent_s=spent_s)
         results: list[tuple[Candidate, BenchmarkResult]] = []
-        for candidate in task.candidates.filter(pk__in=outcomes).select_related("build", "kernel"):
-            outcome = outcomes[candidate.pk]
+        for candidate in task.candidates.filter(pk__in=found).select_related("build", "kernel"):
+            outcome = found[candidate.pk]
             if isinstance(outcome, Measurement):
-                assert device is not None
-                results.append((candidate, _record_result(task, candidate, outcome, device)))
+                result = outcomes.record_result(task, candidate, outcome, device)
+                results.append((candidate, result))
             else:
-                _record_loss(candidate, outcome)
-        if results:
-            winner, result = min(results, key=lambda pair: (pair[1].median_ns, pair[0].position))
-            Candidate.objects.filter(pk=winner.pk).update(chosen=True)
-            selections.offer(result, f"run {task.run_id}")
+                outcomes.record_loss(candidate, outcome)
+        outcomes.choose(task, results)
         ledger.close_run(task.run_id)
 
 
-def _record_result(
-    task: TuningTask, candidate: Candidate, measured: Measurement, device: DeviceInfo
-) -> BenchmarkResult:
-    assert candidate.kernel is not None
-    assert candidate.build is not None
-    result = BenchmarkResult.objects.create(
-        kernel=candidate.kernel,
-        build=candidate.build,
-        problem_id=task.problem_id,
-        environment=environments.record(device, candidate.build),
-        bindings=dict(measured.bindings),
-        samples_ns=list(measured.samples_ns),
-        batch=measured.batch,
-        median_ns=measured.median_ns,
-        low_ns=measured.low_ns,
-        high_ns=measured.high_ns,
-        rejected_samples=[list(sample) for sample in measured.rejected],
-        check_max_error=measured.check.max_error,
-        check_bound=measured.check.bound,
-        check_ratio=measured.check.ratio,
-        check_detail=measured.check.detail,
-        emulated=measured.emulated,
-    )
-    Candidate.objects.filter(pk=candidate.pk).update(
-        state=State.DONE, result=result, finished_at=Now()
-    )
-    return result
-
-
-def _record_loss(candidate: Candidate, rejected: Rejected) -> None:
-    Candidate.objects.filter(pk=candidate.pk).update(
-        state=State.REJECTED,
-        stage=rejected.stage,
-        reason=rejected.reason[:500],
-        detail=rejected.detail,
-        finished_at=Now(),
-    )
-
-
-def _everything_lost(task: TuningTask, why: Rejected) -> dict[int, Outcome]:
-    waiting = task.candidates.filter(Q(state__in=OPEN_STATES))
-    return dict.fromkeys(waiting.values_list("pk", flat=True), why)
-
-
-def _device(device_id: str) -> DeviceInfo | Rejected:
-    """The device of that id here, or why there is none."""
-    found = probe()
-    for one in found:
-        if isinstance(one, DeviceInfo) and one.id == device_id:
-            return one
-    kind = device_id.partition(":")[0]
-    reasons = [one.reason for one in found if isinstance(one, Absent) and one.kind == kind]
-    why = reasons[0] if reasons else "no such device here"
-    return Rejected(Stage.LOAD, f"device {device_id}: {why}")
-
-
-def _seed(problem: Problem) -> int:
-    """Equal problems get equal inputs, in every run."""
-    return int(problem.digest[:16], 16)
+def _give_up(task: TuningTask, why: Rejected) -> None:
+    """Close a task that this host has no device for."""
+    with transaction.atomic():
+        TuningRun.objects.select_for_update().get(pk=task.run_id)
+        work.finish(task, State.REJECTED, stage=why.stage, reason=why.reason)
+        for candidate in task.candidates.filter(state__in=OPEN_STATES):
+            outcomes.record_loss(candidate, why)
+        ledger.close_run(task.run_id)

@@ -1,52 +1,129 @@
-"""Which kernel serves a problem on a kind of device: the winner, with its history."""
+"""Which kernel serves a problem on a kind of device: the winner, with its history.
+
+Every toolchain, and every binding of the symbolic sizes, is a bucket with a choice of its own.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from codegen_app.models import BenchmarkResult, Selection
+from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selection
+from codegen_app.services import audit
+from scheduler.outcome import UserError
 
 
 def offer(result: BenchmarkResult, run_name: str) -> Selection:
     """Let a run's winner serve its problem, if it is better than what serves now.
 
     A new kernel replaces another only for a gain beyond the noise: its interval must lie below
-    the other's. Results of another binding of the sizes are not comparable: the newer run
-    decides then. Part of the transaction that records the result.
+    the other's. Part of the transaction that records the result.
     """
     device = result.environment
-    serving = (
-        Selection.objects.select_for_update(of=("self",))
-        .select_related("result")
-        .filter(
-            problem=result.problem,
-            target=device.target,
-            device_name=device.device_name,
-            until__isnull=True,
-        )
-        .first()
-    )
+    bucket = {
+        "problem_id": result.problem_id,
+        "target": device.target,
+        "device_name": device.device_name,
+        "toolchain": toolchain_of(result.build),
+        "bindings": result.bindings,
+    }
+    serving = _serving(bucket)
     if serving is not None and not _better(result, serving):
         return serving
+    return _replace(
+        serving,
+        bucket,
+        kernel=result.kernel,
+        result=result,
+        reason=f"fastest in {run_name}"[:300],
+    )
+
+
+@transaction.atomic
+def put_back(selection: Selection, actor: AbstractBaseUser | None, why: str = "") -> Selection:
+    """Let an earlier choice serve again, until a run finds a better one.
+
+    Raises ``UserError`` where it serves already.
+    """
+    bucket = bucket_of(selection)
+    serving = _serving(bucket)
+    if serving is not None and serving.kernel_id == selection.kernel_id:
+        raise UserError(f"{selection.kernel.name} serves this problem already")
+    chosen = _replace(
+        serving,
+        bucket,
+        kernel=selection.kernel,
+        result=selection.result,
+        reason=f"put back{f': {why}' if why else ''}"[:300],
+        chosen_by_id=audit.actor_id(actor),
+    )
+    audit.record(actor, "put back", chosen, why)
+    return chosen
+
+
+def choose(
+    bucket: dict[str, Any], kernel: GeneratedKernel, reason: str, actor: AbstractBaseUser | None
+) -> bool:
+    """Let a kernel serve because somebody says so; False where it does. In a transaction."""
+    serving = _serving(bucket)
+    if serving is not None and serving.kernel_id == kernel.pk:
+        return False
+    result = (
+        BenchmarkResult.objects.filter(
+            kernel=kernel,
+            problem=bucket["problem_id"],
+            bindings=bucket["bindings"],
+            environment__target=bucket["target"],
+            environment__device_name=bucket["device_name"],
+        )
+        .order_by("-pk")
+        .first()
+    )
+    _replace(
+        serving,
+        bucket,
+        kernel=kernel,
+        result=result,
+        reason=reason[:300],
+        chosen_by_id=audit.actor_id(actor),
+    )
+    return True
+
+
+def bucket_of(selection: Selection) -> dict[str, Any]:
+    """What a choice is for."""
+    return {
+        "problem_id": selection.problem_id,
+        "target": selection.target,
+        "device_name": selection.device_name,
+        "toolchain": selection.toolchain,
+        "bindings": selection.bindings,
+    }
+
+
+def toolchain_of(build: Build) -> str:
+    """The compiler as a bucket names it."""
+    return f"{build.toolchain} {build.toolchain_version}"[:240]
+
+
+def _serving(bucket: dict[str, Any]) -> Selection | None:
+    rows: QuerySet[Selection] = Selection.objects.select_for_update(of=("self",))
+    return rows.select_related("result").filter(**bucket, until__isnull=True).first()
+
+
+def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -> Selection:
     now = timezone.now()
     if serving is not None:
         serving.until = now
         serving.save(update_fields=["until"])
-    return Selection.objects.create(
-        problem=result.problem,
-        target=device.target,
-        device_name=device.device_name,
-        kernel=result.kernel,
-        result=result,
-        reason=f"fastest in {run_name}"[:300],
-        since=now,
-    )
+    return Selection.objects.create(**bucket, since=now, **fields)
 
 
 def _better(result: BenchmarkResult, serving: Selection) -> bool:
-    known = serving.result
     if serving.kernel_id == result.kernel_id:
         return False
-    if known is None or known.bindings != result.bindings:
-        return True
-    return result.high_ns < known.low_ns
+    return serving.result is None or result.high_ns < serving.result.low_ns

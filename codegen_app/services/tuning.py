@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
 from codegen_app.models import (
     OPEN_STATES,
@@ -23,7 +23,12 @@ from codegen_app.models import (
 from codegen_app.services import audit, builds, ledger, queue
 from scheduler import targets
 from scheduler.outcome import UserError
+from scheduler.tuning.budget import Budget
 
+NO_LIMIT = Budget()
+MOST_PRIORITY = 100
+_PARTS = 10  # the priorities of a run's tasks are told apart within its own
+_MOST = 10**6
 _TIMED = 25  # before builds that nobody waits for, after those that a person asks for
 
 
@@ -39,12 +44,18 @@ def start_run(
     template_node: TemplateNode | None = None,
     kinds: Collection[str] = (),
     candidate_limit: int | None = None,
+    budget: Budget = NO_LIMIT,
+    priority: int = 0,
+    why: str = "",
 ) -> TuningRun:
     """Ask for a run; one of a graph that is not prepared yet begins when it is.
 
-    Sizes that ``bindings`` leaves out are the model's own hints. Raises ``UserError`` for an
-    unknown target, an unknown symbol, a size out of its bounds, or a graph that was rejected.
+    With a ``budget`` the candidates are searched for among all that the generator offers. Sizes
+    that ``bindings`` leaves out are the model's own hints. Raises ``UserError`` for an unknown
+    target, an unknown symbol, a size out of its bounds, a priority or budget that is none, or a
+    graph that was rejected.
     """
+    _check_limits(budget, priority)
     # A preparation that ends right now either sees this run, or is seen here to be over.
     graph = Graph.objects.select_for_update().get(pk=graph.pk)
     if graph.state in {State.REJECTED, State.QUARANTINED}:
@@ -58,12 +69,25 @@ def start_run(
         note=note,
         kinds=list(kinds),
         candidate_limit=candidate_limit,
-        requested_by_id=actor.pk if actor is not None else None,
+        budget_s=budget.seconds,
+        max_compiles=budget.compiles,
+        max_measurements=budget.measurements,
+        priority=priority,
+        why=why[:500],
+        requested_by_id=audit.actor_id(actor),
     )
-    audit.record(actor, "tune", run)
+    audit.record(actor, "tune", run, why)
     if graph.state == State.DONE:
         plan(run)
     return run
+
+
+def _check_limits(budget: Budget, priority: int) -> None:
+    if abs(priority) > MOST_PRIORITY:
+        raise UserError(f"priority {priority}: from -{MOST_PRIORITY} to {MOST_PRIORITY}")
+    for name, limit in asdict(budget).items():
+        if limit is not None and not 0 < limit <= _MOST:
+            raise UserError(f"budget: {limit} {name} are no limit")
 
 
 def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]:
@@ -84,17 +108,20 @@ def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int
 def plan(run: TuningRun) -> None:
     """Make the tasks and the ledger of a run whose graph is prepared, and ask for the builds."""
     first_nodes = _first_nodes(run)
-    uses = _uses(first_nodes, run.candidate_limit)
+    uses = _uses([] if run.has_budget else first_nodes, run.candidate_limit)
     kernels = [use.kernel for taken in uses.values() for use in taken]
-    built = builds.request_builds(kernels, run.target, priority=_TIMED) if kernels else {}
+    priority = build_priority(run)
+    built = builds.request_builds(kernels, run.target, priority=priority) if kernels else {}
     for node in first_nodes:
         assert node.problem is not None
         task = TuningTask.objects.create(
             run=run,
             problem=node.problem,
             template_node=node,
-            priority=_priority(node, is_first=node is first_nodes[0]),
+            priority=_PARTS * run.priority + _priority(node, is_first=node is first_nodes[0]),
         )
+        if run.has_budget:
+            continue  # its ledger is written as candidates are tried
         waiting = [
             Candidate(
                 task=task,
@@ -105,8 +132,14 @@ def plan(run: TuningRun) -> None:
             )
             for use in uses[node.pk]
         ]
-        Candidate.objects.bulk_create(waiting + _refused(task, node, first=node.offered))
+        Candidate.objects.bulk_create(waiting)
+        ledger.add_refused(task, node.refused, first=node.offered)
     _carry_on(run, built.values())
+
+
+def build_priority(run: TuningRun) -> int:
+    """Of the builds that a run waits for."""
+    return _TIMED + _PARTS * run.priority
 
 
 def _priority(node: TemplateNode, *, is_first: bool) -> int:
@@ -143,19 +176,3 @@ def _uses(nodes: Iterable[TemplateNode], limit: int | None) -> dict[int, list[Ke
     for use in rows.order_by("template_node", "position"):
         uses[use.template_node_id].append(use)
     return {pk: each[:limit] for pk, each in uses.items()}
-
-
-def _refused(task: TuningTask, node: TemplateNode, first: int) -> list[Candidate]:
-    return [
-        Candidate(
-            task=task,
-            position=position,
-            config=refused["config"],
-            state=State.REJECTED,
-            stage=refused["stage"],
-            reason=refused["reason"][:500],
-            detail=refused["detail"],
-            finished_at=timezone.now(),
-        )
-        for position, refused in enumerate(node.refused, start=first)
-    ]

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from codegen_app.models import Worker
-from codegen_app.services import ledger, queue, work
+from codegen_app.services import builds, ledger, queue, schedules, work
 
 _KEEP_TAKEN_MESSAGES_S = 600
 _KEEP_STOPPED_WORKERS = timedelta(days=7)
@@ -24,6 +24,9 @@ def look_after() -> None:
     if given_on := work.give_on_expired():
         log.warning("%d rows were given on: their workers went silent", given_on)
     ledger.reconcile()
+    if again := builds.ask_again():
+        log.warning("%d builds were asked for again: their compiler is gone", again)
+    schedules.run_due()
     Worker.objects.filter(seen_at__lt=timezone.now() - _KEEP_STOPPED_WORKERS).delete()
     with transaction.atomic():
         queue.look_for_waiting()

@@ -7,16 +7,18 @@ the queue's messages say. The times are the database's, so that hosts need not a
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import threading
 import traceback
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db import OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
@@ -37,6 +39,11 @@ class LeaseLostError(Exception):
 def lease() -> timedelta:
     """How long a claim holds without a sign of life."""
     return timedelta(seconds=settings.WORK_LEASE_S)
+
+
+def worker_name() -> str:
+    """How this process signs what it claims."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def claim_next(queue: QuerySet[W], worker: str) -> W | None:
@@ -96,11 +103,29 @@ def quarantine(row: Work, error: Exception) -> None:
         log.warning("%s %s failed after its lease was lost", row._meta.label, row.pk)
 
 
+def attempt(row: W, service: Callable[[W], None]) -> None:
+    """Do a claimed row's work.
+
+    A failure of the application's own puts the row aside, so that nobody tries it for ever, and
+    is raised to be seen. A database that is away leaves the row to its lease.
+    """
+    try:
+        service(row)
+    except LeaseLostError as lost:
+        log.warning("%s", lost)
+    except (InterfaceError, OperationalError):
+        raise
+    except Exception as error:
+        quarantine(row, error)
+        raise
+
+
 @contextmanager
-def heartbeat(row: Work) -> Iterator[threading.Event]:
+def heartbeat(row: Work, on_lost: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
     """Keep the lease alive from a thread while the body works.
 
-    The event is set once the claim is lost, so that a long body can stop early.
+    The event is set, and ``on_lost`` called from that thread, once the claim is lost, so that a
+    long body can stop early.
     """
     over, lost = threading.Event(), threading.Event()
     interval = min(settings.WORK_LEASE_S / _HEARTBEATS_A_LEASE, _LONGEST_INTERVAL_S)
@@ -116,6 +141,7 @@ def heartbeat(row: Work) -> Iterator[threading.Event]:
                     continue
                 if not held:
                     lost.set()
+                    on_lost()
                     return
         finally:
             connection.close()

@@ -61,7 +61,7 @@ class SignsOfLife:
                     if not isinstance(one, DeviceInfo)
                 ],
                 "toolchains": [
-                    {"name": one.name, "version": one.version}
+                    {"name": one.name, "version": one.version, "digest": one.path_digest}
                     if isinstance(one, Toolchain)
                     else {"name": one.name, "absent": one.reason}
                     for one in compilers.toolchains()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from codegen_app.models import Build, GeneratedKernel, State
-from codegen_app.services import artifacts, builds, work
+import pytest
+from django.core.files.storage import default_storage
+from django.utils import timezone
+
+from codegen_app.models import Build, GeneratedKernel, State, Worker
+from codegen_app.services import artifacts, builds, ledger, remote_builds, work
 from scheduler.build.flags import parse_flags
-from scheduler.outcome import UserError
+from scheduler.outcome import Rejected, UserError
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db
@@ -82,9 +86,66 @@ def test_a_compile_error_names_the_line_and_takes_its_candidates_along() -> None
     assert "no_such_name" in lost.log
 
 
-def test_a_build_for_another_compiler_is_not_passed_off_as_this_ones() -> None:
-    one = factories.build(target="gfx942", toolchain_version="clang 1.0")
-    builds.run_build(claimed(one))
-    lost = Build.objects.get(pk=one.pk)
-    assert lost.state == State.REJECTED
-    assert "clang 1.0" in lost.reason
+def test_a_build_queued_before_the_compiler_changed_is_asked_for_again() -> None:
+    """It is not passed off as the old compiler's, and whoever waits for it gets the new one."""
+    old = factories.build(kernel=kernel(), target="gfx942", toolchain_version="clang 1.0")
+    candidate = factories.candidate(factories.task(), build=old)
+    assert not builds.for_this_host().exists()
+    assert builds.ask_again() == 1
+    old.refresh_from_db()
+    candidate.refresh_from_db()
+    new = candidate.build
+    assert old.state == State.CANCELLED
+    assert new.toolchain_version in old.reason
+    assert (new.kernel, new.target, new.flags) == (old.kernel, old.target, old.flags)
+    assert list(builds.for_this_host()) == [new]
+    assert builds.ask_again() == 0
+
+
+def test_a_build_is_left_to_the_worker_that_has_its_compiler() -> None:
+    waiting = factories.build(toolchain="rocm", toolchain_version="7")
+    worker = Worker.objects.create(
+        name="other",
+        host="other",
+        pid=1,
+        toolchains=[{"name": "rocm", "version": "7", "digest": waiting.toolchain_digest}],
+        started_at=timezone.now(),
+        seen_at=timezone.now(),
+    )
+    assert builds.ask_again() == 0
+    worker.stopped_at = timezone.now()
+    worker.save()
+    assert builds.ask_again() == 1
+
+
+def test_builds_that_only_a_cancelled_run_wants_are_dropped_and_come_back() -> None:
+    candidate, other = factories.candidate(factories.task()), factories.candidate(factories.task())
+    shared = factories.candidate(candidate.task, build=other.build)
+    ledger.cancel(candidate.task.run, None)
+    states = dict(Build.objects.values_list("pk", "state"))
+    assert states == {candidate.build_id: State.CANCELLED, shared.build_id: State.QUEUED}
+
+    one = kernel()
+    asked = builds.request_builds([one], "gfx942")[one.pk]
+    Build.objects.update(state=State.CANCELLED, reason="nobody waits for it any more")
+    again = builds.request_builds([one], "gfx942")[one.pk]
+    assert (again.pk, again.state, again.reason) == (asked.pk, State.QUEUED, "")
+
+
+def test_files_need_no_folder_where_the_storage_is_none(
+    settings: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """As S3: what the storage holds lies in no folder of this host."""
+    storage = {"BACKEND": "django.core.files.storage.InMemoryStorage"}
+    settings.STORAGES = {**settings.STORAGES, "default": storage}
+    one = kernel()
+    builds.run_build(claimed(builds.request_builds([one], "cpu")[one.pk]))
+    done = Build.objects.select_related("library", "kernel").get(kernel=one)
+    assert done.library is not None
+    assert not Path(default_storage.path(done.library.path)).exists()
+    content = artifacts.read(done.library)
+    assert artifacts.local_file(done.library, ".so").read_bytes() == content
+    made = remote_builds.built(done, cached=True)
+    assert not isinstance(made, Rejected)
+    assert (made.directory / "kernel.so").read_bytes() == content
+    assert made.directory.is_relative_to(tmp_path)

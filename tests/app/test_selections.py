@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from codegen_app.models import BenchmarkResult, Environment, GeneratedKernel, Problem, Selection
-from codegen_app.services import selections
+import pytest
+from django.contrib.auth.models import User
+
+from codegen_app.models import (
+    AuditEntry,
+    BenchmarkResult,
+    Build,
+    Environment,
+    GeneratedKernel,
+    KernelUse,
+    Problem,
+    Selection,
+)
+from codegen_app.services import exchange, selections
+from scheduler.outcome import UserError
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db
@@ -84,11 +97,76 @@ def test_a_gain_beyond_the_noise_replaces_and_keeps_the_past(
     assert past.until == serving().since
 
 
-def test_times_at_other_sizes_are_not_compared(problem: Problem, environment: Environment) -> None:
-    selections.offer(result(problem, environment, 10, 11, bindings={"s0": 16}), "run 1")
-    larger = result(problem, environment, 900, 910, bindings={"s0": 1024})
-    selections.offer(larger, "run 2")
-    assert serving().result == larger
+def test_each_size_is_a_bucket_of_its_own(problem: Problem, environment: Environment) -> None:
+    small = result(problem, environment, 10, 11, bindings={"s0": 16})
+    large = result(problem, environment, 900, 910, bindings={"s0": 1024})
+    better = result(problem, environment, 800, 810, bindings={"s0": 1024})
+    for one in (small, large, better):
+        selections.offer(one, "a run")
+    now = Selection.objects.filter(until__isnull=True)
+    assert {one.bindings["s0"]: one.result for one in now} == {16: small, 1024: better}
+
+
+def test_another_compiler_chooses_anew(problem: Problem, environment: Environment) -> None:
+    old, new = (result(problem, environment, low, low + 1) for low in (10, 20))
+    Build.objects.filter(pk=new.build_id).update(toolchain_version="23")
+    new.build.refresh_from_db()
+    selections.offer(old, "run 1")
+    selections.offer(new, "run 2")
+    assert Selection.objects.filter(until__isnull=True).count() == 2
+
+
+def test_an_earlier_choice_is_put_back_and_the_record_says_who_and_why(
+    problem: Problem, environment: Environment
+) -> None:
+    first = result(problem, environment, 90, 110)
+    before = selections.offer(first, "run 1")
+    selections.offer(result(problem, environment, 70, 89), "run 2")
+    user = User.objects.create_user("someone")
+    selections.put_back(before, user, "the new one hangs on MI210")
+    assert (serving().kernel, serving().result, serving().chosen_by) == (first.kernel, first, user)
+    assert Selection.objects.count() == 3, "the past is kept"
+    entry = AuditEntry.objects.get()
+    assert (entry.action, entry.actor, entry.why) == (
+        "put back",
+        user,
+        "the new one hangs on MI210",
+    )
+    with pytest.raises(UserError, match="already"):
+        selections.put_back(before, user)
+
+
+def test_choices_travel_as_json(problem: Problem, environment: Environment) -> None:
+    first = result(problem, environment, 90, 110)
+    KernelUse.objects.create(
+        kernel=first.kernel, template_node=problem.template_nodes.get(), position=0
+    )
+    selections.offer(first, "run 1")
+    text = json.dumps(exchange.export())
+    assert exchange.import_text(text, None) == exchange.Imported(0, 1, ())
+    Selection.objects.all().delete()
+    assert exchange.import_text(text, None, "from the lab") == exchange.Imported(1, 0, ())
+    assert (serving().kernel, serving().result) == (first.kernel, first)
+    assert serving().reason == "imported: from the lab"
+    unknown = text.replace(problem.digest, factories.digest())
+    assert exchange.import_text(unknown, None).left[0].endswith("its problem is not known here")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("[]", "schema 1"),
+        ('{"schema": 1}', "no list"),
+        ('{"schema": 1, "selections": [3]}', r"selections\[0\]"),
+        ('{"schema": 1, "selections": [{"problem": 3}]}', "'problem'"),
+    ],
+)
+def test_a_file_that_holds_no_choices_changes_nothing(text: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        exchange.import_text(text, None)
+    assert not AuditEntry.objects.exists()
 
 
 def test_the_same_kernel_again_keeps_its_date(problem: Problem, environment: Environment) -> None:

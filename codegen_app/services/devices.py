@@ -1,0 +1,58 @@
+"""The devices of this host: finding the one that a run is for, and having it alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from django.conf import settings
+
+from codegen_app.models import TuningRun
+from scheduler.outcome import Rejected, Stage
+from scheduler.runtime.device import Absent, DeviceInfo
+from scheduler.runtime.devices import probe
+from scheduler.runtime.lock import DeviceBusy, exclusive
+
+_LOOK_S = 0.2
+
+
+@contextmanager
+def held(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | Rejected | None]:
+    """The run's device, or another of its kind that is free, for this process alone.
+
+    Waits while all are in use, until ``over``: None then. ``Rejected`` where there is none here.
+    """
+    found = probe()
+    here = [one for one in found if isinstance(one, DeviceInfo)]
+    own = next((one for one in here if one.id == run.device), None)
+    if own is None:
+        yield _absent(run.device, [one for one in found if isinstance(one, Absent)])
+        return
+    alike = [own, *(one for one in here if one != own and _kind(one) == _kind(own))]
+    with ExitStack() as stack:
+        yield _first_free(alike, stack, over)
+
+
+def _first_free(
+    devices: list[DeviceInfo], stack: ExitStack, over: threading.Event
+) -> DeviceInfo | None:
+    while True:
+        for device in devices:
+            try:
+                stack.enter_context(exclusive(device.id, settings.DEVICE_LOCKS_DIR, wait=False))
+            except DeviceBusy:
+                continue
+            return device
+        if over.wait(_LOOK_S):
+            return None
+
+
+def _kind(device: DeviceInfo) -> tuple[str, str]:
+    return device.target, device.name
+
+
+def _absent(device_id: str, absent: list[Absent]) -> Rejected:
+    kind = device_id.partition(":")[0]
+    why = next((one.reason for one in absent if one.kind == kind), "no such device here")
+    return Rejected(Stage.LOAD, f"device {device_id}: {why}")

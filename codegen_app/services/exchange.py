@@ -1,0 +1,128 @@
+"""Choices of kernels as JSON: taken along to another installation, or kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.models import GeneratedKernel, Problem, Selection, TemplateNode
+from codegen_app.services import audit, engine, kernels, selections
+from scheduler.outcome import UserError
+from scheduler.targets import names
+
+SCHEMA = 1
+MAX_BYTES = 16 * 1024 * 1024
+_KEYS: dict[str, type] = {"problem": str, "kernel": str, "source_digest": str, "target": str}
+_KEYS |= {"device_name": str, "toolchain": str, "bindings": dict}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of a file: how many choices are new, serve already, and why others are left."""
+
+    new: int
+    known: int
+    left: tuple[str, ...]
+
+
+def export() -> dict[str, Any]:
+    """What serves now, as JSON."""
+    serving = Selection.objects.filter(until__isnull=True).select_related(
+        "problem", "kernel", "result"
+    )
+    return {
+        "schema": SCHEMA,
+        "selections": [
+            {
+                "problem": one.problem.digest,
+                "op": one.problem.op,
+                "summary": one.problem.summary,
+                "target": one.target,
+                "device_name": one.device_name,
+                "toolchain": one.toolchain,
+                "bindings": one.bindings,
+                "kernel": one.kernel.name,
+                "source_digest": one.kernel.source_digest,
+                "template": one.kernel.template,
+                "config": one.kernel.config,
+                "median_ns": one.result.median_ns if one.result else None,
+                "low_ns": one.result.low_ns if one.result else None,
+                "high_ns": one.result.high_ns if one.result else None,
+                "since": one.since.isoformat(),
+                "reason": one.reason,
+            }
+            for one in serving.order_by("problem__digest", "target", "device_name", "pk")
+        ],
+    }
+
+
+def import_text(text: str | bytes, actor: AbstractBaseUser | None, why: str = "") -> Imported:
+    """Let the choices of a file serve here. All of it or, for a file that is none, nothing.
+
+    A kernel that is not recorded is rendered anew where its problem is known; no text of a kernel
+    is taken from the file. Raises ``UserError``.
+    """
+    lines = _lines(text)
+    new = known = 0
+    left: list[str] = []
+    with transaction.atomic():
+        for line in lines:
+            problem = Problem.objects.filter(digest=line["problem"]).first()
+            kernel = _kernel(problem, line) if problem is not None else None
+            if problem is None or kernel is None:
+                what = "problem" if problem is None else "kernel"
+                left.append(f"{line['kernel']}: its {what} is not known here")
+                continue
+            bucket = {key: line[key] for key in ("target", "device_name", "toolchain", "bindings")}
+            reason = f"imported{f': {why}' if why else ''}"
+            if selections.choose({"problem_id": problem.pk, **bucket}, kernel, reason, actor):
+                new += 1
+            else:
+                known += 1
+        audit.note(actor, "import selections", f"{new} new, {known} known, {len(left)} left", why)
+    return Imported(new, known, tuple(left))
+
+
+def _lines(text: str | bytes) -> list[Mapping[str, Any]]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"the file is no JSON: {error}") from None
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise UserError(f"the file holds no selections of schema {SCHEMA}")
+    lines = content.get("selections")
+    if not isinstance(lines, list):
+        raise UserError("the file has no list 'selections'")
+    for number, line in enumerate(lines):
+        for key, kind in _KEYS.items():
+            if not isinstance(line, dict) or not isinstance(line.get(key), kind):
+                raise UserError(f"selections[{number}] has no {key!r} that is a {kind.__name__}")
+        sizes = line["bindings"].values()
+        if not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
+            raise UserError(f"selections[{number}].bindings: sizes are whole numbers")
+        if line["target"] not in names():
+            raise UserError(f"selections[{number}].target: {line['target']!r} is not known")
+        if len(line["device_name"]) > 200 or len(line["toolchain"]) > 240:
+            raise UserError(f"selections[{number}]: a name is too long")
+    return lines
+
+
+def _kernel(problem: Problem, line: Mapping[str, Any]) -> GeneratedKernel | None:
+    """The recorded kernel of that name and source, or the one that the engine makes."""
+    wanted = {"name": line["kernel"], "source_digest": line["source_digest"]}
+    recorded = GeneratedKernel.objects.filter(**wanted, template_nodes__problem=problem).first()
+    if recorded is not None:
+        return recorded
+    nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")
+    for node in nodes[:1]:
+        caller = engine.callers(node.graph.file.digest, node.name).get(line["kernel"])
+        if caller is not None:
+            prepared = engine.scheduled(node.graph.file.digest)
+            made = kernels.record_candidate(node, node.offered, prepared, caller)
+            return made if made.source_digest == line["source_digest"] else None
+    return None

@@ -1,0 +1,123 @@
+"""A tuner's compilers: builds are asked for as rows, which any worker may do."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from django.db import InterfaceError, OperationalError, connection
+
+from codegen_app.models import OPEN_STATES, Build, State
+from codegen_app.services import artifacts, builds, work
+from scheduler.build.model import Build as Built
+from scheduler.build.model import Resources, Toolchain
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.outcome import Rejected, Stage
+
+_LOOK_S = 0.1
+# A build that no other worker took by then is done here, beside the measurements.
+_ALONE_AFTER_S = 1.0
+_LIBRARY = "kernel.so"
+
+log = logging.getLogger(__name__)
+
+
+class RemoteBuilds:
+    """``CompilePool`` over rows. ``ask`` makes (or finds) the row of a candidate's build.
+
+    A thread looks for what is over, another does what nobody else takes: a host that only
+    measures is never left waiting.
+    """
+
+    def __init__(self, ask: Callable[[ROCmTemplateCaller], Build]) -> None:
+        self._ask = ask
+        self._lock = threading.Lock()
+        self._waiting: dict[int, list[Future[Built | Rejected]]] = {}
+        self._since: dict[int, float] = {}
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(step,), name=f"builds-{step.__name__}")
+            for step in (self._look, self._help)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, caller: ROCmTemplateCaller) -> Future[Built | Rejected]:
+        """Ask for a build; what is there already is there at once."""
+        future: Future[Built | Rejected] = Future()
+        build = self._ask(caller)
+        if build.state not in OPEN_STATES:
+            future.set_result(built(build, cached=True))
+            return future
+        with self._lock:
+            self._waiting.setdefault(build.pk, []).append(future)
+            self._since.setdefault(build.pk, time.monotonic())
+        return future
+
+    def close(self) -> None:
+        """Wait for nothing more; may be called again."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        with self._lock:
+            for futures in self._waiting.values():
+                for future in futures:
+                    future.cancel()
+            self._waiting.clear()
+
+    def _run(self, step: Callable[[], None]) -> None:
+        try:
+            while not self._over.wait(_LOOK_S):
+                try:
+                    step()
+                except (InterfaceError, OperationalError) as error:  # the database restarts
+                    log.warning("builds cannot be looked at: %s", error)
+                    connection.close()
+        finally:
+            connection.close()
+
+    def _look(self) -> None:
+        with self._lock:
+            waiting = list(self._waiting)
+        over = Build.objects.filter(pk__in=waiting).exclude(state__in=OPEN_STATES)
+        for build in over.select_related("library"):
+            result = built(build, cached=False)
+            with self._lock:
+                futures = self._waiting.pop(build.pk, [])
+            for future in futures:
+                future.set_result(result)
+
+    def _help(self) -> None:
+        late = time.monotonic() - _ALONE_AFTER_S
+        with self._lock:
+            waiting = [pk for pk in self._waiting if self._since[pk] < late]
+        if not waiting:
+            return
+        mine = builds.for_this_host().filter(pk__in=waiting)
+        if (build := work.claim_next(mine, work.worker_name())) is not None:
+            work.attempt(build, builds.run_build)
+
+
+def built(build: Build, *, cached: bool) -> Built | Rejected:
+    """What the engine knows of a build that is over, its library on this host."""
+    if build.state != State.DONE or build.library is None:
+        reason = build.reason or "the build was cancelled"
+        return Rejected(Stage.COMPILE, reason, build.log or build.detail)
+    toolchain = Toolchain(
+        build.toolchain, build.toolchain_version, build.toolchain_digest, clang=(), linker=()
+    )
+    return Built(
+        target=build.target,
+        toolchain=toolchain,
+        flags=tuple(build.flags),
+        source_digest=build.kernel.source_digest,
+        code_digest=build.code_digest,
+        duration_s=build.duration_s or 0.0,
+        log=build.log,
+        directory=artifacts.local_folder(build.library, _LIBRARY),
+        resources={name: Resources(**one) for name, one in build.resources.items()},
+        cached=cached,
+    )

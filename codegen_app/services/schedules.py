@@ -1,0 +1,106 @@
+"""Runs that nobody has to ask for: every night, after an import, when a toolchain changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from codegen_app.models import Graph, Occasion, RetuneSchedule, State, TuningRun
+from codegen_app.services import compilers, tuning
+from scheduler.outcome import UserError
+from scheduler.tuning.budget import Budget
+
+log = logging.getLogger(__name__)
+
+
+def run_due(now: datetime | None = None) -> list[TuningRun]:
+    """Ask for the runs whose occasion has come; safe from any number of workers at once."""
+    now = now or timezone.now()
+    started: list[TuningRun] = []
+    for schedule in RetuneSchedule.objects.filter(enabled=True).exclude(occasion=Occasion.IMPORT):
+        with transaction.atomic():
+            held = (
+                RetuneSchedule.objects.select_for_update(skip_locked=True, of=("self",))
+                .filter(pk=schedule.pk, enabled=True)
+                .first()
+            )
+            if held is not None and _has_come(held, now):
+                started += _start(held, _graphs(held), now)
+    return started
+
+
+def after_import(graph: Graph) -> list[TuningRun]:
+    """Ask for the runs that a new graph brings with it; part of its import."""
+    wanted = RetuneSchedule.objects.filter(
+        enabled=True, occasion=Occasion.IMPORT, graph__isnull=True
+    )
+    now = timezone.now()
+    return [run for schedule in wanted for run in _start(schedule, [graph], now)]
+
+
+def next_night(schedule: RetuneSchedule) -> datetime:
+    """The first moment at its hour (UTC) after it was made or last ran."""
+    last = schedule.last_at or timezone.now()
+    due = last.replace(hour=schedule.hour, minute=0, second=0, microsecond=0)
+    return due if due > last else due + timedelta(days=1)
+
+
+def _has_come(schedule: RetuneSchedule, now: datetime) -> bool:
+    if schedule.occasion == Occasion.NIGHTLY:
+        if schedule.last_at is None:  # it was made just now: its first night is to come
+            RetuneSchedule.objects.filter(pk=schedule.pk).update(last_at=now)
+            return False
+        return now >= next_night(schedule)
+    return _toolchain_is_new(schedule)
+
+
+def _toolchain_is_new(schedule: RetuneSchedule) -> bool:
+    """Whether the target's compiler here was never seen before; the first one is no change.
+
+    Hosts with different compilers do not take turns at being new: each is remembered.
+    """
+    try:
+        toolchain = compilers.toolchain_for(schedule.target)
+    except UserError:
+        return False  # nothing here compiles for it: another host may
+    name = f"{toolchain.name} {toolchain.version} {toolchain.path_digest}"
+    if name in schedule.toolchains:
+        return False
+    is_first = not schedule.toolchains
+    schedule.toolchains = [*schedule.toolchains, name]
+    schedule.save(update_fields=["toolchains"])
+    return not is_first
+
+
+def _graphs(schedule: RetuneSchedule) -> Iterable[Graph]:
+    if schedule.graph is not None:
+        return [schedule.graph]
+    return Graph.objects.filter(state=State.DONE).order_by("pk")
+
+
+def _start(schedule: RetuneSchedule, graphs: Iterable[Graph], now: datetime) -> list[TuningRun]:
+    runs: list[TuningRun] = []
+    for graph in graphs:
+        latest = graph.tuning_runs.filter(target=schedule.target).order_by("-pk").first()
+        try:
+            run = tuning.start_run(
+                graph,
+                schedule.device,
+                schedule.target,
+                latest.bindings if latest else {},
+                schedule.made_by,
+                note=latest.note if latest else "",
+                budget=Budget(schedule.budget_s, schedule.max_compiles, schedule.max_measurements),
+                priority=schedule.priority,
+                why=f"scheduled {schedule.get_occasion_display()}",
+            )
+        except UserError as error:
+            log.warning("%s: %s cannot be tuned: %s", schedule, graph, error)
+            continue
+        runs.append(run)
+    RetuneSchedule.objects.filter(pk=schedule.pk).update(last_at=now)
+    return runs
