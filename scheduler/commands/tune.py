@@ -6,6 +6,7 @@ import argparse
 import os
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from scheduler import pipeline
 from scheduler.benchmark.measure import default_plan
 from scheduler.build.flags import parse_flags
-from scheduler.build.model import Build
+from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
@@ -78,7 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
     lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
     with nullcontext() if device.emulated else lock:
         result = _tune(arguments, plan, problems, device, meter)
-    lost = _write(arguments, plan, backend, target, result)
+    facts = {
+        "graph": {"name": graph.name, "digest": graph.digest},
+        "device": asdict(device),
+        "bindings": bindings,
+        "toolchain": _toolchain_facts(options.toolchain_for(arguments)(target)),
+        "flags": arguments.flags,
+        "seed": arguments.seed,
+        "budget": asdict(meter.budget),
+    }
+    lost = _write(arguments, plan, backend, target, result, facts)
     _report(arguments, result, lost, meter)
     return 1 if lost else 0
 
@@ -140,6 +150,7 @@ def _write(
     backend: ROCmCPPScheduling,
     target: Target,
     result: TuningResult,
+    facts: dict[str, Any],
 ) -> dict[str, Rejected]:
     """The bundle with the chosen kernels, the ledger and the log beside it."""
 
@@ -162,10 +173,14 @@ def _write(
     else:
         builds = {key: one for key, one in built.items() if isinstance(one, Build)}
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
-    write_jsonl(arguments.out / LEDGER, _facts(result), result.entries)
+    write_jsonl(arguments.out / LEDGER, facts | _facts(result), result.entries)
     log = "\n".join(problem.autotune_text() for problem in result.problems)
     (arguments.out / LOG).write_text(log)
     return lost
+
+
+def _toolchain_facts(toolchain: Toolchain) -> dict[str, str]:
+    return {"name": toolchain.name, "version": toolchain.version, "digest": toolchain.path_digest}
 
 
 def _facts(result: TuningResult) -> dict[str, Any]:

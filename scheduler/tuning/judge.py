@@ -147,8 +147,7 @@ class BenchJudge:
     def _interrupt_when_cancelled(self) -> None:
         while not self._over.wait(_LOOK_S):
             if self._cancellation.cancelled:
-                self._bench.interrupt()
-                return
+                self._bench.interrupt()  # a crash is tried once more: that process ends as well
 
 
 def rotations(work: Work, board: Board | None) -> int:

@@ -31,6 +31,9 @@ from scheduler.tuning.problems import TuningProblem
 # How many candidates of a problem are under way at once, and timed before the next problem's.
 _AHEAD, _A_TURN = 6, 4
 _FINALISTS = 8
+# Of what is left when the last rounds begin, the share that they may take: the winners are still
+# to be checked at their edges.
+_FOR_FINALS = 0.8
 
 
 @dataclass(frozen=True)
@@ -257,14 +260,17 @@ class Tuner:
     def _finals(self) -> None:
         """Tell the best of each problem apart. What a problem leaves of its share of the time is
         for those after it."""
+        end_s = self._meter.seconds + _FOR_FINALS * self._meter.left_s
         for place, contest in enumerate(self._contests):
             best = contest.fastest()[:_FINALISTS]
             if 0 in contest.looked and 0 not in best:
                 best.append(0)  # the default: what the winner is compared with
             self._stop_if_cancelled()
-            if len(best) < 2 or self._judge.use(contest.problem) is not None:
+            if len(best) < 2 or self._meter.seconds >= end_s:
                 continue
-            share = self._meter.left_s / (len(self._contests) - place)
+            if self._judge.use(contest.problem) is not None:
+                continue
+            share = (end_s - self._meter.seconds) / (len(self._contests) - place)
             self._final(contest, best, self._meter.seconds + share)
 
     def _final(self, contest: Contest, best: Sequence[int], until_s: float) -> None:

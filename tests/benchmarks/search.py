@@ -114,6 +114,10 @@ def theirs(path: Path, strategy: str, seed: int) -> Run:
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         data = json.load(file)
     names, legal = data["tune_params_keys"], set(data["cache"])
+
+    def is_legal(values: dict[str, object]) -> bool:
+        return ",".join(str(values[name]) for name in names) in legal
+
     random.seed(seed)
     np.random.seed(seed)
     budget = int(len(recorded.space) * SHARES[-1])
@@ -128,7 +132,7 @@ def theirs(path: Path, strategy: str, seed: int) -> Run:
             tuple(data["problem_size"]),
             [],
             data["tune_params"],
-            restrictions=lambda p: ",".join(str(p[name]) for name in names) in legal,
+            restrictions=is_legal,
             simulation_mode=True,
             cache=str(cache),
             strategy=strategy,
