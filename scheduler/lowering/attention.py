@@ -12,14 +12,19 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, symbol
-from scheduler.ir.operations import Attention, Axis, Store
+from scheduler.ir.operations import Attention, Axis, ReductionKind, Store
 from scheduler.ir.simplify import simplify
 from scheduler.ir.values import Accumulator, Const, Value
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.matmul import product
+from scheduler.lowering.reductions import reduce
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.views import broadcast
+from scheduler.lowering.views import broadcast, transpose
+
+# Of q and v: 64 KiB hold 32 rows of q, 32 of k and v each, and the weights.
+_MOST_BYTES_A_ROW = 512
 
 
 def _attention(
@@ -38,14 +43,16 @@ def _attention(
         raise Unsupported("attention with dropout needs random numbers")
     if not meta.dtype.is_float:
         raise Unsupported("attention of integers")
-    if scale is None:
-        if not query.size[-1].is_Integer:
-            raise Unsupported("attention over a symbolic depth without a scale")
-        scale = 1 / math.sqrt(int(query.size[-1]))
+    if query.size[-1] == 0:
+        raise Unsupported("attention over a depth of 0")
     lead = meta.size[:-2]
     if enable_gqa:
         key, value = _repeated(key, lead), _repeated(value, lead)
     q, k, v = (broadcast(x, (*lead, *x.size[-2:])) for x in (query, key, value))
+    if not _fits_tiles(q, v):
+        return _in_steps(b, q, k, v, attn_mask, is_causal, scale)
+    if scale is None:
+        scale = 1 / math.sqrt(int(query.size[-1]))
     batch, index = b.loops(lead, "b")
     row, column = Axis(symbol("q0"), q.size[-2]), Axis(symbol("c0"), k.size[-2])
     depth, value_depth = Axis(symbol("d0"), q.size[-1]), Axis(symbol("e0"), v.size[-1])
@@ -80,6 +87,90 @@ def _attention(
         )
     )
     return b.tensor(buffer)
+
+
+def _fits_tiles(q: Tensor, v: Tensor) -> bool:
+    """Whether the template's least tile, 32 rows and 32 columns, has room in a block's LDS."""
+    depths = (q.size[-1], v.size[-1])
+    return all(
+        depth.is_Integer and int(depth) * q.dtype.itemsize <= _MOST_BYTES_A_ROW for depth in depths
+    )
+
+
+def _in_steps(
+    b: Builder,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+) -> Tensor:
+    """Attention whose scores lie in memory, for heads too deep for tiles or of symbolic depth."""
+    meta = b.meta()
+    held = meta.dtype.compute
+    size = (*meta.size[:-1], k.size[-2])
+
+    def scored(accumulator: Value, index: Index) -> Value:
+        value = trees.call("mul", accumulator, _scale(scale, q.size[-1], held))
+        if is_causal:
+            value = trees.call("where", _not_after(index), value, trees.const(-math.inf, held))
+        if attn_mask is None:
+            return value
+        mask = broadcast(attn_mask, size).at(index)
+        if attn_mask.dtype is DType.BOOL:
+            return trees.call("where", mask, value, trees.const(-math.inf, held))
+        return trees.call("add", value, trees.held(mask, held))
+
+    turned = transpose(k, k.rank - 2, k.rank - 1)
+    scores = product(b, "attention scores", q, turned, size, held, scored)
+    return product(b, "attention", _weights(b, scores), v, meta.size, meta.dtype, None)
+
+
+def _scale(scale: float | None, depth: Expr, held: DType) -> Value:
+    if scale is not None:
+        return trees.const(scale, held)
+    return trees.call("rsqrt", trees.held(trees.index_value(depth), held))
+
+
+def _not_after(index: Index) -> Value:
+    row, column = index[-2:]
+    return trees.call("le", trees.index_value(column), trees.index_value(row))
+
+
+def _weights(b: Builder, scores: Tensor) -> Tensor:
+    """softmax over the last dimension, in the type of the values; a row with nothing but -inf
+    gives 0, as torch's attention does."""
+    held, dims = scores.dtype, (scores.rank - 1,)
+
+    def finite(acc: Value, _: Index) -> Value:
+        return trees.call("where", trees.call("isinf", acc), trees.const(0, held), acc)
+
+    def not_zero(acc: Value, _: Index) -> Value:
+        zero, one = trees.const(0, held), trees.const(1, held)
+        return trees.call("where", trees.call("eq", acc, zero), one, acc)
+
+    top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+
+    def power(value: Value, index: Index) -> Value:
+        return trees.call("exp", trees.call("sub", value, top.at((*index[:-1], sympy.Integer(0)))))
+
+    total = reduce(
+        b,
+        scores,
+        dims,
+        ReductionKind.SUM,
+        dtype=held,
+        accumulate=held,
+        before=power,
+        after=not_zero,
+    )
+
+    def read(index: Index) -> Value:
+        divisor = total.at((*index[:-1], sympy.Integer(0)))
+        return trees.call("truediv", power(scores.at(index), index), divisor)
+
+    return b.pointwise(scores.size, b.meta().dtype, read)
 
 
 def _mask(
