@@ -39,6 +39,8 @@ def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
     direct = _direct(index, size, axes, dims)
     if direct is not None:
         return direct
+    if _total(size) == 0:
+        return None  # there is no point to tell
     flat = simplify(_row_major(index, size), ranges_of(axes))
     variables = tuple(axis.var for axis in axes)
     steps = linear(flat, variables)

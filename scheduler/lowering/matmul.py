@@ -60,6 +60,7 @@ def contract(
     ranges = ranges_of([a for group in axes for a in group])
     a_value = simplified(left.read(batch_i, m_i, k_i), ranges)
     b_value = simplified(right.read(batch_i, n_i, k_i), ranges)
+    a_value, b_value = _of_one_type(a_value, b_value)
     index = place(batch_i, m_i, n_i)
     held = dtype.compute if dtype.is_float else DType.I64
     result: Value = Accumulator(held)
@@ -90,6 +91,16 @@ def contract(
         )
     )
     return b.tensor(buffer)
+
+
+def _of_one_type(a: Value, b: Value) -> tuple[Value, Value]:
+    """A computed operand (ones, a mask) is held in f32 where the other is read as f16: as its own
+    type says, it is multiplied as f16 too."""
+    if a.dtype is b.dtype:
+        return a, b
+    if a.dtype is b.dtype.compute:
+        return trees.cast(a, b.dtype), b
+    return a, trees.cast(b, a.dtype)
 
 
 def _named(
@@ -156,7 +167,7 @@ def matmul(
     after = epilogue
     if epilogue is not None and extra:
         after = lambda acc, i: epilogue(acc, tuple(x for d, x in enumerate(i) if d not in extra))  # noqa: E731
-    made = _product(b, problem, x, y, size, meta.dtype, after)
+    made = product(b, problem, x, y, size, meta.dtype, after)
     return made if not extra else reshape(b, made, meta.size)
 
 
@@ -173,7 +184,7 @@ def _insert(size: tuple[Expr, ...], dims: tuple[int, ...], extent: Expr) -> list
     return result
 
 
-def _product(
+def product(
     b: Builder,
     problem: str,
     x: Tensor,
