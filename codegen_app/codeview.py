@@ -5,7 +5,7 @@ Lines are written here and not in a template: a listing has tens of thousands of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.html import escape
@@ -13,8 +13,9 @@ from django.utils.safestring import SafeString
 from pygments.lexers.python import PythonLexer
 
 from codegen_app.highlighting import highlight_lines, hip_lexer, listing_lexer
+from codegen_app.selectors.pages.compare import DiffRow
 from codegen_app.selectors.pages.kernel import KernelPage
-from codegen_app.selectors.pages.listing import ListingLine, ListingView
+from codegen_app.selectors.pages.listing import ListingLine, ListingView, LoopRow
 
 CHUNK = 250  # lines: what the browser lays out, or asks for, at once
 INLINE = 4  # chunks of a listing that come with the page; the others come into view later
@@ -35,41 +36,106 @@ class Panes:
     places: Mapping[str, object]
 
 
-def panes(page: KernelPage) -> Panes:
-    """The panes of a kernel's page. Each mapped source line has one tint on both sides."""
+def panes(page: KernelPage, loop: LoopRow | None = None) -> Panes:
+    """The panes of a kernel's page. Each mapped source line has one tint on both sides.
+
+    With ``loop`` the listing is that loop's lines alone.
+    """
     view, build = page.listing, page.build
     tints = _tints(view)
+    source = _source(page, tints, page.use.links if page.use else {})
     if view is None or build is None:
-        return Panes(_source(page, tints), SafeString(""), {})
+        return Panes(source, SafeString(""), {})
+    if loop is not None:
+        return Panes(source, _loop(view, build.target, loop), _places(view, _lines_of(loop)))
     address = f"{page.url}/{build.id}/lines"
-    places = {
+    return Panes(source, _listing(view, build.target, address), _places(view))
+
+
+def offline(page: KernelPage) -> Panes:
+    """The same with every line in place and no link that leads to the site."""
+    view, build = page.listing, page.build
+    source = _source(page, _tints(view), {})
+    if view is None or build is None:
+        return Panes(source, SafeString(""), {})
+    return Panes(source, _listing(view, build.target, ""), {})
+
+
+def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[str, object]:
+    """Of lines that are not shown (``shown`` has the numbers of those that are) nothing."""
+    return {
         "chunk": CHUNK,
-        "source": [line.source for line in view.lines],
-        "peaks": [number for number, line in enumerate(view.lines, 1) if line.peak],
+        "source": [
+            line.source if shown is None or number in shown else 0
+            for number, line in enumerate(view.lines, 1)
+        ],
+        "peaks": [number for number in view.peaks if shown is None or number in shown],
     }
-    return Panes(_source(page, tints), _listing(view, build.target, address), places)
 
 
 def listing_chunk(view: ListingView, target: str, first: int) -> SafeString:
     """The lines of the chunk that begins with line ``first`` (1-based) of a listing."""
+    return SafeString("".join(_rows(view, target, first, first + CHUNK)))
+
+
+def _rows(view: ListingView, target: str, first: int, end: int) -> list[str]:
+    """Lines ``first`` to ``end`` (exclusive), as many as there are."""
     tints = _tints(view)
     text = view.text.split("\n")
-    part = text[first - 1 : first - 1 + CHUNK]
     # The lexer has to know that it is within the metadata.
     lead = [_METADATA] if any(_METADATA in line for line in text[: first - 1]) else []
-    html = highlight_lines("\n".join(lead + part), listing_lexer(target))[len(lead) :]
-    lines = view.lines[first - 1 : first - 1 + CHUNK]
-    rows = [
+    part = "\n".join(lead + text[first - 1 : end - 1])
+    html = highlight_lines(part, listing_lexer(target))[len(lead) :]
+    lines = view.lines[first - 1 : end - 1]
+    return [
         _listing_row(number, line, one, tints)
         for number, (line, one) in enumerate(zip(lines, html, strict=True), first)
     ]
-    return SafeString("".join(rows))
+
+
+def _lines_of(loop: LoopRow) -> set[int]:
+    return {number for first, last in loop.lines for number in range(first, last + 1)}
+
+
+def _loop(view: ListingView, target: str, loop: LoopRow) -> SafeString:
+    """A loop's lines, each run of blocks in a chunk of its own."""
+    chunks = []
+    for first, last in loop.lines:
+        rows = "".join(_rows(view, target, first, last + 1))
+        lines = view.lines[first - 1 : last]
+        chunks.append(_chunk(rows, lines))
+    return SafeString("".join(chunks))
 
 
 def plain(text: str) -> SafeString:
     """A Python text, highlighted."""
     html = highlight_lines(text, PythonLexer())
     return _chunks([_row("L", n, line) for n, line in enumerate(html, 1)])
+
+
+def diff(rows: Sequence[DiffRow]) -> SafeString:
+    """Rows of a comparison: both sides, with a glyph for what became of a line."""
+    parts = [_diff_row(row) for row in rows]
+    chunks = ("".join(parts[at : at + CHUNK]) for at in range(0, len(parts), CHUNK))
+    body = "".join(f'<div class="part">{chunk}</div>' for chunk in chunks)
+    return SafeString(
+        '<div class="codepane short diff" tabindex="0" role="region" aria-label="Difference">'
+        f"{body}</div>"
+    )
+
+
+_GLYPHS = {"added": "+", "removed": "\u2212", "changed": "\u2260"}
+
+
+def _diff_row(row: DiffRow) -> str:
+    if row.change == "gap":
+        return f'<div class="d gap">{row.count} equal</div>'
+    return (
+        f'<div class="d {row.change}"><span class="n">{row.left or ""}</span>'
+        f'<span class="t">{escape(row.left_text)}</span><span class="n">{row.right or ""}</span>'
+        f'<span class="g">{_GLYPHS.get(row.change, "")}</span>'
+        f'<span class="t">{escape(row.right_text)}</span></div>'
+    )
 
 
 _METADATA = ".amdgpu_metadata"
@@ -80,8 +146,7 @@ def _tints(view: ListingView | None) -> dict[int, int]:
     return {number: at % TINTS for at, number in enumerate(mapped)}
 
 
-def _source(page: KernelPage, tints: Mapping[int, int]) -> SafeString:
-    links = page.use.links if page.use else {}
+def _source(page: KernelPage, tints: Mapping[int, int], links: Mapping[str, str]) -> SafeString:
     titles = _titles(page)
     messages = {d["line"]: d for d in page.build.diagnostics} if page.build else {}
     rows = []
@@ -105,17 +170,21 @@ def _titles(page: KernelPage) -> dict[int, str]:
 
 
 def _listing(view: ListingView, target: str, address: str) -> SafeString:
-    """The first chunks, and places for the others that know their height and address."""
+    """The first chunks, and places for the others that know their height and address; without
+    an address all of them."""
     chunks = []
     for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
         lines = view.lines[first - 1 : first - 1 + CHUNK]
-        shown = sum(1 for line in lines if not _is_aside(line))
-        body = listing_chunk(view, target, first) if at < INLINE else ""
-        later = "" if at < INLINE else f' data-src="{address}/{first}"'
-        chunks.append(
-            f'<div class="chunk" data-shown="{shown}" data-lines="{len(lines)}"{later}>{body}</div>'
-        )
+        here = at < INLINE or not address
+        body = listing_chunk(view, target, first) if here else ""
+        chunks.append(_chunk(body, lines, "" if here else f"{address}/{first}"))
     return SafeString("".join(chunks))
+
+
+def _chunk(body: str, lines: Sequence[ListingLine], address: str = "") -> str:
+    shown = sum(1 for line in lines if not _is_aside(line))
+    later = f' data-src="{address}"' if address else ""
+    return f'<div class="chunk" data-shown="{shown}" data-lines="{len(lines)}"{later}>{body}</div>'
 
 
 def _is_aside(line: ListingLine) -> bool:
@@ -135,6 +204,8 @@ def _listing_row(number: int, line: ListingLine, html: SafeString, tints: Mappin
         html = SafeString(html.replace(f'<span class="nl">{label}</span>', link))
     css = f"tint{tints[line.source]}" if line.source else ""
     title = "" if line.source else _OWN
+    if line.block > 1:
+        css += " block"
     live = "" if line.live is None else str(line.live)
     peak = ' peak" title="the most live registers' if line.peak else ""
     margin = (

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from codegen_app.models import GeneratedKernel, Graph, TemplateNode, TuningRun
 from codegen_app.services import builds, ledger, tuning
 from codegen_app.services.graphs import import_graph as record_graph
-from scheduler.build.flags import DEFAULT
+from scheduler.build.flags import parse_flags
 from scheduler.outcome import UserError
 
 # What an imported graph's kernels are compiled for unless somebody says otherwise.
@@ -106,16 +106,18 @@ def _start(request: HttpRequest, graph: Graph, node: TemplateNode | None) -> Htt
 @_RETUNE
 @require_POST
 def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
-    """Compile a kernel for one more target."""
+    """Compile a kernel for any targets, with the flags that were asked for."""
     kernel = get_object_or_404(GeneratedKernel, name=name)
+    wanted = request.POST.getlist("target")
     try:
-        build = builds.request_build(
-            kernel, request.POST.get("target", ""), DEFAULT, _actor(request)
-        )
+        if not wanted:
+            raise UserError("no target was chosen: tick at least one to build for")
+        flags = parse_flags(request.POST.get("flags", ""))
+        made = [builds.request_build(kernel, target, flags, _actor(request)) for target in wanted]
     except UserError as error:
         messages.error(request, str(error))
         return redirect(kernel)
-    return redirect(f"{kernel.get_absolute_url()}?build={build.pk}")
+    return redirect(f"{kernel.get_absolute_url()}?build={made[0].pk}")
 
 
 def _actor(request: HttpRequest) -> AbstractBaseUser:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from django.contrib.staticfiles import finders
 from django.core.files.storage import default_storage
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
 
 from codegen_app import codeview
 from codegen_app.models import Build, GeneratedKernel
-from codegen_app.selectors.pages.kernel import UseRow, kernel_page, listing_of
+from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page, listing_of
 from codegen_app.views.page import Crumb, respond
 from scheduler import targets
 from scheduler.isa.instructions import Kind
@@ -17,26 +22,43 @@ _FILES = {"kernel.s": "listing", "kernel.hsaco": "code_object", "kernel.so": "li
 
 
 def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
-    """Source beside instructions; ``?build=`` says which build, ``?node=`` for which node."""
+    """Source beside instructions; ``?build=`` says which build, ``?node=`` for which node, and
+    ``?loop=`` (a loop's first line) shows that loop alone."""
     try:
         page = kernel_page(name, _number(request, "build"), _number(request, "node"))
     except GeneratedKernel.DoesNotExist:
         raise Http404(f"there is no kernel {name}") from None
-    use = page.use
-    return respond(
+    inner = bool(request.headers.get("HX-Request"))
+    only = page.listing.loop_at(_number(request, "loop") or 0) if page.listing else None
+    answer = respond(
         request,
-        "pages/kernel.html",
+        "partials/builds.html" if inner else "pages/kernel.html",
         page,
         as_json=as_json,
         title=page.name,
-        stages=[
-            *(_stages(use) if use else ()),
-            Crumb(page.name),
-        ],
-        code=None if as_json else codeview.panes(page),
+        stages=[*(_stages(page.use) if page.use else ()), Crumb(page.name)],
+        code=None if as_json or inner else codeview.panes(page, only),
+        only=only,
         kinds=[kind.value for kind in Kind],
         targets=targets.names(),
+        polling=_polling(request, page),
     )
+    build = page.build
+    if inner and build and _number(request, "waiting") == build.id and not build.is_open:
+        answer.headers["HX-Refresh"] = "true"  # what was waited for can be shown now
+    return answer
+
+
+def _polling(request: HttpRequest, page: KernelPage) -> str:
+    """Where to look for what becomes of the builds that are not over; empty where all are."""
+    if page.build is None or not any(build.is_open for build in page.builds):
+        return ""
+    query = request.GET.copy()
+    query["build"] = str(page.build.id)
+    query.pop("waiting", None)
+    if page.build.is_open:
+        query["waiting"] = str(page.build.id)
+    return f"{request.path}?{query.urlencode()}"
 
 
 def lines(_request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
@@ -67,6 +89,8 @@ def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpRes
         Build.objects.select_related(*_FILES.values()), pk=build, kernel__name=name
     )
     artifact = getattr(row, _FILES[file]) if file in _FILES else None
+    if file == "kernel.html" and row.listing is not None:
+        return _offline(name, row)
     if artifact is None:
         raise Http404(f"build {build} has no {file}")
     try:
@@ -79,6 +103,31 @@ def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpRes
         filename=f"{name}.{row.target}.{file.rpartition('.')[2]}",
         content_type="application/octet-stream",
     )
+
+
+def _offline(name: str, build: Build) -> HttpResponse:
+    """A kernel's page as one file: style and script are in it, nothing is fetched."""
+    page = kernel_page(name, build.pk, None)
+    styles = ("tokens", "base", "components", "code")
+    text = render_to_string(
+        "offline/kernel.html",
+        {
+            "page": page,
+            "code": codeview.offline(page),
+            "kinds": [kind.value for kind in Kind],
+            "style": mark_safe("".join(_static(f"css/{name}.css") for name in styles)),  # noqa: S308
+            "script": mark_safe(_static("js/offline.js")),  # noqa: S308
+        },
+    )
+    disposition = f'attachment; filename="{name}.{build.target}.html"'
+    return HttpResponse(text, headers={"Content-Disposition": disposition})
+
+
+def _static(path: str) -> str:
+    """The text of a file of the site's own."""
+    found = finders.find(path)
+    assert isinstance(found, str), f"{path} is part of the site"
+    return Path(found).read_text()
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from codegen_app.views import changes
+from codegen_app.views.bundles import graph_bundle, kernel_bundle
 from codegen_app.views.compare import compare
 from codegen_app.views.components import components
 from codegen_app.views.devices import devices
@@ -24,6 +25,8 @@ urlpatterns = [
     *twin("kernels", kernels, "kernels"),
     *twin("kernels/<slug:name>", kernel, "kernel"),
     path("kernels/<slug:name>/source.hip", source, name="kernel_source"),
+    path("kernels/<slug:name>/bundle.zip", kernel_bundle, name="kernel_bundle"),
+    path("graphs/<int:pk>/bundle.zip", graph_bundle, name="graph_bundle"),
     path("kernels/<slug:name>/<int:build>/lines/<int:first>", lines, name="kernel_lines"),
     path("kernels/<slug:name>/<int:build>/<str:file>", download, name="kernel_download"),
     *twin("runs", tuning_runs, "tuning_runs"),

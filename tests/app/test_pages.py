@@ -240,8 +240,9 @@ def test_instructions_are_mapped_to_their_lines_and_the_inner_loop_is_found(
     assert {source[line.source - 1].strip() for line in loads} == {"acc += x[i] * x[i];"}
     assert all(line.depth == 1 for line in loads)
     (function,) = page.listing.functions
-    assert function.inner_loop is not None
-    assert function.inner_loop.counts["global"] == len(loads)
+    inner = page.listing.inner_loop
+    assert inner is not None
+    assert inner.counts["global"] == len(loads)
     allocated = page.builds[0].resources[function.name]["vgpr"]
     assert function.live_peak is not None
     assert 0 < function.live_peak <= allocated
@@ -287,27 +288,53 @@ def test_a_failed_build_shows_stage_reason_and_the_line(reader: Client, world: W
 
 def test_two_builds_are_compared_in_one_address(reader: Client, world: World) -> None:
     one, other = world.kernels[0].builds.order_by("target")
-    page = compare_page(one.pk, other.pk)
-    assert (page.left.target, page.right.target) == ("gfx1100", "gfx942")
-    assert {row.change for row in page.source} == {"gap"}  # the same source
+    page = compare_page([one.pk, other.pk])
+    assert [side.target for side in page.sides] == ["gfx1100", "gfx942"]
+    assert [side.label for side in page.sides] == ["gfx1100", "gfx942"]  # what differs
+    assert page.same_source
     (function,) = page.functions
     assert function.counts["changed"] + function.counts["added"] > 0
     vgpr = next(row for row in page.resources if row.name == "vgpr")
     sizes = [next(iter(build.resources.values()))["vgpr"] for build in (one, other)]
-    assert vgpr.delta == sizes[1] - sizes[0]
-    html = reader.get(f"/compare?left={one.pk}&right={other.pk}").content.decode()
+    assert [figure.value for figure in vgpr.figures] == sizes
+    assert vgpr.figures[1].delta == sizes[1] - sizes[0]
+    html = reader.get(f"/compare?build={one.pk}&build={other.pk}").content.decode()
     assert "The same source." in html
-    assert reader.get(f"/compare.json?left={one.pk}&right={other.pk}").json()["functions"]
-    assert reader.get(f"/compare?left={one.pk}&right=999999").status_code == 404
-    assert reader.get("/compare?left=x").status_code == 404
+    assert reader.get(f"/compare.json?build={one.pk}&build={other.pk}").json()["functions"]
+    for query in (f"build={one.pk}&build=999999", f"build={one.pk}", "build=x&build=y", ""):
+        assert reader.get(f"/compare?{query}").status_code == 404, query
 
 
 def test_a_build_beside_itself_has_no_difference(world: World) -> None:
     build = world.kernels[0].builds.first()
     assert build is not None
-    page = compare_page(build.pk, build.pk)
+    page = compare_page([build.pk, build.pk])
     assert all(row.change == "gap" for function in page.functions for row in function.rows)
-    assert all(row.delta == 0 for row in page.resources)
+    assert not any(row.differs for row in page.resources)
+
+
+def test_three_kernels_are_compared_two_by_two(reader: Client, code_cache: Path) -> None:
+    kernels = make_world(code_cache, candidates=3, compiled=3).kernels
+    names = "&".join(f"kernel={kernel.name}" for kernel in kernels)
+    answer = reader.get(f"/compare?{names}&target=gfx1100")
+    builds = [kernel.builds.get(target="gfx1100").pk for kernel in kernels]
+    assert answer.headers["Location"] == "/compare?" + "&".join(f"build={pk}" for pk in builds)
+    page = compare_page(builds, shown=2)
+    assert [side.label for side in page.sides] == [kernel.name[-8:] for kernel in kernels]
+    assert (page.left.kernel, page.right.kernel) == (kernels[0].name, kernels[2].name)
+    changed = [row for row in page.source if row.change == "changed"]
+    assert "int i = threadIdx.x; i < n; i += 256" in [
+        row.right_text.strip()[5:-3] for row in changed
+    ]
+    both = kernels[0].source.split("\n"), kernels[2].source.split("\n")
+    for row in page.source:
+        for lines, number, text in zip(
+            both, (row.left, row.right), (row.left_text, row.right_text), strict=True
+        ):
+            assert not number or lines[number - 1] == text
+    html = reader.get(f"{answer.headers['Location']}&shown=2").content.decode()
+    assert f"{kernels[0].name[-8:]} | {kernels[2].name[-8:]}" in html
+    assert reader.get(f"/compare?{names}&target=gfx90a").status_code == 404  # none is built for it
 
 
 def test_other_candidates_are_compared_with_the_default(code_cache: Path) -> None:
@@ -316,7 +343,7 @@ def test_other_candidates_are_compared_with_the_default(code_cache: Path) -> Non
     assert all(build.compare == "" for build in default.builds)
     pairs = {build.target: build.id for build in default.builds}
     assert [build.compare for build in other.builds] == [
-        f"/compare?left={pairs[build.target]}&right={build.id}" for build in other.builds
+        f"/compare?build={pairs[build.target]}&build={build.id}" for build in other.builds
     ]
 
 

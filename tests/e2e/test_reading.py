@@ -83,8 +83,8 @@ def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
     page.keyboard.press("p")
     peak = page.locator(".at-peak")
     expect(peak).to_be_in_viewport()
-    resources = page.locator("#instructions tbody tr").first
-    most = resources.locator("td").last.text_content()
+    whole = page.locator("#instructions tbody tr").first
+    most = whole.locator("td").last.text_content()
     expect(peak.locator(".live")).to_have_text(most or "")
 
 

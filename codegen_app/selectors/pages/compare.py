@@ -1,26 +1,28 @@
-"""Two builds side by side: source, instructions, resources and times."""
+"""Builds side by side: resources and times of all of them, texts of one beside the first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 from django.core.files.storage import default_storage
 
-from codegen_app.models import BenchmarkResult, Build
-from scheduler.isa.diff import Change, diff, summary
+from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
+from scheduler.isa.diff import Change, common_runs, diff, summary
 from scheduler.isa.listing import Function, Instruction, parse
 
 CONTEXT = 3  # equal lines shown around each change
+MOST = 8  # sides that still fit beside one another
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two, named by what it is and not by its number. Times in nanoseconds."""
+    """One build. ``label`` says what it is where the sides differ. Times in nanoseconds."""
 
     build: int
+    label: str
     kernel: str
     url: str
     target: str
@@ -61,52 +63,131 @@ class FunctionDiff:
 
 
 @dataclass(frozen=True)
-class ResourceDelta:
-    """One figure of both sides and the difference, right minus left; None where one lacks it."""
+class Figure:
+    """A figure of one side, and how much it is more than the first side's; None where missing."""
+
+    value: int | None
+    delta: int | None
+
+
+@dataclass(frozen=True)
+class ResourceRow:
+    """One figure of every side."""
 
     name: str
-    left: int | None
-    right: int | None
+    figures: tuple[Figure, ...]
 
     @property
-    def delta(self) -> int | None:
-        """Right minus left."""
-        return None if self.left is None or self.right is None else self.right - self.left
+    def differs(self) -> bool:
+        """Whether any side has another value than the first."""
+        return any(figure.delta != 0 for figure in self.figures)
 
 
 @dataclass(frozen=True)
 class ComparePage:
-    """Two builds."""
+    """Two or more builds. ``shown`` is the side whose texts stand beside the first one's.
 
-    left: Side
-    right: Side
-    resources: tuple[ResourceDelta, ...]
+    ``unpaired`` names functions that only one of these two has.
+    """
+
+    sides: tuple[Side, ...]
+    shown: int
+    resources: tuple[ResourceRow, ...]
+    same_source: bool
     source: tuple[DiffRow, ...]
     functions: tuple[FunctionDiff, ...]
+    unpaired: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def left(self) -> Side:
+        """The side that the others are compared with."""
+        return self.sides[0]
+
+    @property
+    def right(self) -> Side:
+        """The side whose texts are shown."""
+        return self.sides[self.shown]
 
 
-def compare_page(left_id: int, right_id: int) -> ComparePage:
-    """Two builds (3 queries); raises ``Build.DoesNotExist``."""
-    rows = Build.objects.select_related("kernel", "listing").in_bulk([left_id, right_id])
-    if left_id not in rows or right_id not in rows:
-        raise Build.DoesNotExist(
-            f"there is no build {left_id if left_id not in rows else right_id}"
-        )
-    left, right = rows[left_id], rows[right_id]
-    functions = zip(_functions(left), _functions(right), strict=False)
+def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
+    """Builds by number (2 queries), in that order; raises ``Build.DoesNotExist``.
+
+    ``shown`` says by its place which one's texts are shown, the second where there is no such.
+    """
+    found = Build.objects.select_related("kernel", "listing").in_bulk(builds)
+    missing = [number for number in builds if number not in found]
+    if missing:
+        raise Build.DoesNotExist(f"there is no build {missing[0]}")
+    rows = [found[number] for number in builds]
+    shown = shown if 0 < shown < len(rows) else 1
+    left, right = rows[0], rows[shown]
+    one, other = _functions(left), _functions(right)
+    same_source = left.kernel_id == right.kernel_id
+    pairs = _paired(left, one or (), right, other or ())
     return ComparePage(
-        left=_side(left),
-        right=_side(right),
-        resources=_resources(left, right),
-        source=tuple(_source_rows(left.kernel.source, right.kernel.source)),
-        functions=tuple(_function_diff(one, other) for one, other in functions),
+        sides=_sides(rows),
+        shown=shown,
+        resources=_resources(rows),
+        same_source=same_source,
+        source=() if same_source else tuple(_source_rows(left.kernel.source, right.kernel.source)),
+        functions=tuple(_function_diff(a, b) for a, b in pairs if a and b),
+        unpaired=tuple(one.name for pair in pairs if None in pair for one in pair if one),
+        missing=tuple(
+            _label(build, _EVERYTHING) for build, of in ((left, one), (right, other)) if of is None
+        ),
     )
 
 
-def _side(build: Build) -> Side:
-    result = BenchmarkResult.objects.filter(build=build).order_by("-created_at", "-pk").first()
+def builds_of(kernels: Sequence[str], target: str = "") -> list[int]:
+    """A build of each kernel, in that order (1 query), all for one target: the one that is asked
+    for, or the first that all of them are built for. Raises ``Build.DoesNotExist`` for none."""
+    rows = Build.objects.filter(kernel__name__in=kernels, state=State.DONE).order_by("created_at")
+    found: dict[str, dict[str, int]] = {}
+    for name, of, pk in rows.values_list("kernel__name", "target", "pk"):
+        found.setdefault(of, {})[name] = pk
+    targets = sorted(found, key=lambda name: (name.startswith("cpu"), name))
+    for of in [target] if target else targets:
+        if all(name in found.get(of, {}) for name in kernels):
+            return [found[of][name] for name in kernels]
+    raise Build.DoesNotExist(
+        f"these kernels are not all built for {target or 'one target'}: build them first"
+    )
+
+
+_LABELS: Mapping[str, Callable[[Build], str]] = {
+    "kernel": lambda build: _short(build.kernel),
+    "target": lambda build: build.target,
+    "flags": lambda build: " ".join(build.flags),
+    "toolchain": lambda build: f"{build.toolchain} {build.toolchain_version}",
+}
+_EVERYTHING = ("kernel", "target", "flags")
+
+
+def _short(kernel: GeneratedKernel) -> str:
+    """The eight characters of a kernel's content at the end of its name."""
+    return kernel.name.rpartition("_")[2]
+
+
+def _label(build: Build, parts: Sequence[str]) -> str:
+    return " ".join(_LABELS[part](build) for part in parts)
+
+
+def _sides(builds: Sequence[Build]) -> tuple[Side, ...]:
+    """What differs names each side; where nothing does, the target (1 query)."""
+    told = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
+    results = {
+        result.build_id: result
+        for result in BenchmarkResult.objects.filter(build__in=builds).order_by("created_at", "pk")
+    }
+    return tuple(_side(build, _label(build, told or ["target"]), results) for build in builds)
+
+
+def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> Side:
+    result = results.get(build.pk)
     return Side(
         build=build.pk,
+        label=label,
         kernel=build.kernel.name,
         url=f"{build.kernel.get_absolute_url()}?build={build.pk}",
         target=build.target,
@@ -122,11 +203,24 @@ def _side(build: Build) -> Side:
     )
 
 
-def _functions(build: Build) -> tuple[Function, ...]:
+def _functions(build: Build) -> tuple[Function, ...] | None:
+    """The functions of a build's listing; None where there is none, or the storage lost it."""
     if build.listing is None:
-        return ()
-    with default_storage.open(build.listing.path, "rb") as file:
+        return None
+    with suppress(FileNotFoundError), default_storage.open(build.listing.path, "rb") as file:
         return parse(file.read().decode("utf-8", errors="replace")).functions
+    return None
+
+
+def _paired(
+    left: Build, one: Sequence[Function], right: Build, other: Sequence[Function]
+) -> list[tuple[Function | None, Function | None]]:
+    """Functions of the same name, the kernel's own left out of it; a single pair always."""
+    if len(one) == len(other) == 1:
+        return [(one[0], other[0])]
+    names = {function.name.replace(left.kernel.name, ""): function for function in one}
+    others = {function.name.replace(right.kernel.name, ""): function for function in other}
+    return [(names.get(name), others.get(name)) for name in {**names, **others}]
 
 
 _FIGURES = (
@@ -142,10 +236,21 @@ _FIGURES = (
 )
 
 
-def _resources(left: Build, right: Build) -> tuple[ResourceDelta, ...]:
+def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
     """Figures of the device function that takes the most registers on each side."""
-    one, other = _heaviest(left), _heaviest(right)
-    return tuple(ResourceDelta(name, one.get(name), other.get(name)) for name in _FIGURES)
+    heaviest = [_heaviest(build) for build in builds]
+    return tuple(_resource_row(name, [each.get(name) for each in heaviest]) for name in _FIGURES)
+
+
+def _resource_row(name: str, values: Sequence[int | None]) -> ResourceRow:
+    first = values[0]
+    return ResourceRow(
+        name,
+        tuple(
+            Figure(value, None if value is None or first is None else value - first)
+            for value in values
+        ),
+    )
 
 
 def _heaviest(build: Build) -> Mapping[str, int]:
@@ -156,29 +261,34 @@ def _heaviest(build: Build) -> Mapping[str, int]:
 def _source_rows(left: str, right: str) -> Iterator[DiffRow]:
     old, new = left.split("\n"), right.split("\n")
     rows: list[DiffRow] = []
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
-    for tag, i, i_end, j, j_end in matcher.get_opcodes():
-        for step in range(max(i_end - i, j_end - j)):
-            one, other = i + step, j + step
-            has_left, has_right = one < i_end, other < j_end
-            rows.append(
-                DiffRow(
-                    change=_change(tag, has_left, has_right),
-                    left=one + 1 if has_left else 0,
-                    left_text=old[one] if has_left else "",
-                    right=other + 1 if has_right else 0,
-                    right_text=new[other] if has_right else "",
-                )
+    one = other = 0
+    for at_left, at_right, length in [*common_runs(old, new), (len(old), len(new), 0)]:
+        for step in range(max(at_left - one, at_right - other)):
+            rows.append(_source_row(old, one + step, at_left, new, other + step, at_right))
+        rows += [
+            DiffRow(Change.SAME, a + 1, old[a], b + 1, new[b])
+            for a, b in zip(
+                range(at_left, at_left + length), range(at_right, at_right + length), strict=True
             )
+        ]
+        one, other = at_left + length, at_right + length
     return _folded(rows)
 
 
-def _change(tag: str, has_left: bool, has_right: bool) -> str:
-    if tag == "equal":
-        return Change.SAME
-    if has_left and has_right:
-        return Change.CHANGED
-    return Change.REMOVED if has_left else Change.ADDED
+def _source_row(
+    old: Sequence[str], one: int, old_end: int, new: Sequence[str], other: int, new_end: int
+) -> DiffRow:
+    has_left, has_right = one < old_end, other < new_end
+    change = (
+        Change.CHANGED if has_left and has_right else Change.REMOVED if has_left else Change.ADDED
+    )
+    return DiffRow(
+        change=change,
+        left=one + 1 if has_left else 0,
+        left_text=old[one] if has_left else "",
+        right=other + 1 if has_right else 0,
+        right_text=new[other] if has_right else "",
+    )
 
 
 def _function_diff(left: Function, right: Function) -> FunctionDiff:

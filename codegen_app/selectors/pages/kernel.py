@@ -12,7 +12,15 @@ from typing import Any
 from django.core.files.storage import default_storage
 from django.urls import reverse
 
-from codegen_app.models import Artifact, BenchmarkResult, Build, GeneratedKernel, KernelUse, State
+from codegen_app.models import (
+    OPEN_STATES,
+    Artifact,
+    BenchmarkResult,
+    Build,
+    GeneratedKernel,
+    KernelUse,
+    State,
+)
 from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
 from scheduler import targets
 from scheduler.build.model import Resources
@@ -23,6 +31,7 @@ from scheduler.isa.hazards import Caution, hazards
 class UseRow:
     """A scheduled node that the kernel can serve. ``links`` are the addresses of its nodes."""
 
+    node_id: int
     node: str
     op: str
     url: str
@@ -57,7 +66,24 @@ class BuildRow:
     listing_digest: str
     listing_url: str
     code_object_url: str
+    library_url: str
+    offline_url: str
     created_at: datetime
+
+    @property
+    def errors(self) -> int:
+        """How many errors the compiler found in the kernel's source."""
+        return sum(1 for found in self.diagnostics if found["severity"] == "error")
+
+    @property
+    def warnings(self) -> int:
+        """How many warnings."""
+        return sum(1 for found in self.diagnostics if found["severity"] == "warning")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to be compiled."""
+        return self.state in OPEN_STATES
 
 
 @dataclass(frozen=True)
@@ -126,6 +152,13 @@ class KernelPage:
     provenance: tuple[ProvenanceRow, ...]
     results: tuple[ResultRow, ...]
 
+    @property
+    def beside(self) -> tuple[int, ...]:
+        """The builds that are offered for a comparison: the one shown, and the next."""
+        done = [build.id for build in self.builds if build.state == State.DONE]
+        shown = [self.build.id] if self.build and self.build.id in done else []
+        return tuple([*shown, *(build for build in done if build not in shown)][:2])
+
 
 def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelPage:
     """One kernel (6 queries); raises ``GeneratedKernel.DoesNotExist``.
@@ -143,7 +176,7 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelP
     )
     # The emulation's build is the last thing that somebody wants to read.
     builds = tuple(sorted(found, key=lambda build: (build.target.startswith("cpu"), build.target)))
-    use = dict(uses).get(node_id or 0) or (uses[0][1] if uses else None)
+    use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
     build = _shown(builds, build_id)
     paths = _listing_paths(builds)
     return KernelPage(
@@ -156,7 +189,7 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelP
         args=tuple(kernel.args),
         launches=tuple(kernel.launches),
         workspace_bytes=kernel.workspace_bytes,
-        uses=tuple(use for _, use in uses),
+        uses=uses,
         use=use,
         builds=builds,
         build=build,
@@ -238,7 +271,7 @@ def _provenance(use: UseRow) -> tuple[ProvenanceRow, ...]:
     )
 
 
-def _uses(kernel: GeneratedKernel) -> list[tuple[int, UseRow]]:
+def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
     """The nodes that it can serve, with the addresses of the graph nodes (2 queries)."""
     rows = (
         KernelUse.objects.filter(kernel=kernel)
@@ -252,6 +285,7 @@ def _uses(kernel: GeneratedKernel) -> list[tuple[int, UseRow]]:
         node = use.template_node
         graph_url = node.graph.get_absolute_url()
         row = UseRow(
+            node_id=node.pk,
             node=node.name,
             op=node.op,
             url=node.get_absolute_url(),
@@ -266,8 +300,8 @@ def _uses(kernel: GeneratedKernel) -> list[tuple[int, UseRow]]:
                 member.name: f"{graph_url}?node={member.name}" for member in node.graph_nodes.all()
             },
         )
-        uses.append((node.pk, row))
-    return uses
+        uses.append(row)
+    return tuple(uses)
 
 
 def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
@@ -289,6 +323,8 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
         listing_digest=build.listing.digest if build.listing else "",
         listing_url=_download(kernel, build, "kernel.s") if build.listing else "",
         code_object_url=_download(kernel, build, "kernel.hsaco") if build.code_object else "",
+        library_url=_download(kernel, build, "kernel.so") if build.library_id else "",
+        offline_url=_download(kernel, build, "kernel.html") if build.listing else "",
         created_at=build.created_at,
     )
 

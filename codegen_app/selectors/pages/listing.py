@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.build.metadata import kernels
+from scheduler.isa.flow import Loop
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction, LineKind, Listing, counts, parse
 from scheduler.isa.liveness import live_registers
@@ -19,7 +20,8 @@ class ListingLine:
 
     ``source`` is the line of the kernel's source that an instruction belongs to, 0 for the
     compiler's own; ``depth`` its loop depth; ``live`` the live vector registers at it, None where
-    that is not known; ``jump`` the listing's line that it branches to, 0 for none.
+    that is not known; ``jump`` the listing's line that it branches to, 0 for none. ``block`` is
+    the number of the basic block that begins here (from 1), 0 elsewhere.
     """
 
     kind: str
@@ -30,16 +32,36 @@ class ListingLine:
     peak: bool = False
     jump: int = 0
     target: str = ""
+    block: int = 0
 
 
 @dataclass(frozen=True)
-class InnerLoop:
-    """The loop where the time goes, with its instructions by class."""
+class LoopRow:
+    """A loop with its instructions by class, those of loops within it included.
+
+    ``lines`` are where it stands in the listing, (first, last) by runs of blocks; ``inner`` marks
+    the loop where the time goes.
+    """
 
     first_line: int
     depth: int
+    inner: bool
     instructions: int
     counts: Mapping[str, int]
+    lines: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class BlockRow:
+    """A basic block; ``successors`` are the first lines of the blocks that may come next."""
+
+    number: int
+    label: str
+    first_line: int
+    last_line: int
+    instructions: int
+    depth: int
+    successors: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -52,8 +74,8 @@ class FunctionRow:
     instructions: int
     own: int
     counts: Mapping[str, int]
-    loops: int
-    inner_loop: InnerLoop | None
+    loops: tuple[LoopRow, ...]
+    blocks: tuple[BlockRow, ...]
     live_peak: int | None
 
 
@@ -66,10 +88,28 @@ class ListingView:
     functions: tuple[FunctionRow, ...]
 
     @property
-    def inner_loop(self) -> InnerLoop | None:
+    def inner_loop(self) -> LoopRow | None:
         """The inner loop of the function that has the largest, helpers' loops aside."""
-        loops = [function.inner_loop for function in self.functions if function.inner_loop]
+        loops = [loop for function in self.functions for loop in function.loops if loop.inner]
         return max(loops, key=lambda loop: loop.instructions, default=None)
+
+    def loop_at(self, first_line: int) -> LoopRow | None:
+        """The loop that begins with that line."""
+        loops = [loop for function in self.functions for loop in function.loops]
+        return next((loop for loop in loops if loop.first_line == first_line), None)
+
+    @property
+    def peaks(self) -> tuple[int, ...]:
+        """Where the count of live registers reaches its most: the first line of each stretch."""
+        found = []
+        before = False
+        for number, line in enumerate(self.lines, 1):
+            if line.live is None:
+                continue
+            if line.peak and not before:
+                found.append(number)
+            before = line.peak
+        return tuple(found)
 
 
 def read_listing(text: str, target: Target) -> ListingView:
@@ -86,6 +126,7 @@ def read_listing(text: str, target: Target) -> ListingView:
     for function in listing.functions:
         live = live_registers(function) if target.family != "cpu" else None
         peaks = set(live.peaks) if live else set()
+        begins = {block.first: number for number, block in enumerate(function.blocks, 1)}
         for index, instruction in enumerate(function.instructions):
             lines[instruction.line - 1] = ListingLine(
                 kind=LineKind.INSTRUCTION.value,
@@ -96,8 +137,9 @@ def read_listing(text: str, target: Target) -> ListingView:
                 peak=index in peaks,
                 jump=at_label.get(instruction.target, 0),
                 target=instruction.target,
+                block=begins.get(index, 0),
             )
-        functions.append(_function_row(function, live.peak if live else None))
+        functions.append(_function_row(function, at_label, live.peak if live else None))
     return ListingView(text, tuple(lines), tuple(functions))
 
 
@@ -120,12 +162,11 @@ def _label_lines(text: str, listing: Listing) -> dict[str, int]:
     }
 
 
-def _function_row(function: Function, live_peak: int | None) -> FunctionRow:
-    loop = function.inner_loop()
-    inner = None
-    if loop is not None:
-        inside = function.of_loop(loop)
-        inner = InnerLoop(inside[0].line, loop.depth, len(inside), _counts(inside))
+def _function_row(
+    function: Function, at_label: Mapping[str, int], live_peak: int | None
+) -> FunctionRow:
+    blocks = _block_rows(function, at_label)
+    inner = function.inner_loop()
     return FunctionRow(
         name=function.name,
         first_line=function.first_line,
@@ -133,9 +174,47 @@ def _function_row(function: Function, live_peak: int | None) -> FunctionRow:
         instructions=len(function.instructions),
         own=sum(1 for instruction in function.instructions if not instruction.source_line),
         counts=_counts(function.instructions),
-        loops=len(function.loops),
-        inner_loop=inner,
+        loops=tuple(_loop_row(function, loop, blocks, loop is inner) for loop in function.loops),
+        blocks=blocks,
         live_peak=live_peak,
+    )
+
+
+def _block_rows(function: Function, at_label: Mapping[str, int]) -> tuple[BlockRow, ...]:
+    def first_line(number: int) -> int:
+        block = function.blocks[number]
+        own = function.instructions[block.first].line
+        return min(own, at_label.get(block.label, own))
+
+    return tuple(
+        BlockRow(
+            number=number + 1,
+            label=block.label,
+            first_line=first_line(number),
+            last_line=function.instructions[block.end - 1].line,
+            instructions=block.end - block.first,
+            depth=function.depths[block.first],
+            successors=tuple(first_line(successor) for successor in block.successors),
+        )
+        for number, block in enumerate(function.blocks)
+    )
+
+
+def _loop_row(function: Function, loop: Loop, blocks: tuple[BlockRow, ...], inner: bool) -> LoopRow:
+    inside = function.of_loop(loop)
+    runs: list[tuple[int, int]] = []
+    last = -1
+    for number in sorted(loop.blocks):
+        first = runs.pop()[0] if number == last + 1 and runs else blocks[number].first_line
+        runs.append((first, blocks[number].last_line))
+        last = number
+    return LoopRow(
+        first_line=blocks[loop.header].first_line,
+        depth=loop.depth,
+        inner=inner,
+        instructions=len(inside),
+        counts=_counts(inside),
+        lines=tuple(runs),
     )
 
 

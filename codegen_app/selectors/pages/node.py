@@ -262,7 +262,7 @@ def _beside(build: Build, default: Mapping[str, int]) -> str:
     other = default.get(build.target)
     if build.state != State.DONE or other is None or other == build.pk:
         return ""
-    return f"{reverse('compare')}?left={other}&right={build.pk}"
+    return f"{reverse('compare')}?build={other}&build={build.pk}"
 
 
 def _timings(node: TemplateNode, kernels: list[int]) -> dict[int, Timing]:

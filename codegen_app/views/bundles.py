@@ -1,0 +1,42 @@
+"""Bundles, as zips: a graph's kernels, or one kernel for one of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import IO
+
+from django.contrib import messages
+from django.http import FileResponse, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+
+from codegen_app.models import GeneratedKernel, Graph, TemplateNode
+from codegen_app.services import bundles
+from scheduler.outcome import UserError
+
+
+def graph_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """The whole graph, each node with the kernel that serves it."""
+    graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
+    return _download(request, graph, graph.name, lambda: bundles.of_graph(graph))
+
+
+def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
+    """One kernel, for the node ``?node=`` or the first that it can serve."""
+    kernel = get_object_or_404(GeneratedKernel, name=name)
+    nodes = TemplateNode.objects.filter(uses__kernel=kernel).select_related("graph__file")
+    asked = request.GET.get("node", "")
+    node = (nodes.filter(pk=asked).first() if asked.isdecimal() else None) or nodes.first()
+    node = node or get_object_or_404(nodes)
+    return _download(request, kernel, name, lambda: bundles.of_kernel(kernel, node))
+
+
+def _download(
+    request: HttpRequest, subject: Graph | GeneratedKernel, name: str, make: Callable[[], IO[bytes]]
+) -> HttpResponseBase:
+    """The zip, or back to the page with one line that says why there is none."""
+    try:
+        packed = make()
+    except UserError as error:
+        messages.error(request, str(error))
+        return redirect(subject)
+    return FileResponse(packed, as_attachment=True, filename=f"{name}.zip")
