@@ -76,9 +76,9 @@ def _attention(
             column,
             depth,
             value_depth,
-            b.finish(q.at((*index, row.var, depth.var)), axes),
-            b.finish(k.at((*index, column.var, depth.var)), axes),
-            b.finish(v.at((*index, column.var, value_depth.var)), axes),
+            b.finish(_typed(q, (*index, row.var, depth.var)), axes),
+            b.finish(_typed(k, (*index, column.var, depth.var)), axes),
+            b.finish(_typed(v, (*index, column.var, value_depth.var)), axes),
             None if mask is None else b.finish(mask, axes),
             bool(is_causal),
             float(scale),
@@ -171,6 +171,12 @@ def _weights(b: Builder, scores: Tensor) -> Tensor:
         return trees.call("truediv", power(scores.at(index), index), divisor)
 
     return b.pointwise(scores.size, b.meta().dtype, read)
+
+
+def _typed(tensor: Tensor, index: Index) -> Value:
+    """An element in its own type: what is computed (ones, a mask) is held in f32."""
+    value = tensor.at(index)
+    return value if value.dtype is tensor.dtype else trees.cast(value, tensor.dtype)
 
 
 def _mask(
