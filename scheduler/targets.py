@@ -152,3 +152,8 @@ _BOARDS = tuple(
 def boards(target: str) -> tuple[Board, ...]:
     """The common boards of a target, the reference one first; none for the emulation."""
     return tuple(board for board in _BOARDS if board.target == target)
+
+
+def board_of(target: str, device_name: str) -> Board | None:
+    """The board that a device calls itself; None for one that is not in the table."""
+    return next((b for b in boards(target) if b.name.split(" (")[0] in device_name), None)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Problem, TemplateNode
-from codegen_app.services import problems
+from codegen_app.services import limits, problems
 from codegen_app.services.engine import Scheduled
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
@@ -38,14 +38,19 @@ def _record_node(
     graph: Graph, position: int, node: SchedulerNode, scheduled: Scheduled
 ) -> TemplateNode:
     extern = next((member for member in node.members if isinstance(member, Extern)), None)
-    described = None if extern else problems.describe(node, scheduled.schedule.lowered)
+    lowered = scheduled.schedule.lowered
+    described = None if extern else problems.describe(node, lowered)
+    problem = _problem(described) if described else None
+    if problem is not None:
+        hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
+        limits.record(problem, node, lowered, hints)
     return TemplateNode.objects.create(
         graph=graph,
-        problem=_problem(described) if described else None,
+        problem=problem,
         position=position,
         name=node.name,
         kind=node.kind.value,
-        op=(extern.op if extern else problems.op_name(node, scheduled.schedule.lowered))[:64],
+        op=(extern.op if extern else problems.op_name(node, lowered))[:64],
         group=[print_expr(extent) for extent in node.group],
         reads=list(node.reads),
         writes=list(node.writes),

@@ -21,6 +21,7 @@ from codegen_app.services import (
     devices,
     engine,
     ledger,
+    limits,
     outcomes,
     searching,
     work,
@@ -52,12 +53,21 @@ def run_task(task: TuningTask) -> None:
         try:
             if isinstance(device, Rejected):
                 _give_up(task, device)
-            elif run.has_budget:
-                searching.search(task, device, cancellation)
             else:
-                _measure_recorded(task, device, cancellation)
+                _keep_work(task)
+                if run.has_budget:
+                    searching.search(task, device, cancellation)
+                else:
+                    _measure_recorded(task, device, cancellation)
         except Cancelled:
             raise work.LeaseLostError(f"task {task.pk} was taken away") from None
+
+
+def _keep_work(task: TuningTask) -> None:
+    """What the problem asks for at the sizes of this run, beside which its times are shown."""
+    scheduled = engine.scheduled(task.run.graph.file.digest)
+    node = scheduled.node(task.template_node.name)
+    limits.record(task.problem, node, scheduled.schedule.lowered, task.run.bindings)
 
 
 def _measure_recorded(task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> None:

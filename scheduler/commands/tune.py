@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from scheduler import pipeline
+from scheduler import pipeline, targets
 from scheduler.benchmark.measure import default_plan
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
@@ -27,7 +27,7 @@ from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.lock import exclusive
-from scheduler.targets import Board, Target, boards, find
+from scheduler.targets import Board, Target, find
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 from scheduler.tuning.compiling import Compilers
 from scheduler.tuning.contest import Setting
@@ -131,9 +131,7 @@ def _tune(
 
 def board_of(device: DeviceInfo) -> Board | None:
     """The board that a device is; None for the emulation, and for one that is not in the table."""
-    if device.emulated:
-        return None
-    return next((b for b in boards(device.target) if b.name.split(" (")[0] in device.name), None)
+    return None if device.emulated else targets.board_of(device.target, device.name)
 
 
 def _device_info(device_id: str) -> DeviceInfo:

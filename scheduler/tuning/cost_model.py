@@ -35,6 +35,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.indexing import evaluate
 from scheduler.ir.operations import Lowered
 from scheduler.targets import Board, Target, find
+from scheduler.tuning.roofline import products_ns
 from scheduler.tuning.work import Work, work_of
 
 _LAUNCH_NS = 2000.0
@@ -63,12 +64,8 @@ def speed_of_light_ns(
     moved = float(work.bytes)
     if cached:
         moved = max(0.0, moved - board.l2_bytes - board.last_level_bytes)
-    return max(1e9 * moved / board.memory_bytes_per_s, _products_ns(work.matrix_flops, work, board))
-
-
-def _products_ns(flops: float, work: Work, board: Board) -> float:
-    peak = board.peak_flops(work.matrix_dtype) if work.matrix_dtype else None
-    return 0.0 if peak is None else 1e9 * flops / peak
+    memory_ns = 1e9 * moved / board.memory_bytes_per_s
+    return max(memory_ns, products_ns(work.matrix_flops, work.matrix_dtype, board))
 
 
 def expected_ns(
@@ -112,14 +109,15 @@ def _busiest_ns(
 ) -> float:
     memory = 1e9 * work.bytes / board.memory_bytes_per_s
     vector = board.vector.get("f32", 128) * board.compute_units * board.clock_mhz * 1e6
-    compute = _products_ns(work.matrix_flops, work, board) + 1e9 * work.vector_ops / vector
+    compute = products_ns(work.matrix_flops, work.matrix_dtype, board)
+    compute += 1e9 * work.vector_ops / vector
     tile = _tile(caller.kernel.config)
     if tile is None or not work.matrix_flops:
         return max(memory, compute)
     block_m, block_n, split = tile
     steps = max(1, scalars.get("K", 1) // split)
     itemsize = DType.from_label(work.matrix_dtype).itemsize
-    compute = _products_ns(2.0 * blocks * block_m * block_n * steps, work, board)
+    compute = products_ns(2.0 * blocks * block_m * block_n * steps, work.matrix_dtype, board)
     asked = blocks * (block_m + block_n) * steps * itemsize
     memory = max(memory, 1e9 * asked / (_CACHE_SPEED * board.memory_bytes_per_s))
     # Each of the (about square) groups of waves reads its own rows and columns of the tile.
