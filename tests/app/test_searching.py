@@ -1,0 +1,139 @@
+"""Runs with a budget: the tuner, real compilers, the emulation, and rows that survive a death."""
+
+from __future__ import annotations
+
+import pytest
+from django.db.models import QuerySet
+
+from codegen_app.models import (
+    BenchmarkResult,
+    Build,
+    Candidate,
+    Graph,
+    Selection,
+    State,
+    TuningRun,
+    TuningTask,
+)
+from codegen_app.services import (
+    graphs,
+    ledger,
+    measuring,
+    remote_builds,
+    searching,
+    tuning,
+    work,
+)
+from scheduler import samples
+from scheduler.outcome import UserError
+from scheduler.tuning.budget import Budget
+from scheduler.tuning.tuner import Event
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
+    """Prepared; nothing compiled. There are no workers: builds are done beside the tuner."""
+    monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
+    made, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+    held = work.claim_next(Graph.objects.all(), "w")
+    assert held is not None
+    graphs.prepare(held)
+    made.refresh_from_db()
+    return made
+
+
+def start(graph: Graph, **limits: float) -> TuningRun:
+    node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
+    assert node is not None
+    least = {name: info["min"] for name, info in graph.symbols.items()}
+    budget = Budget(**limits)
+    return tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
+
+
+def claimed(run: TuningRun) -> TuningTask:
+    task = work.claim_next(ledger.ready_tasks("cpu").filter(run=run), "w")
+    assert task is not None
+    return task
+
+
+def tried(run: TuningRun) -> QuerySet[Candidate]:
+    return Candidate.objects.filter(task__run=run, kernel__isnull=False)
+
+
+def test_a_budget_is_kept_and_everything_is_accounted_for(graph: Graph) -> None:
+    run = start(graph, seconds=60, measurements=2)
+    assert not Build.objects.exists(), "the tuner asks for what it wants"
+    measuring.run_task(claimed(run))
+    run.refresh_from_db()
+    task = run.tasks.get()
+    assert (run.state, task.state) == (State.DONE, State.DONE)
+    measured = tried(run).filter(state=State.DONE)
+    assert 1 <= measured.count() <= 2
+    assert measured.get(chosen=True).kernel == Selection.objects.get().kernel
+    offered = task.template_node.offered + len(task.template_node.refused)
+    assert task.candidates.count() == offered, "no candidate vanishes"
+    untried = task.candidates.filter(state=State.CANCELLED)
+    assert {row.reason for row in untried} == {"the budget of 2 measurements was spent"}
+    assert not task.candidates.filter(state__in=[State.QUEUED, State.RUNNING]).exists()
+    assert not Build.objects.filter(state__in=[State.QUEUED, State.RUNNING]).exists()
+    assert task.title
+    assert task.operands
+
+
+def test_what_was_seen_before_a_death_is_not_measured_again(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(graph, measurements=3)
+    task = claimed(run)
+    note = searching._Search._note
+
+    def die(self: searching._Search, event: Event) -> None:
+        note(self, event)
+        if tried(run).filter(state=State.DONE).count() == 2:
+            raise SystemExit
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(searching._Search, "_note", die)
+        measuring.run_task(task)
+    before = set(BenchmarkResult.objects.values_list("pk", "kernel__name"))
+    assert len(before) == 2
+    work.give_on_orphans()
+
+    checked: list[str] = []
+    check = searching.BenchJudge.check
+
+    def remember(self: object, candidate: object, most_s: float) -> object:
+        checked.append(searching._name(candidate.key))
+        return check(self, candidate, most_s)
+
+    monkeypatch.setattr(searching.BenchJudge, "check", remember)
+    measuring.run_task(claimed(run))
+    run.refresh_from_db()
+    assert run.state == State.DONE
+    gate, edges = [one for one in checked if one != "edge"], checked.count("edge")
+    assert gate or edges
+    assert not {name for _, name in before} & set(gate)
+    assert tried(run).filter(state=State.DONE).count() <= 3
+    assert before <= set(BenchmarkResult.objects.values_list("pk", "kernel__name"))
+
+
+def test_a_run_for_a_device_that_is_not_here_says_so(graph: Graph) -> None:
+    run = start(graph, seconds=5)
+    TuningRun.objects.filter(pk=run.pk).update(device="rocm:7")
+    measuring.run_task(claimed(run))
+    task = run.tasks.get()
+    assert task.state == State.REJECTED
+    assert task.reason.startswith("device rocm:7: ")
+
+
+@pytest.mark.parametrize(
+    ("limits", "priority"),
+    [({"seconds": 0}, 0), ({"seconds": float("nan")}, 0), ({"compiles": -1}, 0), ({}, 101)],
+)
+def test_a_budget_that_is_none_is_refused(limits: dict[str, float], priority: int) -> None:
+    graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+    with pytest.raises(UserError, match=r"budget|priority"):
+        tuning.start_run(graph, "cpu", "cpu", {}, None, budget=Budget(**limits), priority=priority)
+    assert not TuningRun.objects.exists()
