@@ -22,6 +22,7 @@ from scheduler.bundle.reader import Bundle
 from scheduler.bundle.requests import request_of, signature
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.fusion.split import split
 from scheduler.ir import reference
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.storage import Array
@@ -76,6 +77,8 @@ def plan_of(bundle: Bundle) -> Schedule:
     Raises ``UserError`` when it does not fit the bundle's calls: another version wrote it.
     """
     plan = schedule(lower(bundle.graph), fuse=bundle.manifest.fused)
+    if bundle.manifest.split:
+        plan = split(plan, bundle.manifest.split)
     due = [node.nodes for node in kernel_nodes(plan)]
     if due != [call.nodes for call in bundle.manifest.calls]:
         raise UserError(

@@ -61,6 +61,7 @@ class Manifest:
     storage: Mapping[str, str] = field(default_factory=dict)  # buffer -> pool
     pools: Mapping[str, Expr] = field(default_factory=dict)  # pool -> bytes
     fused: bool = True  # whether the schedule was made with fusion
+    split: tuple[str, ...] = ()  # fused nodes that were taken apart again
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as ``schema.json`` describes it."""
@@ -84,7 +85,7 @@ class Manifest:
             "inputs": list(self.inputs),
             "outputs": list(self.outputs),
             "fused": self.fused,
-        }
+        } | ({"split": list(self.split)} if self.split else {})
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Manifest:
@@ -104,6 +105,7 @@ class Manifest:
             storage=dict(data.get("storage", {})),
             pools={name: parse_expr(size) for name, size in data.get("pools", {}).items()},
             fused=data.get("fused", True),
+            split=tuple(data.get("split", ())),
         )
 
 

@@ -46,6 +46,7 @@ def manifest_of(
         storage=schedule.storage,
         pools=schedule.pools,
         fused=schedule.fused,
+        split=schedule.split,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -17,17 +18,18 @@ from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
-from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.commands import options
 from scheduler.commands.compile_ import with_hints
 from scheduler.commands.output import print_json, print_table, say
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.ir.bindings import hints
+from scheduler.fusion.split import split
+from scheduler.ir.bindings import Bindings, hints
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.lock import exclusive
 from scheduler.targets import Board, Target, find
+from scheduler.tuning.apart import Verdict, compare, taken_apart
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 from scheduler.tuning.compiling import Compilers
 from scheduler.tuning.contest import Setting
@@ -59,6 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of inputs and search (%(default)s)")
     parser.add_argument("--flags", default="-O3", help="compiler flags (%(default)s)")
     parser.add_argument("--jobs", type=int, default=None, help="compilers at a time (all cores)")
+    parser.add_argument(
+        "--try-unfused",
+        action="store_true",
+        help="tune the operations of fused kernels as well, and keep whichever is faster",
+    )
     options.add_bindings(parser)
     options.add_cache(parser)
 
@@ -73,9 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     target = find(device.target)
     graph = with_hints(pipeline.load(arguments.model), arguments.bind)
     plan = pipeline.schedule(pipeline.lower(graph))
-    backend = pipeline.scheduling(plan, (target,))
     bindings = hints(graph.symbols)
-    problems = find_problems(plan, backend, target, bindings, arguments.node)
+    problems, parts = _problems(arguments, plan, target, bindings)
     lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
     with nullcontext() if device.emulated else lock:
         result = _tune(arguments, plan, problems, device, meter)
@@ -88,9 +94,28 @@ def run(arguments: argparse.Namespace) -> int:
         "seed": arguments.seed,
         "budget": asdict(meter.budget),
     }
-    lost = _write(arguments, plan, backend, target, result, facts)
+    verdicts = compare(result, parts)
+    lost = _write(arguments, plan, target, result, facts, verdicts)
     _report(arguments, result, lost, meter)
     return 1 if lost else 0
+
+
+def _problems(
+    arguments: argparse.Namespace, plan: Schedule, target: Target, bindings: Bindings
+) -> tuple[tuple[TuningProblem, ...], dict[str, tuple[str, ...]]]:
+    """What is to be tuned; and with --try-unfused, which parts each fused kernel has."""
+    backend = pipeline.scheduling(plan, (target,))
+    problems = find_problems(plan, backend, target, bindings, arguments.node)
+    if not arguments.try_unfused:
+        return problems, {}
+    tuned = {name for problem in problems for name in problem.nodes}
+    everything, found = taken_apart(plan)
+    parts = {name: each for name, each in found.items() if name in tuned}
+    wanted = {name for each in parts.values() for name in each}
+    if wanted:
+        backend = pipeline.scheduling(everything, (target,))
+        problems += find_problems(everything, backend, target, bindings, wanted)
+    return problems, parts
 
 
 def _tune(
@@ -145,12 +170,15 @@ def _device_info(device_id: str) -> DeviceInfo:
 def _write(
     arguments: argparse.Namespace,
     plan: Schedule,
-    backend: ROCmCPPScheduling,
     target: Target,
     result: TuningResult,
     facts: dict[str, Any],
+    verdicts: Sequence[Verdict],
 ) -> dict[str, Rejected]:
     """The bundle with the chosen kernels, the ledger and the log beside it."""
+    apart = [verdict.node for verdict in verdicts if verdict.apart]
+    plan = split(plan, apart) if apart else plan
+    backend = pipeline.scheduling(plan, (target,))
 
     def choose(node: SchedulerNode) -> ROCmTemplateCaller | None:
         config = result.configs.get(node.name)
@@ -171,7 +199,8 @@ def _write(
     else:
         builds = {key: one for key, one in built.items() if isinstance(one, Build)}
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
-    write_jsonl(arguments.out / LEDGER, facts | _facts(result), result.entries)
+    fusions = [asdict(verdict) for verdict in verdicts]
+    write_jsonl(arguments.out / LEDGER, facts | _facts(result), result.entries, fusions)
     log = "\n".join(problem.autotune_text() for problem in result.problems)
     (arguments.out / LOG).write_text(log)
     return lost

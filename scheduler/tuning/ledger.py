@@ -123,11 +123,18 @@ def best_so_far(entries: Iterable[Entry]) -> tuple[Point, ...]:
     return tuple(points)
 
 
-def write_jsonl(path: Path, header: Mapping[str, Any], entries: Iterable[Entry]) -> None:
-    """The run's facts on the first line, then a line for each candidate."""
+def write_jsonl(
+    path: Path,
+    header: Mapping[str, Any],
+    entries: Iterable[Entry],
+    fusions: Iterable[Mapping[str, Any]] = (),
+) -> None:
+    """The run's facts on the first line, then a line for each candidate, then one for each fused
+    kernel that was timed against its parts."""
     first = {"record": "run", "schema": LEDGER_SCHEMA, **header}
+    last = [{"record": "fusion", **fusion} for fusion in fusions]
     with path.open("w", encoding="utf-8") as file:
-        for line in (first, *(entry.to_json() for entry in entries)):
+        for line in (first, *(entry.to_json() for entry in entries), *last):
             file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
 
 

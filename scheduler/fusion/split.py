@@ -1,0 +1,82 @@
+"""Taking fused kernels apart again: the schedule in which some nodes run one operation a kernel.
+
+Whether a fusion pays is for a measurement to say; this makes the other side of the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from scheduler.fusion.groups import group_fn, kind_of, make_node
+from scheduler.fusion.memory import plan as plan_memory
+from scheduler.fusion.memory import with_frees
+from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.fusion.verifier import verify
+from scheduler.ir.access import reads_of, writes_of
+from scheduler.ir.operations import Operation
+
+#: What a kernel's name in the schedule ends with when it was taken out of a fused one.
+ALONE = "_alone"
+
+
+def split(plan: Schedule, names: Collection[str]) -> Schedule:
+    """The schedule with these nodes taken apart, verified.
+
+    Nodes that hold one operation, externs, and nodes that compute on their way what another
+    kernel keeps in memory stay as they are; so does every node that is not named.
+    """
+    positions = {node.name: position for position, node in enumerate(plan.lowered.graph.nodes)}
+    nodes: list[SchedulerNode] = []
+    taken: list[str] = []
+    written: set[str] = set()
+    whole = {name for node in plan.nodes for name in node.writes if node.name not in names}
+    for node in plan.nodes:
+        apart = _operations(plan, node, written) if node.name in names else []
+        if len(apart) < 2 or any(whole.intersection(writes_of(one)) for one in apart):
+            nodes.append(node)
+            written.update(node.writes)
+            continue
+        taken.append(node.name)
+        for operation in apart:
+            alone = make_node([operation], kind_of(operation), group_fn(operation), positions)
+            nodes.append(replace(alone, name=operation.name + ALONE))
+            written.update(writes_of(operation))
+    buffers = plan.lowered.buffers
+    ordered = with_frees(nodes, buffers)
+    hints = {name: info.hint for name, info in plan.lowered.graph.symbols.items()}
+    storage, pools = plan_memory(ordered, buffers, hints)
+    result = replace(plan, nodes=ordered, storage=storage, pools=pools, split=tuple(taken))
+    verify(result)
+    return result
+
+
+def part_names(plan: Schedule, name: str) -> tuple[str, ...]:
+    """What the kernels are called into which the node of that name is taken apart."""
+    written: set[str] = set()
+    for node in plan.nodes:
+        if node.name == name:
+            return tuple(one.name + ALONE for one in _operations(plan, node, written))
+        written.update(node.writes)
+    raise KeyError(name)
+
+
+def _operations(plan: Schedule, node: SchedulerNode, written: Collection[str]) -> list[Operation]:
+    """The graph's own operations that compute what the node writes from what it reads, in order.
+
+    What was written by then is not computed again.
+    """
+    if node.kind is GroupKind.EXTERN:
+        return []
+    operations = plan.lowered.operations
+    writer = {name: number for number, op in enumerate(operations) for name in writes_of(op)}
+    given = {*node.reads, *written}
+    needed: set[int] = set()
+    pending = list(node.writes)
+    while pending:
+        number = writer[pending.pop()]
+        if number not in needed:
+            needed.add(number)
+            reads = reads_of(operations[number])
+            pending += [name for name in reads if name not in given and name in writer]
+    return [operations[number] for number in sorted(needed)]

@@ -1,0 +1,98 @@
+"""Fused or apart: whole models taken apart can be run, and only a clear gain takes one apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import scheduler.samples
+from scheduler import pipeline
+from scheduler.bundle.manifest import Manifest
+from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.fusion.nodes import Schedule
+from scheduler.fusion.split import part_names, split
+from scheduler.ir.dtypes import DType
+from scheduler.targets import find
+from scheduler.tuning.apart import compare, taken_apart
+from scheduler.tuning.problems import TuningProblem, find_problems
+from scheduler.tuning.tuner import ProblemResult, TuningResult
+from tests.unit.matrix.contractions import matmul
+from tests.unit.tuning.test_ledger import decide, entry
+
+SAMPLES = Path(scheduler.samples.__file__).parent / "graphs"
+TARGET = find("gfx942")
+
+
+@pytest.fixture(scope="module", params=["gpt2_2layer", "resnet_small"])
+def plan(request: pytest.FixtureRequest) -> Schedule:
+    """A real model, fused."""
+    return pipeline.schedule(pipeline.lower(pipeline.load(SAMPLES / f"{request.param}.pt2")))
+
+
+def test_everything_taken_apart_computes_the_same_buffers_in_a_legal_order(plan: Schedule) -> None:
+    everything, parts = taken_apart(plan)  # verified on the way
+    assert len(everything.nodes) > len(plan.nodes)
+    assert set(parts) == set(everything.split)
+    names = {node.name for node in everything.nodes}
+    assert all(set(each) <= names and len(each) > 1 for each in parts.values())
+    kept = {name for node in plan.nodes for name in node.writes}
+    assert kept <= {name for node in everything.nodes for name in node.writes}
+    assert len(names) == len(everything.nodes)
+
+
+def test_each_node_can_be_taken_apart_by_itself(plan: Schedule) -> None:
+    whole = [node.name for node in plan.nodes]
+    for name in split(plan, whole).split:
+        single = split(plan, [name])
+        assert single.split == (name,)
+        parts = set(part_names(plan, name))
+        assert {node.name for node in single.nodes} == {*whole, *parts} - {name}
+
+
+def test_a_bundle_remembers_what_was_taken_apart(plan: Schedule) -> None:
+    name = taken_apart(plan)[0].split[0]
+    generated = pipeline.generate(split(plan, [name]), [TARGET])
+    written = generated.manifest().to_json()
+    assert written["split"] == [name]
+    assert Manifest.from_json(written).split == (name,)
+
+
+def test_nothing_named_changes_nothing(plan: Schedule) -> None:
+    same = split(plan, [])
+    assert same.nodes == plan.nodes
+    assert same.split == ()
+
+
+def problem(*nodes: str) -> TuningProblem:
+    """A problem that serves these scheduler nodes."""
+    schedule = matmul(32, 32, 32, DType.F16)
+    (made,) = find_problems(schedule, ROCmCPPScheduling(schedule, (TARGET,)), TARGET, {})
+    return replace(made, nodes=nodes)
+
+
+def result(times: Iterable[tuple[str, float | None]]) -> TuningResult:
+    """A run in which these nodes took these times, with intervals of 1 ns to both sides."""
+    problems = []
+    for name, median in times:
+        entries = [entry("k", median, 1.0 if median else 0.0)]
+        marked, _ = decide(entries, {0})
+        problems.append(ProblemResult(problem(name), tuple(marked), None, 0.0))
+    return TuningResult(tuple(problems), 0.0, 0, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("fused", "parts", "apart"),
+    [(20, (5, 6), True), (11, (5, 6), False), (13, (5, 6), False), (20, (5, None), False)],
+)
+def test_only_a_gain_beyond_the_noise_takes_a_kernel_apart(
+    fused: float, parts: tuple[float | None, float | None], apart: bool
+) -> None:
+    names = ("a_alone", "b_alone")
+    run = result([("a", fused), *zip(names, parts, strict=True)])
+    (verdict,) = compare(run, {"a": names})
+    assert verdict.apart is apart
+    assert verdict.fused_ns == fused
+    assert verdict.apart_ns == (11 if None not in parts else None)
