@@ -31,12 +31,19 @@ from scheduler.ir.operations import (
     Scan,
     Store,
 )
-from scheduler.ir.storage import Array, BoundBuffer, bind_buffer, from_storage, to_storage
+from scheduler.ir.storage import (
+    Array,
+    BoundBuffer,
+    bind_buffer,
+    held_storage,
+    rounded_storage,
+)
 from scheduler.ir.values import Cast, Load, Value, loads, walk
 from scheduler.lowering.interpret import interpret
 
 # Integers that are no index: small, so that sums and products stay exact.
 _PLAIN_INTEGERS = 8
+_PIECE = 2**22  # elements made at a time
 
 
 def make_case(
@@ -53,8 +60,7 @@ def make_case(
     limits = index_limits(node, bindings)
     for positive in (False, True):
         inputs = {
-            name: to_storage(_draw(buffers[name], limits.get(name), rng, positive), buffers[name])
-            for name in node.reads
+            name: _draw(buffers[name], limits.get(name), rng, positive) for name in node.reads
         }
         expected = _expected(node, lowered, bindings, inputs, buffers)
         if not _mostly_nan(expected):
@@ -160,7 +166,7 @@ def _averaged_magnitude(
     for operation in node.members:
         if isinstance(operation, Attention):
             for load in loads(operation.v):
-                values = from_storage(inputs[load.buffer], buffers[load.buffer])
+                values = held_storage(inputs[load.buffer], buffers[load.buffer])
                 largest = max(largest, float(np.abs(values).max(initial=0.0)))
     return largest
 
@@ -168,13 +174,21 @@ def _averaged_magnitude(
 def _draw(
     buffer: BoundBuffer, limit: int | None, rng: np.random.Generator, positive: bool
 ) -> Array:
-    """Logical values that the buffer's type can hold exactly."""
-    if buffer.dtype is DType.BOOL:
-        return rng.integers(0, 2, buffer.size).astype(bool)
-    if not buffer.dtype.is_float:
-        return rng.integers(0, limit or _PLAIN_INTEGERS, buffer.size, dtype=np.int64)
-    drawn = rng.standard_normal(buffer.size)
-    return np.abs(drawn) + 0.1 if positive else drawn
+    """Random storage, in pieces: a model's largest weights would not fit several times over.
+
+    Between the elements that indices reach lie random ones too.
+    """
+    storage: Array = np.empty(buffer.elements, dtype=buffer.dtype.numpy)
+    for start in range(0, storage.size, _PIECE):
+        piece = storage[start : start + _PIECE]
+        if buffer.dtype is DType.BOOL:
+            piece[...] = rng.integers(0, 2, piece.size)
+        elif not buffer.dtype.is_float:
+            piece[...] = rng.integers(0, limit or _PLAIN_INTEGERS, piece.size, dtype=np.int64)
+        else:
+            drawn = rng.standard_normal(piece.size)
+            piece[...] = rounded_storage(np.abs(drawn) + 0.1 if positive else drawn, buffer.dtype)
+    return storage
 
 
 def _expected(
@@ -184,7 +198,7 @@ def _expected(
     inputs: Mapping[str, Array],
     buffers: Mapping[str, BoundBuffer],
 ) -> dict[str, Array]:
-    values = {name: from_storage(storage, buffers[name]) for name, storage in inputs.items()}
+    values = {name: held_storage(storage, buffers[name]) for name, storage in inputs.items()}
     for operation in node.members:
         assert not isinstance(operation, Extern), "externs have no kernel to check"
         values |= interpret(operation, values, lowered, bindings)

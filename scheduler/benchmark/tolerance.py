@@ -34,14 +34,22 @@ class Tolerance:
     absolute: float
     magnitude: float = 0.0
 
-    def bound(self, reference: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The bound of each element, in the tensor's own unit; same shape as ``reference``."""
+    def scale(self, reference: npt.NDArray[np.float64]) -> float:
+        """What ``absolute`` is relative to: the largest finite value of a whole tensor."""
         finite = np.abs(reference[np.isfinite(reference)])
-        largest = float(finite.max()) if finite.size else 0.0
+        return max(float(finite.max(initial=0.0)), self.magnitude, _SMALLEST)
+
+    def bound(
+        self, reference: npt.NDArray[np.float64], scale: float | None = None
+    ) -> npt.NDArray[np.float64]:
+        """The bound of each element, in the tensor's own unit; same shape as ``reference``.
+
+        ``scale`` is given for a part of a tensor: that of the whole.
+        """
         with np.errstate(invalid="ignore"):
             near = np.where(np.isfinite(reference), np.abs(reference), 0.0)
-        scale = max(largest, self.magnitude, _SMALLEST)
-        return self.relative * near + self.absolute * scale
+        whole = self.scale(reference) if scale is None else scale
+        return self.relative * near + self.absolute * whole
 
 
 _SMALLEST = 1e-30  # an all-zero reference still admits a denormal's worth of noise

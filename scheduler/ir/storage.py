@@ -15,6 +15,7 @@ from scheduler.ir.indexing import evaluate
 from scheduler.ir.operations import Buffer
 
 Array: TypeAlias = npt.NDArray[Any]
+_PIECE = 2**22  # elements converted at a time, so that no copy of a whole large tensor is made
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,25 @@ def from_storage(storage: Array, buffer: BoundBuffer) -> Array:
     if not buffer.elements:
         return np.zeros(buffer.size, dtype=np.float64 if buffer.dtype.is_float else storage.dtype)
     return widen(_strided(storage, buffer), buffer.dtype)
+
+
+def held_storage(storage: Array, buffer: BoundBuffer) -> Array:
+    """The logical values of a buffer without a copy where its type is one of NumPy's: f16, f32
+    and f64 as they are, bfloat16 as float32."""
+    if not buffer.elements:
+        return np.zeros(buffer.size, dtype=np.float64 if buffer.dtype.is_float else storage.dtype)
+    if buffer.dtype is DType.BF16:
+        wide = np.empty(storage.size, dtype=np.float32)
+        for start in range(0, storage.size, _PIECE):
+            piece = storage[start : start + _PIECE]
+            wide[start : start + _PIECE] = bfloat16_to_float32(piece)
+        storage = wide
+    return _strided(storage, buffer)
+
+
+def rounded_storage(values: Array, dtype: DType) -> Array:
+    """Values in the type's own bits."""
+    return _round(values, dtype)
 
 
 def widen(array: Array, dtype: DType) -> Array:

@@ -47,8 +47,9 @@ def interpret(
 ) -> dict[str, Array]:
     """The buffers that an operation writes, by name, each in its logical shape.
 
-    ``values`` holds the buffers it reads: float64, integers or booleans. Raises ``IndexError``
-    for a read outside a buffer and ``KeyError`` for a buffer or symbol without a value.
+    ``values`` holds the buffers it reads: floats of any width, integers or booleans. Raises
+    ``IndexError`` for a read outside a buffer and ``KeyError`` for a buffer or symbol without a
+    value.
     """
     if isinstance(operation, Extern):
         raise TypeError(f"{operation.name} has no operations to interpret")
@@ -151,19 +152,26 @@ def _host(dtype: DType) -> np.dtype[Any]:
 
 
 def _load(load: Load, scope: _Scope) -> Array:
+    """The elements read, floats as float64."""
     array = scope.values[load.buffer]
     plain = _transposed(load, array, scope)
     if plain is not None:
-        return plain
+        return _wide(plain)
     if load.indirect:
         found = {i.symbol.name: _indirect(i.value, i.size, i.wrap, scope) for i in load.indirect}
         scope = replace(scope, indirect={**(scope.indirect or {}), **found})
     if not load.index:
-        return array
+        return _wide(array)
     places = [np.asarray(_index(expr, scope)) for expr in load.index]
-    return array[
-        tuple(_on_axis(load, p, n, scope) for p, n in zip(places, array.shape, strict=True))
-    ]
+    return _wide(
+        array[tuple(_on_axis(load, p, n, scope) for p, n in zip(places, array.shape, strict=True))]
+    )
+
+
+def _wide(array: Array) -> Array:
+    return (
+        array.astype(np.float64, copy=False) if np.issubdtype(array.dtype, np.floating) else array
+    )
 
 
 def _on_axis(load: Load, places: Array, size: int, scope: _Scope) -> Array:
@@ -301,12 +309,29 @@ def _contraction(operation: Contraction, scope: _Scope) -> dict[str, Array]:
     axes = (operation.batch, operation.m, operation.n, operation.k)
     batch, m, n, k = (tuple(scope.size(axis) for axis in group) for group in axes)
     a = _full(operation.a, scope.over(*operation.batch, *operation.m, *operation.k))
-    b = _full(operation.b, scope.over(*operation.batch, *operation.k, *operation.n))
+    b = _narrow(operation.b, scope.over(*operation.batch, *operation.k, *operation.n))
     left = np.asarray(a, np.float64).reshape(prod(batch), prod(m), prod(k))
-    right = np.asarray(b, np.float64).reshape(prod(batch), prod(k), prod(n))
-    result = (left @ right).reshape(batch + m + n)
+    right = b.reshape(prod(batch), prod(k), prod(n))
+    result = np.empty((prod(batch), prod(m), prod(n)))
+    columns = max(1, _PIECE // max(1, prod(batch) * prod(k)))
+    for first in range(0, prod(n), columns):
+        part = slice(first, first + columns)
+        result[..., part] = left @ right[..., part].astype(np.float64)
     grid = (*operation.batch, *operation.m, *operation.n)
-    return _store(operation.stores, scope.over(*grid, acc=result))
+    shaped = result.reshape(batch + m + n)
+    return _store(operation.stores, scope.over(*grid, acc=shaped))
+
+
+_PIECE = 2**24  # elements of an operand in float64 at a time: weights may be very large
+
+
+def _narrow(value: Value, scope: _Scope) -> Array:
+    """A tree over the scope's whole grid; a plain read stays in the type that it is held in."""
+    if isinstance(value, Load):
+        plain = _transposed(value, scope.values[value.buffer], scope)
+        if plain is not None:
+            return np.broadcast_to(plain, scope.shape)
+    return _full(value, scope)
 
 
 def _attention(operation: Attention, scope: _Scope) -> dict[str, Array]:
