@@ -84,8 +84,9 @@ def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbo
     sizes = [axis.size for axis in axes]
     if [axis.size for axis in own] == sizes:
         return {mine.var: axis.var for mine, axis in zip(own, axes, strict=True)}
-    if sympy.expand(product([axis.size for axis in own]) - product(sizes)) != 0:
-        return None
+    steps = product([axis.size for axis in own])
+    if steps == 0 or sympy.expand(steps - product(sizes)) != 0:
+        return None  # loops over nothing are the same only where each of them is
     flat: Expr = _ZERO
     for axis in axes:
         flat = flat * axis.size + axis.var
