@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from codegen_app.admin import records, runs
+from codegen_app.admin import records, runs, schedules
 
-__all__ = ["records", "runs"]
+__all__ = ["records", "runs", "schedules"]

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 
 from codegen_app.admin.readonly import ReadOnlyAdmin
+from codegen_app.admin.retuning import RetuneMixin
 from codegen_app.models import (
     Artifact,
     AuditEntry,
@@ -23,7 +24,7 @@ from codegen_app.models import (
 
 
 @admin.register(Graph)
-class GraphAdmin(ReadOnlyAdmin):
+class GraphAdmin(RetuneMixin, ReadOnlyAdmin):
     """Imported graphs."""
 
     list_display = ("name", "state", "node_count", "created_at", "reason")
@@ -32,9 +33,10 @@ class GraphAdmin(ReadOnlyAdmin):
 
 
 @admin.register(TemplateNode)
-class TemplateNodeAdmin(ReadOnlyAdmin):
+class TemplateNodeAdmin(RetuneMixin, ReadOnlyAdmin):
     """Scheduled nodes."""
 
+    retune_by = ("node", "pk")
     list_display = ("name", "graph", "kind", "op", "position")
     list_filter = ("kind", "graph")
     list_select_related = ("graph",)
@@ -51,9 +53,10 @@ class ProblemAdmin(ReadOnlyAdmin):
 
 
 @admin.register(GeneratedKernel)
-class GeneratedKernelAdmin(ReadOnlyAdmin):
+class GeneratedKernelAdmin(RetuneMixin, ReadOnlyAdmin):
     """Rendered kernels."""
 
+    retune_by = ("kernel", "name")
     list_display = ("name", "template", "created_at")
     list_filter = ("template",)
     search_fields = ("name", "source_digest")
@@ -87,9 +90,10 @@ class EnvironmentAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Selection)
-class SelectionAdmin(ReadOnlyAdmin):
+class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
     """Which kernel serves a problem, and served."""
 
+    retune_by = ("selection", "pk")
     list_display = ("problem", "target", "device_name", "kernel", "since", "until", "reason")
     list_filter = ("target",)
     list_select_related = ("problem", "kernel")

@@ -7,18 +7,20 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from codegen_app.admin.readonly import ReadOnlyAdmin
+from codegen_app.admin.retuning import RetuneMixin
 from codegen_app.models import Candidate, TuningRun, TuningTask
 from codegen_app.services import ledger
 
 
 @admin.register(TuningRun)
-class TuningRunAdmin(ReadOnlyAdmin):
-    """Runs, which those who may retune can cancel."""
+class TuningRunAdmin(RetuneMixin, ReadOnlyAdmin):
+    """Runs, which those who may retune can cancel and ask for again."""
 
-    list_display = ("id", "graph", "device", "state", "created_at", "finished_at", "requested_by")
+    retune_by = ("run", "pk")
+    list_display = ("id", "graph", "device", "state", "created_at", "requested_by", "why")
     list_filter = ("state", "device")
     list_select_related = ("graph", "requested_by")
-    actions = ("cancel",)
+    actions = ("cancel", "retune")
 
     @admin.action(description="Cancel the selected runs", permissions=["retune"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
@@ -29,10 +31,6 @@ class TuningRunAdmin(ReadOnlyAdmin):
             for run in TuningRun.objects.filter(pk__in=queryset.values("pk"))
         )
         self.message_user(request, f"{cancelled} runs were cancelled", messages.SUCCESS)
-
-    def has_retune_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may start and cancel runs."""
-        return request.user.has_perm("codegen_app.retune")
 
 
 @admin.register(TuningTask)

@@ -133,6 +133,8 @@ class Candidate(models.Model):
     this run.
     """
 
+    TIED = "tied: within the noise of the fastest"  # the reason of one that was measured
+
     task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="candidates")
     position = models.PositiveIntegerField(help_text="The default first, then as offered")
     kernel = models.ForeignKey(

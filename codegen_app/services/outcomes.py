@@ -14,8 +14,6 @@ from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
 
-TIED = "tied: within the noise of the fastest"
-
 
 def record_result(
     task: TuningTask, candidate: Candidate, measured: Measurement, device: DeviceInfo
@@ -71,7 +69,7 @@ def choose(task: TuningTask, results: Sequence[tuple[Candidate, BenchmarkResult]
     tied = [pair for pair in results if pair[1].median_ns <= fastest.high_ns]
     winner, result = min(tied, key=lambda pair: (pair[0].position != 0, pair[1].kernel.name))
     if len(tied) > 1:
-        Candidate.objects.filter(pk__in=[row.pk for row, _ in tied]).update(reason=TIED)
+        Candidate.objects.filter(pk__in=[row.pk for row, _ in tied]).update(reason=Candidate.TIED)
     Candidate.objects.filter(pk=winner.pk).update(chosen=True)
     selections.offer(result, f"run {task.run_id}")
 

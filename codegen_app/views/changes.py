@@ -1,4 +1,4 @@
-"""What people change from the pages: import, build, tune, cancel. By POST, with a login."""
+"""What people change from the pages: import, build, cancel. By POST, with a login."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import cast
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required, permission_required
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from codegen_app.models import GeneratedKernel, Graph, TemplateNode, TuningRun
-from codegen_app.services import builds, ledger, tuning
+from codegen_app.models import GeneratedKernel, Graph, TuningRun
+from codegen_app.services import builds, ledger
 from codegen_app.services.graphs import import_graph as record_graph
+from codegen_app.views.permissions import may_retune
 from scheduler.build.flags import parse_flags
 from scheduler.outcome import UserError
 
 # What an imported graph's kernels are compiled for unless somebody says otherwise.
 _TARGETS = ("gfx942", "gfx1100", "cpu")
-_RETUNE = permission_required("codegen_app.retune", raise_exception=True)
 
 
 @login_required
@@ -54,7 +54,7 @@ def _recorded(request: HttpRequest, file: UploadedFile) -> tuple[Graph, bool]:
 
 
 @login_required
-@_RETUNE
+@may_retune
 @require_POST
 def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     """Stop a run; what was measured stays."""
@@ -65,45 +65,7 @@ def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @login_required
-@_RETUNE
-@require_POST
-def retune_graph(request: HttpRequest, pk: int) -> HttpResponse:
-    """Time all candidates of a graph."""
-    return _start(request, get_object_or_404(Graph, pk=pk), None)
-
-
-@login_required
-@_RETUNE
-@require_POST
-def retune_node(request: HttpRequest, pk: int) -> HttpResponse:
-    """Time all candidates of one scheduled node."""
-    node = get_object_or_404(TemplateNode.objects.select_related("graph"), pk=pk)
-    return _start(request, node.graph, node)
-
-
-def _start(request: HttpRequest, graph: Graph, node: TemplateNode | None) -> HttpResponse:
-    """A run on the device that was asked for, at the sizes of the graph's latest run."""
-    latest = graph.tuning_runs.order_by("-created_at").first()
-    device = request.POST.get("device") or (latest.device if latest else "cpu")
-    target = request.POST.get("target") or (latest.target if latest else "cpu")
-    try:
-        run = tuning.start_run(
-            graph,
-            device,
-            target,
-            latest.bindings if latest else {},
-            _actor(request),
-            note=latest.note if latest else "",
-            template_node=node,
-        )
-    except UserError as error:
-        messages.error(request, str(error))
-        return redirect(node or graph)
-    return redirect(run)
-
-
-@login_required
-@_RETUNE
+@may_retune
 @require_POST
 def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
     """Compile a kernel for any targets, with the flags that were asked for."""

@@ -14,8 +14,15 @@ from codegen_app.views.kernels import download, kernel, lines, source
 from codegen_app.views.nodes import template_node
 from codegen_app.views.overview import overview
 from codegen_app.views.page import twin
-from codegen_app.views.runs import tuning_run, tuning_runs
+from codegen_app.views.retuning import retune
+from codegen_app.views.runs import run_ledger, run_log, tuning_run, tuning_runs
 from codegen_app.views.search import kernels, search
+from codegen_app.views.selections import (
+    export_selections,
+    import_selections,
+    put_back,
+    selections,
+)
 
 urlpatterns = [
     *twin("", overview, "overview"),
@@ -31,13 +38,18 @@ urlpatterns = [
     path("kernels/<slug:name>/<int:build>/<str:file>", download, name="kernel_download"),
     *twin("runs", tuning_runs, "tuning_runs"),
     *twin("runs/<int:pk>", tuning_run, "tuning_run"),
+    path("runs/<int:pk>/ledger.jsonl", run_ledger, name="run_ledger"),
+    path("runs/<int:pk>/autotune.log", run_log, name="run_log"),
+    *twin("selections", selections, "selections"),
+    path("selections/export.json", export_selections, name="export_selections"),
+    path("selections/import", import_selections, name="import_selections"),
+    path("selections/<int:pk>/put-back", put_back, name="put_back"),
     *twin("devices", devices, "devices"),
     *twin("compare", compare, "compare"),
     *twin("search", search, "search"),
     path("import", changes.import_graph, name="import"),
     path("runs/<int:pk>/cancel", changes.cancel_run, name="cancel_run"),
-    path("graphs/<int:pk>/retune", changes.retune_graph, name="retune_graph"),
-    path("nodes/<int:pk>/retune", changes.retune_node, name="retune_node"),
+    path("retune", retune, name="retune"),
     path("kernels/<slug:name>/build", changes.build_kernel, name="build_kernel"),
     path("components", components, name="components"),
 ]

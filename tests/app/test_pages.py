@@ -17,7 +17,7 @@ from django.test import Client
 from django.urls import reverse
 
 from codegen_app.codeview import CHUNK, listing_chunk
-from codegen_app.models import AuditEntry, Build, Candidate, Graph, State, TuningRun
+from codegen_app.models import AuditEntry, Build, Candidate, Graph, Selection, State, TuningRun
 from codegen_app.selectors.pages.compare import compare_page
 from codegen_app.selectors.pages.devices import devices
 from codegen_app.selectors.pages.graph import graph_page
@@ -402,8 +402,9 @@ def test_a_live_run_asks_again_and_a_closed_one_does_not(reader: Client, world: 
 def test_changes_need_a_login_and_the_permission(client: Client, world: World) -> None:
     posts = [
         reverse("cancel_run", args=[world.run.pk]),
-        reverse("retune_graph", args=[world.graph.pk]),
-        reverse("retune_node", args=[world.nodes[0].pk]),
+        reverse("retune"),
+        reverse("put_back", args=[Selection.objects.get().pk]),
+        reverse("import_selections"),
         reverse("build_kernel", args=[world.kernels[0].name]),
     ]
     for address in [*posts, "/import"]:

@@ -8,41 +8,74 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import Q
 
-from codegen_app.models import Graph, TemplateNode
+from codegen_app.models import Graph, TemplateNode, TuningRun
+from codegen_app.services import ledger
+from codegen_app.services.retuning import device_for
 from codegen_app.services.tuning import start_run
 from scheduler.outcome import UserError
+from scheduler.tuning.budget import Budget, parse_seconds
 
 
 class Command(BaseCommand):
-    """Start a tuning run."""
+    """Start a tuning run, or cancel one."""
 
     help = "Time the candidates of a graph (by name or by the beginning of its digest)."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """What to tune, on what, at which sizes."""
-        parser.add_argument("graph")
+        """What to tune, on what, at which sizes, within which budget."""
+        parser.add_argument("graph", nargs="?")
+        parser.add_argument("--cancel", type=int, metavar="RUN", help="stop this run instead")
         parser.add_argument("--node", help="one scheduled node (default: all)")
-        parser.add_argument("--device", default="cpu", help="cpu, rocm:0 … (default: cpu)")
         parser.add_argument("--target", default="cpu", help="default: cpu, the emulation")
+        parser.add_argument("--device", help="cpu, rocm:0 … (default: the target's)")
         parser.add_argument("--bind", action="append", default=[], metavar="SYMBOL=SIZE")
         parser.add_argument("--limit", type=int, help="at most so many candidates a problem")
+        parser.add_argument("--budget", metavar="TIME", help="search so long: 60s, 5m, 1h")
+        parser.add_argument("--compiles", type=int, metavar="N", help="search: at most so many")
+        parser.add_argument("--measurements", type=int, metavar="N", help="search: at most so many")
+        parser.add_argument("--priority", type=int, default=0, help="higher is taken first")
+        parser.add_argument("--why", default="from the command line", help="for the audit log")
 
     def handle(self, **options: Any) -> None:
         """Ask for the run, and say where it is shown."""
-        graph = _graph(options["graph"])
         try:
-            run = start_run(
-                graph,
-                options["device"],
-                options["target"],
-                dict(map(_binding, options["bind"])),
-                None,
-                template_node=_node(graph, options["node"]) if options["node"] else None,
-                candidate_limit=options["limit"],
-            )
+            if options["cancel"] is not None:
+                self._cancel(options["cancel"], options["why"])
+            else:
+                self._start(options)
         except UserError as error:
             raise CommandError(str(error)) from None
+
+    def _start(self, options: dict[str, Any]) -> None:
+        if options["graph"] is None:
+            raise CommandError("name a graph, or a run to --cancel")
+        graph = _graph(options["graph"])
+        seconds = options["budget"]
+        run = start_run(
+            graph,
+            options["device"] or device_for(options["target"]),
+            options["target"],
+            dict(map(_binding, options["bind"])),
+            None,
+            template_node=_node(graph, options["node"]) if options["node"] else None,
+            candidate_limit=options["limit"],
+            budget=Budget(
+                seconds=None if seconds is None else parse_seconds(seconds),
+                compiles=options["compiles"],
+                measurements=options["measurements"],
+            ),
+            priority=options["priority"],
+            why=options["why"],
+        )
         self.stdout.write(f"run {run.pk} is shown at {run.get_absolute_url()}")
+
+    def _cancel(self, pk: int, why: str) -> None:
+        run = TuningRun.objects.filter(pk=pk).first()
+        if run is None:
+            raise CommandError(f"there is no run {pk}")
+        if not ledger.cancel(run, None, why):
+            raise CommandError(f"run {pk} is over: {run.state}")
+        self.stdout.write(f"run {pk} is cancelled")
 
 
 def _graph(wanted: str) -> Graph:

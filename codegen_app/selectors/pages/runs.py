@@ -10,8 +10,11 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
+from django.utils import timezone
 
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun
+from codegen_app.selectors.ledger import Curve
+from codegen_app.selectors.ledger import curves as best_so_far
 from scheduler.outcome import Stage
 
 _REFUSED = "refused"
@@ -57,6 +60,11 @@ class RunRow:
     progress: Progress
     created_at: datetime
     finished_at: datetime | None
+    requested_by: str = ""
+    why: str = ""
+    priority: int = 0
+    budget: str = ""
+    time_left_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,7 @@ class RunPage:
     run: RunRow
     best: tuple[Best, ...]
     ledger: tuple[LedgerRow, ...]
+    curves: tuple[Curve, ...]
 
     @property
     def emulated(self) -> bool:
@@ -127,7 +136,7 @@ def run_list(limit: int = 200) -> RunList:
 
 def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
     """Rows for these runs (2 queries)."""
-    chosen = list(runs.select_related("graph", "template_node"))
+    chosen = list(runs.select_related("graph", "template_node", "requested_by"))
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     states = (
         Candidate.objects.filter(task__run__in=[run.pk for run in chosen])
@@ -149,12 +158,13 @@ def run_page(pk: int) -> RunPage:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
     candidates = (
         Candidate.objects.filter(task__run=pk)
-        .select_related("task__problem", "task__template_node", "kernel", "result")
+        .select_related("task__run", "task__problem", "task__template_node", "kernel", "result")
         .defer("kernel__source", "detail", "task__template_node__refused")
         .order_by("task__template_node__position", "position")
     )
     ledger = tuple(_ledger_row(candidate) for candidate in candidates)
-    return RunPage(rows[0], _best(ledger), ledger)
+    curves = best_so_far(candidates[0].task.run, candidates) if ledger else ()
+    return RunPage(rows[0], _best(ledger), ledger, curves)
 
 
 def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
@@ -183,7 +193,32 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         progress=progress,
         created_at=run.created_at,
         finished_at=run.finished_at,
+        requested_by=run.requested_by.get_username() if run.requested_by else "",
+        why=run.why,
+        priority=run.priority,
+        budget=_budget(run),
+        time_left_s=_time_left_s(run, progress),
     )
+
+
+def _budget(run: TuningRun) -> str:
+    limits = (
+        (run.budget_s, "s"),
+        (run.max_compiles, "compiles"),
+        (run.max_measurements, "measurements"),
+    )
+    return ", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
+
+
+def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
+    """Seconds: what the budget leaves, or what the rest takes at the pace so far."""
+    if run.state not in OPEN_STATES or run.started_at is None:
+        return None
+    so_far = (timezone.now() - run.started_at).total_seconds()
+    if run.budget_s is not None:
+        return max(0.0, run.budget_s - so_far)
+    over = progress.done + progress.rejected
+    return so_far / over * progress.left if over and not run.has_budget else None
 
 
 def _ledger_row(candidate: Candidate) -> LedgerRow:

@@ -1,0 +1,49 @@
+"""Tuning what is selected: the admin leads to the page that confirms it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from codegen_app.admin.readonly import ReadOnlyAdmin
+
+if TYPE_CHECKING:
+    _Mixin = ReadOnlyAdmin
+else:
+    _Mixin = object
+
+_MOST = 50  # what one page confirms
+
+
+def may_retune(request: HttpRequest) -> bool:
+    """Whether the user may start and cancel runs."""
+    return request.user.has_perm("codegen_app.retune")
+
+
+class RetuneMixin(_Mixin):
+    """An action that asks for tuning runs of the selected rows."""
+
+    actions: tuple[str, ...] = ("retune",)
+    # The page's name for such a row, and the field that says which it is.
+    retune_by: tuple[str, str] = ("graph", "pk")
+
+    @admin.action(description="Tune what is selected", permissions=["retune"])
+    def retune(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
+        """The page that asks for targets, budget, priority and the reason."""
+        name, key = self.retune_by
+        keys = list(queryset.order_by("pk").values_list(key, flat=True)[: _MOST + 1])
+        if len(keys) > _MOST:
+            self.message_user(request, f"Select at most {_MOST} rows.", messages.ERROR)
+            return None
+        query = urlencode([(name, key) for key in keys])
+        return redirect(f"{reverse('retune')}?{query}")
+
+    def has_retune_permission(self, request: HttpRequest) -> bool:
+        """Whether the action is offered, and done."""
+        return may_retune(request)

@@ -1,0 +1,57 @@
+"""``manage.py selections export|import``: which kernel serves each problem, as JSON."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.services import exchange
+from scheduler.outcome import UserError
+
+
+class Command(BaseCommand):
+    """Take choices along to another installation."""
+
+    help = "Export what serves now, or let the choices of a file serve."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """What to do, and with which file."""
+        parser.add_argument("do", choices=("export", "import"))
+        parser.add_argument("file", type=Path, nargs="?", help="(export: standard output)")
+        parser.add_argument("--why", default="from the command line", help="for the audit log")
+
+    def handle(self, **options: Any) -> None:
+        """Write the file, or say what became of its choices."""
+        file: Path | None = options["file"]
+        try:
+            if options["do"] == "export":
+                self._export(file)
+            elif file is None:
+                raise CommandError("name the file to import")
+            else:
+                self._import(file, options["why"])
+        except UserError as error:
+            raise CommandError(str(error)) from None
+        except OSError as error:
+            raise CommandError(f"{error.filename}: {error.strerror}") from None
+
+    def _export(self, file: Path | None) -> None:
+        content = exchange.export()
+        text = json.dumps(content, indent=1, ensure_ascii=False)
+        if file is None:
+            self.stdout.write(text)
+            return
+        file.write_text(f"{text}\n", encoding="utf-8")
+        self.stdout.write(f"{len(content['selections'])} choices are in {file}")
+
+    def _import(self, file: Path, why: str) -> None:
+        if file.stat().st_size > exchange.MAX_BYTES:
+            raise CommandError(f"{file} has more than {exchange.MAX_BYTES >> 20} MiB")
+        found = exchange.import_text(file.read_bytes(), None, why)
+        self.stdout.write(f"{found.new} choices are new, {found.known} served already")
+        for line in found.left:
+            self.stdout.write(f"left out: {line}")

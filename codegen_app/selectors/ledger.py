@@ -1,0 +1,213 @@
+"""A run's ledger as the engine writes it: what became of every candidate, its curve, its log."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from codegen_app.models import (
+    OPEN_STATES,
+    BenchmarkResult,
+    Build,
+    Candidate,
+    KernelUse,
+    State,
+    TuningRun,
+    TuningTask,
+)
+from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.ir.dtypes import DType
+from scheduler.outcome import Rejected, Stage
+from scheduler.tuning.ledger import (
+    LEDGER_SCHEMA,
+    Entry,
+    Fate,
+    Operand,
+    autotune_text,
+    best_so_far,
+    fate_of,
+)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """The best median (nanoseconds) after so many candidates, so many seconds into the run."""
+
+    tried: int
+    at_s: float
+    best_ns: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Best so far of one problem."""
+
+    node: str
+    problem: str
+    points: tuple[CurvePoint, ...]
+
+
+def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
+    """The lines of the run's ledger, its own facts first (3 queries)."""
+    yield {
+        "record": "run",
+        "schema": LEDGER_SCHEMA,
+        "run": run.pk,
+        "graph": run.graph.name,
+        "device": run.device,
+        "target": run.target,
+        "state": run.state,
+        "budget_s": run.budget_s,
+        "max_compiles": run.max_compiles,
+        "max_measurements": run.max_measurements,
+        "why": run.why,
+    }
+    for task, candidates in _by_task(run):
+        for entry in entries(run, candidates, _descriptions(task)):
+            yield {**entry.to_json(), "shape": task.shape}
+
+
+def run_log(run: TuningRun) -> str:
+    """The ``AUTOTUNE`` log: a part for each problem that was measured."""
+    return "\n".join(
+        autotune_text(
+            task.title,
+            [
+                Operand(_torch_name(one["dtype"]), tuple(one["size"]), tuple(one["stride"]))
+                for one in task.operands
+            ],
+            entries(run, candidates, _descriptions(task)),
+            task.spent_s,
+        )
+        for task, candidates in _by_task(run)
+        if task.title
+    )
+
+
+def curves(run: TuningRun, candidates: Iterable[Candidate]) -> tuple[Curve, ...]:
+    """Best so far, problem by problem; from candidates with kernel, result, node and problem."""
+    by_task: dict[int, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        if candidate.kernel is not None:
+            by_task[candidate.task_id].append(candidate)
+    return tuple(
+        Curve(
+            node=rows[0].task.template_node.name,
+            problem=str(rows[0].task.problem),
+            points=tuple(
+                CurvePoint(point.tried, point.at_s, point.best_ns)
+                for point in best_so_far(entries(run, rows, {}))
+            ),
+        )
+        for rows in by_task.values()
+    )
+
+
+def entries(
+    run: TuningRun, candidates: Iterable[Candidate], descriptions: dict[int, str]
+) -> list[Entry]:
+    """The candidates of one task as lines of a ledger, in their order."""
+    rows = sorted(candidates, key=lambda row: row.position)
+    tried = [row for row in rows if _was_tried(row)]
+    tried.sort(key=lambda row: (row.finished_at or run.created_at, row.position))
+    order = {row.pk: place for place, row in enumerate(tried, start=1)}
+    return [_entry(run, row, order.get(row.pk, 0), descriptions) for row in rows]
+
+
+def _by_task(run: TuningRun) -> Iterator[tuple[TuningTask, list[Candidate]]]:
+    rows = (
+        Candidate.objects.filter(task__run=run)
+        .select_related("task__problem", "task__template_node", "kernel", "result", "build")
+        .defer("kernel__source", "build__log", "task__template_node__refused")
+        .order_by("task__template_node__position", "position")
+    )
+    by_task: dict[int, list[Candidate]] = defaultdict(list)
+    for row in rows:
+        by_task[row.task_id].append(row)
+    for candidates in by_task.values():
+        yield candidates[0].task, candidates
+
+
+def _descriptions(task: TuningTask) -> dict[int, str]:
+    uses = KernelUse.objects.filter(template_node=task.template_node_id)
+    return dict(uses.values_list("kernel", "description"))
+
+
+def _was_tried(row: Candidate) -> bool:
+    return (
+        row.kernel_id is not None and row.state not in OPEN_STATES and row.state != State.CANCELLED
+    )
+
+
+def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, str]) -> Entry:
+    kernel = row.kernel
+    said = " ".join(f"{key}={value}" for key, value in row.config.items())
+    since = run.started_at or run.created_at
+    build = row.build if "build" in row._state.fields_cache else None
+    return Entry(
+        problem=row.task.title or str(row.task.problem),
+        node=row.task.template_node.name,
+        bindings=run.bindings,
+        kernel=kernel.name if kernel else "",
+        template=kernel.template if kernel else "",
+        config=row.config,
+        description=descriptions.get(kernel.pk, said) if kernel else said,
+        fate=_fate(row),
+        is_default=row.position == 0,
+        stage=row.stage,
+        reason=row.reason,
+        detail=row.detail if "detail" not in row.get_deferred_fields() else "",
+        order=order,
+        at_s=(row.finished_at - since).total_seconds() if order and row.finished_at else 0.0,
+        measurement=_measurement(run, kernel.name, row.result) if kernel and row.result else None,
+        tied=row.reason == Candidate.TIED,
+        **(_build_facts(build) if build else {}),
+    )
+
+
+def _build_facts(build: Build) -> dict[str, Any]:
+    return {
+        "code_digest": build.code_digest,
+        "compile_s": 0.0 if build.cached else build.duration_s or 0.0,
+        "resources": build.resources,
+    }
+
+
+def _fate(row: Candidate) -> Fate:
+    if row.chosen:
+        return Fate.CHOSEN
+    if row.state == State.DONE:
+        return Fate.MEASURED
+    if row.state in {State.REJECTED, State.QUARANTINED}:
+        return fate_of(Rejected(Stage(row.stage or Stage.CRASH), row.reason))
+    return Fate.UNTRIED
+
+
+def _measurement(run: TuningRun, kernel: str, result: BenchmarkResult) -> Measurement:
+    return Measurement(
+        kernel=kernel,
+        device=run.device,
+        bindings=result.bindings,
+        samples_ns=tuple(result.samples_ns),
+        batch=result.batch,
+        median_ns=result.median_ns,
+        low_ns=result.low_ns,
+        high_ns=result.high_ns,
+        rejected=tuple((ns, reason) for ns, reason in result.rejected_samples),
+        check=Check(
+            passed=True,
+            max_error=result.check_max_error,
+            bound=result.check_bound,
+            ratio=result.check_ratio,
+            guard_intact=True,
+            detail=result.check_detail,
+        ),
+        emulated=result.emulated,
+    )
+
+
+def _torch_name(label: str) -> str:
+    dtype = DType.from_label(label)
+    return "torch.bfloat16" if dtype is DType.BF16 else f"torch.{dtype.numpy}"

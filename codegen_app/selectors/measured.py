@@ -1,0 +1,16 @@
+"""What can be measured on now."""
+
+from __future__ import annotations
+
+from codegen_app.models import Worker
+
+
+def measured_targets() -> frozenset[str]:
+    """Targets whose queue a live worker serves (1 query)."""
+    return frozenset(
+        queue.removeprefix("measure.")
+        for worker in Worker.objects.all()
+        if worker.is_alive
+        for queue in worker.queues
+        if queue.startswith("measure.")
+    )

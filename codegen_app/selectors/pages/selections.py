@@ -1,0 +1,105 @@
+"""Which kernel serves which problem, and what served before."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from codegen_app.models import Selection
+
+_PAST = 20
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A kernel that serves or served a bucket. Times in nanoseconds a launch."""
+
+    id: int
+    kernel: str
+    kernel_url: str
+    median_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    samples: int
+    emulated: bool
+    reason: str
+    chosen_by: str
+    since: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A problem on a kind of device, with a compiler, at sizes: what serves, and the past."""
+
+    problem: str
+    problem_digest: str
+    target: str
+    device_name: str
+    toolchain: str
+    bindings: Mapping[str, int]
+    serving: Choice
+    past: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class Selections:
+    """The page of all choices."""
+
+    buckets: tuple[Bucket, ...]
+
+
+def selections() -> Selections:
+    """All buckets (1 query), by problem; of the past the latest of each."""
+    rows = (
+        Selection.objects.select_related("problem", "kernel", "result", "chosen_by")
+        .defer("kernel__source", "problem__text")
+        .order_by("problem__op", "problem__summary", "problem", "target", "-since", "-pk")
+    )
+    serving: dict[tuple[object, ...], Selection] = {}
+    past: dict[tuple[object, ...], list[Selection]] = defaultdict(list)
+    for row in rows:
+        if row.until is None:
+            serving[_key(row)] = row
+        else:
+            past[_key(row)].append(row)
+    return Selections(
+        tuple(
+            Bucket(
+                problem=str(row.problem),
+                problem_digest=row.problem.digest,
+                target=row.target,
+                device_name=row.device_name,
+                toolchain=row.toolchain,
+                bindings=row.bindings,
+                serving=_choice(row),
+                past=tuple(map(_choice, past[key][:_PAST])),
+            )
+            for key, row in serving.items()
+        )
+    )
+
+
+def _key(row: Selection) -> tuple[object, ...]:
+    sizes = tuple(sorted(row.bindings.items()))
+    return row.problem_id, row.target, row.device_name, row.toolchain, sizes
+
+
+def _choice(row: Selection) -> Choice:
+    result = row.result
+    return Choice(
+        id=row.pk,
+        kernel=row.kernel.name,
+        kernel_url=row.kernel.get_absolute_url(),
+        median_ns=result.median_ns if result else None,
+        low_ns=result.low_ns if result else None,
+        high_ns=result.high_ns if result else None,
+        samples=len(result.samples_ns) if result else 0,
+        emulated=bool(result and result.emulated),
+        reason=row.reason,
+        chosen_by=row.chosen_by.get_username() if row.chosen_by else "",
+        since=row.since,
+        until=row.until,
+    )

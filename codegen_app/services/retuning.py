@@ -1,0 +1,145 @@
+"""Asking for tuning runs of whatever somebody points at: graphs, nodes, kernels, choices, runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.models import Graph, Selection, TemplateNode, TuningRun, Worker
+from codegen_app.services import tuning
+from scheduler import targets
+from scheduler.outcome import UserError
+from scheduler.tuning.budget import Budget
+
+MOST_RUNS = 50
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What one run is about: a graph, or one of its nodes."""
+
+    graph: Graph
+    node: TemplateNode | None = None
+
+    def __str__(self) -> str:
+        return f"{self.graph} {self.node.name} ({self.node.op})" if self.node else str(self.graph)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How to tune. ``bindings`` None keeps the sizes of the graph's latest run."""
+
+    targets: Sequence[str]
+    budget: Budget
+    why: str
+    priority: int = 0
+    bindings: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Pointed:
+    """Keys of the rows that somebody points at, kernels by name."""
+
+    graphs: Sequence[str] = ()
+    nodes: Sequence[str] = ()
+    kernels: Sequence[str] = ()
+    selections: Sequence[str] = ()
+    runs: Sequence[str] = ()
+
+
+def subjects(pointed: Pointed) -> tuple[Subject, ...]:
+    """What is to be tuned: a problem once a graph, a node not beside its whole graph.
+
+    Raises ``UserError`` for a key that is none.
+    """
+    found: dict[tuple[int, int | None], Subject] = {}
+
+    def add(subject: Subject) -> None:
+        problem = subject.node.problem_id if subject.node else None
+        found.setdefault((subject.graph.pk, problem), subject)
+
+    for graph in Graph.objects.filter(pk__in=_keys(pointed.graphs)):
+        add(Subject(graph))
+    runs = TuningRun.objects.filter(pk__in=_keys(pointed.runs))
+    for run in runs.select_related("graph", "template_node"):
+        add(Subject(run.graph, run.template_node))
+    for node in _nodes(pointed):
+        add(Subject(node.graph, node))
+    whole = {graph for graph, problem in found if problem is None}
+    return tuple(
+        subject
+        for (graph, problem), subject in found.items()
+        if problem is None or graph not in whole
+    )
+
+
+def _nodes(pointed: Pointed) -> Iterable[TemplateNode]:
+    """Nodes with a problem: those named, those that a kernel serves, those of a choice's problem
+    in the newest graph that has it."""
+    nodes = TemplateNode.objects.filter(problem__isnull=False).select_related("graph")
+    yield from nodes.filter(pk__in=_keys(pointed.nodes)).order_by("pk")
+    yield from nodes.filter(kernels__name__in=pointed.kernels).order_by("pk")
+    chosen = Selection.objects.filter(pk__in=_keys(pointed.selections))
+    for problem in chosen.values_list("problem", flat=True).distinct():
+        newest = nodes.filter(problem=problem).order_by("-graph", "position").first()
+        if newest is not None:
+            yield newest
+
+
+@transaction.atomic
+def start(wanted: Sequence[Subject], wish: Wish, actor: AbstractBaseUser | None) -> list[TuningRun]:
+    """A run for each subject on each target, all or none. Raises ``UserError``."""
+    if not wanted:
+        raise UserError("nothing that can be tuned was chosen")
+    if not wish.targets:
+        raise UserError("choose at least one target")
+    if not wish.why.strip():
+        raise UserError("say why: the audit log keeps it")
+    if len(wanted) * len(wish.targets) > MOST_RUNS:
+        count = len(wanted) * len(wish.targets)
+        raise UserError(f"{count} runs at once are too many: at most {MOST_RUNS}")
+    return [_start(subject, target, wish, actor) for subject in wanted for target in wish.targets]
+
+
+def _start(subject: Subject, target: str, wish: Wish, actor: AbstractBaseUser | None) -> TuningRun:
+    latest = subject.graph.tuning_runs.order_by("-pk").first()
+    bindings, note = wish.bindings, ""
+    if bindings is None:
+        bindings, note = (latest.bindings, latest.note) if latest else ({}, "")
+    return tuning.start_run(
+        subject.graph,
+        device_for(target),
+        target,
+        bindings,
+        actor,
+        note=note,
+        template_node=subject.node,
+        budget=wish.budget,
+        priority=wish.priority,
+        why=wish.why.strip(),
+    )
+
+
+def device_for(target: str) -> str:
+    """The device of a target as the live workers name it; the usual name where there is none.
+
+    Raises ``UserError`` for an unknown target.
+    """
+    found = targets.find(target)
+    if found.family == "cpu":
+        return found.name
+    for worker in Worker.objects.all():
+        for device in worker.devices if worker.is_alive else ():
+            if device["target"] == found.name:
+                return str(device["id"])
+    return "rocm:0"
+
+
+def _keys(given: Sequence[str]) -> list[int]:
+    try:
+        return [int(key) for key in given]
+    except ValueError:
+        raise UserError(f"{', '.join(given)}: keys of rows are whole numbers") from None

@@ -1,0 +1,284 @@
+"""Tuning on demand: from pages, the admin, the command line and schedules; who, why, how far."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from codegen_app.models import (
+    AuditEntry,
+    Candidate,
+    Graph,
+    Occasion,
+    RetuneSchedule,
+    Selection,
+    State,
+    TuningRun,
+)
+from codegen_app.selectors.pages.runs import run_page
+from codegen_app.services import compilers, exchange, graphs, retuning, schedules
+from codegen_app.services import selections as services
+from scheduler import samples
+from scheduler.tuning.ledger import read_jsonl
+from tests.support.pages_world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="session")
+def code_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def world(code_cache: Path) -> World:
+    """Two nodes with one problem, compiled and timed kernels, a run."""
+    made = make_world(code_cache, layers=2, candidates=3, compiled=2)
+    Graph.objects.update(state=State.DONE)
+    return made
+
+
+@pytest.fixture
+def tuner(client: Client) -> Client:
+    user = User.objects.create_user("tuner", is_staff=True)
+    wanted = Permission.objects.filter(
+        codename__in=["retune", "view_graph", "view_generatedkernel", "view_selection"]
+    )
+    user.user_permissions.set(wanted)
+    client.force_login(user)
+    return client
+
+
+FORM = {"target": ["cpu"], "budget": "5m", "priority": "7", "measurements": "9", "why": "a guess"}
+
+
+def new_runs(world: World) -> list[TuningRun]:
+    return list(TuningRun.objects.exclude(pk=world.run.pk).order_by("pk"))
+
+
+def test_what_was_pointed_at_is_confirmed_and_then_begins(tuner: Client, world: World) -> None:
+    node = world.nodes[0]
+    page = tuner.get(f"/retune?node={node.pk}").content.decode()
+    assert node.name in page
+    assert 'value="cpu" checked' in page
+    assert "s0=16" in page, "the sizes of the latest run"
+    assert new_runs(world) == []
+
+    answer = tuner.post("/retune", {**FORM, "node": [node.pk], "sizes": "s0=8"})
+    (run,) = new_runs(world)
+    assert answer.headers["Location"] == run.get_absolute_url()
+    assert (run.template_node, run.target, run.device) == (node, "cpu", "cpu")
+    assert (run.budget_s, run.max_measurements, run.priority) == (300, 9, 7)
+    assert (run.bindings, run.why) == ({"s0": 8}, "a guess")
+    assert [task.priority > 60 for task in run.tasks.all()] == [True]
+    entry = AuditEntry.objects.get(action="tune")
+    assert (entry.actor, entry.why) == (run.requested_by, "a guess")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"why": " "}, "say why"),
+        ({"target": []}, "at least one target"),
+        ({"target": ["gfx1"]}, "gfx1"),
+        ({"budget": "soon"}, "soon"),
+        ({"priority": "1000"}, "priority"),
+        ({"measurements": "x"}, "measurements"),
+        ({"sizes": "s9=3"}, "s9"),
+        ({"node": ["x"]}, "whole numbers"),
+        ({"node": ["0"]}, "nothing that can be tuned"),
+    ],
+)
+def test_a_mistake_is_said_beside_the_form_and_starts_nothing(
+    change: dict[str, object], told: str, tuner: Client, world: World
+) -> None:
+    answer = tuner.post("/retune", {**FORM, "node": [world.nodes[0].pk], **change})
+    assert answer.status_code == 422
+    assert told in answer.content.decode()
+    assert new_runs(world) == []
+
+
+def test_each_target_is_a_run_and_a_problem_is_tuned_once(tuner: Client, world: World) -> None:
+    nodes = [node.pk for node in world.nodes]
+    assert len({node.problem_id for node in world.nodes}) == 1
+    answer = tuner.post("/retune", {**FORM, "node": nodes, "target": ["cpu", "gfx942"]})
+    assert answer.headers["Location"] == "/runs"
+    assert [run.target for run in new_runs(world)] == ["cpu", "gfx942"]
+    assert new_runs(world)[1].device == "rocm:0"
+
+
+def test_kernels_choices_runs_and_graphs_can_be_pointed_at(world: World) -> None:
+    def found(**keys: object) -> list[str]:
+        pointed = retuning.Pointed(**{name: [str(key)] for name, key in keys.items()})
+        return [str(subject) for subject in retuning.subjects(pointed)]
+
+    first = f"{world.graph} {world.nodes[0].name} ({world.nodes[0].op})"
+    assert found(kernels=world.kernels[0].name) == [first]
+    assert found(selections=Selection.objects.get().pk) == [first]
+    assert found(runs=world.run.pk) == [str(world.graph)]
+    assert found(graphs=world.graph.pk, nodes=world.nodes[0].pk) == [str(world.graph)]
+
+
+def test_the_admin_leads_to_the_confirmation(tuner: Client, world: World) -> None:
+    rows = {
+        "graph": (world.graph.pk, f"graph={world.graph.pk}"),
+        "generatedkernel": (world.kernels[0].pk, f"kernel={world.kernels[0].name}"),
+        "selection": (Selection.objects.get().pk, f"selection={Selection.objects.get().pk}"),
+    }
+    for model, (pk, query) in rows.items():
+        data = {"action": "retune", "_selected_action": [pk]}
+        answer = tuner.post(f"/admin/codegen_app/{model}/", data)
+        assert answer.headers["Location"] == f"/retune?{query}"
+        assert tuner.get(answer.headers["Location"]).status_code == 200
+    User.objects.get().user_permissions.remove(Permission.objects.get(codename="retune"))
+    tuner.post("/admin/codegen_app/graph/", {"action": "retune", "_selected_action": [1]})
+    assert tuner.get(f"/retune?graph={world.graph.pk}").status_code == 403
+
+
+def test_an_earlier_choice_is_put_back_with_one_click(tuner: Client, world: World) -> None:
+    now = Selection.objects.get()
+    other = Candidate.objects.exclude(kernel=now.kernel).filter(result__isnull=False).get()
+    assert services.choose(services.bucket_of(now), other.kernel, "by hand", None)
+    page = tuner.get("/selections").content.decode()
+    assert f"/selections/{now.pk}/put-back" in page
+    tuner.post(f"/selections/{now.pk}/put-back", {"why": "slower at night"})
+    assert Selection.objects.get(until__isnull=True).kernel == now.kernel
+    entry = AuditEntry.objects.get(action="put back")
+    assert (entry.actor, entry.why) == (User.objects.get(), "slower at night")
+    twin = tuner.get("/selections.json").json()
+    assert len(twin["buckets"][0]["past"]) == 2
+
+
+def test_choices_are_downloaded_uploaded_and_moved_by_command(
+    tuner: Client, world: World, tmp_path: Path
+) -> None:
+    text = tuner.get("/selections/export.json").content
+    assert json.loads(text) == json.loads(json.dumps(exchange.export()))
+    Selection.objects.all().delete()
+    upload = SimpleUploadedFile("selections.json", text)
+    tuner.post("/selections/import", {"file": upload, "why": "from the lab"})
+    assert Selection.objects.get().chosen_by == User.objects.get()
+
+    file = tmp_path / "selections.json"
+    out = StringIO()
+    call_command("selections", "export", str(file), stdout=out)
+    Selection.objects.all().delete()
+    call_command("selections", "import", str(file), stdout=out)
+    assert "1 choices are new" in out.getvalue()
+    for wrong, told in ((str(tmp_path / "none"), "No such file"), (__file__, "no JSON")):
+        with pytest.raises(CommandError, match=told):
+            call_command("selections", "import", wrong)
+
+
+def test_the_command_starts_and_cancels_with_a_budget(world: World) -> None:
+    out = StringIO()
+    call_command("retune", "tiny", "--budget", "90s", "--why", "nightly job", stdout=out)
+    (run,) = new_runs(world)
+    assert (run.budget_s, run.why, run.device) == (90, "nightly job", "cpu")
+    call_command("retune", "--cancel", str(run.pk), "--why", "wrong one", stdout=out)
+    run.refresh_from_db()
+    assert run.state == State.CANCELLED
+    said = AuditEntry.objects.values_list("action", "why")
+    assert set(said) == {("tune", "nightly job"), ("cancel", "wrong one")}
+    with pytest.raises(CommandError, match="is over"):
+        call_command("retune", "--cancel", str(run.pk))
+    with pytest.raises(CommandError, match="name a graph"):
+        call_command("retune")
+
+
+def test_progress_says_how_much_time_is_left(world: World) -> None:
+    begun = timezone.now() - timedelta(seconds=20)
+    TuningRun.objects.filter(pk=world.run.pk).update(budget_s=60, started_at=begun)
+    row = run_page(world.run.pk).run
+    assert row.time_left_s is not None
+    assert 30 < row.time_left_s <= 40
+    assert row.budget == "60 s"
+    TuningRun.objects.filter(pk=world.run.pk).update(state=State.DONE, finished_at=timezone.now())
+    assert run_page(world.run.pk).run.time_left_s is None
+
+
+def test_the_ledger_and_the_log_are_taken_along(
+    client: Client, settings: pytest.FixtureRequest, world: World, tmp_path: Path
+) -> None:
+    client.force_login(User.objects.create_user("reader"))
+    run = world.run
+    TuningRun.objects.filter(pk=run.pk).update(started_at=run.created_at)
+    for second, row in enumerate(Candidate.objects.filter(task__run=run).order_by("position")):
+        Candidate.objects.filter(pk=row.pk).update(
+            finished_at=run.created_at + timedelta(seconds=10 - second)
+        )
+    run.tasks.update(
+        title="linear(16x64, 64x64) f32",
+        operands=[{"dtype": "f32", "size": [16, 64], "stride": [64, 1]}],
+        spent_s=1.5,
+    )
+    file = tmp_path / "ledger.jsonl"
+    file.write_bytes(client.get(f"/runs/{run.pk}/ledger.jsonl").content)
+    lines = read_jsonl(file)
+    assert [line["fate"] for line in lines] == ["chosen", "measured", "wrong"]
+    assert len(lines[0]["measurement"]["samples_ns"]) == 3
+    (curve,) = run_page(run.pk).curves
+    assert [(point.tried, point.at_s) for point in curve.points] == [(2, 9.0), (3, 10.0)]
+
+    log = client.get(f"/runs/{run.pk}/autotune.log").content.decode().splitlines()
+    assert log[0] == "AUTOTUNE linear(16x64, 64x64) f32 (times of the CPU emulation)"
+    assert log[1:3] == ["strides: [64, 1]", "dtypes: torch.float32"]
+    assert log[3].split()[:4] == [world.kernels[0].name, "0.1200", "ms", "100.0%"]
+    assert log[-1].endswith("takes 1.5000 seconds for 2 choices")
+
+
+def test_every_night_once(world: World) -> None:
+    schedule = RetuneSchedule.objects.create(occasion=Occasion.NIGHTLY, hour=2, budget_s=30)
+    noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    assert schedules.run_due(noon) == [], "its first night is to come"
+    assert schedules.run_due(noon + timedelta(hours=13)) == []
+    (run,) = schedules.run_due(noon + timedelta(hours=15))
+    assert (run.graph, run.budget_s, run.bindings) == (world.graph, 30, world.run.bindings)
+    assert run.why == "scheduled every night"
+    assert run.priority < 0, "people come first"
+    assert schedules.run_due(noon + timedelta(hours=16)) == []
+    assert len(schedules.run_due(noon + timedelta(hours=39))) == 1
+    RetuneSchedule.objects.filter(pk=schedule.pk).update(enabled=False)
+    assert schedules.run_due(noon + timedelta(hours=90)) == []
+
+
+def test_after_an_import() -> None:
+    RetuneSchedule.objects.create(occasion=Occasion.IMPORT, budget_s=30)
+    graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+    graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+    assert TuningRun.objects.get().graph == graph
+
+
+def test_when_a_toolchain_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    RetuneSchedule.objects.create(occasion=Occasion.TOOLCHAIN, budget_s=30)
+    assert schedules.run_due() == [], "the first one is no change"
+    assert schedules.run_due() == []
+    from dataclasses import replace
+
+    new = replace(compilers.toolchain_for("cpu"), version="99")
+    with monkeypatch.context() as patch:
+        patch.setattr(compilers, "toolchain_for", lambda _: new)
+        assert len(schedules.run_due()) == 1
+        assert schedules.run_due() == []
+    assert schedules.run_due() == [], "hosts with different compilers are no change each time"
+
+
+def test_schedules_are_made_in_the_admin_by_those_who_may_tune(tuner: Client, world: World) -> None:
+    data = {"occasion": "nightly", "target": "cpu", "device": "cpu", "hour": 3, "priority": -5}
+    address = "/admin/codegen_app/retuneschedule/add/"
+    assert "Give a limit" in tuner.post(address, data).content.decode()
+    assert tuner.post(address, {**data, "budget_s": 60, "enabled": "on"}).status_code == 302
+    made = RetuneSchedule.objects.get()
+    assert made.made_by == User.objects.get()
+    assert AuditEntry.objects.get().action == "schedule"
+    User.objects.get().user_permissions.clear()
+    assert tuner.get(address).status_code == 403
