@@ -8,6 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from codegen_app.selectors.pages.limits import LimitRow, Limits, Point
 from codegen_app.selectors.pages.node import CandidateRow
 
 POSITION = "order"
@@ -50,6 +51,86 @@ def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | No
         },
     )
     return _plain(figure)
+
+
+def roofline(found: Limits) -> Figure | None:
+    """Operations a second over operations a byte, both logarithmic: the roofs of each target's
+    reference board and of boards that were measured on, where the problem stands under them, and
+    what was measured on GPUs. None without operations."""
+    at = found.intensity
+    boards = [row for row in found.boards if row.peak]
+    if at is None or not boards:
+        return None
+    spread = [at, *(point.intensity for point in found.points if point.intensity)]
+    low, high = min(0.1, *spread) / 2, max(2000.0, *spread) * 2
+    shown = [row for row in boards if row.reference or row.best]
+    tops = [min(at * row.bytes_per_s, row.peak or 0) / _TERA for row in shown]
+    here = go.Scatter(
+        name=f"this problem: {at:.3g} operations a byte",
+        mode="lines+markers",
+        x=[at] * len(shown),
+        y=sorted(tops),
+        line={"dash": "dot", "width": 1},
+        marker={"symbol": "diamond-open", "size": 8},
+        text=[
+            f"{row.board}: at least {row.least_ns / 1000:.4g} µs" for row in _by_top(shown, tops)
+        ],
+        hovertemplate="%{text}<br>at most %{y:.3g} T a second<extra></extra>",
+    )
+    decades = {"type": "log", "dtick": 1}
+    figure = go.Figure(
+        [*(_roof(row, low, high) for row in shown), here, *_measured(found.points)],
+        {
+            "xaxis": {"title": {"text": "operations a byte"}, **decades},
+            "yaxis": {"title": {"text": f"10¹² {found.dtype} operations a second"}, **decades},
+            "showlegend": True,
+        },
+    )
+    return _plain(figure)
+
+
+def _by_top(rows: Sequence[LimitRow], tops: Sequence[float]) -> list[LimitRow]:
+    return [row for _, row in sorted(zip(tops, rows, strict=True), key=lambda pair: pair[0])]
+
+
+_TERA = 1e12
+
+
+def _roof(row: LimitRow, low: float, high: float) -> go.Scatter:
+    """Bandwidth up to the ridge, then the peak."""
+    peak = row.peak or 0.0
+    ridge = peak / row.bytes_per_s
+    x = sorted({low, min(max(ridge, low), high), high})
+    return go.Scatter(
+        name=f"{row.board} ({row.target})",
+        mode="lines",
+        x=x,
+        y=[min(each * row.bytes_per_s, peak) / _TERA for each in x],
+        line={"width": 1.5},
+        hovertemplate=f"{row.board}: {row.bytes_per_s / _TERA:.3g} TB/s,"
+        f" {peak / _TERA:.4g} T operations a second<extra></extra>",
+    )
+
+
+def _measured(points: Sequence[Point]) -> list[go.Scatter]:
+    """One trace a device; a point leads to its kernel."""
+    devices: dict[str, list[Point]] = {}
+    for point in points:
+        if point.operations_per_s:
+            devices.setdefault(point.device, []).append(point)
+    return [
+        go.Scatter(
+            name=f"measured on {device}",
+            mode="markers",
+            x=[point.intensity for point in found],
+            y=[(point.operations_per_s or 0.0) / _TERA for point in found],
+            marker={"size": 9, "symbol": "circle"},
+            text=[f"{point.kernel}<br>{point.median_ns / 1000:.4g} µs" for point in found],
+            customdata=[point.url for point in found],
+            hovertemplate="%{text}<extra></extra>",
+        )
+        for device, found in sorted(devices.items())
+    ]
 
 
 def _trace(name: str, rows: Sequence[CandidateRow], x: str, colour: str) -> go.Scatter:

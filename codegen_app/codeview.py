@@ -36,14 +36,15 @@ class Panes:
     places: Mapping[str, object]
 
 
-def panes(page: KernelPage, loop: LoopRow | None = None) -> Panes:
+def panes(page: KernelPage, loop: LoopRow | None = None, of: str = "") -> Panes:
     """The panes of a kernel's page. Each mapped source line has one tint on both sides.
 
-    With ``loop`` the listing is that loop's lines alone.
+    With ``loop`` the listing is that loop's lines alone. What computes the graph node ``of`` is
+    marked.
     """
     view, build = page.listing, page.build
     tints = _tints(view)
-    source = _source(page, tints, page.use.links if page.use else {})
+    source = _source(page, tints, page.use.links if page.use else {}, of)
     if view is None or build is None:
         return Panes(source, SafeString(""), {})
     if loop is not None:
@@ -146,13 +147,24 @@ def _tints(view: ListingView | None) -> dict[int, int]:
     return {number: at % TINTS for at, number in enumerate(mapped)}
 
 
-def _source(page: KernelPage, tints: Mapping[int, int], links: Mapping[str, str]) -> SafeString:
+def _source(
+    page: KernelPage, tints: Mapping[int, int], links: Mapping[str, str], of: str = ""
+) -> SafeString:
     titles = _titles(page)
+    marked = {
+        number
+        for row in page.provenance
+        if row.node == of
+        for first, last in row.lines
+        for number in range(first, last + 1)
+    }
     messages = {d["line"]: d for d in page.build.diagnostics} if page.build else {}
     rows = []
     for number, html in enumerate(highlight_lines(page.source, hip_lexer(), links), 1):
         css = f"tint{tints[number]}" if number in tints else ""
         title = titles.get(number, "")
+        if number in marked:
+            css += " of"
         if number in messages:
             css += " error"
             title = f"{messages[number]['severity']}: {messages[number]['message']}"

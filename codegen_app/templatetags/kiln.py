@@ -76,6 +76,18 @@ def gib(value: float) -> str:
 
 
 @register.filter
+def giga(value: float) -> str:
+    """Bytes a second as GB/s, for a column that says so."""
+    return grouped(value / 1e9)
+
+
+@register.filter
+def tera(value: float) -> str:
+    """Operations a second in 10¹², for a column that says so."""
+    return grouped(value / 1e12, 1)
+
+
+@register.filter
 def symbol(bounds: Mapping[str, Any]) -> str:
     """A symbolic size: ``128 (2 … 512)``, its example's value and its bounds."""
     high = bounds.get("max")

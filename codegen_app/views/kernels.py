@@ -11,10 +11,10 @@ from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
-from codegen_app import codeview
+from codegen_app import charts, codeview
 from codegen_app.models import Build, GeneratedKernel
 from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page, listing_of
-from codegen_app.views.page import Crumb, respond
+from codegen_app.views.page import Crumb, number, respond
 from scheduler import targets
 from scheduler.isa.instructions import Kind
 
@@ -23,13 +23,16 @@ _FILES = {"kernel.s": "listing", "kernel.hsaco": "code_object", "kernel.so": "li
 
 def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
     """Source beside instructions; ``?build=`` says which build, ``?node=`` for which node, and
-    ``?loop=`` (a loop's first line) shows that loop alone."""
+    ``?loop=`` (a loop's first line) shows that loop alone. ``?of=`` marks what computes a node."""
     try:
-        page = kernel_page(name, _number(request, "build"), _number(request, "node"))
+        page = kernel_page(
+            name, number(request, "build"), number(request, "node"), number(request, "sizes") or 0
+        )
     except GeneratedKernel.DoesNotExist:
         raise Http404(f"there is no kernel {name}") from None
     inner = bool(request.headers.get("HX-Request"))
-    only = page.listing.loop_at(_number(request, "loop") or 0) if page.listing else None
+    of = request.GET.get("of", "")
+    only = page.listing.loop_at(number(request, "loop") or 0) if page.listing else None
     answer = respond(
         request,
         "partials/builds.html" if inner else "pages/kernel.html",
@@ -37,14 +40,17 @@ def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpRes
         as_json=as_json,
         title=page.name,
         stages=[*(_stages(page.use) if page.use else ()), Crumb(page.name)],
-        code=None if as_json or inner else codeview.panes(page, only),
+        code=None if as_json or inner else codeview.panes(page, only, of),
         only=only,
+        of=of,
         kinds=[kind.value for kind in Kind],
         targets=targets.names(),
         polling=_polling(request, page),
+        limits=page.limits,
+        roofline=charts.roofline(page.limits) if page.limits else None,
     )
     build = page.build
-    if inner and build and _number(request, "waiting") == build.id and not build.is_open:
+    if inner and build and number(request, "waiting") == build.id and not build.is_open:
         answer.headers["HX-Refresh"] = "true"  # what was waited for can be shown now
     return answer
 
@@ -128,11 +134,6 @@ def _static(path: str) -> str:
     found = finders.find(path)
     assert isinstance(found, str), f"{path} is part of the site"
     return Path(found).read_text()
-
-
-def _number(request: HttpRequest, name: str) -> int | None:
-    value = request.GET.get(name, "")
-    return int(value) if value.isdecimal() else None
 
 
 def _stages(use: UseRow) -> tuple[Crumb, ...]:

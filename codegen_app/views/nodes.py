@@ -7,13 +7,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from codegen_app import charts
 from codegen_app.models import TemplateNode
 from codegen_app.selectors.pages.node import node_page
-from codegen_app.views.page import Crumb, respond
+from codegen_app.views.page import Crumb, number, respond
 
 
 def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """The problem, its origins and its candidates; ``?x=`` and ``?colour=`` set the chart."""
+    """The problem, its origins and its candidates; ``?x=`` and ``?colour=`` set the chart,
+    ``?sizes=`` the sizes at which its limits are shown."""
     try:
-        page = node_page(pk)
+        page = node_page(pk, number(request, "sizes") or 0)
     except TemplateNode.DoesNotExist:
         raise Http404(f"there is no scheduled node {pk}") from None
     axes = charts.axes(page.candidates)
@@ -33,4 +34,6 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
         x=x,
         colour=colour,
         figure=charts.candidates(page.candidates, x, colour),
+        limits=page.limits,
+        roofline=charts.roofline(page.limits) if page.limits else None,
     )

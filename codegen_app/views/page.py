@@ -57,6 +57,12 @@ def respond(
     )
 
 
+def number(request: HttpRequest, name: str) -> int | None:
+    """A parameter of the address that is a whole number; None where it is anything else."""
+    value = request.GET.get(name, "")
+    return int(value) if value.isdecimal() and len(value) < 19 else None
+
+
 def _json_url(request: HttpRequest) -> str:
     address = "/overview" if request.path == "/" else request.path
     query = request.META.get("QUERY_STRING", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import Count, Prefetch
 from django.urls import reverse
@@ -17,7 +18,7 @@ from codegen_app.models import (
     Selection,
     TemplateNode,
 )
-from codegen_app.selectors.pages.origins import own_frame
+from codegen_app.selectors.pages.origins import lines_by_node, own_frame
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,15 @@ class ScheduledRow:
 
 
 @dataclass(frozen=True)
+class Computed:
+    """Where a call is computed: the kernel that serves, and lines of its source (first, last)."""
+
+    kernel: str
+    url: str
+    lines: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class ViewNode:
     """One call of the model's graph, for the node graph. ``inputs`` name nodes."""
 
@@ -66,6 +76,7 @@ class ViewNode:
     source: str
     inputs: tuple[str, ...]
     scheduled: tuple[int, ...]
+    computed: tuple[Computed, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +135,7 @@ class GraphPage:
 
 
 def graph_page(pk: int) -> GraphPage:
-    """One graph (8 queries); raises ``Graph.DoesNotExist``."""
+    """One graph (9 queries); raises ``Graph.DoesNotExist``."""
     graph = Graph.objects.defer("tensors").get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
     scheduled = list(
@@ -162,7 +173,7 @@ def graph_page(pk: int) -> GraphPage:
             _scheduled_row(node, serving.get(node.pk), counts.get(node.pk, 0), total)
             for node in scheduled
         ),
-        nodes=_view_nodes(graph, scheduled),
+        nodes=_view_nodes(graph, scheduled, _computed(graph, serving)),
     )
 
 
@@ -232,7 +243,25 @@ def _serving(graph: Graph, scheduled: Iterable[TemplateNode]) -> dict[int, Servi
     return serving
 
 
-def _view_nodes(graph: Graph, scheduled: Iterable[TemplateNode]) -> tuple[ViewNode, ...]:
+def _computed(graph: Graph, serving: Mapping[int, Serving]) -> dict[tuple[int, str], Computed]:
+    """Where calls are computed, by scheduled node and the call's name (1 query)."""
+    uses = KernelUse.objects.filter(
+        template_node__graph=graph, kernel__name__in={each.kernel for each in serving.values()}
+    )
+    found = {}
+    for node, kernel, origins in uses.values_list("template_node", "kernel__name", "line_origins"):
+        if node in serving and serving[node].kernel == kernel:
+            for name, lines in lines_by_node(origins).items():
+                url = f"{serving[node].url}?{urlencode({'node': node, 'of': name})}"
+                found[node, name] = Computed(kernel, url, lines)
+    return found
+
+
+def _view_nodes(
+    graph: Graph,
+    scheduled: Iterable[TemplateNode],
+    computed: Mapping[tuple[int, str], Computed],
+) -> tuple[ViewNode, ...]:
     """The model's nodes with the edges between them (1 query)."""
     owners: dict[str, list[TemplateNode]] = {}
     for node in scheduled:
@@ -253,6 +282,11 @@ def _view_nodes(graph: Graph, scheduled: Iterable[TemplateNode]) -> tuple[ViewNo
             source=_source(row.frames),
             inputs=tuple(dict.fromkeys(maker[name] for name in row.inputs if name in maker)),
             scheduled=tuple(node.pk for node in owners.get(row.name, ())),
+            computed=tuple(
+                computed[node.pk, row.name]
+                for node in owners.get(row.name, ())
+                if (node.pk, row.name) in computed
+            ),
         )
         for row in rows
     )

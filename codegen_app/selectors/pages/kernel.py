@@ -21,7 +21,9 @@ from codegen_app.models import (
     KernelUse,
     State,
 )
+from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
+from codegen_app.selectors.pages.origins import lines_by_node
 from scheduler import targets
 from scheduler.build.model import Resources
 from scheduler.isa.hazards import Caution, hazards
@@ -32,6 +34,7 @@ class UseRow:
     """A scheduled node that the kernel can serve. ``links`` are the addresses of its nodes."""
 
     node_id: int
+    problem_id: int | None
     node: str
     op: str
     url: str
@@ -151,6 +154,7 @@ class KernelPage:
     listing: ListingView | None
     provenance: tuple[ProvenanceRow, ...]
     results: tuple[ResultRow, ...]
+    limits: Limits | None
 
     @property
     def beside(self) -> tuple[int, ...]:
@@ -160,11 +164,12 @@ class KernelPage:
         return tuple([*shown, *(build for build in done if build not in shown)][:2])
 
 
-def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelPage:
-    """One kernel (6 queries); raises ``GeneratedKernel.DoesNotExist``.
+def kernel_page(name: str, build_id: int | None, node_id: int | None, sizes: int = 0) -> KernelPage:
+    """One kernel (8 queries); raises ``GeneratedKernel.DoesNotExist``.
 
     ``build_id`` and ``node_id`` say which build and which use to show; without them, or where
-    they are not this kernel's, the first that is done, and the first.
+    they are not this kernel's, the first that is done, and the first. ``sizes`` says at which of
+    the known sizes the limits are shown.
     """
     kernel = GeneratedKernel.objects.get(name=name)
     uses = _uses(kernel)
@@ -197,6 +202,7 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None) -> KernelP
         listing=_listing(build, paths),
         provenance=_provenance(use) if use else (),
         results=_results(kernel),
+        limits=limits(use.problem_id, sizes, kernel.pk) if use else None,
     )
 
 
@@ -262,12 +268,10 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
 
 def _provenance(use: UseRow) -> tuple[ProvenanceRow, ...]:
     """Each graph node of the use with its lines, in the order of the source."""
-    lines: dict[str, list[tuple[int, int]]] = {name: [] for name in use.links}
-    for origin in sorted(use.line_origins, key=lambda origin: origin["first"]):
-        for name in origin["nodes"]:
-            lines.setdefault(name, []).append((origin["first"], origin["last"]))
+    lines = lines_by_node(use.line_origins)
+    names = sorted({*use.links, *lines}, key=lambda name: (lines.get(name, ((10**9, 0),)), name))
     return tuple(
-        ProvenanceRow(name, use.links.get(name, ""), tuple(found)) for name, found in lines.items()
+        ProvenanceRow(name, use.links.get(name, ""), lines.get(name, ())) for name in names
     )
 
 
@@ -286,6 +290,7 @@ def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
         graph_url = node.graph.get_absolute_url()
         row = UseRow(
             node_id=node.pk,
+            problem_id=node.problem_id,
             node=node.name,
             op=node.op,
             url=node.get_absolute_url(),

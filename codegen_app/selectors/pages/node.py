@@ -20,13 +20,15 @@ from codegen_app.models import (
     State,
     TemplateNode,
 )
-from codegen_app.selectors.pages.origins import own_frame
+from codegen_app.selectors.pages.limits import Limits, limits
+from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 
 
 @dataclass(frozen=True)
 class OriginRow:
-    """One node of the model's graph that is computed here; ``frame`` is the model's own line."""
+    """One node of the model's graph that is computed here; ``frame`` is the model's own line,
+    ``lines`` those of the default kernel's source that compute it, (first, last) each."""
 
     name: str
     target: str
@@ -35,6 +37,7 @@ class OriginRow:
     module_type: str
     frames: tuple[Mapping[str, Any], ...]
     frame: Mapping[str, Any] | None
+    lines: Lines
 
 
 @dataclass(frozen=True)
@@ -121,8 +124,14 @@ class NodePage:
     offered: int
     refused: tuple[RefusedRow, ...]
     runs: tuple[RunRow, ...]
+    limits: Limits | None
     previous: Neighbour | None
     next: Neighbour | None
+
+    @property
+    def default(self) -> CandidateRow | None:
+        """The engine's choice before anything was measured."""
+        return next((row for row in self.candidates if row.is_default), None)
 
     @property
     def emulated(self) -> bool:
@@ -135,8 +144,9 @@ class NodePage:
         return sum(len(row.configs) for row in self.refused)
 
 
-def node_page(pk: int) -> NodePage:
-    """One scheduled node (10 queries); raises ``TemplateNode.DoesNotExist``."""
+def node_page(pk: int, sizes: int = 0) -> NodePage:
+    """One scheduled node (13 queries); raises ``TemplateNode.DoesNotExist``. ``sizes`` says at
+    which of the known sizes its limits are shown."""
     node = (
         TemplateNode.objects.select_related("graph", "problem")
         .defer("graph__tensors", "graph__wrapper")
@@ -168,6 +178,7 @@ def node_page(pk: int) -> NodePage:
         offered=node.offered,
         refused=_refused(node),
         runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
+        limits=limits(node.problem_id, sizes),
         previous=_neighbour(node, -1),
         next=_neighbour(node, +1),
     )
@@ -178,7 +189,9 @@ def _concerns(node: TemplateNode) -> Q:
 
 
 def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
-    """The model's nodes that are computed here (1 query)."""
+    """The model's nodes that are computed here (2 queries)."""
+    use = KernelUse.objects.filter(template_node=node, is_default=True).only("line_origins").first()
+    lines = lines_by_node(use.line_origins) if use else {}
     return tuple(
         OriginRow(
             name=row.name,
@@ -188,6 +201,7 @@ def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
             module_type=row.module_type,
             frames=tuple(row.frames),
             frame=own_frame(row.frames),
+            lines=lines.get(row.name, ()),
         )
         for row in GraphNode.objects.filter(template_nodes=node).order_by("position")
     )

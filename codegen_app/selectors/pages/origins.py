@@ -1,9 +1,9 @@
-"""Which of a node's frames is the model's own line."""
+"""Which of a node's frames is the model's own line, and which lines of a kernel compute it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 
 def own_frame(frames: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -13,3 +13,21 @@ def own_frame(frames: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """
     own = [frame for frame in frames if "/torch/" not in f"/{frame['file']}"]
     return next(iter([*own[-1:], *frames[-1:]]), None)
+
+
+Lines: TypeAlias = tuple[tuple[int, int], ...]
+
+
+def lines_by_node(origins: Iterable[Mapping[str, Any]]) -> dict[str, Lines]:
+    """For each graph node the lines of a kernel's source that compute it, (first, last) each, from
+    ``KernelUse.line_origins``; lines that follow one another are one range."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for origin in sorted(origins, key=lambda origin: (origin["first"], origin["last"])):
+        for name in origin["nodes"]:
+            ranges = found.setdefault(name, [])
+            first, last = origin["first"], origin["last"]
+            if ranges and first <= ranges[-1][1] + 1:
+                before = ranges.pop()
+                first, last = before[0], max(last, before[1])
+            ranges.append((first, last))
+    return {name: tuple(ranges) for name, ranges in found.items()}

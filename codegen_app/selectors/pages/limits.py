@@ -1,0 +1,188 @@
+"""Speed of light: the least time that each target's boards allow for a problem, and how near to it
+what was measured on them comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from codegen_app.models import BenchmarkResult, ProblemWork
+from scheduler import targets
+from scheduler.targets import Board
+from scheduler.tuning import roofline
+from scheduler.tuning.work import Work
+
+
+@dataclass(frozen=True)
+class Point:
+    """A measurement on a GPU. ``share`` is the part of what the board allows, None where the board
+    is not in the table."""
+
+    kernel: str
+    url: str
+    device: str
+    target: str
+    board: str
+    bindings: Mapping[str, int]
+    median_ns: float
+    low_ns: float
+    high_ns: float
+    n: int
+    intensity: float | None
+    operations_per_s: float | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class LimitRow:
+    """A board; the ``reference`` one stands for its target. Times in nanoseconds a launch; ``peak``
+    is operations a second, None where no rate is published for the dtype; ``best`` is the
+    measurement that comes nearest to the limit."""
+
+    target: str
+    board: str
+    reference: bool
+    bytes_per_s: int
+    peak: float | None
+    memory_ns: float
+    products_ns: float
+    least_ns: float
+    bound: str
+    best: Point | None
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A binding at which the work is known."""
+
+    place: int
+    bindings: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A problem at one binding of its sizes. ``emulated`` says that there are times of the CPU
+    emulation, which are never set beside a GPU's limits."""
+
+    place: int
+    sizes: tuple[Sizes, ...]
+    work: Mapping[str, Any]
+    bytes: int
+    operations: int
+    dtype: str
+    unit: str
+    intensity: float | None
+    boards: tuple[LimitRow, ...]
+    points: tuple[Point, ...]
+    emulated: bool
+
+    @property
+    def bindings(self) -> Mapping[str, int]:
+        """The sizes that are shown."""
+        return self.sizes[self.place].bindings
+
+
+def limits(problem: int | None, place: int = 0, kernel: int | None = None) -> Limits | None:
+    """What boards allow for a problem (2 queries); None where its work is not known.
+
+    ``place`` says at which of the recorded sizes, the model's own example first; ``kernel`` leaves
+    other kernels' measurements out.
+    """
+    rows = list(ProblemWork.objects.filter(problem=problem).order_by("pk")) if problem else []
+    if not rows or problem is None:
+        return None
+    place = place if place < len(rows) else 0
+    work = _work(rows[place])
+    by_bindings = {_key(row.bindings): _work(row) for row in rows}
+    results = _results(problem, kernel)
+    points = tuple(
+        _point(result, by_bindings.get(_key(result.bindings, rows[0].bindings)))
+        for result in results
+        if not result.emulated
+    )
+    here = [
+        point
+        for point in points
+        if _key(point.bindings, rows[0].bindings) == _key(rows[place].bindings)
+    ]
+    kind = roofline.intensity(work)
+    return Limits(
+        place=place,
+        sizes=tuple(Sizes(number, row.bindings) for number, row in enumerate(rows)),
+        work=asdict(work),
+        bytes=work.bytes,
+        operations=kind.operations if kind else 0,
+        dtype=kind.dtype if kind else "",
+        unit=kind.unit if kind else "",
+        intensity=kind.per_byte if kind else None,
+        boards=tuple(
+            _row(board, work, here) for name in targets.names() for board in targets.boards(name)
+        ),
+        points=points,
+        emulated=any(result.emulated for result in results),
+    )
+
+
+def _work(row: ProblemWork) -> Work:
+    return Work(
+        row.read_bytes, row.written_bytes, row.matrix_flops, row.matrix_dtype, row.vector_ops
+    )
+
+
+def _key(bindings: Mapping[str, int], used: Mapping[str, int] | None = None) -> str:
+    """Bindings of the symbols that the problem uses, comparable."""
+    return str(sorted((k, v) for k, v in bindings.items() if used is None or k in used))
+
+
+def _results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
+    rows = BenchmarkResult.objects.filter(problem=problem)
+    if kernel is not None:
+        rows = rows.filter(kernel=kernel)
+    return list(
+        rows.select_related("environment", "kernel")
+        .defer("kernel__source", "rejected_samples", "check_detail")
+        .order_by("median_ns")[:500]
+    )
+
+
+def _point(result: BenchmarkResult, work: Work | None) -> Point:
+    environment = result.environment
+    board = targets.board_of(environment.target, environment.device_name)
+    kind = roofline.intensity(work) if work else None
+    share = roofline.limit(work, board).least_ns / result.median_ns if work and board else None
+    return Point(
+        kernel=result.kernel.name,
+        url=result.kernel.get_absolute_url(),
+        device=environment.device_name,
+        target=environment.target,
+        board=board.name if board else "",
+        bindings=result.bindings,
+        median_ns=result.median_ns,
+        low_ns=result.low_ns,
+        high_ns=result.high_ns,
+        n=len(result.samples_ns),
+        intensity=kind.per_byte if kind else None,
+        operations_per_s=1e9 * kind.operations / result.median_ns if kind else None,
+        share=share,
+    )
+
+
+def _row(board: Board, work: Work, points: Sequence[Point]) -> LimitRow:
+    found = roofline.limit(work, board)
+    kind = roofline.intensity(work)
+    own = [point for point in points if point.board == board.name and point.target == board.target]
+    return LimitRow(
+        target=board.target,
+        board=board.name,
+        reference=board == targets.boards(board.target)[0],
+        bytes_per_s=board.memory_bytes_per_s,
+        peak=roofline.peak(kind, board) if kind else None,
+        memory_ns=found.memory_ns,
+        products_ns=found.products_ns,
+        least_ns=found.least_ns,
+        bound=found.bound,
+        best=min(own, key=lambda point: point.median_ns, default=None),
+        sources=board.sources,
+    )
