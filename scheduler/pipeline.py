@@ -15,7 +15,7 @@ from scheduler.build.parallel import Progress, Request, build_all
 from scheduler.build.process import Cancellation
 from scheduler.bundle.manifest import ExternEntry, Manifest
 from scheduler.bundle.writer import manifest_of
-from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.codegen.kernel import CallVariant, KernelCall, RenderedKernel
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.frontends import pt2
@@ -29,6 +29,9 @@ from scheduler.targets import Target
 
 Chooser: TypeAlias = Callable[[SchedulerNode], ROCmTemplateCaller | None]
 """Which candidate serves a node; None leaves it to the template's default."""
+
+Bucket: TypeAlias = tuple[str, int, Chooser]
+"""A size, up to which value, and which candidates serve until there."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,16 @@ def scheduling(plan: Schedule, targets: Sequence[Target]) -> ROCmCPPScheduling:
     return ROCmCPPScheduling(plan, tuple(targets))
 
 
-def generate(plan: Schedule, targets: Sequence[Target], choose: Chooser | None = None) -> Generated:
-    """Render the kernel of every scheduler node: the chosen candidate, else the default."""
+def generate(
+    plan: Schedule,
+    targets: Sequence[Target],
+    choose: Chooser | None = None,
+    buckets: Sequence[Bucket] = (),
+) -> Generated:
+    """Render the kernel of every scheduler node: the chosen candidate, else the default.
+
+    ``buckets``, the smallest first, add the kernels that serve smaller sizes where they differ.
+    """
     backend = scheduling(plan, targets)
     calls: list[KernelCall] = []
     externs: list[ExternEntry] = []
@@ -92,8 +103,25 @@ def generate(plan: Schedule, targets: Sequence[Target], choose: Chooser | None =
             continue
         caller = (choose(node) if choose else None) or backend.default(node)
         chosen[node.name] = caller
-        calls.append(backend.codegen(node, caller)[1])
+        call = backend.codegen(node, caller)[1]
+        calls.append(replace(call, variants=_variants(backend, node, call, buckets)))
     return Generated(plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen)
+
+
+def _variants(
+    backend: ROCmCPPScheduling, node: SchedulerNode, call: KernelCall, buckets: Sequence[Bucket]
+) -> tuple[CallVariant, ...]:
+    """The calls at smaller sizes; none where all sizes are served by one kernel. Of neighbouring
+    buckets with the same kernel the larger one says it all."""
+    variants: list[CallVariant] = []
+    for symbol, at_most, choose in buckets:
+        own = backend.codegen(node, choose(node) or backend.default(node))[1]
+        if variants and variants[-1].kernel == own.kernel:
+            variants.pop()
+        variants.append(CallVariant(symbol, at_most, own.kernel, own.args))
+    if variants and variants[-1].kernel == call.kernel:
+        variants.pop()
+    return tuple(variants)
 
 
 def build_kernels(

@@ -100,7 +100,8 @@ def _kernels(
     seen: set[str] = set()
     findings: list[Finding] = []
     with Bench(device, limits) as bench:
-        for node, call in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
+        for node, each in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
+            call = each.at(bindings)
             request = request_of(bundle.manifest, call, target, bindings)
             if signature(request) in seen:
                 continue  # an identical layer: same kernel, same sizes

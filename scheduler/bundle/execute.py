@@ -66,8 +66,9 @@ class BundleRun:
         externs: dict[int, list[ExternEntry]] = {}
         for extern in manifest.externs:
             externs.setdefault(extern.position, []).append(extern)
-        for position, call in enumerate(manifest.calls):
+        for position, each in enumerate(manifest.calls):
             self._externs(externs.get(position, ()))
+            call = each.at(self._bindings)
             self._call(call, manifest.kernels[call.kernel])
         self._externs(externs.get(len(manifest.calls), ()))
         self._device.synchronize()

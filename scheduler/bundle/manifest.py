@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduler.codegen.kernel import KernelArg, KernelCall, Launch, RenderedKernel
+from scheduler.codegen.kernel import CallVariant, KernelArg, KernelCall, Launch, RenderedKernel
 from scheduler.ir.dtypes import DType
 from scheduler.ir.exprtext import parse_expr, print_expr
 from scheduler.ir.graph import Expr, SymbolInfo
@@ -77,10 +77,7 @@ class Manifest:
             "storage": dict(self.storage),
             "pools": {name: print_expr(size) for name, size in self.pools.items()},
             "kernels": {n: _kernel_json(k) for n, k in sorted(self.kernels.items())},
-            "calls": [
-                {"kernel": c.kernel, "args": _call_args_json(c), "nodes": list(c.nodes)}
-                for c in self.calls
-            ],
+            "calls": [_call_json(call) for call in self.calls],
             "externs": [_extern_json(e) for e in self.externs],
             "inputs": list(self.inputs),
             "outputs": list(self.outputs),
@@ -208,13 +205,39 @@ def _launch(data: Mapping[str, Any]) -> Launch:
     )
 
 
-def _call_args_json(call: KernelCall) -> dict[str, str]:
-    return {n: v if isinstance(v, str) else print_expr(v) for n, v in call.args.items()}
+def _call_json(call: KernelCall) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "kernel": call.kernel,
+        "args": _call_args_json(call.args),
+        "nodes": list(call.nodes),
+    }
+    variants = [
+        {
+            "symbol": variant.symbol,
+            "at_most": variant.at_most,
+            "kernel": variant.kernel,
+            "args": _call_args_json(variant.args),
+        }
+        for variant in call.variants
+    ]
+    return facts | {"variants": variants} if variants else facts
+
+
+def _call_args_json(args: Mapping[str, str | Expr]) -> dict[str, str]:
+    return {n: v if isinstance(v, str) else print_expr(v) for n, v in args.items()}
 
 
 def _call(data: Mapping[str, Any], buffers: Mapping[str, Any]) -> KernelCall:
-    args = {n: v if v in buffers else parse_expr(v) for n, v in data["args"].items()}
-    return KernelCall(data["kernel"], args, tuple(data.get("nodes", ())))
+    variants = tuple(
+        CallVariant(one["symbol"], one["at_most"], one["kernel"], _call_args(one["args"], buffers))
+        for one in data.get("variants", ())
+    )
+    args = _call_args(data["args"], buffers)
+    return KernelCall(data["kernel"], args, tuple(data.get("nodes", ())), variants)
+
+
+def _call_args(data: Mapping[str, str], buffers: Mapping[str, Any]) -> dict[str, str | Expr]:
+    return {n: v if v in buffers else parse_expr(v) for n, v in data.items()}
 
 
 def _extern_json(extern: ExternEntry) -> dict[str, Any]:

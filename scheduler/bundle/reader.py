@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -60,15 +61,23 @@ def read(folder: Path) -> Bundle:
 def _check_names(manifest: Manifest, path: Path) -> None:
     """Every name that is used is there."""
     for call in manifest.calls:
-        kernel = manifest.kernels.get(call.kernel)
-        if kernel is None:
-            raise UserError(f"{path}: a call names the kernel {call.kernel}, which is not there")
-        missing = {arg.name for arg in kernel.args} - set(call.args)
-        if missing:
-            raise UserError(f"{path}: a call of {call.kernel} lacks {', '.join(sorted(missing))}")
+        _check_call(manifest, path, call.kernel, call.args)
+        for variant in call.variants:
+            _check_call(manifest, path, variant.kernel, variant.args)
+            if variant.symbol not in manifest.symbols:
+                raise UserError(f"{path}: a call depends on {variant.symbol}, which is no size")
     for name in (*manifest.inputs, *manifest.outputs, *manifest.storage):
         if name not in manifest.buffers:
             raise UserError(f"{path}: the buffer {name} is not there")
+
+
+def _check_call(manifest: Manifest, path: Path, name: str, args: Mapping[str, object]) -> None:
+    kernel = manifest.kernels.get(name)
+    if kernel is None:
+        raise UserError(f"{path}: a call names the kernel {name}, which is not there")
+    missing = {arg.name for arg in kernel.args} - set(args)
+    if missing:
+        raise UserError(f"{path}: a call of {name} lacks {', '.join(sorted(missing))}")
 
 
 def _read_json(path: Path) -> Any:

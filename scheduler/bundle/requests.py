@@ -16,6 +16,7 @@ def request_of(
     manifest: Manifest, call: KernelCall, target: str, bindings: Bindings
 ) -> ROCmBenchmarkRequest:
     """The request for one call; ``KeyError`` for a symbol that has no binding."""
+    call = call.at(bindings)
     entry = manifest.kernels[call.kernel]
     args: list[TensorArg | ScalarArg] = []
     scalars = dict(bindings)

@@ -82,9 +82,30 @@ class RenderedKernel:
 
 
 @dataclass(frozen=True)
+class CallVariant:
+    """What is called instead while the size ``symbol`` is at most ``at_most``."""
+
+    symbol: str
+    at_most: int
+    kernel: str
+    args: Mapping[str, str | Expr]
+
+
+@dataclass(frozen=True)
 class KernelCall:
-    """A call of a kernel in the wrapper: for each argument a buffer's name or an expression."""
+    """A call of a kernel in the wrapper: for each argument a buffer's name or an expression.
+
+    ``variants`` serve smaller sizes, the smallest first; the first that fits is called.
+    """
 
     kernel: str
     args: Mapping[str, str | Expr]
     nodes: tuple[str, ...] = field(default=())
+    variants: tuple[CallVariant, ...] = ()
+
+    def at(self, bindings: Mapping[str, int]) -> KernelCall:
+        """The call that is made at these sizes. Raises ``KeyError`` for a size that is missing."""
+        for variant in self.variants:
+            if bindings[variant.symbol] <= variant.at_most:
+                return KernelCall(variant.kernel, variant.args, self.nodes)
+        return KernelCall(self.kernel, self.args, self.nodes)

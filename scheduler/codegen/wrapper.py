@@ -163,10 +163,20 @@ class _Wrapper:
     def _call(self, call: Mapping[str, Any]) -> Iterator[str]:
         nodes = ", ".join(_one_line(node) for node in call.get("nodes", ()))
         yield f"# {nodes}"
+        variants = call.get("variants", ())
+        for position, variant in enumerate(variants):
+            limit = f"{_python(variant['symbol'])} <= {int(variant['at_most'])}"
+            yield f"{'elif' if position else 'if'} {limit}:"
+            yield f"    {self._kernel(variant)}"
+        if variants:
+            yield "else:"
+        yield f"{'    ' if variants else ''}{self._kernel(call)}"
+
+    def _kernel(self, call: Mapping[str, Any]) -> str:
         order = [arg["name"] for arg in self._manifest["kernels"][call["kernel"]]["args"]]
         values = (call["args"][name] for name in order)
         args = [self._names[v] if v in self._names else _python(v) for v in values]
-        yield f"run.kernel({', '.join([repr(call['kernel']), *args])})"
+        return f"run.kernel({', '.join([repr(call['kernel']), *args])})"
 
     def _buffers_of(self, call: Mapping[str, Any]) -> list[str]:
         return [value for value in call["args"].values() if value in self._buffers]

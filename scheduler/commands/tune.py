@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -30,6 +30,7 @@ from scheduler.runtime.devices import open_device
 from scheduler.runtime.lock import exclusive
 from scheduler.targets import Board, Target, find
 from scheduler.tuning.apart import Verdict, compare, taken_apart
+from scheduler.tuning.buckets import ShapeBucket, parse_buckets, without_repeats
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 from scheduler.tuning.compiling import Compilers
 from scheduler.tuning.contest import Setting
@@ -62,6 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--flags", default="-O3", help="compiler flags (%(default)s)")
     parser.add_argument("--jobs", type=int, default=None, help="compilers at a time (all cores)")
     parser.add_argument(
+        "--bucket",
+        action="append",
+        default=[],
+        metavar="SYMBOL=N",
+        help="tune for sizes up to N as well, and choose by the actual size; repeat",
+    )
+    parser.add_argument(
         "--try-unfused",
         action="store_true",
         help="tune the operations of fused kernels as well, and keep whichever is faster",
@@ -81,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     graph = with_hints(pipeline.load(arguments.model), arguments.bind)
     plan = pipeline.schedule(pipeline.lower(graph))
     bindings = hints(graph.symbols)
-    problems, parts = _problems(arguments, plan, target, bindings)
+    buckets = parse_buckets(arguments.bucket, graph.symbols, bindings)
+    problems, parts = _problems(arguments, plan, target, bindings, buckets)
     lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
     with nullcontext() if device.emulated else lock:
         result = _tune(arguments, plan, problems, device, meter)
@@ -95,17 +104,25 @@ def run(arguments: argparse.Namespace) -> int:
         "budget": asdict(meter.budget),
     }
     verdicts = compare(result, parts)
-    lost = _write(arguments, plan, target, result, facts, verdicts)
+    lost = _write(arguments, plan, target, result, facts, (bindings, buckets), verdicts)
     _report(arguments, result, lost, meter)
     return 1 if lost else 0
 
 
 def _problems(
-    arguments: argparse.Namespace, plan: Schedule, target: Target, bindings: Bindings
+    arguments: argparse.Namespace,
+    plan: Schedule,
+    target: Target,
+    bindings: Bindings,
+    buckets: Sequence[ShapeBucket],
 ) -> tuple[tuple[TuningProblem, ...], dict[str, tuple[str, ...]]]:
     """What is to be tuned; and with --try-unfused, which parts each fused kernel has."""
     backend = pipeline.scheduling(plan, (target,))
     problems = find_problems(plan, backend, target, bindings, arguments.node)
+    for bucket in buckets:
+        sizes = dict(bucket.bindings)
+        problems += find_problems(plan, backend, target, sizes, arguments.node)
+    problems = without_repeats(problems)
     if not arguments.try_unfused:
         return problems, {}
     tuned = {name for problem in problems for name in problem.nodes}
@@ -173,6 +190,7 @@ def _write(
     target: Target,
     result: TuningResult,
     facts: dict[str, Any],
+    sizes: tuple[Bindings, Sequence[ShapeBucket]],
     verdicts: Sequence[Verdict],
 ) -> dict[str, Rejected]:
     """The bundle with the chosen kernels, the ledger and the log beside it."""
@@ -180,11 +198,19 @@ def _write(
     plan = split(plan, apart) if apart else plan
     backend = pipeline.scheduling(plan, (target,))
 
-    def choose(node: SchedulerNode) -> ROCmTemplateCaller | None:
-        config = result.configs.get(node.name)
-        return None if config is None else backend.template(node).generate(config)
+    usual, buckets = sizes
 
-    generated = pipeline.generate(plan, (target,), choose)
+    def chooser(bindings: Mapping[str, int]) -> pipeline.Chooser:
+        configs = result.configs | result.configs_at(usual) | result.configs_at(bindings)
+
+        def choose(node: SchedulerNode) -> ROCmTemplateCaller | None:
+            config = configs.get(node.name)
+            return None if config is None else backend.template(node).generate(config)
+
+        return choose
+
+    smaller = [(one.symbol, one.at_most, chooser(one.bindings)) for one in buckets]
+    generated = pipeline.generate(plan, (target,), chooser(usual), smaller)
     built = pipeline.build_kernels(
         generated.kernels,
         (target,),

@@ -35,6 +35,7 @@ class TuningProblem:
     refused: tuple[RejectedConfig, ...]
     request: ROCmBenchmarkRequest = field(repr=False)
     work: Work
+    note: str = ""  # " at s0=16" where these are not the sizes that the titles speak of
 
     @property
     def name(self) -> str:
@@ -45,7 +46,7 @@ class TuningProblem:
     @property
     def title(self) -> str:
         """The problem for people: ``addmm(256x768, 768x2304) f16``."""
-        return self.callers[0].problem
+        return self.callers[0].problem + self.note
 
     @property
     def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
@@ -121,6 +122,8 @@ def _problem(
 ) -> TuningProblem:
     first = nodes[0]
     default, offered = backend.default(first), backend.candidates(first)
+    usual = {name: info.hint for name, info in schedule.lowered.graph.symbols.items()}
+    other = [f"{n}={size}" for n, size in sorted(bindings.items()) if size != usual[n]]
     others = tuple(c for c in offered.callers if c.kernel.config != default.kernel.config)
     return TuningProblem(
         node=first,
@@ -130,6 +133,7 @@ def _problem(
         refused=offered.rejected,
         request=request,
         work=work_of(first, schedule.lowered, bindings),
+        note=f" at {' '.join(other)}" if other else "",
     )
 
 

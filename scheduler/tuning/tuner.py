@@ -10,7 +10,7 @@ Given the same times, the same seed gives the same run, problem by problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, replace
 
@@ -80,13 +80,21 @@ class TuningResult:
 
     @property
     def configs(self) -> dict[str, Mapping[str, ConfigValue]]:
-        """The chosen configuration of each scheduler node that has one."""
-        return {
-            node: result.config
-            for result in self.problems
-            if result.config is not None
-            for node in result.problem.nodes
-        }
+        """The chosen configuration of each scheduler node that has one; of several sizes those
+        of the problems that came first."""
+        return self._configs(self.problems)
+
+    def configs_at(self, bindings: Mapping[str, int]) -> dict[str, Mapping[str, ConfigValue]]:
+        """The same of the problems at these sizes alone."""
+        return self._configs(one for one in self.problems if one.problem.bindings == bindings)
+
+    def _configs(self, results: Iterable[ProblemResult]) -> dict[str, Mapping[str, ConfigValue]]:
+        configs: dict[str, Mapping[str, ConfigValue]] = {}
+        for result in results:
+            if result.config is not None:
+                for node in result.problem.nodes:
+                    configs.setdefault(node, result.config)
+        return configs
 
 
 class Tuner:

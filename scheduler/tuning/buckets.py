@@ -1,0 +1,60 @@
+"""Shape buckets: a symbolic size tuned at several values, and which of them serves a size.
+
+A bucket reaches from the one before it up to the value at which it was tuned; sizes beyond the
+last one are served by what was chosen at the model's own sizes (or those that were asked for).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler.bundle.requests import signature
+from scheduler.ir.bindings import Bindings, check_bindings, parse_bindings
+from scheduler.ir.graph import SymbolInfo
+from scheduler.outcome import UserError
+from scheduler.tuning.problems import TuningProblem
+
+
+@dataclass(frozen=True)
+class ShapeBucket:
+    """Sizes up to ``at_most``, tuned at ``bindings``."""
+
+    symbol: str
+    at_most: int
+    bindings: Mapping[str, int]
+
+
+def parse_buckets(
+    texts: Sequence[str], symbols: Mapping[str, SymbolInfo], usual: Bindings
+) -> tuple[ShapeBucket, ...]:
+    """``SYMBOL=16`` texts as buckets below the usual size, the smallest first.
+
+    Raises ``UserError`` for a symbol or size that cannot be, for more than one symbol, and for a
+    size that is not below the usual one.
+    """
+    sizes: set[tuple[str, int]] = set()
+    for text in texts:
+        sizes.update(parse_bindings([text], symbols).items())
+    names = sorted({name for name, _ in sizes})
+    if len(names) > 1:
+        raise UserError(f"--bucket takes the sizes of one symbol, not of {' and '.join(names)}")
+    found = []
+    for name, size in sorted(sizes):
+        if size >= usual[name]:
+            raise UserError(
+                f"--bucket {name}={size} is not below {name}={usual[name]}, which serves all larger"
+                f" sizes: raise that with --bind {name}=N"
+            )
+        bindings = {**usual, name: size}
+        check_bindings(bindings, symbols)
+        found.append(ShapeBucket(name, size, bindings))
+    return tuple(found)
+
+
+def without_repeats(problems: Iterable[TuningProblem]) -> tuple[TuningProblem, ...]:
+    """The problems, without those of a bucket whose sizes do not depend on the symbol."""
+    seen: dict[tuple[str, str], TuningProblem] = {}
+    for problem in problems:
+        seen.setdefault((problem.node.name, signature(problem.request)), problem)
+    return tuple(seen.values())

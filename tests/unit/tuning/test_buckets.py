@@ -1,0 +1,143 @@
+"""Shape buckets: which kernel serves a size, in the manifest, the wrapper, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import scheduler.samples
+from scheduler import pipeline
+from scheduler.bundle.manifest import Manifest
+from scheduler.codegen.kernel import CallVariant, KernelCall
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.wrapper import render_wrapper
+from scheduler.commands.main import main
+from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.ir.bindings import hints
+from scheduler.ir.graph import SymbolInfo
+from scheduler.outcome import UserError
+from scheduler.targets import find
+from scheduler.tuning.buckets import parse_buckets, without_repeats
+from scheduler.tuning.ledger import read_jsonl
+from scheduler.tuning.problems import find_problems
+
+GPT2 = Path(scheduler.samples.__file__).parent / "graphs" / "gpt2_2layer.pt2"
+SYMBOLS = {"s0": SymbolInfo("s0", 128, 2, 1024), "s1": SymbolInfo("s1", 8, 1, 16)}
+USUAL = {"s0": 128, "s1": 8}
+
+
+def test_buckets_are_in_order_and_each_once() -> None:
+    found = parse_buckets(["s0=64", "s0=4", "s0=64"], SYMBOLS, USUAL)
+    assert [(one.at_most, one.bindings) for one in found] == [
+        (4, {"s0": 4, "s1": 8}),
+        (64, {"s0": 64, "s1": 8}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["s9=4"], "s9"),
+        (["s0=1"], "range"),
+        (["s0=128"], "not below"),
+        (["s0=4", "s1=4"], "one symbol"),
+        (["s0"], "SYMBOL=NUMBER"),
+    ],
+)
+def test_buckets_that_cannot_be_are_a_users_mistake(texts: list[str], says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        parse_buckets(texts, SYMBOLS, USUAL)
+
+
+@given(st.lists(st.integers(1, 50), unique=True), st.integers(1, 60))
+def test_the_first_bucket_that_fits_serves(limits: list[int], size: int) -> None:
+    limits = sorted(limits)
+    variants = tuple(CallVariant("s0", limit, f"upto{limit}", {}) for limit in limits)
+    call = KernelCall("largest", {}, ("mm",), variants).at({"s0": size})
+    fits = [limit for limit in limits if size <= limit]
+    assert call.kernel == (f"upto{fits[0]}" if fits else "largest")
+    assert call.nodes == ("mm",)
+    assert not call.variants
+
+
+def test_kernels_that_serve_all_sizes_are_called_without_a_question() -> None:
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(GPT2)))
+    target = find("gfx942")
+    backend = pipeline.scheduling(plan, (target,))
+    name = next(node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE)
+
+    def choose(threads: int) -> pipeline.Chooser:
+        def chosen(node: SchedulerNode) -> ROCmTemplateCaller | None:
+            if node.name != name:
+                return None
+            return backend.template(node).generate({"threads": threads, "vector": 1})
+
+        return chosen
+
+    sizes = [("s70", limit, choose(threads)) for limit, threads in ((4, 128), (8, 128), (16, 512))]
+    generated = pipeline.generate(plan, (target,), choose(512), sizes)
+    changed = [call for call in generated.calls if call.variants]
+    assert len(changed) == 1
+    assert [one.at_most for one in changed[0].variants] == [8]  # 4 joins it; 16 is as the rest
+    manifest = generated.manifest()
+    again = Manifest.from_json(json.loads(json.dumps(manifest.to_json())))
+    assert again.calls == manifest.calls
+    text = render_wrapper(manifest.to_json())
+    assert "    if s70 <= 8:\n        run.kernel(" in text
+    compile(text, "wrapper.py", "exec")
+
+
+def test_problems_that_do_not_depend_on_the_size_are_tuned_once() -> None:
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(GPT2)))
+    target = find("cpu")
+    backend = pipeline.scheduling(plan, (target,))
+    usual = hints(plan.lowered.graph.symbols)
+    scan = [node.name for node in plan.nodes if node.kind is GroupKind.SCAN]
+    first = find_problems(plan, backend, target, usual, scan)
+    other = find_problems(plan, backend, target, {**usual, "s70": 16}, scan)
+    assert without_repeats([*first, *first]) == first
+    assert without_repeats([*first, *other]) == (*first, *other)
+    assert other[0].title == f"{first[0].title} at s70=16"
+
+
+def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = tmp_path_factory.getbasetemp().parent / "kiln-code-cache"
+    out = tmp_path / "bundle"
+    arguments = ["tune", str(GPT2), "--bind", "s70=16", "--bucket", "s70=3", "--node", "op6"]
+    limits = ["--budget", "60s", "--cache", str(cache), "--out", str(out), "--json"]
+    assert main([*arguments, *limits]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [one["problem"].endswith("at s70=3") for one in facts["problems"]] == [False, True]
+    lines = read_jsonl(out / "ledger.jsonl")
+    assert {line["bindings"]["s70"] for line in lines} == {3, 16}
+    assert {line["fate"] for line in lines} == {"refused", "measured", "chosen"}
+    assert (out / "autotune.log").read_text().count("AUTOTUNE add") == 2
+    for size in (2, 3, 5, 16):
+        sizes = ["--bind", f"s70={size}", "--kernels-only", "--json"]
+        assert main(["verify", str(out), *sizes]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--budget", "soon"], "write a time"),
+        (["--node", "nothing"], "no kernel computes it"),
+        (["--known", "nowhere.jsonl"], "ledger"),
+        (["--device", "toaster"], "not known"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], says: str
+) -> None:
+    out = tmp_path / "bundle"
+    assert main(["tune", str(GPT2), "--out", str(out), *more]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert not out.exists()
