@@ -6,6 +6,28 @@ import os
 import select
 from pathlib import Path
 
+from django.conf import settings
+from django.db import connection
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def worker_environment(var: Path, broker: str) -> dict[str, str]:
+    """For processes that work on the test's database, with files of their own."""
+    database = connection.settings_dict
+    host, port = database["HOST"], database["PORT"] or 5432
+    who = f"{database['USER']}:{database['PASSWORD']}"
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "codegen_app.config.settings",
+        "DATABASE_URL": f"postgresql://{who}@/{database['NAME']}?host={host}&port={port}",
+        "KILN_VAR": str(var),
+        "TMPDIR": str(var),
+        "KILN_BROKER_URL": broker,
+        "KILN_CODE_CACHE": str(settings.CODE_CACHE_DIR),
+        "KILN_WORK_LEASE_S": "2",
+    }
+
 
 def alive(pid: int) -> bool:
     """Whether the process is there and no zombie."""

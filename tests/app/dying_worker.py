@@ -1,0 +1,107 @@
+"""Workers that die: ``python -m tests.app.dying_worker``, for tests.
+
+Each line of standard input names places, one a worker; all of them begin at once, in processes of
+their own, and do all that waits. A worker kills itself (SIGKILL) at its place; at ``-`` it lives.
+Their exit codes are written on one line. Forked from one process, since Python starts slowly.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+PLACES = {
+    "a graph is claimed": ("codegen_app.services.engine.scheduled", "before"),
+    "a graph is recorded and not committed": (
+        "codegen_app.services.builds.request_defaults",
+        "after",
+    ),
+    "a graph is committed and nothing announced": ("codegen_app.services.queue._send", "before"),
+    "a build is claimed": ("scheduler.build.compile.build", "before"),
+    "a build is compiled and nothing stored": ("scheduler.build.compile.build", "after"),
+    "a part of a build is stored": ("codegen_app.services.artifacts.store_file", "after"),
+    "a build is recorded and not committed": ("codegen_app.services.ledger.build_is_over", "after"),
+    "a task is claimed": ("codegen_app.services.devices.held", "before"),
+    "a device is held": ("codegen_app.services.measuring._begin", "after"),
+    "candidates are checked": ("scheduler.benchmark.measure.check_all", "after"),
+    "candidates are measured and not recorded": (
+        "codegen_app.services.measuring._record",
+        "before",
+    ),
+    "a choice is recorded and not committed": ("codegen_app.services.outcomes.choose", "after"),
+}
+SEARCHING = {
+    "a candidate is asked for": ("codegen_app.services.searching._Search._ask", "after"),
+    "a candidate is recorded": ("codegen_app.services.searching._Search._note", "after"),
+    "a search is over and not recorded": (
+        "codegen_app.services.searching._Search._record",
+        "before",
+    ),
+}
+
+
+def dies(function: Callable[..., Any], when: str) -> Callable[..., Any]:
+    """The function; whoever calls it is killed."""
+
+    def killed(*args: Any, **kwargs: Any) -> Any:
+        if when == "after":
+            function(*args, **kwargs)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return killed
+
+
+def work(place: str) -> None:
+    """Do all that waits, as Celery's worker does message by message; die at the place."""
+    from codegen_app import tasks
+    from codegen_app.models import Graph, TuningRun
+    from codegen_app.models.work import OPEN_STATES
+
+    if place != "-":
+        target, when = (PLACES | SEARCHING)[place]
+        module, _, name = target.rpartition(".")
+        owner = pkgutil.resolve_name(module)
+        setattr(owner, name, dies(getattr(owner, name), when))
+    while (
+        Graph.objects.filter(state__in=OPEN_STATES).exists()
+        or TuningRun.objects.filter(state__in=OPEN_STATES).exists()
+    ):
+        tasks.prepare()
+        tasks.compile()
+        tasks.measure("cpu")
+
+
+def fork(place: str) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        work(place)
+        code = 0
+    finally:
+        if code:
+            traceback.print_exc()
+        os._exit(code)
+
+
+def main() -> None:
+    import django
+
+    django.setup()
+    import codegen_app.tasks  # noqa: F401 - before forking, once
+
+    for line in sys.stdin:
+        workers = [fork(place) for place in line.strip().split("; ")]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in workers]
+        sys.stdout.write(" ".join(map(str, codes)) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

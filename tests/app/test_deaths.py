@@ -1,0 +1,115 @@
+"""Workers killed (SIGKILL) wherever it could hurt: nothing is lost, nothing is done twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from codegen_app.models import (
+    BenchmarkResult,
+    Build,
+    Candidate,
+    Graph,
+    Selection,
+    State,
+    TemplateNode,
+    TuningRun,
+    TuningTask,
+)
+from codegen_app.services import graphs, tuning, work
+from scheduler import samples
+from scheduler.tuning.budget import Budget
+from tests.app.dying_worker import PLACES, SEARCHING
+from tests.app.processes import ROOT, worker_environment
+
+Die = Callable[[str], list[int]]
+
+
+@pytest.fixture
+def workers(transactional_db: None, tmp_path: Path) -> Iterator[Die]:
+    with (
+        (tmp_path / "log").open("w+") as log,
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.app.dying_worker"],
+            cwd=ROOT,
+            env=worker_environment(tmp_path, "memory://"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        stdin, stdout = process.stdin, process.stdout
+        assert stdin is not None
+        assert stdout is not None
+
+        def work_at(places: str) -> list[int]:
+            stdin.write(f"{places}\n")
+            stdin.flush()
+            codes = stdout.readline().split()
+            log.seek(0)
+            assert codes, log.read()
+            assert "1" not in codes, log.read()
+            return [int(code) for code in codes]
+
+        yield work_at
+        stdin.close()
+
+
+def start(graph: Graph, kind: str, **options: object) -> TuningRun:
+    least = {name: info["min"] for name, info in graph.symbols.items()}
+    return tuning.start_run(graph, "cpu", "cpu", least, None, kinds=[kind], **options)
+
+
+def test_a_worker_may_die_anywhere(workers: Die, settings: pytest.FixtureRequest) -> None:
+    settings.WORK_DEATHS_ALLOWED = len(PLACES) + len(SEARCHING)  # not what this is about
+    graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+    run = start(graph, "reduction", candidate_limit=2)
+    for place in PLACES:
+        assert workers(place) == [-signal.SIGKILL], place
+        work.give_on_orphans()
+    assert workers("-; -") == [0, 0], "two at once, and both live"
+
+    graph.refresh_from_db()
+    run.refresh_from_db()
+    assert (graph.state, run.state) == (State.DONE, State.DONE)
+    names = TemplateNode.objects.values_list("name", flat=True)
+    assert len(set(names)) == len(names) > 5
+    assert set(Build.objects.values_list("state", flat=True)) == {State.DONE}
+    assert set(TuningTask.objects.values_list("state", flat=True)) == {State.DONE}
+    measured = Candidate.objects.filter(kernel__isnull=False)
+    assert set(measured.values_list("state", flat=True)) == {State.DONE}
+    assert BenchmarkResult.objects.count() == measured.count() >= 2
+    tasks = TuningTask.objects.count()
+    assert measured.filter(chosen=True).count() == Selection.objects.count() == tasks
+    died = [sum(model.objects.values_list("deaths", flat=True)) for model in work.WORK_MODELS]
+    # The one that died after its commit had finished its row.
+    assert sum(died) == len(PLACES) - 1
+
+
+def test_a_search_goes_on_where_a_worker_died(
+    workers: Die, settings: pytest.FixtureRequest
+) -> None:
+    settings.WORK_DEATHS_ALLOWED = len(SEARCHING) + 1
+    graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+    assert workers("-") == [0]
+    node = TemplateNode.objects.filter(kind="reduction").order_by("position")[0]
+    run = start(graph, "reduction", template_node=node, budget=Budget(60.0, measurements=2))
+    for place in SEARCHING:
+        assert workers(place) == [-signal.SIGKILL], place
+        work.give_on_orphans()
+    assert workers("-; -") == [0, 0]
+    run.refresh_from_db()
+    assert run.state == State.DONE
+    assert not Candidate.objects.filter(state__in=[State.QUEUED, State.RUNNING]).exists()
+    measured = Candidate.objects.filter(state=State.DONE)
+    assert 1 <= measured.count() <= 2
+    assert measured.filter(chosen=True).count() == 1
+    # A first impression each, and what the last rounds gave.
+    for candidate in measured:
+        assert BenchmarkResult.objects.filter(kernel=candidate.kernel).count() <= 2
