@@ -1,9 +1,11 @@
-"""Real worker processes on the filesystem broker, killed in the middle of their work."""
+"""Real worker processes, on each broker, killed in the middle of their work."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,40 +13,34 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import settings as django_settings
-from django.db import connection
 
 from codegen_app.models import Build, Candidate, Graph, State, TuningRun, TuningTask, Worker
 from codegen_app.services import graphs, tuning
 from scheduler import samples
+from tests.app.processes import ROOT, worker_environment
 
-ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 240
+COMPILING, MEASURING = "prepare,compile,default", "measure.cpu"
 
 
 class Workers:
     """Starts Celery workers as the demo does, on the test's database and in its folder."""
 
-    def __init__(self, var: Path) -> None:
-        database = connection.settings_dict
+    def __init__(self, var: Path, broker_url: str) -> None:
         self._var = var
         self._running: list[subprocess.Popen[bytes]] = []
-        self._environment = {
-            **os.environ,
-            "DATABASE_URL": f"postgresql://{database['USER']}:{database['PASSWORD']}@/"
-            f"{database['NAME']}?host={database['HOST']}&port={database['PORT'] or 5432}",
-            "KILN_VAR": str(var),
-            "TMPDIR": str(var),
-            "KILN_BROKER_URL": "filesystem://",
-            "KILN_CODE_CACHE": str(django_settings.CODE_CACHE_DIR),
-            "KILN_WORK_LEASE_S": "2",
-        }
+        self._environment = worker_environment(var, broker_url)
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self) -> None:
+        """One that compiles, one that measures."""
+        self._start(COMPILING, "--beat", "--schedule", str(self._var / "beat"))
+        self._start(MEASURING)
+
+    def _start(self, queues: str, *options: str) -> None:
         command = (
             *(sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "worker"),
-            *("--queues", "prepare,compile,default,measure.cpu", "--concurrency", "1", "--beat"),
-            *("--schedule", str(self._var / "beat"), "--hostname", f"test{len(self._running)}@%h"),
+            *("--queues", queues, "--concurrency", "1", *options),
+            *("--hostname", f"test{len(self._running)}@%h"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         )
         with (self._var / "worker.log").open("ab") as log:
@@ -58,7 +54,6 @@ class Workers:
                 process_group=0,
             )
         self._running.append(process)
-        return process
 
     def kill(self) -> None:
         """kill -9 for the worker, its pool and whatever they started."""
@@ -77,8 +72,28 @@ class Workers:
 
 
 @pytest.fixture
-def workers(transactional_db: None, tmp_path: Path) -> Iterator[Workers]:
-    made = Workers(tmp_path)
+def redis(tmp_path: Path) -> Iterator[str]:
+    """A Redis of this test's own."""
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("there is no redis-server: apt-get install redis-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    options = ("--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path))
+    with subprocess.Popen([program, *options], stdout=subprocess.DEVNULL) as server:
+        yield f"redis://127.0.0.1:{port}/0"
+        server.terminate()
+
+
+@pytest.fixture(params=["filesystem", "redis"])
+def workers(
+    request: pytest.FixtureRequest, transactional_db: None, tmp_path: Path
+) -> Iterator[Workers]:
+    url = "filesystem://localhost"
+    if request.param == "redis":
+        url = request.getfixturevalue("redis")
+    made = Workers(tmp_path, url)
     yield made
     made.kill()
 
@@ -113,4 +128,4 @@ def test_killed_workers_lose_nothing_and_double_nothing(workers: Workers) -> Non
     assert not ledger_rows.exclude(state=State.DONE).exists()
     assert TuningTask.objects.filter(deaths=1).count() >= 1
     assert ledger_rows.values("result").distinct().count() == ledger_rows.count()
-    assert Worker.objects.get(name__startswith="test2@").is_alive
+    assert Worker.objects.get(name__startswith="test5@").queues == [MEASURING]
