@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,10 +95,9 @@ def kernel_nodes(plan: Schedule) -> list[SchedulerNode]:
 
 def _kernels(
     bundle: Bundle, plan: Schedule, device: str, bindings: Bindings, seed: int, limits: Limits
-) -> list[Finding]:
+) -> Iterator[Finding]:
     target = device_target(device)
     seen: set[str] = set()
-    findings: list[Finding] = []
     with Bench(device, limits) as bench:
         for node, each in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
             call = each.at(bindings)
@@ -111,10 +110,10 @@ def _kernels(
             library = str(bundle.library(call.kernel, target))
             with tempfile.TemporaryDirectory(prefix="kiln-case-") as folder:
                 case.save(Path(folder))
+                del case  # the worker has it from here; it may be several GiB
                 bench.use(Path(folder))
                 found = check(bench, BuiltCandidate(call.kernel, library, request), limits)
-            findings.append(_finding(call.kernel, bindings, "", found))
-    return findings
+            yield _finding(call.kernel, bindings, "", found)
 
 
 def _whole_graph(

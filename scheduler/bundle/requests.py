@@ -6,10 +6,12 @@ import json
 
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.kernel import KernelCall
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, ScalarArg, TensorArg
+from scheduler.codegen.rocm.benchmark_request import (
+    ROCmBenchmarkRequest,
+    TensorArg,
+    request_at,
+)
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.indexing import evaluate
-from scheduler.ir.storage import bind_buffer
 
 
 def request_of(
@@ -18,28 +20,14 @@ def request_of(
     """The request for one call; ``KeyError`` for a symbol that has no binding."""
     call = call.at(bindings)
     entry = manifest.kernels[call.kernel]
-    args: list[TensorArg | ScalarArg] = []
-    scalars = dict(bindings)
-    for arg in entry.args:
-        value = call.args[arg.name]
-        if isinstance(value, str):
-            bound = bind_buffer(manifest.buffers[value], bindings)
-            args.append(
-                TensorArg(
-                    arg.name, value, bound.dtype.label, bound.size, bound.stride, arg.is_output
-                )
-            )
-        else:
-            scalars[arg.name] = evaluate(value, bindings)
-            args.append(ScalarArg(arg.name, arg.type, scalars[arg.name]))
-    return ROCmBenchmarkRequest(
-        kernel=call.kernel,
+    return request_at(
+        bindings,
+        call,
+        entry.args,
+        manifest.buffers,
+        entry.workspace_bytes,
         symbol=entry.symbol,
-        source="",  # it is built already
         target=target,
-        args=tuple(args),
-        bindings=dict(bindings),
-        workspace_bytes=evaluate(entry.workspace_bytes, scalars),
     )
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from scheduler.codegen.kernel import KernelArg, KernelCall
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.graph import Expr
+from scheduler.ir.indexing import evaluate
+from scheduler.ir.operations import Buffer
+from scheduler.ir.storage import bind_buffer
 
 
 @dataclass(frozen=True)
@@ -68,3 +75,38 @@ class ROCmBenchmarkRequest:
             else:
                 args.append(ScalarArg(**fields))
         return ROCmBenchmarkRequest(**{**data, "args": tuple(args)})
+
+
+def request_at(
+    bindings: Bindings,
+    call: KernelCall,
+    args: Sequence[KernelArg],
+    buffers: Mapping[str, Buffer],
+    workspace_bytes: Expr,
+    *,
+    symbol: str,
+    target: str,
+    source: str = "",
+) -> ROCmBenchmarkRequest:
+    """A call at concrete sizes; ``args`` are the kernel's, ``source`` is empty where it is built
+    already. Raises ``KeyError`` for a symbol that has no binding."""
+    made: list[TensorArg | ScalarArg] = []
+    scalars = dict(bindings)
+    for arg in args:
+        value = call.args[arg.name]
+        if isinstance(value, str):
+            bound = bind_buffer(buffers[value], bindings)
+            facts = (bound.dtype.label, bound.size, bound.stride)
+            made.append(TensorArg(arg.name, value, *facts, arg.is_output))
+        else:
+            scalars[arg.name] = evaluate(value, bindings)
+            made.append(ScalarArg(arg.name, arg.type, scalars[arg.name]))
+    return ROCmBenchmarkRequest(
+        call.kernel,
+        symbol,
+        source,
+        target,
+        tuple(made),
+        dict(bindings),
+        evaluate(workspace_bytes, scalars),
+    )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, ScalarArg, TensorArg
+from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, request_at
 from scheduler.codegen.rocm.buffer import ROCmTemplateBuffer
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import evaluate
@@ -94,31 +94,13 @@ class ROCmTemplateCaller:
 
     def benchmark_request(self, target: str, bindings: Mapping[str, int]) -> ROCmBenchmarkRequest:
         """The request for one target and one binding of the symbolic sizes."""
-        args: list[TensorArg | ScalarArg] = []
-        scalars: dict[str, int] = dict(bindings)
-        for arg in self.kernel.args:
-            value = self.call.args[arg.name]
-            if isinstance(value, str):
-                buffer = self.buffers[value]
-                args.append(
-                    TensorArg(
-                        arg.name,
-                        value,
-                        buffer.dtype.label,
-                        tuple(self._at(extent, bindings) for extent in buffer.size),
-                        tuple(self._at(extent, bindings) for extent in buffer.stride),
-                        arg.is_output,
-                    )
-                )
-            else:
-                scalars[arg.name] = self._at(value, bindings)
-                args.append(ScalarArg(arg.name, arg.type, scalars[arg.name]))
-        return ROCmBenchmarkRequest(
-            self.kernel.name,
-            self.kernel.symbol,
-            self.kernel.source,
-            target,
-            tuple(args),
+        return request_at(
             dict(bindings),
-            evaluate(self.kernel.workspace_bytes, scalars),
+            self.call,
+            self.kernel.args,
+            self.buffers,
+            self.kernel.workspace_bytes,
+            symbol=self.kernel.symbol,
+            target=target,
+            source=self.kernel.source,
         )
