@@ -85,14 +85,15 @@ def a_write_into_a_copy_of_repeated_rows() -> RandomModel:
 
 
 def test_a_wrong_kernel_is_found() -> None:
-    """The judge itself: one element off by a thousandth does not pass."""
+    """The judge itself: the largest element off by a thousandth does not pass."""
     model = RandomModel(Random(3))
     x = model.input([40, 8], DType.F32)
     last = model.call("softmax.int", DType.F32, model.call("exp.default", DType.F32, x), 1)
     graph, inputs = model.graph(), {x.name: model.values[x.name][0]}
     got = {name: np.array(model.values[name][0]) for name in graph.outputs}
     assert differences(graph, got, inputs, BINDINGS[0])[0] == []
-    got[last.name][3, 3] *= 1.001
+    wrong = got[last.name]
+    wrong[np.unravel_index(wrong.argmax(), wrong.shape)] *= 1.001
     assert differences(graph, got, inputs, BINDINGS[0])[0]
 
 

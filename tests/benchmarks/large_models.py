@@ -1,0 +1,167 @@
+"""Whole models on CPU emulation: how long they take, how many kernels they are, and whether the
+large ones' kernels are right.
+
+    python -m tests.benchmarks.large_models [counts] [bert] [small] [gpt2] [llama]
+
+- ``counts``: operations of each sample before fusion, kernels after it, distinct kernels.
+- ``bert``: bert_2layer at batch 4, length 128; the goal is at most 60 s on two cores.
+- ``small``: the whole graphs of the other small samples, verified at their hints.
+- ``gpt2``: every distinct kernel of gpt2_124m at its full size (the model has no symbol).
+- ``llama``: every distinct kernel of llama3_8b_1layer, as compiled for the file's own hint, at a
+  sequence of 2 (``--bind s70=N`` for another). Tiles made for 2,048 rows are computed whole.
+
+Without a name all of them run, the last two for some minutes each. Times are the emulation's and
+of this machine; memory is the most that this process and the largest of its children took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from scheduler import pipeline, samples
+from scheduler.benchmark.measure import Limits
+from scheduler.benchmark.verification import Finding, plan_of, run_once, verify
+from scheduler.build.cache import CodeCache
+from scheduler.build.model import Build
+from scheduler.build.toolchains import bundled
+from scheduler.bundle import reader, writer
+from scheduler.ir import reference
+from scheduler.ir.bindings import hints, parse_bindings
+from scheduler.runtime.devices import open_device
+from scheduler.targets import find
+
+SMALL = ("gpt2_2layer", "llama_2layer", "bert_2layer", "vit_2layer", "resnet_small")
+LARGE = ("gpt2_124m", "llama3_8b_1layer")
+# Of one kernel: the emulation multiplies some 0.3e9 pairs a second a core.
+LIMITS = Limits(check_s=3600.0)
+
+
+def main() -> int:
+    """Run the parts that are asked for; 1 when a kernel was wrong."""
+    parts: dict[str, Callable[[CodeCache, Path, argparse.Namespace], bool]] = {
+        "counts": counts,
+        "bert": bert,
+        "small": small,
+        "gpt2": lambda *given: kernels("gpt2_124m", *given),
+        "llama": lambda *given: kernels("llama3_8b_1layer", *given),
+    }
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*", choices=[*parts, []], metavar="PART")
+    parser.add_argument("--bind", action="append", default=[], metavar="SYMBOL=N")
+    options = parser.parse_args()
+    _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    right = True
+    with tempfile.TemporaryDirectory() as folder:
+        cache = CodeCache(Path(folder) / "cache")
+        for name in options.parts or parts:
+            right &= parts[name](cache, Path(folder), options)
+    return 0 if right else 1
+
+
+def counts(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
+    """Kernels unfused and fused."""
+    _say("\nmodel\tunfused\tfused\tdistinct")
+    for model in (*SMALL, *LARGE):
+        lowered = pipeline.lower(pipeline.load(samples.path(model)))
+        fused = pipeline.schedule(lowered)
+        made = pipeline.generate(fused, [find("gfx942")])
+        unfused = len(pipeline.schedule(lowered, fuse=False).nodes)
+        _say(f"{model}\t{unfused}\t{len(fused.nodes)}\t{len(made.kernels)}")
+    return True
+
+
+def bert(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
+    """Seconds of the kernels of one whole run, copies of inputs and outputs included."""
+    bundle = compiled("bert_2layer", cache, folder)
+    bindings = hints(bundle.manifest.symbols)
+    sizes = [tuple(v.shape) for v in reference.random_inputs(
+        bundle.graph, bindings, np.random.default_rng(0)).values()]  # fmt: skip
+    inputs = reference.random_inputs(bundle.graph, bindings, np.random.default_rng(0))
+    plan = plan_of(bundle)
+    start = time.perf_counter()
+    run_once(bundle, plan, open_device("cpu"), bindings, inputs)
+    seconds = time.perf_counter() - start
+    _say(f"\nbert_2layer, first input {sizes[0]}: {seconds:.1f} s (goal 60)")
+    return True
+
+
+def small(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
+    """Kernels and whole graphs at the hints."""
+    _say("\nmodel\tchecks\tworst error/bound\tseconds")
+    right = True
+    for model in SMALL:
+        bundle = compiled(model, cache, folder)
+        start = time.perf_counter()
+        findings = verify(bundle, "cpu", hints(bundle.manifest.symbols), limits=LIMITS)
+        right &= _told(findings)
+        worst = max(finding.ratio for finding in findings)
+        _say(f"{model}\t{len(findings)}\t{worst:.3f}\t{time.perf_counter() - start:.1f}")
+    return right
+
+
+def kernels(model: str, cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
+    """Every distinct kernel of a large model, one after the other."""
+    bundle = compiled(model, cache, folder)
+    bindings = _reduced(bundle, options.bind)
+    _say(f"\n{model} at {bindings or 'its full size'}\nkernel\terror/bound\tseconds")
+    start = last = time.perf_counter()
+
+    def tell(finding: Finding) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        _say(f"{finding.name}\t{finding.ratio:.3f}\t{now - last:.1f}")
+        last = now
+
+    findings = verify(bundle, "cpu", bindings, whole_graph=False, limits=LIMITS, on_finding=tell)
+    own, child = (
+        resource.getrusage(who).ru_maxrss / 2**20
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    _say(
+        f"{len(findings)} kernels in {time.perf_counter() - start:.0f} s;"
+        f" at most {own:.1f} GiB here, {child:.1f} GiB in the worker"
+    )
+    return _told(findings)
+
+
+def _reduced(bundle: reader.Bundle, given: list[str]) -> Mapping[str, int]:
+    """The least sizes that the model allows, or those given."""
+    symbols = bundle.manifest.symbols
+    return {n: s.minimum for n, s in symbols.items()} | parse_bindings(given, symbols)
+
+
+def _told(findings: list[Finding]) -> bool:
+    for finding in findings:
+        if not finding.passed:
+            _say(f"WRONG: {finding.name} {finding.output}: {finding.detail}")
+    return all(finding.passed for finding in findings)
+
+
+def compiled(model: str, cache: CodeCache, folder: Path) -> reader.Bundle:
+    """The model's bundle for the emulation."""
+    target = find("cpu")
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path(model))))
+    made = pipeline.generate(plan, [target])
+    toolchain = bundled(cache)
+    results = pipeline.build_kernels(made.kernels, [target], lambda _: toolchain, cache)
+    builds = {key: one for key, one in results.items() if isinstance(one, Build)}
+    writer.write(folder / model, plan, made.manifest(), made.kernels, builds)
+    return reader.read(folder / model)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
