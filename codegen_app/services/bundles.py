@@ -162,10 +162,12 @@ def _built(row: Build, folder: Path) -> Built:
     for name, artifact in files:
         if artifact is None:
             continue
-        file = artifacts.local_file(artifact, Path(name).suffix)
-        if not file.exists():
-            raise UserError(f"the storage lost {name} of build {row.pk}: build it again")
-        (folder / name).symlink_to(file.absolute())
+        try:
+            file = artifacts.local_file(artifact, Path(name).suffix).resolve(strict=True)
+        except FileNotFoundError:
+            lost = f"the storage lost {name} of {row.kernel} for {row.target}"
+            raise UserError(f"{lost}: build it again") from None
+        (folder / name).symlink_to(file)
     return Built(
         target=row.target,
         toolchain=Toolchain(

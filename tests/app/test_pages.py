@@ -5,60 +5,39 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from codegen_app.codeview import CHUNK, listing_chunk
-from codegen_app.models import AuditEntry, Build, Candidate, Graph, Selection, State, TuningRun
-from codegen_app.selectors.pages.compare import compare_page
+from codegen_app.models import (
+    AuditEntry,
+    Build,
+    Candidate,
+    Graph,
+    Selection,
+    State,
+    TuningRun,
+    Worker,
+)
 from codegen_app.selectors.pages.devices import devices
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.graphs import graph_list
-from codegen_app.selectors.pages.kernel import _view as read_before
 from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.selectors.pages.listing import read_listing
 from codegen_app.selectors.pages.node import node_page
 from codegen_app.selectors.pages.origins import own_frame
 from codegen_app.selectors.pages.overview import overview
 from codegen_app.selectors.pages.runs import run_list, run_page
 from codegen_app.selectors.pages.search import kernel_list, search
-from scheduler import samples, targets
-from tests.app import factories
+from scheduler import samples
 from tests.support.pages_world import World, make_world
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(scope="session")
-def code_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pages-cache")
-
-
-@pytest.fixture
-def world(code_cache: Path) -> World:
-    return make_world(code_cache)
-
-
-@pytest.fixture
-def reader(client: Client) -> Client:
-    client.force_login(User.objects.create_user("reader"))
-    return client
-
-
-@pytest.fixture
-def tuner(client: Client) -> Client:
-    user = User.objects.create_user("tuner")
-    user.user_permissions.add(Permission.objects.get(codename="retune"))
-    client.force_login(user)
-    return client
 
 
 def addresses(world: World) -> list[str]:
@@ -224,153 +203,16 @@ def test_the_chart_of_candidates_keeps_its_axes_in_the_address(
     assert figure("?x=nothing")["layout"]["xaxis"]["title"]["text"] == "order"
 
 
-def test_instructions_are_mapped_to_their_lines_and_the_inner_loop_is_found(
-    reader: Client, world: World
-) -> None:
-    kernel = world.kernels[0]
-    page = kernel_page(kernel.name, None, None)
-    assert page.listing is not None
-    source = kernel.source.split("\n")
-    loads = [
-        line
-        for line, text in zip(page.listing.lines, page.listing.text.split("\n"), strict=True)
-        if line.kind == "instruction" and "global_load" in text
-    ]
-    assert loads
-    assert {source[line.source - 1].strip() for line in loads} == {"acc += x[i] * x[i];"}
-    assert all(line.depth == 1 for line in loads)
-    (function,) = page.listing.functions
-    inner = page.listing.inner_loop
-    assert inner is not None
-    assert inner.counts["global"] == len(loads)
-    allocated = page.builds[0].resources[function.name]["vgpr"]
-    assert function.live_peak is not None
-    assert 0 < function.live_peak <= allocated
-    html = reader.get(kernel.get_absolute_url()).content.decode()
-    assert f'id="I{page.listing.lines.index(loads[0]) + 1}" data-s="{loads[0].source}"' in html
-
-
-def test_the_chunks_of_a_listing_are_the_listing(world: World) -> None:
-    """Also within the metadata at its end, where a line by itself means something else."""
-    page = kernel_page(world.kernels[0].name, None, None)
-    assert page.listing is not None
-    lines = page.listing.text.split("\n")
-    repeated = read_listing("\n".join(lines + lines), targets.find("gfx1100"))
-    rows: list[str] = []
-    for first in range(1, len(repeated.lines) + 1, CHUNK):
-        html = listing_chunk(repeated, "gfx1100", first)
-        assert '"err"' not in html
-        rows += re.findall(r'<span class="t">(.*?)</span></div>(?=<div class="l|$)', html)
-    assert [unescape(re.sub("<[^>]*>", "", row)) for row in rows] == lines + lines
-
-
-def test_the_metadata_comment_leads_to_the_graph(reader: Client, world: World) -> None:
-    page = reader.get(world.kernels[0].get_absolute_url()).content.decode()
-    assert f'href="/graphs/{world.graph.pk}?node=linear_0">linear_0</a>' in page
-
-
-def test_a_failed_build_shows_stage_reason_and_the_line(reader: Client, world: World) -> None:
-    kernel = world.kernels[0]
-    build = factories.build(
-        kernel=kernel,
-        target="gfx950",
-        state=State.REJECTED,
-        stage="compile",
-        reason="use of undeclared identifier 'q'",
-        log="source.hip:9:3: error: use of undeclared identifier 'q'",
-        diagnostics=[{"severity": "error", "line": 9, "column": 3, "message": "undeclared 'q'"}],
-    )
-    page = reader.get(f"{kernel.get_absolute_url()}?build={build.pk}").content.decode()
-    assert "use of undeclared identifier &#x27;q&#x27;" in page
-    assert '<a href="#L9">9:3</a>' in page
-    assert re.search(r'class="l[^"]* error" id="L9"', page)
-
-
-def test_two_builds_are_compared_in_one_address(reader: Client, world: World) -> None:
-    one, other = world.kernels[0].builds.order_by("target")
-    page = compare_page([one.pk, other.pk])
-    assert [side.target for side in page.sides] == ["gfx1100", "gfx942"]
-    assert [side.label for side in page.sides] == ["gfx1100", "gfx942"]  # what differs
-    assert page.same_source
-    (function,) = page.functions
-    assert function.counts["changed"] + function.counts["added"] > 0
-    vgpr = next(row for row in page.resources if row.name == "vgpr")
-    sizes = [next(iter(build.resources.values()))["vgpr"] for build in (one, other)]
-    assert [figure.value for figure in vgpr.figures] == sizes
-    assert vgpr.figures[1].delta == sizes[1] - sizes[0]
-    html = reader.get(f"/compare?build={one.pk}&build={other.pk}").content.decode()
-    assert "The same source." in html
-    assert reader.get(f"/compare.json?build={one.pk}&build={other.pk}").json()["functions"]
-    for query in (f"build={one.pk}&build=999999", f"build={one.pk}", "build=x&build=y", ""):
-        assert reader.get(f"/compare?{query}").status_code == 404, query
-
-
-def test_a_build_beside_itself_has_no_difference(world: World) -> None:
-    build = world.kernels[0].builds.first()
-    assert build is not None
-    page = compare_page([build.pk, build.pk])
-    assert all(row.change == "gap" for function in page.functions for row in function.rows)
-    assert not any(row.differs for row in page.resources)
-
-
-def test_three_kernels_are_compared_two_by_two(reader: Client, code_cache: Path) -> None:
-    kernels = make_world(code_cache, candidates=3, compiled=3).kernels
-    names = "&".join(f"kernel={kernel.name}" for kernel in kernels)
-    answer = reader.get(f"/compare?{names}&target=gfx1100")
-    builds = [kernel.builds.get(target="gfx1100").pk for kernel in kernels]
-    assert answer.headers["Location"] == "/compare?" + "&".join(f"build={pk}" for pk in builds)
-    page = compare_page(builds, shown=2)
-    assert [side.label for side in page.sides] == [kernel.name[-8:] for kernel in kernels]
-    assert (page.left.kernel, page.right.kernel) == (kernels[0].name, kernels[2].name)
-    changed = [row for row in page.source if row.change == "changed"]
-    assert "int i = threadIdx.x; i < n; i += 256" in [
-        row.right_text.strip()[5:-3] for row in changed
-    ]
-    both = kernels[0].source.split("\n"), kernels[2].source.split("\n")
-    for row in page.source:
-        for lines, number, text in zip(
-            both, (row.left, row.right), (row.left_text, row.right_text), strict=True
-        ):
-            assert not number or lines[number - 1] == text
-    html = reader.get(f"{answer.headers['Location']}&shown=2").content.decode()
-    assert f"{kernels[0].name[-8:]} | {kernels[2].name[-8:]}" in html
-    assert reader.get(f"/compare?{names}&target=gfx90a").status_code == 404  # none is built for it
-
-
-def test_other_candidates_are_compared_with_the_default(code_cache: Path) -> None:
-    world = make_world(code_cache, candidates=2, compiled=2)
-    default, other = node_page(world.nodes[0].pk).candidates
-    assert all(build.compare == "" for build in default.builds)
-    pairs = {build.target: build.id for build in default.builds}
-    assert [build.compare for build in other.builds] == [
-        f"/compare?build={pairs[build.target]}&build={build.id}" for build in other.builds
-    ]
-
-
-def test_downloads_are_what_was_built(reader: Client, world: World) -> None:
-    kernel = world.kernels[0]
-    build = Build.objects.filter(kernel=kernel, target="gfx942").get()
-    base = f"/kernels/{kernel.name}"
-    assert reader.get(f"{base}/source.hip").content.decode() == kernel.source
-    code = b"".join(reader.get(f"{base}/{build.pk}/kernel.hsaco").streaming_content)
-    assert code.startswith(b"\x7fELF")
-    assert reader.get(f"{base}/{build.pk}/passwd").status_code == 404
-    other = world.kernels[1]
-    assert reader.get(f"/kernels/{other.name}/{build.pk}/kernel.s").status_code == 404
-
-
-def test_files_that_the_storage_lost_leave_the_page_standing(
-    reader: Client, world: World, settings: Any, tmp_path: Path
-) -> None:
-    kernel = world.kernels[0]
-    settings.MEDIA_ROOT = tmp_path / "elsewhere"
-    read_before.cache_clear()
-    assert reader.get(kernel.get_absolute_url()).status_code == 200
-    build = kernel.builds.first()
-    assert build is not None
-    for file in ("kernel.s", "lines/1"):
-        answer = reader.get(f"/kernels/{kernel.name}/{build.pk}/{file}")
-        assert answer.status_code == 404, file
+def test_emulated_devices_are_one_line(reader: Client, world: World) -> None:
+    worker = Worker.objects.get()
+    worker.devices = [
+        {"id": f"cpu-{n}", "name": "some CPU", "target": "cpu", "emulated": True} for n in range(6)
+    ] + [{"id": "rocm:0", "name": "MI300X", "target": "gfx942", "emulated": False}]
+    worker.save()
+    html = reader.get("/").content.decode()
+    assert 'CPU emulation <span class="mono">\N{MULTIPLICATION SIGN}6</span>' in html
+    assert 'MI300X <span class="note mono">rocm:0</span>' in html
+    assert "some CPU" not in html
 
 
 def test_what_is_not_there_is_not_found(reader: Client) -> None:
@@ -424,18 +266,6 @@ def test_cancelling_from_the_page_is_recorded(tuner: Client, world: World) -> No
     assert world.run.state == State.CANCELLED
     entry = AuditEntry.objects.get(action="cancel")
     assert (entry.actor.get_username(), entry.why) == ("tuner", "too slow")
-
-
-def test_a_build_for_another_target_is_queued_from_the_page(tuner: Client, world: World) -> None:
-    kernel = world.kernels[0]
-    answer = tuner.post(reverse("build_kernel", args=[kernel.name]), {"target": "gfx90a"})
-    build = Build.objects.get(kernel=kernel, target="gfx90a")
-    assert build.state == State.QUEUED
-    assert answer.headers["Location"].endswith(f"?build={build.pk}")
-    answer = tuner.post(
-        reverse("build_kernel", args=[kernel.name]), {"target": "gfx1"}, follow=True
-    )
-    assert "gfx1" in answer.content.decode()
 
 
 def test_importing_a_model_leads_to_its_graph(reader: Client) -> None:

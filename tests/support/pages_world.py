@@ -23,6 +23,7 @@ from codegen_app.models import (
     GraphNode,
     KernelUse,
     Problem,
+    ProblemWork,
     Selection,
     State,
     TemplateNode,
@@ -165,6 +166,18 @@ def _template_node(graph: Graph, layer: int, candidates: int) -> TemplateNode:
             "text": "{}",
         },
     )
+    for size in (64, 16):  # 2 * s0 * 64 * 64 operations of products
+        ProblemWork.objects.get_or_create(
+            problem=problem,
+            bindings={"s0": size},
+            defaults={
+                "read_bytes": 4 * 64 * (64 + size),
+                "written_bytes": 4 * 64 * size,
+                "matrix_flops": 2 * size * 64 * 64,
+                "matrix_dtype": "f32",
+                "vector_ops": 10 * size * 64,
+            },
+        )
     node = TemplateNode.objects.create(
         graph=graph,
         problem=problem,
@@ -232,7 +245,11 @@ def _use(node: TemplateNode, kernel: GeneratedKernel, position: int) -> None:
         position=position,
         is_default=position == 0,
         description=f"block {kernel.config['block']}",
-        line_origins=[{"first": 10, "last": 10, "nodes": [f"linear_{node.position}"]}],
+        line_origins=[
+            {"first": 9, "last": 9, "nodes": [f"linear_{node.position}"]},
+            {"first": 10, "last": 10, "nodes": [f"linear_{node.position}"]},
+            {"first": 15, "last": 18, "nodes": [f"gelu_{node.position}"]},
+        ],
     )
 
 

@@ -1,0 +1,148 @@
+"""Speed of light beside what was measured: right figures, their sources, and never the emulation's
+times under a GPU's roof."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from codegen_app.models import BenchmarkResult, Environment, GeneratedKernel, Problem, ProblemWork
+from codegen_app.selectors.pages.limits import limits
+from codegen_app.selectors.pages.node import node_page
+from codegen_app.services import engine, graphs, work
+from codegen_app.services import limits as recording
+from scheduler import samples, targets
+from scheduler.tuning.cost_model import speed_of_light_ns
+from tests.app import factories
+from tests.support.pages_world import World
+
+pytestmark = pytest.mark.django_db
+
+
+def gpu_result(world: World, median_ns: float, device: str = "AMD Instinct MI300X") -> None:
+    kernel = world.kernels[0]
+    environment = Environment.objects.create(
+        digest=factories.digest(),
+        device="rocm:0",
+        device_name=device,
+        target="gfx942",
+        compiler="c",
+        compute_units=304,
+        memory_bytes=2**37,
+        emulated=False,
+    )
+    BenchmarkResult.objects.create(
+        kernel=kernel,
+        build=kernel.builds.get(target="gfx942"),
+        problem=world.nodes[0].problem,
+        environment=environment,
+        bindings={"s0": 16},
+        samples_ns=[median_ns] * 5,
+        batch=1,
+        median_ns=median_ns,
+        low_ns=median_ns,
+        high_ns=median_ns,
+        check_max_error=0,
+        check_bound=1,
+        check_ratio=0,
+        emulated=False,
+    )
+
+
+def figure(reader: Client, address: str) -> dict[str, Any]:
+    page = reader.get(address).content.decode()
+    found = re.search(r'<script id="roofline-figure" type="application/json">(.*?)</script>', page)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_the_least_time_is_bytes_over_bandwidth_or_products_over_the_peak(world: World) -> None:
+    found = limits(world.nodes[0].problem_id, place=1)
+    assert found is not None
+    assert found.bindings == {"s0": 16}
+    board = targets.boards("gfx942")[0]
+    row = next(row for row in found.boards if row.board == board.name)
+    assert row.memory_ns == pytest.approx(1e9 * 4 * 64 * 96 / board.memory_bytes_per_s)
+    assert row.products_ns == pytest.approx(1e9 * 2 * 16 * 64 * 64 / (board.peak_flops("f32") or 0))
+    assert row.least_ns == max(row.memory_ns, row.products_ns)
+    assert row.sources == board.sources
+    assert {row.target for row in found.boards} == {
+        name for name in targets.names() if targets.boards(name)
+    }
+    # No board of gfx1030 has matrix cores: its products run at the vector rate.
+    rdna2 = next(row for row in found.boards if row.target == "gfx1030")
+    assert rdna2.peak == targets.boards("gfx1030")[0].peak_flops("f32", use_matrix=False)
+
+
+def test_emulated_times_are_not_under_the_roof(reader: Client, world: World) -> None:
+    assert BenchmarkResult.objects.filter(emulated=True).exists()
+    for address in (world.nodes[0].get_absolute_url(), world.kernels[0].get_absolute_url()):
+        traces = figure(reader, address)["data"]
+        assert not [trace["name"] for trace in traces if "measured" in trace["name"]]
+        page = reader.get(address).content.decode()
+        assert "Nothing was measured on a GPU yet; the emulation" in page
+
+
+def test_a_measurement_on_a_gpu_is_a_point_with_its_share(reader: Client, world: World) -> None:
+    gpu_result(world, 10_000.0)
+    gpu_result(world, 12_000.0, device="some other board")
+    found = limits(world.nodes[0].problem_id, place=1)
+    assert found is not None
+    row = next(row for row in found.boards if row.board == "MI300X")
+    assert row.best is not None
+    assert row.best.share == pytest.approx(row.least_ns / 10_000.0)
+    other = next(point for point in found.points if point.device == "some other board")
+    assert other.share is None  # nobody knows what that board could do
+    points = {t["name"]: t for t in figure(reader, world.nodes[0].get_absolute_url())["data"]}
+    point = points["measured on AMD Instinct MI300X"]
+    assert point["y"] == [pytest.approx(2 * 16 * 64 * 64 / 10_000.0 / 1000)]
+    assert point["x"] == [pytest.approx(2 * 16 * 64 * 64 / (4 * 64 * 96))]
+    # At other sizes it is no measurement of what is shown, so no row claims it.
+    at_hint = limits(world.nodes[0].problem_id, place=0)
+    assert at_hint is not None
+    assert all(row.best is None for row in at_hint.boards)
+
+
+def test_another_kernels_measurements_are_not_this_ones(world: World) -> None:
+    gpu_result(world, 10_000.0)
+    problem = world.nodes[0].problem_id
+    other = GeneratedKernel.objects.exclude(pk=world.kernels[0].pk).first()
+    assert other is not None
+    mine, others = (limits(problem, 1, kernel.pk) for kernel in (world.kernels[0], other))
+    assert mine is not None
+    assert others is not None
+    assert (len(mine.points), len(others.points)) == (1, 0)
+
+
+def test_a_problem_without_known_work_has_no_section(reader: Client, world: World) -> None:
+    ProblemWork.objects.all().delete()
+    assert node_page(world.nodes[0].pk).limits is None
+    page = reader.get(world.nodes[0].get_absolute_url()).content.decode()
+    assert "Speed of light" not in page
+
+
+def test_preparing_a_graph_records_what_each_problem_asks_for() -> None:
+    graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+    claimed = work.claim_next(type(graph).objects.filter(pk=graph.pk), "w")
+    assert claimed is not None
+    graphs.prepare(claimed)
+    hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
+    scheduled = engine.scheduled(graph.file.digest)
+    board = targets.boards("gfx942")[0]
+    problems = Problem.objects.filter(template_nodes__graph=graph).distinct()
+    assert problems.count() > 5
+    for problem in problems:
+        found = limits(problem.pk)
+        assert found is not None, problem
+        node = scheduled.node(problem.template_nodes.filter(graph=graph)[0].name)
+        expected = speed_of_light_ns(node, scheduled.schedule.lowered, hints, board)
+        row = next(row for row in found.boards if row.board == board.name)
+        assert row.least_ns == pytest.approx(expected), problem
+    # Sizes whose figures no row can hold are left out; the problem keeps the others.
+    recording.record(problem, node, scheduled.schedule.lowered, dict.fromkeys(hints, 10**18))
+    assert problem.works.count() == 1

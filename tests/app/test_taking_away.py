@@ -1,0 +1,176 @@
+"""Downloads: bundles that run elsewhere, and a kernel's page that works without the site."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+import zipfile
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.test import Client
+
+from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
+from codegen_app.services import artifacts, builds, graphs, work
+from codegen_app.views.kernels import _FILES
+from scheduler import samples
+from scheduler.build.flags import DEFAULT
+from scheduler.bundle import reader as bundle_reader
+from tests.app import factories
+from tests.support.pages_world import World
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def prepared() -> Graph:
+    graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2_2layer", [], None)
+    claimed = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
+    assert claimed is not None
+    graphs.prepare(claimed)
+    return graph
+
+
+def unpacked(answer: object, folder: Path) -> Path:
+    """The one folder in a downloaded zip."""
+    assert "attachment" in answer.headers["Content-Disposition"]
+    with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
+        archive.extractall(folder)
+    (only,) = folder.iterdir()
+    return only
+
+
+def test_one_kernels_bundle_runs_by_itself(reader: Client, prepared: Graph, tmp_path: Path) -> None:
+    """The wrapper in it, in a process of its own, against numpy."""
+    use = KernelUse.objects.filter(
+        template_node__graph=prepared, template_node__op="addmm", is_default=True
+    ).first()
+    assert use is not None
+    address = f"{use.kernel.get_absolute_url()}/bundle.zip?node={use.template_node_id}"
+    page = reader.get(address, follow=True).content.decode()
+    assert "is not built for any target yet" in page
+    asked = builds.request_build(use.kernel, "cpu", DEFAULT, None)
+    claimed = work.claim_next(Build.objects.filter(pk=asked.pk), "w")
+    assert claimed is not None
+    builds.run_build(claimed)
+
+    folder = unpacked(reader.get(address), tmp_path / "out")
+    bundle = bundle_reader.read(folder)
+    assert (list(bundle.manifest.kernels), bundle.manifest.targets) == ([use.kernel.name], ("cpu",))
+    given, outputs = tmp_path / "in.npz", tmp_path / "out.npz"
+    rng = np.random.default_rng(0)
+    values = {
+        bundle.manifest.buffers[name].source_name or name: 0.1
+        * rng.standard_normal([5 if str(s) in prepared.symbols else int(s) for s in sizes])
+        for name in bundle.manifest.inputs
+        for sizes in [bundle.manifest.buffers[name].size]
+    }
+    halves = {name: value.astype(np.float16) for name, value in values.items()}
+    np.savez(given, **halves)
+    (symbol,) = prepared.symbols
+    done = subprocess.run(
+        [
+            *(sys.executable, str(folder / "wrapper.py"), "--bind", f"{symbol}=5"),
+            *("--inputs", str(given), "--outputs", str(outputs)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (got,) = np.load(outputs).values()
+    by_rank = sorted(halves.values(), key=lambda value: value.ndim)
+    bias, weight, x = (value.astype(np.float64) for value in by_rank)
+    np.testing.assert_allclose(got, bias + x.reshape(-1, x.shape[-1]) @ weight, atol=2e-2)
+
+
+def test_a_graphs_bundle_has_every_kernel_for_the_targets_that_all_are_built_for(
+    reader: Client, prepared: Graph, tmp_path: Path
+) -> None:
+    address = f"/graphs/{prepared.pk}/bundle.zip"
+    page = reader.get(address, follow=True).content.decode()
+    assert "no target has a build of every kernel yet" in page
+    defaults = KernelUse.objects.filter(template_node__graph=prepared, is_default=True)
+    kernels = {use.kernel for use in defaults}
+    for kernel in kernels:
+        made_build(kernel, "gfx942")
+    made_build(next(iter(kernels)), "gfx1100")
+    answers = [reader.get(address) for _ in range(2)]
+    folders = [unpacked(a, tmp_path / str(n)) for n, a in enumerate(answers)]
+    bundle = bundle_reader.read(folders[0])
+    assert bundle.manifest.targets == ("gfx942",)
+    assert set(bundle.manifest.kernels) == {kernel.name for kernel in kernels}
+    assert len(bundle.manifest.calls) == prepared.template_nodes.exclude(kind="extern").count()
+    for kernel in kernels:
+        place = folders[0] / "kernels" / kernel.name
+        assert (place / "source.hip").read_text() == kernel.source
+        assert (place / "gfx942" / "kernel.so").read_bytes() == f"so {kernel.pk}".encode()
+        assert not (place / "gfx1100").exists()
+    files = [
+        {f.relative_to(one): f.read_bytes() for f in one.rglob("*") if f.is_file()}
+        for one in folders
+    ]
+    assert files[0] == files[1]
+
+    lost = artifacts.local_file(bundle_build(kernels).library)
+    lost.unlink()
+    assert "lost kernel.so" in unescape(reader.get(address, follow=True).content.decode())
+
+
+def bundle_build(kernels: set[GeneratedKernel]) -> Build:
+    return next(iter(kernels)).builds.get(target="gfx942")
+
+
+def made_build(kernel: GeneratedKernel, target: str) -> Build:
+    """A done build whose files say whose they are."""
+    return factories.build(
+        kernel=kernel,
+        target=target,
+        state=State.DONE,
+        code_digest=factories.digest(),
+        duration_s=1.0,
+        listing=artifacts.store(f"s {kernel.pk}".encode(), ".s"),
+        code_object=artifacts.store(f"hsaco {kernel.pk}".encode(), ".hsaco"),
+        library=artifacts.store(f"so {kernel.pk}".encode(), ".so"),
+    )
+
+
+def test_the_page_as_one_file_has_every_line_and_needs_nothing(
+    reader: Client, world: World
+) -> None:
+    kernel = world.kernels[0]
+    build = kernel.builds.get(target="gfx942")
+    answer = reader.get(f"/kernels/{kernel.name}/{build.pk}/kernel.html")
+    assert answer.headers["Content-Disposition"].startswith("attachment;")
+    text = answer.content.decode()
+    assert not re.findall(r"""(?:src|href)=["'](?!#)[^"']*["']""", text)
+    assert "@import" not in text
+    assert "url(" not in text
+    rows = re.findall(r'id="I\d+".*?<span class="t">(.*?)</span></div>', text, re.DOTALL)
+    assert build.listing is not None
+    listing = artifacts.read(build.listing).decode().removesuffix("\n").split("\n")
+    assert [unescape(re.sub("<[^>]*>", "", row)) for row in rows] == listing
+    rows = re.findall(r'id="L\d+".*?<span class="t">(.*?)</span></div>', text, re.DOTALL)
+    assert [unescape(re.sub("<[^>]*>", "", row)) for row in rows] == kernel.source.split("\n")
+    assert kernel.source_digest in text
+
+
+def test_text_from_a_kernel_stays_text_in_the_file(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    kernel.source = "// </script><script>alert(1)</script>\n" + kernel.source
+    kernel.save()
+    build = kernel.builds.get(target="gfx942")
+    text = reader.get(f"/kernels/{kernel.name}/{build.pk}/kernel.html").content.decode()
+    assert text.count("<script>") == 1
+
+
+def test_every_file_of_a_build_has_a_download(reader: Client, world: World) -> None:
+    build = world.kernels[0].builds.get(target="gfx942")
+    for file in _FILES:
+        answer = reader.get(f"/kernels/{world.kernels[0].name}/{build.pk}/{file}")
+        assert answer.status_code == 200, file
+        assert "attachment" in answer.headers["Content-Disposition"], file
