@@ -37,7 +37,9 @@ def extern_runner(plan: Schedule, bindings: Bindings) -> RunExtern:
     }
 
     def run(entry: ExternEntry, buffers: Mapping[str, Array]) -> Mapping[str, Array]:
-        extern = externs[entry.node]
+        extern = externs.get(entry.node)
+        if extern is None or tuple(extern.outputs) != entry.outputs:
+            raise UserError(f"the extern {entry.node} is not one of the bundle's own graph")
         return _computed(extern, nodes[extern.node], buffers, lowered, bindings)
 
     return run

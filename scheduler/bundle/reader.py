@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 
 from scheduler.bundle.manifest import Manifest
-from scheduler.ir.graph import Graph
+from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.serialize import graph_from_json
 from scheduler.outcome import UserError
 
@@ -30,7 +30,10 @@ class Bundle:
     @cached_property
     def graph(self) -> Graph:
         """The model's graph. ``UserError`` when ``graph.json`` is damaged."""
-        return graph_from_json(_read_json(self.folder / "graph.json"))
+        graph = graph_from_json(_read_json(self.folder / "graph.json"))
+        if graph.digest != self.manifest.graph_digest:
+            raise UserError(f"{self.folder}: graph.json is of another model than manifest.json")
+        return graph
 
     def library(self, kernel: str, target: str) -> Path:
         """The shared library of a kernel; ``UserError`` where the bundle has none."""
@@ -55,6 +58,7 @@ def read(folder: Path) -> Bundle:
         raise UserError(f"{path}: {error.json_path}: {error.message[:200]}")
     manifest = Manifest.from_json(data)
     _check_names(manifest, path)
+    _check_symbols(manifest, path)
     return Bundle(folder, manifest)
 
 
@@ -66,9 +70,40 @@ def _check_names(manifest: Manifest, path: Path) -> None:
             _check_call(manifest, path, variant.kernel, variant.args)
             if variant.symbol not in manifest.symbols:
                 raise UserError(f"{path}: a call depends on {variant.symbol}, which is no size")
-    for name in (*manifest.inputs, *manifest.outputs, *manifest.storage):
+    filled = [name for extern in manifest.externs for name in extern.outputs]
+    for name in (*manifest.inputs, *manifest.outputs, *manifest.storage, *filled):
         if name not in manifest.buffers:
             raise UserError(f"{path}: the buffer {name} is not there")
+    for name, pool in manifest.storage.items():
+        if pool not in manifest.pools:
+            raise UserError(f"{path}: {name} lies in {pool}, which is not there")
+    for extern in manifest.externs:
+        if extern.position > len(manifest.calls):
+            raise UserError(f"{path}: the extern {extern.node} runs after the last call is done")
+
+
+def _check_symbols(manifest: Manifest, path: Path) -> None:
+    """Every expression is over what has a value."""
+    known = set(manifest.symbols)
+    for name, buffer in manifest.buffers.items():
+        _check_known(known, path, f"buffer {name}", *buffer.size, *buffer.stride)
+    for name, size in manifest.pools.items():
+        _check_known(known, path, f"pool {name}", size)
+    for call in manifest.calls:
+        for args in (call.args, *(variant.args for variant in call.variants)):
+            values = (value for value in args.values() if not isinstance(value, str))
+            _check_known(known, path, f"a call of {call.kernel}", *values)
+    for name, kernel in manifest.kernels.items():
+        inside = known | {arg.name for arg in kernel.args}
+        grids = (size for launch in kernel.launches for size in launch.grid)
+        _check_known(inside, path, f"kernel {name}", kernel.workspace_bytes, *grids)
+
+
+def _check_known(known: set[str], path: Path, what: str, *exprs: Expr) -> None:
+    for expr in exprs:
+        strange = {str(symbol) for symbol in expr.free_symbols} - known
+        if strange:
+            raise UserError(f"{path}: {what}: {min(strange)} is no size of the model")
 
 
 def _check_call(manifest: Manifest, path: Path, name: str, args: Mapping[str, object]) -> None:
@@ -78,6 +113,10 @@ def _check_call(manifest: Manifest, path: Path, name: str, args: Mapping[str, ob
     missing = {arg.name for arg in kernel.args} - set(args)
     if missing:
         raise UserError(f"{path}: a call of {name} lacks {', '.join(sorted(missing))}")
+    for arg in kernel.args:
+        if (arg.type == "ptr") != isinstance(args[arg.name], str):
+            due = "a buffer" if arg.type == "ptr" else "a number"
+            raise UserError(f"{path}: a call of {name} must give {due} for {arg.name}")
 
 
 def _read_json(path: Path) -> Any:

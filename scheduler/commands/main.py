@@ -42,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DeviceError as error:
         sys.stderr.write(f"the device failed: {error}\n")
         return FAILED
+    except MemoryError as error:
+        sys.stderr.write(f"there is not enough memory: {error}\n")
+        return FAILED
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED

@@ -13,8 +13,10 @@ from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.indexing import evaluate
 from scheduler.ir.operations import Buffer
+from scheduler.outcome import UserError
 
 Array: TypeAlias = npt.NDArray[Any]
+_MOST_BYTES = 2**47  # of one buffer: what an address has
 _PIECE = 2**22  # elements converted at a time, so that no copy of a whole large tensor is made
 
 
@@ -42,10 +44,23 @@ class BoundBuffer:
 
 
 def bind_buffer(buffer: Buffer, bindings: Bindings) -> BoundBuffer:
-    """The buffer at these sizes; ``KeyError`` for a symbol without a value."""
+    """The buffer at these sizes; ``KeyError`` for a symbol without a value.
+
+    Raises ``UserError`` where a size or stride is negative, or more bytes than any machine has:
+    what indexes the storage relies on it.
+    """
     size = tuple(evaluate(extent, bindings) for extent in buffer.size)
     stride = tuple(evaluate(extent, bindings) for extent in buffer.stride)
-    return BoundBuffer(buffer.name, buffer.dtype, size, stride)
+    bound = BoundBuffer(buffer.name, buffer.dtype, size, stride)
+    if min((*size, *stride), default=0) < 0:
+        raise UserError(f"{buffer.name} has a negative size or stride at {_shown(bindings)}")
+    if bound.nbytes > _MOST_BYTES or max((*size, *stride), default=0) > _MOST_BYTES:
+        raise UserError(f"{buffer.name} is larger than any memory at {_shown(bindings)}")
+    return bound
+
+
+def _shown(bindings: Bindings) -> str:
+    return ", ".join(f"{name}={value}" for name, value in bindings.items()) or "its fixed sizes"
 
 
 def to_storage(values: Array, buffer: BoundBuffer) -> Array:
