@@ -1,8 +1,8 @@
 """The tuner: which candidate serves each problem, found by measuring, within a budget.
 
 Candidates are compiled over the cores while others are checked and timed. Each problem's
-candidates come in the order of its search; the turn to measure goes to the problem on which the
-least time was spent. Three quarters of the time are for trying candidates; then the best of each
+candidates come in the order of its search; the turn to measure goes to the problem that will have
+used the least time. Three quarters of the time are for trying candidates; then the best of each
 problem are told apart by successive halving, with nothing compiling beside them.
 
 Given the same times, the same seed gives the same run, problem by problem.
@@ -158,8 +158,8 @@ class Tuner:
             self._feed_all()
             ready = [contest for contest in self._contests if contest.is_ready]
             if ready:
-                # Every problem's default first, then the one on which the least was spent.
-                self._turn(min(ready, key=lambda c: (bool(c.order), c.spent_s)))
+                # The one that will have used the least: the defaults of small problems first.
+                self._turn(min(ready, key=lambda c: c.spent_s + self._a_try_s(c)))
                 continue
             building = [c.waiting[0][1] for c in self._contests if c.waiting and not c.closed]
             if not building:
@@ -255,13 +255,28 @@ class Tuner:
         self._on_event(Event(contest.problem.name, entry, *counts, contest.best_ns, seconds))
 
     def _close_when_over(self, contest: Contest) -> None:
-        """Close a problem whose next candidate would not fit into the budget; its default is
-        measured as long as there is any time at all."""
+        """Close a problem whose next candidate would not fit into the budget, and do not begin
+        one of which two would not fit: there would be nothing to compare."""
         refused = self._meter.no_more_measurements()
         if not refused and contest.a_try_s > self._meter.exploring_left_s:
             refused = f"a candidate takes {contest.a_try_s:.1f} s, more than is left"
         if refused and (contest.order or self._meter.left_s <= 0):
             contest.close(refused)
+        expected_s = 2 * self._a_try_s(contest)
+        if not contest.order and expected_s > self._meter.exploring_left_s:
+            contest.close(f"two candidates would take about {expected_s:.0f} s, more than is left")
+
+    def _a_try_s(self, contest: Contest) -> float:
+        """Seconds that a problem's next candidate will take; before its first by what the largest
+        problem of its kind took, for each operation. 0 where nothing is known."""
+        if contest.tries_s:
+            return contest.a_try_s
+        kind = contest.problem.node.kind
+        peers = [c for c in self._contests if c.tries_s and c.problem.node.kind is kind]
+        peer = max(peers, key=lambda c: c.problem.work.size, default=None)
+        if peer is None:
+            return 0.0
+        return peer.a_try_s * contest.problem.work.size / max(1, peer.problem.work.size)
 
     # ---- deciding
 

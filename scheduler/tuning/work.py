@@ -50,6 +50,11 @@ class Work:
         """Both ways."""
         return self.read_bytes + self.written_bytes
 
+    @property
+    def size(self) -> int:
+        """One figure to compare problems of a kind by: products, else bytes."""
+        return self.matrix_flops or self.bytes
+
 
 def work_of(node: SchedulerNode, lowered: Lowered, bindings: Bindings) -> Work:
     """The work of one node at these sizes."""

@@ -203,10 +203,10 @@ def test_a_winner_that_is_wrong_at_small_sizes_does_not_win(
     assert by_kernel[order[1]].fate is Fate.CHOSEN
 
 
-def test_problems_share_the_time_and_each_default_comes_first() -> None:
+def test_problems_share_the_time_and_defaults_come_early() -> None:
     world, two = World(), problems(64, 128)
     result, events = tune(world, two, Budget(seconds=0.5))
-    assert [event.entry.is_default for event in events[:2]] == [True, True]
+    assert sum(event.entry.is_default for event in events[:8]) == 2
     counts = [sum(1 for e in r.entries if e.order) for r in result.problems]
     assert abs(counts[0] - counts[1]) <= 8
 
@@ -216,6 +216,17 @@ def test_a_candidate_that_would_not_fit_is_not_begun() -> None:
     result, _ = tune(world, problems(64), Budget(seconds=10.0))
     assert world.now <= 10.0
     assert result.measurements == 2
+
+
+def test_a_problem_too_large_to_compare_anything_is_not_begun() -> None:
+    world = World(try_s=0.5)
+    result, _ = tune(world, problems(64, 64 * 64), Budget(seconds=8.0))
+    small, large = result.problems
+    assert small.config is not None
+    assert large.config is None
+    reasons = {entry.reason for entry in large.entries if entry.fate is Fate.UNTRIED}
+    assert len(reasons) == 1
+    assert "two candidates would take about 64 s" in reasons.pop()
 
 
 def test_cancelling_ends_the_run_with_what_was_seen(one: tuple[TuningProblem, ...]) -> None:
