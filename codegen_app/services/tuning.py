@@ -108,7 +108,8 @@ def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int
 def plan(run: TuningRun) -> None:
     """Make the tasks and the ledger of a run whose graph is prepared, and ask for the builds."""
     first_nodes = _first_nodes(run)
-    uses = _uses([] if run.has_budget else first_nodes, run.candidate_limit)
+    # The tuner asks for what it wants to try; it begins with the defaults, wherever it is.
+    uses = _uses(first_nodes, 1 if run.has_budget else run.candidate_limit)
     kernels = [use.kernel for taken in uses.values() for use in taken]
     priority = build_priority(run)
     built = builds.request_builds(kernels, run.target, priority=priority) if kernels else {}
@@ -120,8 +121,6 @@ def plan(run: TuningRun) -> None:
             template_node=node,
             priority=_PARTS * run.priority + _priority(node, is_first=node is first_nodes[0]),
         )
-        if run.has_budget:
-            continue  # its ledger is written as candidates are tried
         waiting = [
             Candidate(
                 task=task,
@@ -133,7 +132,8 @@ def plan(run: TuningRun) -> None:
             for use in uses[node.pk]
         ]
         Candidate.objects.bulk_create(waiting)
-        ledger.add_refused(task, node.refused, first=node.offered)
+        if not run.has_budget:  # whose ledger is written as candidates are tried
+            ledger.add_refused(task, node.refused, first=node.offered)
     _carry_on(run, built.values())
 
 

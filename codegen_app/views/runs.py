@@ -11,7 +11,6 @@ from codegen_app.models import TuningRun
 from codegen_app.selectors import ledger
 from codegen_app.selectors.pages.runs import is_open, run_list, run_page
 from codegen_app.views.page import Crumb, respond
-from scheduler.outcome import Stage
 
 
 def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
@@ -22,7 +21,7 @@ def tuning_runs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
 def tuning_run(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """One run; while it is open the page asks for its inner part again.
 
-    ``?show=all`` lists the configurations that a rule refused as well.
+    ``?show=all`` lists what a rule refused or the budget left untried as well.
     """
     try:
         page = run_page(pk)
@@ -39,7 +38,7 @@ def tuning_run(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpR
         stages=[Crumb(page.run.graph, page.run.graph_url), Crumb(f"run {pk}")],
         live=is_open(page.run.state),
         everything=everything,
-        ledger=[row for row in page.ledger if everything or row.stage != Stage.RULE],
+        ledger=[row for row in page.ledger if everything or row.kernel],
     )
 
 

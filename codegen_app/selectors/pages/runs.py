@@ -65,6 +65,7 @@ class RunRow:
     priority: int = 0
     budget: str = ""
     time_left_s: float | None = None
+    share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,7 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         priority=run.priority,
         budget=_budget(run),
         time_left_s=_time_left_s(run, progress),
+        share=_share(run, progress),
     )
 
 
@@ -208,6 +210,17 @@ def _budget(run: TuningRun) -> str:
         (run.max_measurements, "measurements"),
     )
     return ", ".join(f"{limit:g} {unit}" for limit, unit in limits if limit is not None)
+
+
+def _share(run: TuningRun, progress: Progress) -> float:
+    """How much of the run is over, 0 to 1: of its budget's time, else of its candidates."""
+    if run.state not in OPEN_STATES:
+        return 1.0
+    if run.budget_s is not None:
+        left = _time_left_s(run, progress)
+        return 0.0 if left is None else round(1 - left / run.budget_s, 3)
+    known = progress.closed + progress.left
+    return round(progress.closed / known, 3) if known else 0.0
 
 
 def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
