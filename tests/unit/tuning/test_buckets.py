@@ -118,7 +118,7 @@ def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
     assert {line["bindings"]["s70"] for line in lines} == {3, 16}
     assert {line["fate"] for line in lines} == {"refused", "measured", "chosen"}
     assert (out / "autotune.log").read_text().count("AUTOTUNE add") == 2
-    for size in (2, 3, 5, 16):
+    for size in (3, 4):  # the last of the bucket, and the first beyond it
         sizes = ["--bind", f"s70={size}", "--kernels-only", "--json"]
         assert main(["verify", str(out), *sizes]) == 0, capsys.readouterr().out
 
