@@ -72,11 +72,3 @@ def test_a_run_is_watched_and_cancelled(page: Page, world: World) -> None:
     expect(page.locator("#live")).not_to_have_attribute("hx-get", re.compile("."))
     world.run.refresh_from_db()
     assert world.run.state == State.CANCELLED
-
-
-def test_a_build_for_another_target_is_asked_for(page: Page, world: World) -> None:
-    page.goto(world.kernels[0].get_absolute_url())
-    page.get_by_label("Target").select_option("gfx90a")
-    page.get_by_role("button", name="Build").click()
-    expect(page.locator(".tabs [aria-current]")).to_contain_text("gfx90a")
-    expect(page.locator(".callout")).to_contain_text("on its way")

@@ -79,7 +79,8 @@ def test_the_inner_loop_and_the_peak_of_live_registers_are_one_step_away(
     page.locator(".pane").get_by_role("link", name="Inner loop").click()
     line = page.locator(f"#{page.url.partition('#')[2]}")
     expect(line).to_be_in_viewport()
-    expect(line.locator(".x")).to_contain_text("│")
+    after = page.locator(f"#{page.url.partition('#')[2]} ~ .l[data-s]").first
+    expect(after.locator(".x")).to_contain_text("│")
     page.keyboard.press("p")
     peak = page.locator(".at-peak")
     expect(peak).to_be_in_viewport()

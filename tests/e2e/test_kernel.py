@@ -1,0 +1,176 @@
+"""A kernel's page as somebody uses it all day: build, read, compare, take away."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from codegen_app.models import Build, State
+from codegen_app.services import builds, work
+from tests.support.pages_world import World
+
+
+def compile_one(build: Build) -> None:
+    """What a worker does."""
+    claimed = work.claim_next(Build.objects.filter(pk=build.pk), "worker")
+    assert claimed is not None
+    builds.run_build(claimed)
+
+
+def test_builds_are_asked_for_with_flags_and_come_in_by_themselves(
+    page: Page, world: World
+) -> None:
+    kernel = world.kernels[0]
+    page.goto(kernel.get_absolute_url())
+    page.get_by_role("link", name="Builds, flags, compare").click()
+    form = page.locator("form", has=page.get_by_label("Flags"))
+    for target in ("gfx90a", "gfx1201"):
+        form.get_by_label(target, exact=True).check()
+    form.get_by_label("Flags").fill("-O1 -ffast-math")
+    form.get_by_role("button", name="Build").click()
+    tabs = page.get_by_role("navigation", name="Builds")
+    expect(tabs.locator("[aria-current]")).to_contain_text("gfx90a")
+    expect(page.locator(".callout")).to_contain_text("on its way")
+    rows = page.locator("#build-rows tbody tr", has_text="-O1 -ffast-math")
+    expect(rows).to_have_count(2)
+
+    for build in Build.objects.filter(kernel=kernel, state=State.QUEUED):
+        compile_one(build)
+    expect(page.locator("[data-pane=listing]")).to_contain_text("s_endpgm")  # without a reload
+    expect(rows.locator(".status.ok")).to_have_count(2)
+    expect(page.locator("#builds")).not_to_have_attribute("hx-get", re.compile("."))
+
+
+def test_flags_that_are_not_allowed_are_refused_with_the_allowed_ones(
+    page: Page, world: World
+) -> None:
+    page.goto(world.kernels[0].get_absolute_url())
+    form = page.locator("form", has=page.get_by_label("Flags"))
+    form.get_by_label("gfx90a", exact=True).check()
+    form.get_by_label("Flags").fill("-fplugin=/tmp/x.so")
+    form.get_by_role("button", name="Build").click()
+    expect(page.get_by_role("status")).to_contain_text("is not allowed; allowed are -O levels")
+
+
+def test_a_compile_error_leads_to_its_line(page: Page, world: World) -> None:
+    kernel = world.kernels[0]
+    kernel.source = kernel.source.replace("acc += x[i]", "acc += undeclared + x[i]")
+    kernel.save()
+    number = next(n for n, line in enumerate(kernel.source.split("\n"), 1) if "undeclared" in line)
+    page.goto(kernel.get_absolute_url())
+    form = page.locator("form", has=page.get_by_label("Flags"))
+    form.get_by_label("gfx90a", exact=True).check()
+    form.get_by_role("button", name="Build").click()
+    expect(page.locator(".callout")).to_contain_text("on its way")
+    compile_one(Build.objects.get(kernel=kernel, target="gfx90a"))
+    expect(page.locator(".callout.bad")).to_contain_text("undeclared")  # without a reload
+    page.locator("#diagnostics").get_by_role("link").first.click()
+    assert re.search(rf"#L{number}$", page.url)
+    line = page.locator(f"#L{number}")
+    expect(line).to_be_in_viewport()
+    expect(line).to_have_class(re.compile(r"\berror\b"))
+    expect(line).to_have_attribute("title", re.compile("error: use of undeclared identifier"))
+
+
+def test_a_loop_alone_and_the_whole_again(page: Page, world: World) -> None:
+    page.goto(world.kernels[0].get_absolute_url())
+    rows = page.locator("[data-pane=listing] .l")
+    whole = rows.count()
+    page.locator(".pane").get_by_role("link", name="alone").click()
+    expect(page.locator(".pane").get_by_role("link", name="Whole listing")).to_be_visible()
+    assert 0 < rows.count() < whole
+    expect(rows.locator(".x", has_text="│").first).to_be_visible()
+    source = page.locator("[data-pane=source] .l", has_text="acc += x[i] * x[i]")
+    source.click()
+    expect(page.locator("[data-pane=listing] .pin", has_text="global_load").first).to_be_visible()
+    page.locator(".pane").get_by_role("link", name="Whole listing").click()
+    expect(rows).to_have_count(whole)
+
+
+def test_the_blocks_lead_to_their_lines(page: Page, world: World) -> None:
+    page.goto(world.kernels[0].get_absolute_url())
+    page.get_by_text("basic blocks of").click()
+    blocks = page.locator("details[open] tbody tr")
+    blocks.nth(1).locator("td").nth(2).get_by_role("link").click()
+    expect(page.locator(f"#{page.url.partition('#')[2]}")).to_be_in_viewport()
+
+
+def test_three_builds_are_compared(page: Page, world: World) -> None:
+    one, other = world.kernels[:2]
+    numbers = [one.builds.get(target=name).pk for name in ("gfx942", "gfx1100")]
+    numbers.append(other.builds.get(target="gfx942").pk)
+    page.goto("/compare?" + "&".join(f"build={number}" for number in numbers))
+    expect(page.locator("#sides tbody tr")).to_have_count(3)
+    expect(page.locator("#deltas thead th")).to_have_count(6)
+    expect(page.get_by_text("The same source.")).to_be_visible()
+    page.get_by_role("navigation", name="Beside").get_by_role("link").nth(1).click()
+    expect(page.locator(".diff").first).to_contain_text("__launch_bounds__")
+    assert "shown=2" in page.url
+    page.reload()
+    expect(page.locator(".diff .changed").first).to_be_visible()
+
+
+def test_candidates_are_compared_from_their_node(page: Page, world: World) -> None:
+    page.goto(world.nodes[0].get_absolute_url())
+    for kernel in world.kernels[:2]:
+        page.get_by_label(f"Compare {kernel.name}").check()
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#sides tbody tr")).to_have_count(2)
+    expect(page.locator("#sides")).to_contain_text(world.kernels[1].name)
+
+
+def test_from_a_graph_node_to_the_lines_that_compute_it(page: Page, world: World) -> None:
+    page.goto(f"{world.graph.get_absolute_url()}?view=nodes")
+    page.locator("#node-linear_0").get_by_role("link").nth(1).click()
+    expect(page.locator("[data-pane=source] .of")).to_have_count(2)
+    expect(page.locator("#L9")).to_be_in_viewport()
+    page.locator("#provenance").get_by_role("link", name="linear_0").click()
+    expect(page.locator("h1")).to_have_text("tiny")
+    assert "node=linear_0" in page.url
+
+
+def test_the_roofline_is_drawn_beside_its_figures(page: Page, world: World) -> None:
+    page.goto(world.nodes[0].get_absolute_url())
+    chart = page.locator("#limits .chart")
+    expect(chart.locator(".scatterlayer .trace").first).to_be_visible()
+    expect(chart.locator(".legend")).to_contain_text("MI300X (gfx942)")
+    at_least = page.locator("#limit-rows tbody tr", has_text="MI300X").locator("td").nth(2)
+    before = at_least.text_content()
+    page.get_by_role("navigation", name="Sizes").get_by_role("link", name="s0=16").click()
+    expect(at_least).not_to_have_text(before or "")
+    page.get_by_text("Sources of the figures").click()
+    expect(page.locator("#limits li", has_text="MI300X")).to_contain_text("white paper")
+
+
+def test_the_page_taken_away_works_without_the_site(
+    page: Page, browser: Browser, world: World, tmp_path: Path
+) -> None:
+    page.goto(world.kernels[0].get_absolute_url())
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Page", exact=True).click()
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+
+    context = browser.new_context(offline=True)
+    complaints: list[str] = []
+    context.on("console", lambda message: complaints.append(message.text))
+    context.on("weberror", lambda error: complaints.append(str(error.error)))
+    context.on("requestfailed", lambda request: complaints.append(request.url))
+    away = context.new_page()
+    away.goto(file.as_uri())
+    source = away.locator("[data-pane=source] .l", has_text="acc += x[i] * x[i]")
+    number = source.get_attribute("data-s")
+    source.hover()
+    mapped = away.locator(f"[data-pane=listing] .l[data-s='{number}']", has_text="global_load")
+    expect(mapped.first).to_have_class(re.compile(r"\bon\b"))
+    source.click()
+    expect(mapped.first).to_be_in_viewport()
+    expect(mapped.first).to_have_class(re.compile(r"\bpin\b"))
+    expect(away.locator("[data-pane=listing] .dir").first).to_be_hidden()
+    away.get_by_label("directives").check()
+    expect(away.locator("[data-pane=listing] .dir").first).to_be_visible()
+    expect(away.locator("#resources")).to_contain_text("of 16")
+    context.close()
+    assert complaints == []
