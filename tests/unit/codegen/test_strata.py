@@ -1,0 +1,87 @@
+"""How many configurations serve each type, layout and target of the loop templates and attention:
+pinned, so that a rule that drops every one of them (fault 10) cannot be silent. The counts of
+matrix products and convolutions stand in tests/unit/matrix/test_configs.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.fusion import schedule
+from scheduler.fusion.nodes import Schedule
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import GraphInput, InputKind, Node, Ref
+from scheduler.lowering import lower
+from scheduler.targets import find, names
+from tests.unit.lowering.graphs import graph, meta, node
+
+TARGETS = [name for name in names() if find(name).family in ("cdna", "rdna", "cpu")]
+FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
+
+
+def _unary(target: str, dtype: DType, size: tuple[int, ...], made: tuple[int, ...], *args: object,
+           stride: tuple[int, ...] | None = None) -> Schedule:  # fmt: skip
+    tensors = {"x": meta(dtype, *size, stride=stride), "y": meta(dtype, *made)}
+    op: Node = node("y", target, Ref("x"), *args)  # type: ignore[arg-type]
+    return schedule(lower(graph([GraphInput("x", InputKind.USER)], [op], tensors, ("y",))))
+
+
+def _attention(dtype: DType, depth: int) -> Schedule:
+    tensors = {name: meta(dtype, 2, 4, 128, depth) for name in "qkvo"}
+    op = node("o", "aten.scaled_dot_product_attention.default", *(Ref(name) for name in "qkv"))
+    inputs = [GraphInput(name, InputKind.USER) for name in "qkv"]
+    return schedule(lower(graph(inputs, [op], tensors, ("o",))))
+
+
+LAYOUTS: dict[str, Callable[[DType], Schedule]] = {
+    "pointwise": lambda t: _unary("aten.tanh.default", t, (96, 768), (96, 768)),
+    "pointwise, turned": lambda t: _unary(
+        "aten.tanh.default", t, (96, 768), (96, 768), stride=(1, 96)
+    ),
+    "reduction, rows": lambda t: _unary("aten.sum.dim_IntList", t, (96, 768), (96,), (1,)),
+    "reduction, columns": lambda t: _unary("aten.sum.dim_IntList", t, (768, 96), (96,), (0,)),
+    "reduction, odd rows": lambda t: _unary("aten.sum.dim_IntList", t, (96, 767), (96,), (1,)),
+    "scan": lambda t: _unary("aten.cumsum.default", t, (96, 768), (96, 768), 1),
+    "attention, 32 deep": lambda t: _attention(t, 32),
+    "attention, 64 deep": lambda t: _attention(t, 64),
+}
+
+
+def serving(plan: Schedule, target: str) -> int:
+    """Configurations that no rule turns down; each one that is has its reason."""
+    backend = ROCmCPPScheduling(plan, (find(target),))
+    (only,) = plan.nodes
+    found = backend.candidates(only)
+    assert all(item.rejected.reason for item in found.rejected)
+    assert backend.template(only).reject(backend.template(only).default_config()) is None
+    return len(found.callers)
+
+
+# For f16, bf16, f32, f64.
+COUNTS = {
+    "pointwise": (12, 12, 9, 6),
+    "pointwise, turned": (12, 12, 9, 6),
+    "reduction, rows": (26, 26, 21, 15),
+    "reduction, columns": (8, 8, 8, 8),
+    "reduction, odd rows": (8, 8, 8, 8),
+    "scan": (8, 8, 8, 8),
+    "attention, 32 deep": (6, 6, 5, 3),
+    "attention, 64 deep": (6, 6, 3, 1),
+}
+# 160 KiB of LDS have room for larger tiles.
+ON_GFX950 = {"attention, 32 deep": (6, 6, 6, 6), "attention, 64 deep": (6, 6, 6, 5)}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.label)
+def test_no_stratum_is_empty(dtype: DType, layout: str) -> None:
+    counts = {target: serving(LAYOUTS[layout](dtype), target) for target in TARGETS}
+    assert min(counts.values()) > 0
+    place = FLOATS.index(dtype)
+    due = {
+        target: (ON_GFX950 if "gfx950" in target else COUNTS).get(layout, COUNTS[layout])[place]
+        for target in TARGETS
+    }
+    assert counts == due
