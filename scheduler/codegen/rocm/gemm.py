@@ -55,7 +55,7 @@ class GemmTemplate(ROCmTemplate):
         if len(members) != len(node.members):
             raise TypeError(f"{node.name} has members that are no contractions")
         self._members = self.prepare(members)
-        self.interface = GemmInterface(self._members, lowered.buffers)
+        self.interface = GemmInterface(self._members, lowered.buffers, lowered.graph.symbols)
         self._sizes = self._problem_sizes()
         self._texts: dict[bool, tuple[str, str, tuple[LineOrigin, ...]]] = {}
         self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}

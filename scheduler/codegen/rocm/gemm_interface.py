@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import sympy
 
 from scheduler.codegen.cpp import IndexPrinter, Lines, Memory, ValuePrinter
+from scheduler.codegen.cpp.bounds import INT32_MAX, bounds, symbol_ranges
 from scheduler.codegen.rocm.contraction import IndexGroup, Parametrizer
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.operand import Operand, analyse
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.indexing import symbol
 from scheduler.ir.operations import Axis, Buffer, Contraction
 from scheduler.ir.values import Load, Value, loads
@@ -37,9 +39,11 @@ class GemmInterface:
         self,
         members: tuple[Contraction, ...],
         buffers: Mapping[str, Buffer],
+        symbols: Mapping[str, SymbolInfo],
         input_reorder: tuple[int, ...] | None = None,
     ) -> None:
         first = members[0]
+        self._symbols = symbol_ranges(symbols)
         self.buffers = buffers
         self.kernel = ROCmTemplateKernel()
         self.sizes: dict[str, list[str]] = {}  # how the text names the axes' sizes, by group
@@ -115,9 +119,9 @@ class GemmInterface:
         return Parametrizer(self.kernel, groups, self.buffers, counts, wide=self._wide())
 
     def _wide(self) -> bool:
-        """Whether an index inside a division may need 64 bits: only static sizes can tell."""
+        """Whether an index inside a division may need 64 bits, at some size within its range."""
         numels = (sympy.Mul(*buffer.size) for buffer in self.kernel.buffers.values())
-        return any(numel.is_Integer and int(numel) >= 2**31 for numel in numels)
+        return any(bounds(numel, self._symbols)[1] > INT32_MAX for numel in numels)
 
     def _member(self, position: int, member: Contraction, counts: dict[str, int]) -> Member:
         batch, m, k = (
