@@ -16,12 +16,14 @@ from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selectio
 from codegen_app.services import audit
 from scheduler.outcome import UserError
 
+_ENOUGH_SAMPLES = 3  # the interval of one or two is no more than they are
+
 
 def offer(result: BenchmarkResult, run_name: str) -> Selection:
     """Let a run's winner serve its problem, if it is better than what serves now.
 
     A new kernel replaces another only for a gain beyond the noise: its interval must lie below
-    the other's. Part of the transaction that records the result.
+    the other's, and stand on enough samples to be one. Part of the transaction that records the result.
     """
     device = result.environment
     bucket = {
@@ -33,6 +35,7 @@ def offer(result: BenchmarkResult, run_name: str) -> Selection:
     }
     serving = _serving(bucket)
     if serving is not None and not _better(result, serving):
+        _measured_again(serving, result)
         return serving
     return _replace(
         serving,
@@ -123,7 +126,20 @@ def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -
     return Selection.objects.create(**bucket, since=now, **fields)
 
 
+def _measured_again(serving: Selection, result: BenchmarkResult) -> None:
+    """What serves is measured better than before: later rivals are compared with that."""
+    known = serving.result
+    if serving.kernel_id == result.kernel_id and (
+        known is None or len(result.samples_ns) > len(known.samples_ns)
+    ):
+        serving.result = result
+        serving.save(update_fields=["result"])
+
+
 def _better(result: BenchmarkResult, serving: Selection) -> bool:
     if serving.kernel_id == result.kernel_id:
         return False
-    return serving.result is None or result.high_ns < serving.result.low_ns
+    if serving.result is None:
+        return True
+    known = len(result.samples_ns) >= _ENOUGH_SAMPLES
+    return known and result.high_ns < serving.result.low_ns

@@ -86,7 +86,6 @@ def _page(
             "why": given.get("why", ""),
             "error": error,
         },
-        status=422 if error else 200,
     )
 
 

@@ -51,14 +51,15 @@ def result(
     kernel: GeneratedKernel | None = None,
     bindings: dict[str, int] | None = None,
 ) -> BenchmarkResult:
-    build = factories.build(kernel=kernel) if kernel else factories.build()
+    kernel = kernel or factories.kernel()
+    build = kernel.builds.first() or factories.build(kernel=kernel)
     return BenchmarkResult.objects.create(
         kernel=build.kernel,
         build=build,
         problem=problem,
         environment=environment,
         bindings=bindings or {},
-        samples_ns=[low, high],
+        samples_ns=[low, (low + high) / 2, high],
         batch=1,
         median_ns=(low + high) / 2,
         low_ns=low,
@@ -95,6 +96,15 @@ def test_a_gain_beyond_the_noise_replaces_and_keeps_the_past(
     past = Selection.objects.get(until__isnull=False)
     assert past.result == first
     assert past.until == serving().since
+
+
+def test_one_lucky_sample_changes_nothing(problem: Problem, environment: Environment) -> None:
+    first = result(problem, environment, 90, 110)
+    lucky = result(problem, environment, 70, 70)
+    lucky.samples_ns = [70.0]
+    selections.offer(first, "run 1")
+    selections.offer(lucky, "run 2")
+    assert serving().result == first
 
 
 def test_each_size_is_a_bucket_of_its_own(problem: Problem, environment: Environment) -> None:
@@ -174,3 +184,18 @@ def test_the_same_kernel_again_keeps_its_date(problem: Problem, environment: Env
     selections.offer(first, "run 1")
     selections.offer(result(problem, environment, 50, 60, kernel=first.kernel), "run 2")
     assert serving().result == first
+
+
+def test_a_better_measurement_of_what_serves_is_what_rivals_are_compared_with(
+    problem: Problem, environment: Environment
+) -> None:
+    hasty = result(problem, environment, 10, 400)
+    selections.offer(hasty, "run 1")
+    again = result(problem, environment, 90, 110, kernel=hasty.kernel)
+    BenchmarkResult.objects.filter(pk=again.pk).update(samples_ns=[90, 95, 100, 105, 110])
+    again.refresh_from_db()
+    selections.offer(again, "run 2")
+    assert (serving().result, Selection.objects.count()) == (again, 1)
+    better = result(problem, environment, 70, 80)
+    selections.offer(better, "run 3")
+    assert serving().result == better

@@ -1,0 +1,46 @@
+"""Asking for a run, and putting an earlier choice back, as a person would."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from playwright.sync_api import Page, expect
+
+from codegen_app.models import AuditEntry, Candidate, Graph, Selection, State, TuningRun
+from codegen_app.services import selections
+from tests.support.pages_world import World
+
+
+def test_a_node_is_tuned_within_a_budget(page: Page, world: World) -> None:
+    Graph.objects.update(state=State.DONE)
+    page.goto(world.nodes[0].get_absolute_url())
+    page.get_by_role("link", name="Tune this node").click()
+    expect(page.locator("h1")).to_have_text("Tune")
+    expect(page.get_by_label("cpu", exact=True)).to_be_checked()
+    page.get_by_label("Time a run").fill("soon")
+    page.get_by_label("Why").fill("the epilogue changed")
+    page.get_by_role("button", name="Tune", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("soon")
+    expect(page.get_by_label("Why")).to_have_value("the epilogue changed")
+    page.get_by_label("Time a run").fill("5m")
+    page.get_by_role("button", name="Tune", exact=True).click()
+    expect(page.locator("dl.facts").first).to_contain_text("300 s")
+    expect(page.locator("dl.facts").first).to_contain_text("the epilogue changed")
+    run = TuningRun.objects.order_by("-pk")[0]
+    assert page.url.endswith(run.get_absolute_url())
+    assert AuditEntry.objects.get(action="tune").why == "the epilogue changed"
+
+
+def test_an_earlier_choice_is_put_back(page: Page, world: World) -> None:
+    now = Selection.objects.get()
+    other = Candidate.objects.exclude(kernel=now.kernel).filter(result__isnull=False).get()
+    assert other.kernel is not None
+    with transaction.atomic():
+        assert selections.choose(selections.bucket_of(now), other.kernel, "by hand", None)
+    page.goto("/selections")
+    serving = page.locator("#selections tbody tr")
+    expect(serving).to_contain_text(other.kernel.name)
+    serving.locator("summary").click()
+    page.get_by_label("Why").last.fill("it hangs")
+    page.get_by_role("button", name="Put back").click()
+    expect(page.get_by_role("status")).to_contain_text(f"{now.kernel.name} serves again")
+    assert Selection.objects.get(until__isnull=True).kernel == now.kernel
