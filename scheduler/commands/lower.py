@@ -37,6 +37,14 @@ def run(arguments: argparse.Namespace) -> int:
             for node in plan.nodes
         ],
     )
+    externs = [
+        (member.node, member.op, member.reason)
+        for node in plan.nodes
+        for member in node.members
+        if isinstance(member, Extern)
+    ]
+    if externs:
+        print_table(("\nno kernel", "op", "because"), externs)
     refused = [d for d in plan.decisions if not d.fused]
     print_table(
         ("\nnot fused", "with", "because"), [(d.producer, d.consumer, d.reason) for d in refused]

@@ -117,6 +117,9 @@ def test_an_op_that_nothing_knows_is_told_when_it_is_compiled_and_when_it_is_run
     assert status == 0, errors
     externs = [extern for node in json.loads(output)["nodes"] for extern in node["externs"]]
     assert [extern["op"] for extern in externs] == [op]
+    status, output, errors = scheduler("lower", str(tmp_path / "model.pt2"))
+    assert status == 0, errors
+    assert externs[0]["reason"] in output
     status, output, errors = scheduler("verify", str(bundle), "--bind", "s27=4", "--json")
     assert status == 1
     assert errors == ""
