@@ -80,6 +80,8 @@ class ReductionTemplate(LoopTemplate):
         steps = self.nest.inner_numel
         if not steps.is_Integer:
             return refuse("what stays in registers needs a static number of steps")
+        if steps == 0:
+            return refuse("rows of no elements leave nothing in registers")
         if not self._shared_loads(vector):
             return refuse("no two loops read the same")
         each = -(-int(steps) // (lanes * vector)) * vector

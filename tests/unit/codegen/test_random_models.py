@@ -18,7 +18,7 @@ from scheduler.build.flags import Flags
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
 from tests.support.emulated_models import compile_all, differences, prepare, run
-from tests.support.random_models import BINDINGS, RandomModel, random_model
+from tests.support.random_models import BINDINGS, SYMBOL, RandomModel, random_model
 
 CACHE = CodeCache(Path(__file__).parents[3] / "var" / "tests" / "code-cache")
 QUICK = Flags(("-O1",))  # compiled sooner; the compiler's own optimisation is not what is tested
@@ -57,7 +57,7 @@ def test_random_models_agree_with_the_reference(seeds: list[int], target: str) -
 
 def test_what_random_models_found_stays_found() -> None:
     """Each of these was wrong, or did not compile, once."""
-    judge([narrow_integers_beside_literals(), a_write_into_a_copy_of_repeated_rows()])
+    judge([narrow_integers_beside_literals(), a_write_into_a_copy_of_repeated_rows(), no_rows()])
 
 
 def narrow_integers_beside_literals() -> RandomModel:
@@ -81,6 +81,18 @@ def a_write_into_a_copy_of_repeated_rows() -> RandomModel:
     for memory, written in zip(model.values[row.name], model.values[wrote.name], strict=True):
         memory[...] = written
     model.call("add.Tensor", DType.F32, copy, seen)
+    return model
+
+
+def no_rows() -> RandomModel:
+    """Reductions along a dimension of no elements, and norms of them."""
+    model = RandomModel(Random(5))
+    x = model.input([SYMBOL, 6], DType.F16)
+    none = model.call("slice.Tensor", DType.F16, x, 1, 6, 6)
+    model.call("layer_norm.default", DType.F16, none, (0,))
+    model.call("softmax.int", DType.F16, none, 1)
+    model.call("sum.dim_IntList", DType.F16, none, (1,), False)
+    model.call("cumsum.default", DType.F16, none, 1)
     return model
 
 
