@@ -8,6 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from codegen_app.selectors.ledger import Curve
 from codegen_app.selectors.pages.limits import LimitRow, Limits, Point
 from codegen_app.selectors.pages.node import CandidateRow
 
@@ -48,6 +49,36 @@ def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | No
             "xaxis": _axis(timed, x),
             "yaxis": {"title": {"text": "median µs" + (" (emulated)" if emulated else "")}},
             "showlegend": bool(colour),
+        },
+    )
+    return _plain(figure)
+
+
+def best_so_far(curves: Sequence[Curve], emulated: bool) -> Figure:
+    """Best median of each problem over the seconds of its run, as steps; both may be empty."""
+    figure = go.Figure(
+        [
+            go.Scatter(
+                name=f"{curve.node} {curve.problem}",
+                mode="lines+markers",
+                line={"shape": "hv", "width": 1.5},
+                marker={"size": 5},
+                x=[point.at_s for point in curve.points],
+                y=[point.best_ns / 1000 for point in curve.points],
+                text=[f"{curve.node}: {point.tried} tried" for point in curve.points],
+                hovertemplate="%{text}<br>%{x:.1f} s, %{y:.4g} µs<extra></extra>",
+            )
+            for curve in curves
+            if curve.points
+        ],
+        {
+            "xaxis": {"title": {"text": "seconds of the run"}},
+            "yaxis": {
+                "title": {"text": "best median µs" + (" (emulated)" if emulated else "")},
+                "type": "log",
+                "dtick": 1,
+            },
+            "showlegend": False,
         },
     )
     return _plain(figure)

@@ -23,7 +23,8 @@ def offer(result: BenchmarkResult, run_name: str) -> Selection:
     """Let a run's winner serve its problem, if it is better than what serves now.
 
     A new kernel replaces another only for a gain beyond the noise: its interval must lie below
-    the other's, and stand on enough samples to be one. Part of the transaction that records the result.
+    the other's, and stand on enough samples to be one. Part of the transaction that records the
+    result.
     """
     device = result.environment
     bucket = {

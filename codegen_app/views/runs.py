@@ -7,6 +7,7 @@ import json
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 
+from codegen_app import charts
 from codegen_app.models import TuningRun
 from codegen_app.selectors import ledger
 from codegen_app.selectors.pages.runs import is_open, run_list, run_page
@@ -38,6 +39,7 @@ def tuning_run(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpR
         stages=[Crumb(page.run.graph, page.run.graph_url), Crumb(f"run {pk}")],
         live=is_open(page.run.state),
         everything=everything,
+        figure=json.dumps(charts.best_so_far(page.curves, page.emulated)),
         ledger=[row for row in page.ledger if everything or row.kernel],
     )
 

@@ -9,6 +9,8 @@ export function bindCharts() {
   if (globalThis.Plotly) draw();
   else addEventListener("load", draw, { once: true });
   document.addEventListener("theme", draw);
+  // A live page brings new figures along with what it swaps.
+  document.addEventListener("htmx:afterSettle", () => globalThis.Plotly && draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }
 
