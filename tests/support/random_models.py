@@ -503,7 +503,7 @@ def _attention(m: RandomModel) -> None:
 def _convolution(m: RandomModel) -> None:
     x = m.some(lambda dtype, size: dtype.is_float and len(size) == 4)
     dtype, channels = m.dtype(x), m.size(x)[1]
-    if not channels.is_Integer:
+    if not channels.is_Integer or channels == 0:
         raise Refused("channels must be static")
     groups = int(channels) if m.rng.random() < 0.3 else 1
     weight = m.input([groups * 2, int(channels) // groups, m.rng.choice((1, 3)), 3], dtype)
