@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 
 from codegen_app.models import BenchmarkResult, Candidate, Problem, State, TuningTask
 from codegen_app.services import environments, selections
@@ -40,7 +40,9 @@ def record_result(
         emulated=measured.emulated,
     )
     Candidate.objects.filter(pk=candidate.pk).update(
-        state=State.DONE, result=result, finished_at=Now()
+        state=State.DONE,
+        result=result,
+        finished_at=Coalesce("finished_at", Now()),  # the last rounds come after the fact
     )
     return result
 
