@@ -19,8 +19,6 @@ from scheduler.ir.bindings import parse_bindings
 from scheduler.ir.graph import Graph
 from scheduler.outcome import Rejected
 
-NAME = "compile"
-
 Results = Mapping[tuple[str, str], Build | Rejected]
 
 

@@ -9,8 +9,6 @@ from scheduler.commands.output import print_json, print_table
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
 
-NAME = "devices"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """No options of its own."""

@@ -13,8 +13,6 @@ from scheduler.ir.exprtext import print_expr
 from scheduler.ir.graph import Graph, Node
 from scheduler.ir.operations import Extern
 
-NAME = "lower"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""

@@ -6,23 +6,27 @@ import argparse
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 
-from scheduler.commands import compile_, devices, lower, run, targets, tune, verify
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceError
 
-COMMANDS = (targets, devices, lower, compile_, run, verify, tune)
+# Modules of this folder; only the one asked for is imported, since a start is waited for.
+COMMANDS = {
+    name.rstrip("_"): f"scheduler.commands.{name}"
+    for name in ("targets", "devices", "lower", "compile_", "run", "verify", "tune")
+}
 OK, FAILED, USER_MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """The whole command line, or what of it the command ``asked`` for needs."""
     top = argparse.ArgumentParser(
         prog="python -m scheduler", description="GPU kernels from a model's graph"
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    for module in COMMANDS:
-        name = module.NAME
+    for name in [asked] if asked in COMMANDS else COMMANDS:
+        module = import_module(COMMANDS[name])
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.add_argument("--json", action="store_true", help="machine-readable output")
@@ -33,7 +37,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0, 1 (a failure of our own) or 2 (a user's mistake)."""
-    arguments = parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    arguments = parser(given[0] if given else None).parse_args(given)
     try:
         return int(arguments.run(arguments))
     except UserError as error:

@@ -18,8 +18,6 @@ from scheduler.ir.storage import Array, bind_buffer, widen
 from scheduler.outcome import UserError
 from scheduler.runtime.devices import open_device
 
-NAME = "run"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""

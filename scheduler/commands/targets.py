@@ -11,8 +11,6 @@ from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table
 from scheduler.targets import find, names
 
-NAME = "targets"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""

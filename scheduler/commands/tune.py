@@ -41,7 +41,6 @@ from scheduler.tuning.ledger import Fate, write_jsonl
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.tuner import Event, ProblemResult, Tuner, TuningResult
 
-NAME = "tune"
 LEDGER, LOG = "ledger.jsonl", "autotune.log"
 
 

@@ -15,8 +15,6 @@ from scheduler.commands.output import print_json, print_table, say
 from scheduler.ir.bindings import Bindings, check_bindings, hints, parse_bindings, trial_bindings
 from scheduler.ir.graph import SymbolInfo
 
-NAME = "verify"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
