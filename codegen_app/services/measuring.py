@@ -33,7 +33,7 @@ from scheduler.benchmark.problem import make_case
 from scheduler.benchmark.protocol import Stopwatch
 from scheduler.benchmark.worker import WorkerLostError
 from scheduler.build.process import Cancellation, Cancelled
-from scheduler.outcome import Rejected, Stage
+from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
 
 
@@ -61,6 +61,8 @@ def run_task(task: TuningTask) -> None:
                     _measure_recorded(task, device, cancellation)
         except Cancelled:
             raise work.LeaseLostError(f"task {task.pk} was taken away") from None
+        except UserError as error:  # sizes that no memory holds, for one
+            _give_up(task, Rejected(Stage.LOAD, str(error)))
 
 
 def _keep_work(task: TuningTask) -> None:
@@ -159,7 +161,7 @@ def _record(
 
 
 def _give_up(task: TuningTask, why: Rejected) -> None:
-    """Close a task that this host has no device for."""
+    """Close a task that cannot be measured here, whatever the candidate."""
     with transaction.atomic():
         TuningRun.objects.select_for_update().get(pk=task.run_id)
         work.finish(task, State.REJECTED, stage=why.stage, reason=why.reason)

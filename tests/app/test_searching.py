@@ -128,6 +128,16 @@ def test_a_run_for_a_device_that_is_not_here_says_so(graph: Graph) -> None:
     assert task.reason.startswith("device rocm:7: ")
 
 
+def test_sizes_that_no_memory_holds_are_a_loss_and_no_failure(graph: Graph) -> None:
+    run = start(graph, seconds=5)
+    TuningRun.objects.filter(pk=run.pk).update(bindings=dict.fromkeys(graph.symbols, 10**18))
+    measuring.run_task(claimed(run))
+    run.refresh_from_db()
+    task = run.tasks.get()
+    assert (run.state, task.state, task.stage) == (State.DONE, State.REJECTED, "load")
+    assert "larger than any memory" in task.reason
+
+
 @pytest.mark.parametrize(
     ("limits", "priority"),
     [({"seconds": 0}, 0), ({"seconds": float("nan")}, 0), ({"compiles": -1}, 0), ({}, 101)],
