@@ -32,7 +32,6 @@ from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.protocol import Sampler
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
-from scheduler.commands.tune import board_of
 from scheduler.outcome import Rejected, Stage
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Board
@@ -79,7 +78,7 @@ class _Search:
     def run(self) -> None:
         meter = Meter(share_of_budget(self._task))
         self._begin()
-        lowered, board = self._scheduled.schedule.lowered, board_of(self._device)
+        lowered, board = self._scheduled.schedule.lowered, self._device.board
         judge = _RememberingJudge(
             _seen(self._task),
             self._device.id,

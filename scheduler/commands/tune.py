@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from scheduler import pipeline, targets
+from scheduler import pipeline
 from scheduler.benchmark.measure import default_plan
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
@@ -28,7 +28,7 @@ from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.lock import exclusive
-from scheduler.targets import Board, Target, find
+from scheduler.targets import Target, find
 from scheduler.tuning.apart import Verdict, compare, taken_apart
 from scheduler.tuning.buckets import ShapeBucket, parse_buckets, without_repeats
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
@@ -141,7 +141,7 @@ def _tune(
     device: DeviceInfo,
     meter: Meter,
 ) -> TuningResult:
-    target, board = find(device.target), board_of(device)
+    target, board = find(device.target), device.board
     floors = {
         problem.name: speed_of_light_ns(
             problem.node, plan.lowered, dict(problem.bindings), board, cached=True
@@ -168,11 +168,6 @@ def _tune(
     on_event = (lambda _: None) if arguments.json else _say_progress
     with BenchJudge(device.id, target, plan.lowered, seed=arguments.seed, board=board) as judge:
         return Tuner(problems, setting, judge, pool, meter, on_event).run()
-
-
-def board_of(device: DeviceInfo) -> Board | None:
-    """The board that a device is; None for the emulation, and for one that is not in the table."""
-    return None if device.emulated else targets.board_of(device.target, device.name)
 
 
 def _device_info(device_id: str) -> DeviceInfo:

@@ -14,6 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.targets import Board, board_of
+
 
 class DeviceError(Exception):
     """The device's runtime refused or failed: ``status`` is its name for it (hipErrorNoDevice),
@@ -41,6 +43,11 @@ class DeviceInfo:
     memory_bytes: int
     emulated: bool
     attributes: Mapping[str, str]
+
+    @property
+    def board(self) -> Board | None:
+        """The board that it is; None for the emulation, and for one that is not in the table."""
+        return None if self.emulated else board_of(self.target, self.name)
 
 
 @dataclass(frozen=True)
