@@ -15,7 +15,13 @@ from pygments.lexers.python import PythonLexer
 from codegen_app.highlighting import highlight_lines, hip_lexer, listing_lexer
 from codegen_app.selectors.pages.compare import DiffRow
 from codegen_app.selectors.pages.kernel import KernelPage
-from codegen_app.selectors.pages.listing import ListingLine, ListingView, LoopRow
+from codegen_app.selectors.pages.listing import (
+    BlockRow,
+    FunctionRow,
+    ListingLine,
+    ListingView,
+    LoopRow,
+)
 
 CHUNK = 250  # lines: what the browser lays out, or asks for, at once
 INLINE = 4  # chunks of a listing that come with the page; the others come into view later
@@ -106,6 +112,25 @@ def _loop(view: ListingView, target: str, loop: LoopRow) -> SafeString:
         lines = view.lines[first - 1 : last]
         chunks.append(_chunk(rows, lines))
     return SafeString("".join(chunks))
+
+
+def blocks(function: FunctionRow, address: str) -> SafeString:
+    """The rows of a table of basic blocks, which has hundreds in a long function. ``address`` is
+    that of the page with the whole listing."""
+    return SafeString("".join(_block_row(block, address) for block in function.blocks))
+
+
+def _block_row(block: BlockRow, address: str) -> str:
+    def link(line: int, text: str) -> str:
+        return f'<a href="{escape(address)}#I{line}">{text}</a>'
+
+    lines = link(block.first_line, f"{block.first_line}\N{EN DASH}{block.last_line}")
+    then = " ".join(link(line, str(line)) for line in block.successors)
+    return (
+        f'<tr><td class="num">{block.number}</td><td class="code">{escape(block.label)}</td>'
+        f'<td class="code">{lines}</td><td class="num">{block.instructions}</td>'
+        f'<td class="num">{block.depth}</td><td class="code">{then}</td></tr>'
+    )
 
 
 def plain(text: str) -> SafeString:

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
-from django.http import HttpRequest
 from django.template import Context
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+
+from codegen_app.views.page import changed
 
 register = template.Library()
 
@@ -206,10 +207,4 @@ def nav(context: Context, name: str, text: str) -> SafeString:
 @register.simple_tag(takes_context=True)
 def with_query(context: Context, **changes: Any) -> str:
     """This page's address with some parameters changed; empty ones left out."""
-    request: HttpRequest = context["request"]
-    query = request.GET.copy()
-    for key, value in changes.items():
-        query.pop(key, None)
-        if value not in ("", None):
-            query[key] = str(value)
-    return "?" + query.urlencode() if query else request.path
+    return changed(context["request"], **changes)

@@ -9,12 +9,13 @@ from django.core.files.storage import default_storage
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
-from django.utils.safestring import mark_safe
+from django.utils.safestring import SafeString, mark_safe
 
 from codegen_app import charts, codeview
 from codegen_app.models import Build, GeneratedKernel
 from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page, listing_of
-from codegen_app.views.page import Crumb, number, respond
+from codegen_app.selectors.pages.listing import FunctionRow
+from codegen_app.views.page import Crumb, changed, number, respond
 from scheduler import targets
 from scheduler.isa.instructions import Kind
 
@@ -33,6 +34,7 @@ def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpRes
     inner = bool(request.headers.get("HX-Request"))
     of = request.GET.get("of", "")
     only = page.listing.loop_at(number(request, "loop") or 0) if page.listing else None
+    whole = changed(request, loop="")
     answer = respond(
         request,
         "partials/builds.html" if inner else "pages/kernel.html",
@@ -42,6 +44,8 @@ def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpRes
         stages=[*(_stages(page.use) if page.use else ()), Crumb(page.name)],
         code=None if as_json or inner else codeview.panes(page, only, of),
         only=only,
+        whole=whole,
+        blocks=_blocks(page, whole),
         of=of,
         kinds=[kind.value for kind in Kind],
         targets=targets.names(),
@@ -55,16 +59,18 @@ def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpRes
     return answer
 
 
+def _blocks(page: KernelPage, whole: str) -> list[tuple[FunctionRow, SafeString]]:
+    functions = page.listing.functions if page.listing else ()
+    return [(function, codeview.blocks(function, whole)) for function in functions]
+
+
 def _polling(request: HttpRequest, page: KernelPage) -> str:
     """Where to look for what becomes of the builds that are not over; empty where all are."""
     if page.build is None or not any(build.is_open for build in page.builds):
         return ""
-    query = request.GET.copy()
-    query["build"] = str(page.build.id)
-    query.pop("waiting", None)
-    if page.build.is_open:
-        query["waiting"] = str(page.build.id)
-    return f"{request.path}?{query.urlencode()}"
+    shown = page.build.id
+    query = changed(request, build=shown, waiting=shown if page.build.is_open else "")
+    return f"{request.path}{query}"
 
 
 def lines(_request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:

@@ -63,6 +63,16 @@ def number(request: HttpRequest, name: str) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 19 else None
 
 
+def changed(request: HttpRequest, **changes: Any) -> str:
+    """The page's address with some parameters changed; empty ones left out."""
+    query = request.GET.copy()
+    for key, value in changes.items():
+        query.pop(key, None)
+        if value not in ("", None):
+            query[key] = str(value)
+    return "?" + query.urlencode() if query else request.path
+
+
 def _json_url(request: HttpRequest) -> str:
     address = "/overview" if request.path == "/" else request.path
     query = request.META.get("QUERY_STRING", "")

@@ -1,5 +1,6 @@
 // The node graph: own SVG, dagre in a worker, the selection shared with the table beside it.
 
+import { Culling } from "./culling.js";
 import { GraphModel } from "./graph-model.js";
 import { select as selectRow } from "./rows.js";
 import { Viewport } from "./viewport.js";
@@ -23,7 +24,8 @@ class GraphView {
     this.svg = root.querySelector("svg");
     this.layer = element("g");
     this.svg.append(arrowhead(), this.layer);
-    this.viewport = new Viewport(this.svg, this.layer);
+    this.culling = new Culling(this.layer);
+    this.viewport = new Viewport(this.svg, this.layer, (frame) => this.culling.look(frame));
     this.output = root.querySelector("output");
     this.worker = new Worker(root.dataset.worker, { type: "module" });
     this.round = 0;
@@ -70,7 +72,13 @@ class GraphView {
     if (!layout) return; // a newer drawing is on its way
     this.size = layout;
     const nodes = layout.nodes.map(({ id, x, y }) => Object.assign(items.get(id), { x, y }));
-    this.layer.replaceChildren(...layout.edges.map(edgeElement), ...nodes.map(nodeElement));
+    const edgeParts = layout.edges.map((edge) => ({ element: edgeElement(edge), ...extent(edge.points) }));
+    const nodeParts = nodes.map((item) => ({
+      element: nodeElement(item), left: item.x, top: item.y, right: item.x + item.width, bottom: item.y + item.height,
+    }));
+    const parts = [...edgeParts, ...nodeParts];
+    this.culling.place(parts);
+    this.layer.replaceChildren(...parts.map((part) => part.element));
     this.output.textContent = `${items.size} boxes`;
     this.viewport.fit(layout);
     this.mark();
@@ -189,6 +197,11 @@ function edgeElement({ from, to, points }) {
   edge.dataset.from = from;
   edge.dataset.to = to;
   return edge;
+}
+
+function extent(points) {
+  const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)];
+  return { left: Math.min(...xs), top: Math.min(...ys), right: Math.max(...xs), bottom: Math.max(...ys) };
 }
 
 function arrowhead() {

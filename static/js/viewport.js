@@ -4,9 +4,10 @@ const SMALLEST = 0.05;
 const LARGEST = 3;
 
 export class Viewport {
-  constructor(svg, layer) {
+  constructor(svg, layer, look = () => {}) {
     this.svg = svg;
     this.layer = layer;
+    this.look = look; // is told what part of the layer is in view
     this.x = 0;
     this.y = 0;
     this.scale = 1;
@@ -17,6 +18,10 @@ export class Viewport {
 
   apply() {
     this.layer.setAttribute("transform", `translate(${this.x} ${this.y}) scale(${this.scale})`);
+    const { width, height } = this.svg.getBoundingClientRect();
+    const [left, top] = [-this.x / this.scale, -this.y / this.scale];
+    const [right, bottom] = [left + width / this.scale, top + height / this.scale];
+    this.look({ left, top, right, bottom, scale: this.scale });
   }
 
   // The whole of it, but never smaller than can be read: then its beginning.
