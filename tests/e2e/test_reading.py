@@ -177,10 +177,12 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
     addresses += [world.nodes[0].get_absolute_url(), "/kernels"]
     addresses += [world.kernels[0].get_absolute_url(), "/runs", world.run.get_absolute_url()]
     addresses += ["/devices", "/search?q=op", "/import", "/components", "/login/"]
+    one, other = world.kernels[0].builds.values_list("pk", flat=True)
+    addresses += [f"/compare?build={one}&build={other}"]
     for address in addresses:
-        for width in (1400, 700):
+        for width in (1400, 390):
             page.set_viewport_size({"width": width, "height": 900})
-            page.emulate_media(color_scheme="dark" if width == 700 else "light")
+            page.emulate_media(color_scheme="dark" if width == 390 else "light")
             page.goto(address)
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, f"{address} is {wide} px wide at {width}"
