@@ -142,8 +142,12 @@ def plain(text: str) -> SafeString:
 def diff(rows: Sequence[DiffRow]) -> SafeString:
     """Rows of a comparison: both sides, with a glyph for what became of a line."""
     parts = [_diff_row(row) for row in rows]
-    chunks = ("".join(parts[at : at + CHUNK]) for at in range(0, len(parts), CHUNK))
-    body = "".join(f'<div class="part">{chunk}</div>' for chunk in chunks)
+    chunks = [parts[at : at + CHUNK] for at in range(0, len(parts), CHUNK)]
+    # The style sheet knows the height of a full one, which need not be laid out out of view.
+    body = "".join(
+        f"<div{' class=part' if len(chunk) == CHUNK else ''}>{''.join(chunk)}</div>"
+        for chunk in chunks
+    )
     return SafeString(
         '<div class="codepane short diff" tabindex="0" role="region" aria-label="Difference">'
         f"{body}</div>"
