@@ -14,7 +14,8 @@ from scheduler.build.flags import parse_flags
 from scheduler.outcome import Rejected, UserError
 from tests.app import factories
 
-pytestmark = pytest.mark.django_db
+# Heartbeats come over a connection of their own and must see the rows.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 SOURCE = """#include <hip/hip_runtime.h>
 __global__ void twice(float* x) { x[threadIdx.x] *= 2.0f; }

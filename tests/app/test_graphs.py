@@ -12,7 +12,8 @@ from codegen_app.services import artifacts, graphs, tuning, work
 from scheduler import samples
 from scheduler.outcome import UserError
 
-pytestmark = pytest.mark.django_db
+# Heartbeats come over a connection of their own and must see the rows.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def import_sample(name: str = "gpt2_2layer", targets: tuple[str, ...] = ()) -> Graph:

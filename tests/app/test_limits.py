@@ -20,7 +20,8 @@ from scheduler.tuning.cost_model import speed_of_light_ns
 from tests.app import factories
 from tests.support.pages_world import World
 
-pytestmark = pytest.mark.django_db
+# Heartbeats come over a connection of their own and must see the rows.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def gpu_result(world: World, median_ns: float, device: str = "AMD Instinct MI300X") -> None:

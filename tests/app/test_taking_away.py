@@ -23,7 +23,8 @@ from scheduler.bundle import reader as bundle_reader
 from tests.app import factories
 from tests.support.pages_world import World
 
-pytestmark = pytest.mark.django_db
+# Heartbeats come over a connection of their own and must see the rows.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
