@@ -104,7 +104,9 @@ def _one_line(text: str) -> str:
 
 def source_name(node: Node) -> str:
     """The call in the model's source that a node came from: torch's function, counted by name."""
-    return node.origin.torch_function.partition(";")[0] or node.name
+    # torch writes the kind of the function before its name: builtin_function_or_method.addmm.
+    called = node.origin.torch_function.partition(";")[0]
+    return called.rpartition(".")[2] or node.name
 
 
 def _qualified(target: str) -> str:

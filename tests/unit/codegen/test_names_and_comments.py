@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy
 
-from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.comment import MetadataComment, source_name
 from scheduler.codegen.names import fused_name, kernel_name
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
 from scheduler.ir.dtypes import DType
@@ -93,3 +93,9 @@ def test_the_name_follows_the_text() -> None:
     names = {kernel_name(made, lowered.graph, text) for text in ("KERNEL_NAME 1", "KERNEL_NAME 2")}
     assert len(names) == 2
     assert kernel_name(made, lowered.graph, "KERNEL_NAME 1") == "rocm_fused_addmm_4525b700"
+
+
+def test_a_source_node_is_named_without_the_kind_of_its_function() -> None:
+    made = node("view_1", "aten.view.default", source="method_descriptor.view")
+    assert source_name(made) == "view"
+    assert source_name(node("mm", "aten.mm.default")) == "mm"
