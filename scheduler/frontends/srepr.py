@@ -22,6 +22,7 @@ from scheduler.ir.exprtext import (
     check_size,
     extreme,
     power,
+    shown,
 )
 from scheduler.ir.graph import Expr
 from scheduler.ir.indexing import FloorDiv, Mod, symbol
@@ -41,12 +42,8 @@ def parse_srepr(text: str) -> Expr:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"not an integer expression: {_shown(text)}") from error
+        raise UserError(f"not an integer expression: {shown(text)}") from error
     return _Parser(text).read(tree, 0)
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
 class _Parser:
@@ -57,7 +54,7 @@ class _Parser:
     def read(self, node: ast.expr, depth: int) -> Expr:
         self._parts += 1
         if self._parts > MAX_PARTS or depth > MAX_DEPTH:
-            raise UserError(f"expression too large: {_shown(self._text)}")
+            raise UserError(f"expression too large: {shown(self._text)}")
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             raise self._wrong()
         name = node.func.id
@@ -112,4 +109,4 @@ class _Parser:
         raise self._wrong()
 
     def _wrong(self) -> UserError:
-        return UserError(f"not an integer expression: {_shown(self._text)}")
+        return UserError(f"not an integer expression: {shown(self._text)}")

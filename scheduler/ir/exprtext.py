@@ -104,14 +104,14 @@ def parse_expr(text: str) -> Expr:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"not an integer expression: {_shown(text)}") from error
+        raise UserError(f"not an integer expression: {shown(text)}") from error
     return _Parser(text).read(tree, 0)
 
 
 def check_size(value: Expr, text: str) -> Expr:
     """The value itself, unless it became a number that no size can be."""
     if value.is_Integer and int(value).bit_length() > MAX_BITS:
-        raise UserError(f"number of more than {MAX_BITS} bits in expression {_shown(text)}")
+        raise UserError(f"number of more than {MAX_BITS} bits in expression {shown(text)}")
     return value
 
 
@@ -136,11 +136,12 @@ def extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
 def check_name(name: str) -> str:
     """The name itself if it can stand for a symbol."""
     if not _NAME.fullmatch(name) or name in _RESERVED:
-        raise UserError(f"not a symbol's name: {_shown(name)}")
+        raise UserError(f"not a symbol's name: {shown(name)}")
     return name
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """Text from a file as an error may show it: quoted, and cut where it is long."""
     return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
@@ -152,7 +153,7 @@ class _Parser:
     def read(self, node: ast.expr, depth: int) -> Expr:
         self._parts += 1
         if self._parts > MAX_PARTS or depth > MAX_DEPTH:
-            raise UserError(f"expression too large: {_shown(self._text)}")
+            raise UserError(f"expression too large: {shown(self._text)}")
         return check_size(self._value(node, depth + 1), self._text)
 
     def _value(self, node: ast.expr, depth: int) -> Expr:
@@ -197,7 +198,7 @@ class _Parser:
                 raise self._wrong()
             return power(left, int(right))
         if right == 0:
-            raise UserError(f"division by zero in expression {_shown(self._text)}")
+            raise UserError(f"division by zero in expression {shown(self._text)}")
         return FloorDiv(left, right) if name == "FloorDiv" else Mod(left, right)
 
     def _call(self, name: str, args: list[Expr]) -> Expr:
@@ -208,7 +209,7 @@ class _Parser:
         raise self._wrong()
 
     def _wrong(self) -> UserError:
-        return UserError(f"not an integer expression: {_shown(self._text)}")
+        return UserError(f"not an integer expression: {shown(self._text)}")
 
 
 def _product(factors: list[Expr]) -> Expr:

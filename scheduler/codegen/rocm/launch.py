@@ -79,13 +79,7 @@ class LaunchTemplate(ROCmTemplate):
         """What the kernel takes."""
 
     def header(self) -> str:
-        return (
-            "#include <hip/hip_runtime.h>\n"
-            "#include <kiln/index.h>\n"
-            "#include <kiln/pointwise.h>\n"
-            "#include <kiln/types.h>\n"
-            "#include <kiln/vector.h>\n"
-        )
+        return super().header() + "#include <kiln/vector.h>\n"
 
     def hint(self, expr: Expr) -> int:
         """The value of a size in the example that the model was exported with."""
