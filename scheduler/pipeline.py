@@ -15,8 +15,8 @@ from scheduler.build.parallel import Progress, Request, build_all
 from scheduler.build.process import Cancellation
 from scheduler.bundle.manifest import ExternEntry, Manifest
 from scheduler.bundle.writer import manifest_of
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, KernelCall, RenderedKernel
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule as make_schedule
@@ -27,7 +27,7 @@ from scheduler.lowering import lower as lower_graph
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
-Chooser: TypeAlias = Callable[[SchedulerNode], ROCmTemplateCaller | None]
+Chooser: TypeAlias = Callable[[SchedulerNode], TemplateCaller | None]
 """Which candidate serves a node; None leaves it to the template's default."""
 
 Bucket: TypeAlias = tuple[str, int, Chooser]
@@ -46,7 +46,7 @@ class Generated:
     kernels: tuple[RenderedKernel, ...]
     calls: tuple[KernelCall, ...]
     externs: tuple[ExternEntry, ...]
-    chosen: Mapping[str, ROCmTemplateCaller]
+    chosen: Mapping[str, TemplateCaller]
 
     def manifest(self) -> Manifest:
         """The bundle's manifest."""
@@ -96,7 +96,7 @@ def generate(
     backend = scheduling(plan, targets)
     calls: list[KernelCall] = []
     externs: list[ExternEntry] = []
-    chosen: dict[str, ROCmTemplateCaller] = {}
+    chosen: dict[str, TemplateCaller] = {}
     for node in plan.nodes:
         if node.kind is GroupKind.EXTERN:
             externs += [_extern(member, len(calls)) for member in node.members]

@@ -20,8 +20,8 @@ from scheduler.build.model import Build as Built
 from scheduler.build.model import Resources, Toolchain
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import Manifest
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import Buffer, BufferKind
 from scheduler.outcome import UserError
@@ -39,7 +39,7 @@ def of_graph(graph: Graph) -> IO[bytes]:
     scheduled = engine.scheduled(graph.file.digest)
     selected = _selected(graph)
 
-    def choose(node: SchedulerNode) -> ROCmTemplateCaller | None:
+    def choose(node: SchedulerNode) -> TemplateCaller | None:
         name = selected.get(node.name)
         return engine.callers(graph.file.digest, node.name).get(name) if name else None
 

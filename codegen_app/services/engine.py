@@ -13,7 +13,7 @@ from functools import lru_cache
 from codegen_app.models import Artifact
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule, SchedulerNode
@@ -50,7 +50,7 @@ def scheduled(file_digest: str) -> Scheduled:
 
 
 @lru_cache(maxsize=64)
-def callers(file_digest: str, node_name: str) -> dict[str, ROCmTemplateCaller]:
+def callers(file_digest: str, node_name: str) -> dict[str, TemplateCaller]:
     """Every candidate of a node of that file, by its kernel's name."""
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)

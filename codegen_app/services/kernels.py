@@ -10,12 +10,12 @@ from typing import Any
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Problem, TemplateNode
 from codegen_app.services import limits, problems
 from codegen_app.services.engine import Scheduled
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.scheduling import RejectedConfig
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
-from scheduler.ir.exprtext import print_expr
+from scheduler.ir.index.text import print_expr
 from scheduler.ir.operations import Extern
 
 # Sources kept for each node. The engine offers a hundred and more; the tuner renders what it
@@ -102,7 +102,7 @@ def _record_candidates(
 
 
 def record_candidate(
-    row: TemplateNode, position: int, scheduled: Scheduled, caller: ROCmTemplateCaller
+    row: TemplateNode, position: int, scheduled: Scheduled, caller: TemplateCaller
 ) -> GeneratedKernel:
     """The row of a candidate that was searched for, with its use by the node."""
     kernel = _kernels([caller.kernel])[caller.name]
@@ -125,7 +125,7 @@ def record_candidate(
     return kernel
 
 
-def _spread(callers: Mapping[str, ROCmTemplateCaller], count: int) -> dict[str, ROCmTemplateCaller]:
+def _spread(callers: Mapping[str, TemplateCaller], count: int) -> dict[str, TemplateCaller]:
     """At most ``count`` of the callers, evenly over their order: neighbours are much alike."""
     names = list(callers)
     step = max(1.0, len(names) / count)

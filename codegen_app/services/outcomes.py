@@ -9,8 +9,8 @@ from django.db.models.functions import Coalesce, Now
 from codegen_app.models import BenchmarkResult, Candidate, Problem, State, TuningTask
 from codegen_app.services import environments, selections
 from scheduler.benchmark.measurement import Measurement
-from scheduler.codegen.rocm.benchmark_request import TensorArg
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.benchmark_request import TensorArg
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
 
@@ -76,7 +76,7 @@ def choose(task: TuningTask, results: Sequence[tuple[Candidate, BenchmarkResult]
     selections.offer(result, f"run {task.run_id}")
 
 
-def describe_call(task: TuningTask, caller: ROCmTemplateCaller) -> None:
+def describe_call(task: TuningTask, caller: TemplateCaller) -> None:
     """Keep the call as the autotune log shows it, and what makes the problem comparable."""
     request = caller.benchmark_request(task.run.target, task.run.bindings)
     tensors = [arg for arg in request.args if isinstance(arg, TensorArg)]

@@ -18,9 +18,9 @@ import sympy
 
 from scheduler.codegen.names import fused_name
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.exprtext import print_expr
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.text import print_expr
 from scheduler.ir.operations import (
     Attention,
     Axis,

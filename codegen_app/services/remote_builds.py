@@ -14,7 +14,7 @@ from codegen_app.models import OPEN_STATES, Build, State
 from codegen_app.services import artifacts, builds, work
 from scheduler.build.model import Build as Built
 from scheduler.build.model import Resources, Toolchain
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import Rejected, Stage
 
 _LOOK_S = 0.1
@@ -32,7 +32,7 @@ class RemoteBuilds:
     measures is never left waiting.
     """
 
-    def __init__(self, ask: Callable[[ROCmTemplateCaller], Build]) -> None:
+    def __init__(self, ask: Callable[[TemplateCaller], Build]) -> None:
         self._ask = ask
         self._lock = threading.Lock()
         self._waiting: dict[int, list[Future[Built | Rejected]]] = {}
@@ -45,7 +45,7 @@ class RemoteBuilds:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, caller: ROCmTemplateCaller) -> Future[Built | Rejected]:
+    def submit(self, caller: TemplateCaller) -> Future[Built | Rejected]:
         """Ask for a build; what is there already is there at once."""
         future: Future[Built | Rejected] = Future()
         build = self._ask(caller)

@@ -31,7 +31,7 @@ from scheduler.benchmark.measure import default_plan
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.protocol import Sampler
 from scheduler.build.process import Cancellation, Cancelled
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import Rejected, Stage
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Board
@@ -72,7 +72,7 @@ class _Search:
         self._places = {caller.name: i for i, caller in reversed(list(enumerate(self._callers)))}
 
     @property
-    def _callers(self) -> tuple[ROCmTemplateCaller, ...]:
+    def _callers(self) -> tuple[TemplateCaller, ...]:
         return self._problem.callers
 
     def run(self) -> None:
@@ -133,7 +133,7 @@ class _Search:
             known=_known(self._run.target, self._callers[0].kernel.template),
         )
 
-    def _ask(self, caller: ROCmTemplateCaller) -> Build:
+    def _ask(self, caller: TemplateCaller) -> Build:
         """The build of a candidate, which is in the ledger from now on."""
         with transaction.atomic():
             place = self._places[caller.name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, TensorArg
+from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class BuiltCandidate:
 
     key: str
     library: str
-    request: ROCmBenchmarkRequest
+    request: BenchmarkRequest
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -24,7 +24,7 @@ class BuiltCandidate:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> BuiltCandidate:
         """From what ``to_json`` gave."""
-        request = ROCmBenchmarkRequest.from_json(data["request"])
+        request = BenchmarkRequest.from_json(data["request"])
         return BuiltCandidate(data["key"], data["library"], request)
 
     @property

@@ -19,7 +19,7 @@ from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.gate import judge
 from scheduler.benchmark.memory import CaseMemory, GuardedBlock
-from scheduler.codegen.rocm.benchmark_request import TensorArg
+from scheduler.codegen.benchmark_request import TensorArg
 from scheduler.runtime.device import Device, DeviceError, LoadedKernel
 from scheduler.runtime.devices import open_device
 

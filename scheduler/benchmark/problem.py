@@ -19,7 +19,7 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import (
     Attention,
     Contraction,

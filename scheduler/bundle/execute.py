@@ -13,7 +13,7 @@ from scheduler.bundle.manifest import ExternEntry, KernelEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import BufferKind
 from scheduler.ir.storage import BoundBuffer, bind_buffer, from_storage, to_storage
 from scheduler.outcome import UserError

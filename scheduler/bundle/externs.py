@@ -11,7 +11,7 @@ from scheduler.bundle.manifest import ExternEntry
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Node
-from scheduler.ir.indexing import evaluate as extent
+from scheduler.ir.index.functions import evaluate as extent
 from scheduler.ir.operations import Extern, Lowered
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.reference import evaluate, symbolic_values

@@ -1,7 +1,7 @@
 """``manifest.json``: what a bundle holds and how to run it, as dataclasses and as JSON.
 
 Expressions over the model's symbols (buffer sizes, scalar arguments of calls) and over a kernel's
-own scalar arguments (grids, workspace) travel as text (``ir/exprtext.py``).
+own scalar arguments (grids, workspace) travel as text (``ir/index/text.py``).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from scheduler.codegen.kernel import CallVariant, KernelArg, KernelCall, Launch, RenderedKernel
 from scheduler.ir.dtypes import DType
-from scheduler.ir.exprtext import parse_expr, print_expr
 from scheduler.ir.graph import Expr, SymbolInfo
+from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.ir.operations import Buffer, BufferKind
 
 SCHEMA = 1

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from scheduler.bundle.manifest import Manifest
-from scheduler.codegen.kernel import KernelCall
-from scheduler.codegen.rocm.benchmark_request import (
-    ROCmBenchmarkRequest,
+from scheduler.codegen.benchmark_request import (
+    BenchmarkRequest,
     TensorArg,
     request_at,
 )
+from scheduler.codegen.kernel import KernelCall
 from scheduler.ir.bindings import Bindings
 
 
 def request_of(
     manifest: Manifest, call: KernelCall, target: str, bindings: Bindings
-) -> ROCmBenchmarkRequest:
+) -> BenchmarkRequest:
     """The request for one call; ``KeyError`` for a symbol that has no binding."""
     call = call.at(bindings)
     entry = manifest.kernels[call.kernel]
@@ -31,7 +31,7 @@ def request_of(
     )
 
 
-def signature(request: ROCmBenchmarkRequest) -> str:
+def signature(request: BenchmarkRequest) -> str:
     """Equal for two calls of one kernel with equal sizes, whatever their buffers are called."""
     said = [
         [arg.dtype, arg.size, arg.stride] if isinstance(arg, TensorArg) else arg.value

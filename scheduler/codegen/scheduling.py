@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import sympy
 
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.outcome import Rejected
@@ -28,7 +28,7 @@ class RejectedConfig:
 class Candidates:
     """All that can serve a node, and all that was turned down: nothing is dropped silently."""
 
-    callers: tuple[ROCmTemplateCaller, ...]
+    callers: tuple[TemplateCaller, ...]
     rejected: tuple[RejectedConfig, ...]
 
 
@@ -47,11 +47,11 @@ class BaseScheduling(ABC):
         """Every configuration for the node, rendered, and the ones turned down."""
 
     @abstractmethod
-    def default(self, node: SchedulerNode) -> ROCmTemplateCaller:
+    def default(self, node: SchedulerNode) -> TemplateCaller:
         """The configuration that the problem's size speaks for, without any measurement."""
 
     @abstractmethod
     def codegen(
-        self, node: SchedulerNode, caller: ROCmTemplateCaller
+        self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
         """The kernel (shared with every node of equal source) and this node's call of it."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 
-from scheduler.ir.exprtext import parse_expr, print_expr
+from scheduler.ir.index.text import parse_expr, print_expr
 
 _GIVEN = ("input", "parameter", "constant")
 _RUNTIME_NAMES = frozenset({"run", "inputs", "device", "bindings", "bound", "np", "Max", "Min"})

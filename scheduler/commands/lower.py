@@ -9,8 +9,8 @@ from scheduler import pipeline
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.ir.exprtext import print_expr
 from scheduler.ir.graph import Graph, Node
+from scheduler.ir.index.text import print_expr
 from scheduler.ir.operations import Extern
 
 

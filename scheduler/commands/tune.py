@@ -17,7 +17,7 @@ from scheduler.benchmark.measure import default_plan
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.commands import options
 from scheduler.commands.compile_ import with_hints
 from scheduler.commands.output import print_json, print_table, say
@@ -197,7 +197,7 @@ def _write(
     def chooser(bindings: Mapping[str, int]) -> pipeline.Chooser:
         configs = result.configs | result.configs_at(usual) | result.configs_at(bindings)
 
-        def choose(node: SchedulerNode) -> ROCmTemplateCaller | None:
+        def choose(node: SchedulerNode) -> TemplateCaller | None:
             config = configs.get(node.name)
             return None if config is None else backend.template(node).generate(config)
 

@@ -12,7 +12,7 @@ from scheduler.frontends.fields import Json, field, name_of, shown, tagged
 from scheduler.frontends.srepr import parse_srepr
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Ref, TensorMeta
-from scheduler.ir.indexing import as_expr
+from scheduler.ir.index.functions import as_expr
 from scheduler.outcome import UserError
 
 MAX_EXPRESSIONS_TEXT = 4 << 20  # characters of all different expressions of one file

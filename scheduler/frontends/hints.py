@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 
 
 def infer_hints(hints: Mapping[Expr, int]) -> dict[str, int]:

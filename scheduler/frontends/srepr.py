@@ -12,7 +12,9 @@ import ast
 
 import sympy
 
-from scheduler.ir.exprtext import (
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod, symbol
+from scheduler.ir.index.text import (
     MAX_BRANCHES,
     MAX_DEPTH,
     MAX_EXPONENT,
@@ -24,8 +26,6 @@ from scheduler.ir.exprtext import (
     power,
     shown,
 )
-from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, symbol
 from scheduler.outcome import UserError
 
 _ASSUMPTIONS = frozenset({"positive", "nonnegative", "integer", "negative", "nonzero", "real"})
@@ -35,7 +35,7 @@ def parse_srepr(text: str) -> Expr:
     """The expression over ``indexing.symbol`` symbols.
 
     Raises ``UserError`` for anything that is no integer expression within the limits of
-    ``ir.exprtext``.
+    ``ir.index.text``.
     """
     if len(text) > MAX_TEXT:
         raise UserError(f"expression of {len(text)} characters; at most {MAX_TEXT} are read")

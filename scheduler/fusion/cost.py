@@ -12,7 +12,7 @@ from scheduler.fusion.group import Group
 from scheduler.fusion.groups import numel
 from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.access import trees_of
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import (
     Attention,
     Axis,

@@ -9,6 +9,7 @@ import sympy
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
 from scheduler.ir.access import reads_of, writes_of
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import (
     Attention,
     Axis,
@@ -18,7 +19,6 @@ from scheduler.ir.operations import (
     Reduction,
     Scan,
 )
-from scheduler.ir.simplify import simplify
 
 
 def kind_of(operation: Operation) -> GroupKind:

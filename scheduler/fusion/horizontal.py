@@ -9,8 +9,8 @@ import sympy
 from scheduler.fusion.groups import make_node, numel
 from scheduler.fusion.nodes import FusionDecision, GroupKind, SchedulerNode
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Contraction
-from scheduler.ir.simplify import simplify
 
 #: Members of one kernel: queries, keys, values, and one more.
 _MOST_MEMBERS = 4

@@ -11,6 +11,7 @@ from scheduler.fusion.group import Group
 from scheduler.fusion.points import exchange_at, tidy
 from scheduler.ir.access import trees_of
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.substitute import substitute
 from scheduler.ir.operations import (
     Attention,
     Axis,
@@ -23,7 +24,6 @@ from scheduler.ir.operations import (
     Scan,
     Store,
 )
-from scheduler.ir.substitute import substitute
 from scheduler.ir.values import Cast, Load, Value, loads, rebuild
 from scheduler.lowering.builder import bind_indirect
 

@@ -9,9 +9,9 @@ import sympy
 
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.simplify import is_nonnegative, simplify
 from scheduler.ir.operations import Buffer, BufferKind
-from scheduler.ir.simplify import is_nonnegative, simplify
 
 #: How many free allocations are looked at for a new buffer: keeps planning linear.
 _CANDIDATES = 64

@@ -9,10 +9,10 @@ from functools import lru_cache
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, symbol
+from scheduler.ir.index.simplify import linear, simplify
+from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.operations import Axis, Pointwise, Reduction, Store
-from scheduler.ir.simplify import linear, simplify
-from scheduler.ir.substitute import substitute, substitute_expr
 from scheduler.ir.values import IndexValue, Load, Value, rebuild
 
 Index = tuple[Expr, ...]

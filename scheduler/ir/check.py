@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scheduler.ir.exprtext import check_name
 from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
+from scheduler.ir.index.text import check_name
 from scheduler.outcome import UserError
 
 MAX_RANK = 64

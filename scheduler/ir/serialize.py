@@ -18,7 +18,6 @@ import sympy
 
 from scheduler.ir.check import check_graph
 from scheduler.ir.dtypes import DType
-from scheduler.ir.exprtext import parse_expr, print_expr
 from scheduler.ir.graph import (
     Argument,
     Frame,
@@ -31,6 +30,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
+from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.outcome import UserError
 
 __all__ = ["graph_from_json", "graph_to_json", "parse_expr", "print_expr", "with_digest"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scheduler.ir.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
 from scheduler.outcome import UserError
 

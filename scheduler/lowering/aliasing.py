@@ -12,9 +12,9 @@ from collections.abc import Mapping
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, as_expr
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
+from scheduler.ir.index.simplify import linear, simplify
 from scheduler.ir.operations import Axis
-from scheduler.ir.simplify import linear, simplify
 from scheduler.ir.values import Load, Value
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder, ranges_of

@@ -11,9 +11,9 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, symbol
+from scheduler.ir.index.functions import FloorDiv, symbol
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Attention, Axis, ReductionKind, Store
-from scheduler.ir.simplify import simplify
 from scheduler.ir.values import Accumulator, Const, Value
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder

@@ -9,7 +9,8 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.simplify import Ranges, simplify
 from scheduler.ir.operations import (
     Axis,
     Buffer,
@@ -21,7 +22,6 @@ from scheduler.ir.operations import (
     Scan,
     Store,
 )
-from scheduler.ir.simplify import Ranges, simplify
 from scheduler.ir.values import Accumulator, Const, IndexValue, Indirect, Load, Value, rebuild
 from scheduler.lowering import layout, trees
 from scheduler.lowering.tensor import After, Index, ReadAt, Reader, ReadReduced, Tensor

@@ -9,9 +9,9 @@ from typing import Any
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv
+from scheduler.ir.index.functions import FloorDiv
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.simplify import simplify
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder

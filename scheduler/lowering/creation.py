@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import as_expr
+from scheduler.ir.index.functions import as_expr
 from scheduler.ir.values import Cast, IndexValue, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder

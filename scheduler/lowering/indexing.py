@@ -8,7 +8,7 @@ from typing import Any
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, as_expr
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder

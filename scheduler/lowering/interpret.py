@@ -20,7 +20,7 @@ import sympy
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, evaluate
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate
 from scheduler.ir.operations import (
     Attention,
     Axis,

@@ -8,9 +8,9 @@ from functools import lru_cache
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, evaluate
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate
+from scheduler.ir.index.simplify import linear, simplify
 from scheduler.ir.operations import Axis, Buffer
-from scheduler.ir.simplify import linear, simplify
 from scheduler.ir.values import Load
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)

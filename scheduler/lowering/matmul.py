@@ -10,10 +10,10 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.simplify import simplify
+from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.operations import Axis, Buffer, Contraction, ReductionKind, Store
-from scheduler.ir.simplify import simplify
-from scheduler.ir.substitute import substitute, substitute_expr
 from scheduler.ir.values import Accumulator, Value, loads
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder, ranges_of, simplified

@@ -14,6 +14,8 @@ import sympy
 from scheduler.ir.access import reads_of, stores_of, writes_of
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
+from scheduler.ir.index.polynomial import Poly
+from scheduler.ir.index.simplify import is_nonnegative, simplifier
 from scheduler.ir.operations import (
     Attention,
     Axis,
@@ -29,8 +31,6 @@ from scheduler.ir.operations import (
     Store,
 )
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
-from scheduler.ir.polynomial import Poly
-from scheduler.ir.simplify import is_nonnegative, simplifier
 from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children
 from scheduler.lowering.errors import where
 from scheduler.outcome import UserError

@@ -14,7 +14,7 @@ from typing import Any
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, as_expr
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported

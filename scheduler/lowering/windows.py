@@ -8,7 +8,7 @@ from typing import Any
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import as_expr
+from scheduler.ir.index.functions import as_expr
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.tensor import Index

@@ -10,7 +10,7 @@ from scheduler.build.compile import build
 from scheduler.build.flags import DEFAULT, Flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.process import Cancellation
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
@@ -18,7 +18,7 @@ from scheduler.targets import Target
 class CompilePool(Protocol):
     """Builds what it is given, in the order in which it is given."""
 
-    def submit(self, caller: ROCmTemplateCaller) -> Future[Build | Rejected]:
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
         """Begin, or queue, a build."""
 
     def close(self) -> None:
@@ -43,7 +43,7 @@ class Compilers:
         self._cancellation = Cancellation()
         self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="build")
 
-    def submit(self, caller: ROCmTemplateCaller) -> Future[Build | Rejected]:
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
         kernel = caller.kernel
         return self._pool.submit(
             build,

@@ -26,13 +26,13 @@ from collections.abc import Mapping
 from math import prod
 
 from scheduler.build.model import Build
+from scheduler.codegen.benchmark_request import ScalarArg
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue, Launch
-from scheduler.codegen.rocm.benchmark_request import ScalarArg
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Lowered
 from scheduler.targets import Board, Target, find
 from scheduler.tuning.roofline import products_ns
@@ -69,7 +69,7 @@ def speed_of_light_ns(
 
 
 def expected_ns(
-    caller: ROCmTemplateCaller,
+    caller: TemplateCaller,
     work: Work,
     target: Target,
     bindings: Bindings,
@@ -99,13 +99,13 @@ def expected_ns(
     return total * (_SPILL_COST if build is not None and _spills(build) else 1.0)
 
 
-def _scalars(caller: ROCmTemplateCaller, target: Target, bindings: Bindings) -> dict[str, int]:
+def _scalars(caller: TemplateCaller, target: Target, bindings: Bindings) -> dict[str, int]:
     request = caller.benchmark_request(target.name, bindings)
     return dict(bindings) | {a.name: a.value for a in request.args if isinstance(a, ScalarArg)}
 
 
 def _busiest_ns(
-    caller: ROCmTemplateCaller, work: Work, scalars: Mapping[str, int], blocks: int, board: Board
+    caller: TemplateCaller, work: Work, scalars: Mapping[str, int], blocks: int, board: Board
 ) -> float:
     memory = 1e9 * work.bytes / board.memory_bytes_per_s
     vector = board.vector.get("f32", 128) * board.compute_units * board.clock_mhz * 1e6

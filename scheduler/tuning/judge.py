@@ -20,7 +20,7 @@ from scheduler.benchmark.protocol import Sampler
 from scheduler.benchmark.worker import WorkerLostError
 from scheduler.build.process import Cancellation
 from scheduler.bundle.requests import signature
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.operations import Lowered
@@ -44,7 +44,7 @@ class Judge(Protocol):
         """Compare with the reference; more than ``most_s`` seconds are a timeout."""
 
     def check_edges(
-        self, problem: TuningProblem, caller: ROCmTemplateCaller, library: str
+        self, problem: TuningProblem, caller: TemplateCaller, library: str
     ) -> Rejected | None:
         """Compare at sizes that fill no tile; how it fails there, or None."""
 
@@ -109,7 +109,7 @@ class BenchJudge:
         return check(self._bench, candidate, limits)
 
     def check_edges(
-        self, problem: TuningProblem, caller: ROCmTemplateCaller, library: str
+        self, problem: TuningProblem, caller: TemplateCaller, library: str
     ) -> Rejected | None:
         seen = {signature(problem.request)}
         for bindings in edge_bindings(self._lowered.graph.symbols):

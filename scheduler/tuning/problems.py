@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from scheduler.bundle.requests import signature
+from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, TensorArg
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings
@@ -31,9 +31,9 @@ class TuningProblem:
     node: SchedulerNode
     nodes: tuple[str, ...]
     bindings: Mapping[str, int]
-    callers: tuple[ROCmTemplateCaller, ...]
+    callers: tuple[TemplateCaller, ...]
     refused: tuple[RejectedConfig, ...]
-    request: ROCmBenchmarkRequest = field(repr=False)
+    request: BenchmarkRequest = field(repr=False)
     work: Work
     note: str = ""  # " at s0=16" where these are not the sizes that the titles speak of
 
@@ -91,7 +91,7 @@ def find_problems(
     if only:
         chosen = _named(chosen, only)
     groups: dict[str, list[SchedulerNode]] = {}
-    requests: dict[str, ROCmBenchmarkRequest] = {}
+    requests: dict[str, BenchmarkRequest] = {}
     for node in chosen:
         request = backend.default(node).benchmark_request(target.name, bindings)
         groups.setdefault(signature(request), []).append(node)
@@ -117,7 +117,7 @@ def _problem(
     schedule: Schedule,
     backend: BaseScheduling,
     nodes: list[SchedulerNode],
-    request: ROCmBenchmarkRequest,
+    request: BenchmarkRequest,
     bindings: Bindings,
 ) -> TuningProblem:
     first = nodes[0]

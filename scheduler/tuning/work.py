@@ -15,7 +15,7 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.access import trees_of
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import (
     Attention,
     Axis,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.toolchains import bundled
-from scheduler.codegen.rocm.benchmark_request import TensorArg
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.benchmark_request import TensorArg
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
 from scheduler.runtime.cpu import CpuDevice, available_cores
@@ -42,7 +42,7 @@ def main(size: int) -> None:
                 sys.stdout.write(f"{line}\n")
 
 
-def measure(caller: ROCmTemplateCaller, library: Path, target: Target, threads: int) -> float:
+def measure(caller: TemplateCaller, library: Path, target: Target, threads: int) -> float:
     """Milliseconds of one launch with that many host threads, on zeros."""
     request = caller.benchmark_request(target.name, {})
     device = CpuDevice(target, threads)

@@ -27,7 +27,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.ir.bindings import hints, parse_bindings
 from scheduler.outcome import Rejected
 from scheduler.targets import find
@@ -53,7 +53,7 @@ class Watch:
     busy: list[float] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def submit(self, caller: ROCmTemplateCaller) -> Future[Build | Rejected]:
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
         """As the compilers do."""
         self.waiting += 1
         future = self.compilers.submit(caller)

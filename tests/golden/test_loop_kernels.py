@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.codegen.rocm.template import ROCmTemplate
+from scheduler.codegen.template import KernelTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Pointwise, Store
 from scheduler.ir.values import Call, Cast, Load
@@ -21,7 +21,7 @@ from tests.unit.codegen.test_reduction_kernels import layer_norm, reduction
 HERE = Path(__file__).parent
 
 
-def bias_and_tanh() -> ROCmTemplate:
+def bias_and_tanh() -> KernelTemplate:
     """tanh(x + bias) of [s27, 64] bf16."""
     walked = axes(S, 64)
     biased = Call(
@@ -42,13 +42,13 @@ def bias_and_tanh() -> ROCmTemplate:
     return template([Pointwise("op0", walked, store, ("add0",))], buffers, (SYMBOL,))
 
 
-def norm() -> ROCmTemplate:
+def norm() -> KernelTemplate:
     """A layer norm of [s27, 96] f16 without a bias."""
     members, buffers = layer_norm(S, 96)
     return reduction(members, buffers, (SYMBOL,))
 
 
-def causal_attention() -> ROCmTemplate:
+def causal_attention() -> KernelTemplate:
     """2 x 4 heads of depth 64 in f16, causal, one key head for two."""
     return attention(DType.F16, S, 512, 64, 64, causal=True, key_heads=2)
 

@@ -28,7 +28,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
-from scheduler.ir.indexing import evaluate as evaluate_expr
+from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.promotion import Operand, result_type
 from scheduler.ir.reference import evaluate

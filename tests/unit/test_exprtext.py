@@ -10,9 +10,9 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.ir.exprtext import parse_expr, print_expr
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.outcome import UserError
 
 S0, S1 = symbol("s0"), symbol("s1")
@@ -129,7 +129,8 @@ def test_a_fraction_cannot_be_printed() -> None:
 
 def test_text_does_not_depend_on_the_hash_seed() -> None:
     program = (
-        "from scheduler.ir.exprtext import *; from scheduler.ir.indexing import *; import sympy;"
+        "from scheduler.ir.index.text import *; from scheduler.ir.index.functions import *;"
+        "import sympy;"
         "a, b, c = map(symbol, 'abc');"
         "print(print_expr(sympy.Max(a*b, c, 3, a+b+c) + sympy.Min(b, a) * FloorDiv(c, a + b)))"
     )

@@ -11,7 +11,7 @@ from codegen_app.services.problems import describe
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, SymbolInfo
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, Lowered, Store
 from scheduler.ir.values import Accumulator, Call, Load, Value
 

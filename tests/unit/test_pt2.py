@@ -17,7 +17,7 @@ import pytest
 from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Frame, InputKind, Ref
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
 from scheduler.outcome import UserError
 
 S27 = "Symbol('s27', positive=True, integer=True)"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref, SymbolInfo, TensorMeta
-from scheduler.ir.indexing import as_expr, symbol
+from scheduler.ir.index.functions import as_expr, symbol
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.reference import evaluate, random_inputs, rounded, run, symbolic_values
 from scheduler.outcome import UserError

@@ -28,7 +28,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
-from scheduler.ir.indexing import FloorDiv, as_expr, symbol
+from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.ir.serialize import graph_from_json, graph_to_json, with_digest
 from scheduler.outcome import UserError
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import sympy
 
-from scheduler.codegen.cpp.bounds import INT32_MAX, Ranges, nonnegative
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod
+from scheduler.ir.index.bounds import INT32_MAX, Ranges, nonnegative
+from scheduler.ir.index.functions import FloorDiv, Mod
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
 

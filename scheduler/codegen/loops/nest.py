@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import sympy
 
-from scheduler.codegen.cpp.bounds import INT32_MAX, Interval, bounds
 from scheduler.codegen.loops.affine import Affine, affine, divides
 from scheduler.codegen.loops.statements import (
     axes_of,
@@ -24,6 +23,7 @@ from scheduler.codegen.loops.statements import (
     without_unit_axes,
 )
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.bounds import INT32_MAX, Interval, bounds
 from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
 

@@ -13,7 +13,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod
+from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.operations import Axis, Pointwise, Reduction, ReductionKind, Scan, Store
 from scheduler.ir.values import IndexValue, Load, Value, rebuild
 

@@ -20,7 +20,7 @@ from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import NestPrinter, Pack
 from scheduler.codegen.loops.statements import Statement, product
 from scheduler.codegen.rocm.launch import Interface, LaunchTemplate, ceil_div, refuse
-from scheduler.codegen.rocm.template import Config, RenderedTemplate
+from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import (

@@ -14,10 +14,10 @@ import sympy
 
 from scheduler.codegen.rocm.contraction import IndexGroup, address, ranges_of
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.simplify import Ranges, simplify
+from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.operations import Axis, Buffer, Contraction, Store
-from scheduler.ir.simplify import Ranges, simplify
-from scheduler.ir.substitute import substitute, substitute_expr
 from scheduler.ir.values import IndexValue, Load, Value, loads, rebuild, walk
 
 _MOST_SPLITS = 8

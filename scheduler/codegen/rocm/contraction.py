@@ -14,11 +14,11 @@ from itertools import pairwise
 import sympy
 
 from scheduler.codegen.kernel import ArgType
-from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, symbol
+from scheduler.ir.index.simplify import Ranges, linear, simplify
 from scheduler.ir.operations import Axis, Buffer, Store
-from scheduler.ir.simplify import Ranges, linear, simplify
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
 
 _ZERO = sympy.Integer(0)
@@ -123,7 +123,7 @@ class Parametrizer:
 
     def __init__(
         self,
-        kernel: ROCmTemplateKernel,
+        kernel: KernelInterface,
         groups: Sequence[IndexGroup],
         buffers: Mapping[str, Buffer],
         counts: dict[str, int],

@@ -24,11 +24,11 @@ from scheduler.codegen.rocm.gemm_config import (
 )
 from scheduler.codegen.rocm.gemm_interface import GemmInterface, Member, accumulator, argument
 from scheduler.codegen.rocm.operand import Operand
-from scheduler.codegen.rocm.template import Config, RenderedTemplate, ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.template import Config, KernelTemplate, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, evaluate
+from scheduler.ir.index.functions import FloorDiv, evaluate
 from scheduler.ir.operations import Contraction, Lowered
 from scheduler.outcome import Rejected, UserError
 from scheduler.targets import Target
@@ -37,7 +37,7 @@ _SUM_THREADS = 256
 _CONFIGURATION = "CONFIGURATION"
 
 
-class GemmTemplate(ROCmTemplate):
+class GemmTemplate(KernelTemplate):
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
     epilogues as trees. Several members share ``a``: the block's place in n chooses the member."""
 

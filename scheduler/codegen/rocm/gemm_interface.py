@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import sympy
 
 from scheduler.codegen.cpp import IndexPrinter, Lines, Memory, ValuePrinter
-from scheduler.codegen.cpp.bounds import INT32_MAX, bounds, symbol_ranges
+from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.codegen.rocm.contraction import IndexGroup, Parametrizer
-from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.operand import Operand, analyse
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.bounds import INT32_MAX, bounds, symbol_ranges
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Axis, Buffer, Contraction
 from scheduler.ir.values import Load, Value, loads
 
@@ -45,7 +45,7 @@ class GemmInterface:
         first = members[0]
         self._symbols = symbol_ranges(symbols)
         self.buffers = buffers
-        self.kernel = ROCmTemplateKernel()
+        self.kernel = KernelInterface()
         self.sizes: dict[str, list[str]] = {}  # how the text names the axes' sizes, by group
         self.batch = IndexGroup("batch", first.batch)
         self.m = IndexGroup("m", first.m)

@@ -13,17 +13,17 @@ from functools import cached_property
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.cpp.bounds import symbol_ranges
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import finish
 from scheduler.codegen.cpp.values import Memory
 from scheduler.codegen.kernel import ArgType, Launch
-from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
-from scheduler.codegen.rocm.template import RenderedTemplate, ROCmTemplate
+from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.template import KernelTemplate, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, as_expr, evaluate, symbol
+from scheduler.ir.index.bounds import symbol_ranges
+from scheduler.ir.index.functions import FloorDiv, as_expr, evaluate, symbol
 from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import Target
@@ -59,7 +59,7 @@ def refuse(reason: str, detail: str = "") -> Rejected:
     return Rejected(Stage.RULE, reason, detail)
 
 
-class LaunchTemplate(ROCmTemplate):
+class LaunchTemplate(KernelTemplate):
     """A template whose exported function is one launch."""
 
     def __init__(
@@ -102,9 +102,9 @@ class LaunchTemplate(ROCmTemplate):
     # -- arguments -------------------------------------------------------------------------------
 
     @cached_property
-    def kernel(self) -> ROCmTemplateKernel:
+    def kernel(self) -> KernelInterface:
         """The C interface: inputs, outputs, then the symbolic sizes."""
-        kernel = ROCmTemplateKernel()
+        kernel = KernelInterface()
         buffers, interface = self.lowered.buffers, self.interface
         inputs = [buffers[name] for name in interface.inputs]
         outputs = [buffers[name] for name in interface.outputs]

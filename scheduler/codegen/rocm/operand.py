@@ -17,8 +17,8 @@ from scheduler.codegen.rocm.contraction import (
 )
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.simplify import Ranges
 from scheduler.ir.operations import Buffer
-from scheduler.ir.simplify import Ranges
 from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, walk
 
 

@@ -9,7 +9,7 @@ from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.printer import NestPrinter, Pack
 from scheduler.codegen.rocm.launch import ceil_div, refuse
 from scheduler.codegen.rocm.loop import LoopTemplate
-from scheduler.codegen.rocm.template import Config, RenderedTemplate
+from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.operations import Axis
 from scheduler.outcome import Rejected
 

@@ -19,7 +19,7 @@ from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.launch import ceil_div, refuse
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import Stage, combination, finds_index, stages
-from scheduler.codegen.rocm.template import Config, RenderedTemplate
+from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import Accumulator, Load, loads

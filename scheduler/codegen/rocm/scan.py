@@ -14,7 +14,7 @@ from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.launch import ceil_div, refuse
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import combination
-from scheduler.codegen.rocm.template import Config, RenderedTemplate
+from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.values import Accumulator
 from scheduler.outcome import Rejected
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.rocm.attention import AttentionTemplate
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.convolution import ConvolutionTemplate
 from scheduler.codegen.rocm.gemm import GemmTemplate
 from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.codegen.rocm.reduction import ReductionTemplate
 from scheduler.codegen.rocm.scan import ScanTemplate
-from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.scheduling import BaseScheduling, Candidates, RejectedConfig
+from scheduler.codegen.template import KernelTemplate
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
 from scheduler.targets import Target
 
-TemplateTable = Mapping[GroupKind, type[ROCmTemplate]]
+TemplateTable = Mapping[GroupKind, type[KernelTemplate]]
 
 
 class ROCmCPPScheduling(BaseScheduling):
@@ -36,7 +36,7 @@ class ROCmCPPScheduling(BaseScheduling):
         self.targets = targets
         self._templates = default_templates() if templates is None else templates
         self._comment = MetadataComment(schedule.lowered)
-        self._problems: dict[str, ROCmTemplate] = {}
+        self._problems: dict[str, KernelTemplate] = {}
         self._kernels: dict[str, RenderedKernel] = {}
 
     @property
@@ -44,7 +44,7 @@ class ROCmCPPScheduling(BaseScheduling):
         """Every kernel defined so far, in order of first use."""
         return tuple(self._kernels.values())
 
-    def template(self, node: SchedulerNode) -> ROCmTemplate:
+    def template(self, node: SchedulerNode) -> KernelTemplate:
         """The template applied to the node; ``KeyError`` for kinds that no kernel is made for."""
         if node.name not in self._problems:
             template = self._templates[node.kind]
@@ -55,7 +55,7 @@ class ROCmCPPScheduling(BaseScheduling):
 
     def candidates(self, node: SchedulerNode) -> Candidates:
         template = self.template(node)
-        callers: list[ROCmTemplateCaller] = []
+        callers: list[TemplateCaller] = []
         turned_down: list[RejectedConfig] = []
         for config in template.configs():
             rejected = template.reject(config)
@@ -66,7 +66,7 @@ class ROCmCPPScheduling(BaseScheduling):
                 turned_down.append(RejectedConfig(template.name, items, rejected))
         return Candidates(tuple(callers), tuple(turned_down))
 
-    def default(self, node: SchedulerNode) -> ROCmTemplateCaller:
+    def default(self, node: SchedulerNode) -> TemplateCaller:
         template = self.template(node)
         return template.generate(template.default_config())
 
@@ -78,7 +78,7 @@ class ROCmCPPScheduling(BaseScheduling):
         return self._kernels.setdefault(kernel.name, kernel)
 
     def codegen(
-        self, node: SchedulerNode, caller: ROCmTemplateCaller
+        self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
         if caller.node != node.name:
             raise ValueError(f"candidate of {caller.node} cannot serve {node.name}")
@@ -87,7 +87,7 @@ class ROCmCPPScheduling(BaseScheduling):
         return self.define_kernel(caller.kernel), caller.call
 
     def codegen_template(
-        self, node: SchedulerNode, caller: ROCmTemplateCaller
+        self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
         """Define and call a template node's kernel. The template's own contraction is no
         reduction of the loop nest: a template node with a reduction extent is a bug."""

@@ -19,7 +19,7 @@ import sympy
 from scheduler.ir.check import node_references
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Graph, Node, Ref
-from scheduler.ir.indexing import evaluate as evaluate_expr
+from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
 from scheduler.ir.reference import (
     creation,

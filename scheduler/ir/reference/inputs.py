@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.reference.roles import Role, input_roles
 from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.reference.rule import Array, held

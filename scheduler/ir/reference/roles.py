@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.ir.graph import Argument, Graph, InputKind, Node, Ref
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
 
 # Ops whose elements are those of ``self`` (or of ``tensors``), at other places or in another type.

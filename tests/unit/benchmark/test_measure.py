@@ -22,7 +22,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.toolchains import bundled
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, ScalarArg, TensorArg
+from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer
 from scheduler.outcome import Rejected, Stage
@@ -91,7 +91,7 @@ def candidate(name: str, libraries: dict[str, str]) -> BuiltCandidate:
         TensorArg("y", "y", "f32", (N,), (1,), True),
         ScalarArg("n", "i32", N),
     )
-    request = ROCmBenchmarkRequest(name, name, "", "cpu", args, {}, 0)
+    request = BenchmarkRequest(name, name, "", "cpu", args, {}, 0)
     return BuiltCandidate(name, libraries[name], request)
 
 

@@ -17,11 +17,11 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Node, SymbolInfo
-from scheduler.ir.indexing import FloorDiv, Mod, as_expr, evaluate, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, evaluate, symbol
 from scheduler.ir.operations import Axis, Buffer, BufferKind, Lowered, Operation
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
@@ -195,7 +195,7 @@ def extent(of: Buffer, bindings: Mapping[str, int]) -> int:
     return last + 1
 
 
-def compiled(caller: ROCmTemplateCaller, target: str = "cpu") -> Build:
+def compiled(caller: TemplateCaller, target: str = "cpu") -> Build:
     made = build(
         caller.kernel.source, caller.kernel.name, targets.find(target), bundled(CACHE), CACHE
     )
@@ -207,7 +207,7 @@ _GUARD = 64
 
 
 def run(
-    caller: ROCmTemplateCaller,
+    caller: TemplateCaller,
     memory: Mapping[str, np.ndarray],
     bindings: Mapping[str, int] | None = None,
     target: str = "cpu",

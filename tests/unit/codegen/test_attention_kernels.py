@@ -12,7 +12,7 @@ from scheduler.codegen.rocm.attention import AttentionTemplate
 from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.indexing import FloorDiv, as_expr, symbol
+from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.ir.operations import Attention, Axis, Store
 from scheduler.ir.values import Accumulator, Call, Cast, Load
 from tests.unit.codegen.loopnest import (

@@ -12,7 +12,7 @@ from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Pointwise, Store
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
 from scheduler.ir.values import (

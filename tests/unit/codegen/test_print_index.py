@@ -15,8 +15,8 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.codegen.cpp import print_index
-from scheduler.codegen.cpp.bounds import bounds
-from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.bounds import bounds
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
 from tests.unit.codegen.loopnest import CACHE
 
 X, Y, S = symbol("x"), symbol("y"), symbol("s27")

@@ -13,7 +13,7 @@ from scheduler.codegen.rocm.scan import ScanTemplate
 from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Pointwise, Reduction, ReductionKind, Scan, Store
 from scheduler.ir.values import Accumulator, Call, Cast, Const, Load, Value
 from tests.unit.codegen.loopnest import (

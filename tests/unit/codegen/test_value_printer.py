@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scheduler.codegen.cpp import Lines, Memory, ValuePrinter, finish, literal
 from scheduler.codegen.kernel import LineOrigin
 from scheduler.ir.dtypes import DType
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Store
 from scheduler.ir.values import (
     Accumulator,

@@ -18,7 +18,7 @@ from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Buffer, BufferKind, Pointwise, Store
 from scheduler.ir.values import Call, Const, Load
 from scheduler.targets import find

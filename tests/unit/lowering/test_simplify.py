@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
-from scheduler.ir.simplify import is_less, linear, simplify
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.simplify import is_less, linear, simplify
 
 S = symbol("s0")
 A, J, K = symbol("i0"), symbol("i1"), symbol("i2")

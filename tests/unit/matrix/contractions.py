@@ -10,7 +10,7 @@ import sympy
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Node, SymbolInfo
-from scheduler.ir.indexing import FloorDiv, Mod, as_expr, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, symbol
 from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, Lowered, Store
 from scheduler.ir.values import (
     Accumulator,

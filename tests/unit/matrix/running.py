@@ -12,8 +12,8 @@ import numpy.typing as npt
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.codegen.rocm.benchmark_request import TensorArg
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.benchmark_request import TensorArg
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.ir.dtypes import DType
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.targets import find
@@ -49,7 +49,7 @@ class Runner:
         self._toolchain = toolchain
         self._target = find(target)
 
-    def build(self, caller: ROCmTemplateCaller) -> Build:
+    def build(self, caller: TemplateCaller) -> Build:
         result = build(
             caller.kernel.source, caller.name, self._target, self._toolchain, self._cache
         )
@@ -58,7 +58,7 @@ class Runner:
 
     def __call__(
         self,
-        caller: ROCmTemplateCaller,
+        caller: TemplateCaller,
         inputs: Mapping[str, Array],
         bindings: Mapping[str, int] | None = None,
     ) -> dict[str, Array]:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
 from scheduler.targets import find, names
 from tests.unit.matrix.contractions import gathered_gelu, matmul, shared_input, split_heads
 from tests.unit.matrix.running import Runner, random_values, tolerance
@@ -22,7 +22,7 @@ from tests.unit.matrix.running import Runner, random_values, tolerance
 ALL = tuple(find(name) for name in names())
 
 
-def default(schedule: Schedule, **config: int) -> ROCmTemplateCaller:
+def default(schedule: Schedule, **config: int) -> TemplateCaller:
     """The default candidate, with some of its constants exchanged."""
     backend = ROCmCPPScheduling(schedule, ALL)
     (node,) = schedule.nodes

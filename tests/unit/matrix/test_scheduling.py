@@ -16,14 +16,14 @@ import sympy
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
-from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.codegen.benchmark_request import BenchmarkRequest
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.codegen.scheduling import BaseScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
-from scheduler.ir.indexing import symbol
+from scheduler.ir.index.functions import symbol
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.runtime.device import DeviceError
 from scheduler.targets import find
@@ -37,7 +37,7 @@ def scheduling(schedule: Schedule) -> ROCmCPPScheduling:
     return ROCmCPPScheduling(schedule, TARGETS)
 
 
-def candidate(schedule: Schedule, **config: int) -> ROCmTemplateCaller:
+def candidate(schedule: Schedule, **config: int) -> TemplateCaller:
     template = scheduling(schedule).template(schedule.nodes[0])
     return template.generate({**template.default_config(), **config})
 
@@ -94,7 +94,7 @@ def test_a_candidate_serves_its_own_node_only() -> None:
 
 def test_arguments_are_unique_inputs_in_call_order_then_outputs() -> None:
     x, w, b, y = (buffer(name, DType.F16, [4, 4]) for name in "xwby")
-    kernel = ROCmTemplateKernel()
+    kernel = KernelInterface()
     kernel.def_kernel(
         [x, w, None, b], [y], ["X", "W", "C", "Bias", "Y"], input_reorder=[3, 0, 1, 2]
     )
@@ -113,15 +113,15 @@ def test_arguments_are_unique_inputs_in_call_order_then_outputs() -> None:
 def test_names_must_fit_inputs_and_outputs() -> None:
     x, y = buffer("x", DType.F16, [4]), buffer("y", DType.F16, [4])
     with pytest.raises(ValueError, match="1 names for 1 inputs and 1 outputs"):
-        ROCmTemplateKernel().def_kernel([x], [y], ["X"])
+        KernelInterface().def_kernel([x], [y], ["X"])
     with pytest.raises(ValueError, match="no order of 1 inputs"):
-        ROCmTemplateKernel().def_kernel([x], [y], ["X", "Y"], input_reorder=[1])
+        KernelInterface().def_kernel([x], [y], ["X", "Y"], input_reorder=[1])
     with pytest.raises(ValueError, match="buffer x cannot be written by a kernel that reads it"):
-        ROCmTemplateKernel().def_kernel([x], [x], ["X", "Y"])
+        KernelInterface().def_kernel([x], [x], ["X", "Y"])
 
 
 def test_sizes_of_a_range_of_dimensions() -> None:
-    kernel = ROCmTemplateKernel()
+    kernel = KernelInterface()
     x = buffer("x", DType.F16, [2, 3, symbol("s0")])
     assert kernel.size(x, 0, 1) == 6
     assert kernel.size(x, -2) == 3 * symbol("s0")
@@ -226,7 +226,7 @@ def test_fault_11_an_epilogue_costs_no_launch_of_its_own() -> None:
 def test_a_request_survives_json_and_pickle() -> None:
     symbols_free = candidate(matmul(64, 48, 520, DType.BF16, bias=[48]), SPLIT_K=2)
     request = symbols_free.benchmark_request("gfx942", {})
-    assert ROCmBenchmarkRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
+    assert BenchmarkRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
     assert pickle.loads(pickle.dumps(request)) == request
     assert request.workspace_bytes == 2 * 64 * 48 * 4
 

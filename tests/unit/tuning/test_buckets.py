@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import scheduler.samples
 from scheduler import pipeline
 from scheduler.bundle.manifest import Manifest
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, KernelCall
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.commands.main import main
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
@@ -71,7 +71,7 @@ def test_kernels_that_serve_all_sizes_are_called_without_a_question() -> None:
     name = next(node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE)
 
     def choose(threads: int) -> pipeline.Chooser:
-        def chosen(node: SchedulerNode) -> ROCmTemplateCaller | None:
+        def chosen(node: SchedulerNode) -> TemplateCaller | None:
             if node.name != name:
                 return None
             return backend.template(node).generate({"threads": threads, "vector": 1})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scheduler.build.model import Build, Resources, Toolchain
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
-from scheduler.ir.indexing import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
 from scheduler.ir.values import Load
 from scheduler.targets import boards, find
 from scheduler.tuning.cost_model import expected_ns, speed_of_light_ns

@@ -15,7 +15,7 @@ from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.protocol import Sampler, TimingPlan
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.process import Cancellation
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import Rejected, Stage, UserError
@@ -55,7 +55,7 @@ class World:
 
     # -- compilers
 
-    def submit(self, caller: ROCmTemplateCaller) -> Future[Build | Rejected]:
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
         future: Future[Build | Rejected] = Future()
         if caller.name in self.compile_errors:
             future.set_result(Rejected(Stage.COMPILE, "expected ';'", "the log"))
@@ -81,7 +81,7 @@ class World:
         return WRONG if kernel in self.wrong else PASSED
 
     def check_edges(
-        self, problem: TuningProblem, caller: ROCmTemplateCaller, library: str
+        self, problem: TuningProblem, caller: TemplateCaller, library: str
     ) -> Rejected | None:
         at = caller.name in self.wrong_at_edges
         return Rejected(Stage.CHECK, "wrong result at s0=1: error 9") if at else None

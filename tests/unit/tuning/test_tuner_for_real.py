@@ -17,7 +17,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build
 from scheduler.build.process import Cancellation
 from scheduler.build.toolchains import bundled
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
@@ -46,7 +46,7 @@ class Saboteur:
         self._compilers = compilers
         self._faults = faults
 
-    def submit(self, caller: ROCmTemplateCaller) -> Future[Build | Rejected]:
+    def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
         fault = self._faults.get(caller.name)
         if fault is not None:
             before, found, after = caller.kernel.source.rpartition(ENTRY)

@@ -1,6 +1,6 @@
 """The C interface of one kernel: which buffers and numbers it takes, and by which names.
 
-``ROCmTemplateKernel`` collects arguments while a template renders; a buffer that stands in
+``KernelInterface`` collects arguments while a template renders; a buffer that stands in
 several roles (``mm(x, x)``) is one argument under one name.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from scheduler.codegen.kernel import ArgType, KernelArg, KernelCall
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import as_expr
+from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Buffer
 
 _SCALARS: Mapping[ArgType, str] = {
@@ -22,7 +22,7 @@ _SCALARS: Mapping[ArgType, str] = {
 HOST_PARAMETERS = "size_t* workspace_size, uint8_t* workspace, hipStream_t stream"
 
 
-class ROCmTemplateKernel:
+class KernelInterface:
     """Arguments of the kernel under construction, in the order of the exported function."""
 
     def __init__(self) -> None:

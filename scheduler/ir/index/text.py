@@ -13,7 +13,7 @@ import re
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, symbol
 from scheduler.outcome import UserError
 
 MAX_TEXT = 20_000  # characters of one expression

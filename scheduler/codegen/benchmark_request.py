@@ -9,7 +9,7 @@ from typing import Any
 from scheduler.codegen.kernel import KernelArg, KernelCall
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
 from scheduler.ir.storage import bind_buffer
 
@@ -36,7 +36,7 @@ class ScalarArg:
 
 
 @dataclass(frozen=True)
-class ROCmBenchmarkRequest:
+class BenchmarkRequest:
     """One kernel at one binding of the symbolic sizes; ``args`` are in the C function's order."""
 
     kernel: str
@@ -63,7 +63,7 @@ class ROCmBenchmarkRequest:
         return data
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> ROCmBenchmarkRequest:
+    def from_json(data: Mapping[str, Any]) -> BenchmarkRequest:
         """The request again; ``KeyError`` or ``TypeError`` where a field is missing or unknown."""
         args: list[TensorArg | ScalarArg] = []
         for item in data["args"]:
@@ -74,7 +74,7 @@ class ROCmBenchmarkRequest:
                 args.append(TensorArg(**fields))
             else:
                 args.append(ScalarArg(**fields))
-        return ROCmBenchmarkRequest(**{**data, "args": tuple(args)})
+        return BenchmarkRequest(**{**data, "args": tuple(args)})
 
 
 def request_at(
@@ -87,7 +87,7 @@ def request_at(
     symbol: str,
     target: str,
     source: str = "",
-) -> ROCmBenchmarkRequest:
+) -> BenchmarkRequest:
     """A call at concrete sizes; ``args`` are the kernel's, ``source`` is empty where it is built
     already. Raises ``KeyError`` for a symbol that has no binding."""
     made: list[TensorArg | ScalarArg] = []
@@ -101,7 +101,7 @@ def request_at(
         else:
             scalars[arg.name] = evaluate(value, bindings)
             made.append(ScalarArg(arg.name, arg.type, scalars[arg.name]))
-    return ROCmBenchmarkRequest(
+    return BenchmarkRequest(
         call.kernel,
         symbol,
         source,

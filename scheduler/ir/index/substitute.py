@@ -8,7 +8,7 @@ from dataclasses import replace
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod
+from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 
 

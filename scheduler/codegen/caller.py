@@ -7,16 +7,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scheduler.codegen.benchmark_request import BenchmarkRequest, request_at
 from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest, request_at
 from scheduler.codegen.rocm.buffer import ROCmTemplateBuffer
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import evaluate
+from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
 
 
 @dataclass(frozen=True)
-class ROCmTemplateCaller:
+class TemplateCaller:
     """A candidate for a scheduler node.
 
     ``description`` is one line for the autotune log; ``buffers`` are those of the call.
@@ -92,7 +92,7 @@ class ROCmTemplateCaller:
             self.kernel.workspace_bytes,
         )
 
-    def benchmark_request(self, target: str, bindings: Mapping[str, int]) -> ROCmBenchmarkRequest:
+    def benchmark_request(self, target: str, bindings: Mapping[str, int]) -> BenchmarkRequest:
         """The request for one target and one binding of the symbolic sizes."""
         return request_at(
             dict(bindings),

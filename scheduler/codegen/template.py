@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import (
     ArgType,
@@ -23,7 +24,6 @@ from scheduler.codegen.kernel import (
     RenderedKernel,
 )
 from scheduler.codegen.names import PLACEHOLDER, kernel_name
-from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer, Lowered
@@ -57,7 +57,7 @@ class RenderedTemplate:
     line_origins: tuple[LineOrigin, ...] = field(default=())
 
 
-class ROCmTemplate(ABC):
+class KernelTemplate(ABC):
     """A template applied to one scheduler node, for a set of targets that share the text."""
 
     name: ClassVar[str]
@@ -125,7 +125,7 @@ class ROCmTemplate(ABC):
             if isinstance(value, str)
         }
 
-    def generate(self, config: Config) -> ROCmTemplateCaller:
+    def generate(self, config: Config) -> TemplateCaller:
         """One candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
         name = kernel_name(self.node, self.lowered.graph, rendered.source)
@@ -143,7 +143,7 @@ class ROCmTemplate(ABC):
             nodes=self.node.nodes,
             line_origins=tuple(_shifted(origin, shift) for origin in rendered.line_origins),
         )
-        return ROCmTemplateCaller(
+        return TemplateCaller(
             node=self.node.name,
             problem=self.problem,
             kernel=kernel,

@@ -20,10 +20,10 @@ from typing import TypeAlias
 
 import sympy
 
-from scheduler.ir import polynomial as poly
 from scheduler.ir.graph import Expr
-from scheduler.ir.indexing import FloorDiv, Mod
-from scheduler.ir.polynomial import Poly
+from scheduler.ir.index import polynomial as poly
+from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.polynomial import Poly
 
 #: Size of each loop variable.
 Ranges: TypeAlias = Mapping[sympy.Symbol, Expr]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import sympy
 
 from scheduler.ir.graph import Expr, SymbolInfo
-from scheduler.ir.indexing import FloorDiv, Mod
+from scheduler.ir.index.functions import FloorDiv, Mod
 
 #: Least and greatest value; an infinity where there is no bound.
 Interval: TypeAlias = tuple[float, float]
