@@ -232,11 +232,25 @@ def _may_execute(cluster: Cluster, program: Path) -> bool:
 
 
 def _ensure_user(name: str) -> None:
+    """Make the system user where there is none. One process at a time: of two ``useradd`` at once
+    the later one writes over the earlier one's entry, whose files then belong to nobody."""
+    if _exists(name):
+        return
+    with (_ROOT_HOME / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _exists(name):
+            _add_user(name)
+
+
+def _exists(name: str) -> bool:
     try:
         pwd.getpwnam(name)
-        return
     except KeyError:
-        pass
+        return False
+    return True
+
+
+def _add_user(name: str) -> None:
     useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
     if useradd is None:
         raise PostgresError(

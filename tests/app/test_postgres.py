@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +109,26 @@ def test_checkouts_do_not_share_a_cluster(tmp_path: Path) -> None:
     one, other = (postgres.cluster_for(tmp_path / name) for name in ("one", "other"))
     assert one.home != other.home
     assert one.sockets != other.sockets
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes users")
+def test_its_user_is_made_once_when_several_start_at_once() -> None:
+    """Two test processes, or two installations, on a machine that never ran Kiln."""
+    name = f"kiln-test-{os.getpid()}"
+    program = (
+        "import pwd; from codegen_app import postgres;"
+        f"postgres._ensure_user({name!r}); print(pwd.getpwnam({name!r}).pw_uid)"
+    )
+    try:
+        started = [
+            subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+            for _ in range(6)
+        ]
+        uids = {one.communicate()[0].strip() for one in started}
+        assert uids == {str(pwd.getpwnam(name).pw_uid)}
+    finally:
+        subprocess.run(["/usr/sbin/userdel", name], check=True)
+        Path(f"/var/lib/.{name}.lock").unlink()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs PostgreSQL as somebody else")
