@@ -22,7 +22,7 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     ordered = with_frees(nodes, lowered.buffers)
     hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
     storage, pools = plan(ordered, lowered.buffers, hints)
-    made = Schedule(lowered, ordered, tuple(decisions), storage, pools)
+    made = Schedule(lowered, ordered, tuple(decisions), storage, pools, fused=fuse)
     verify(made)
     return made
 

@@ -41,6 +41,18 @@ def bundle(cache: CodeCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture(scope="module")
+def unfused(cache: CodeCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """gpt2_2layer for the emulation, one kernel an operation."""
+    out = tmp_path_factory.mktemp("bundles") / "unfused"
+    status, _, errors = scheduler(
+        *("compile", MODEL, "--target", "cpu", "--no-fuse"),
+        *("--cache", str(cache.root), "--out", str(out)),
+    )
+    assert status == 0, errors
+    return out
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -120,15 +132,30 @@ def contents(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def test_run_writes_the_outputs_that_the_reference_gives(bundle: Path, tmp_path: Path) -> None:
+def test_verify_accepts_what_was_compiled_without_fusion(bundle: Path, unfused: Path) -> None:
+    manifests = [json.loads((one / "manifest.json").read_text()) for one in (unfused, bundle)]
+    assert [manifest["fused"] for manifest in manifests] == [False, True]
+    assert len(manifests[0]["calls"]) > len(manifests[1]["calls"])
+    status, output, errors = scheduler("verify", str(unfused), "--bind", "s70=7", "--json")
+    assert status == 0, errors
+    findings = json.loads(output)["findings"]
+    assert {finding["name"] for finding in findings} > {"whole graph"}
+    assert all(finding["passed"] for finding in findings)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_run_writes_the_outputs_that_the_reference_gives(
+    fused: bool, bundle: Path, unfused: Path, tmp_path: Path
+) -> None:
     from scheduler.bundle.reader import read
     from scheduler.ir import reference
 
-    opened, bindings = read(bundle), {"s70": 7}
+    folder = bundle if fused else unfused
+    opened, bindings = read(folder), {"s70": 7}
     inputs = reference.random_inputs(opened.graph, bindings, np.random.default_rng(5))
     np.savez(tmp_path / "in.npz", **inputs)
     status, _, errors = scheduler(
-        *("run", str(bundle), "--inputs", str(tmp_path / "in.npz"), "--bind", "s70=7"),
+        *("run", str(folder), "--inputs", str(tmp_path / "in.npz"), "--bind", "s70=7"),
         *("--outputs", str(tmp_path / "out.npz")),
     )
     assert status == 0, errors

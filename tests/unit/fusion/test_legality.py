@@ -241,3 +241,11 @@ def test_fused_kernels_keep_every_graph_node_that_they_compute(m: Model) -> None
     (main,) = plan.nodes[0].members
     assert isinstance(main, Contraction)
     assert {load.buffer for load in loads(main.stores[0].value)} == set()
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_a_schedule_says_whether_operations_were_fused(m: Model, fuse: bool) -> None:
+    lowered = lower(m.graph(m.op("relu.default", m.op("mm.default", m.array(5, 4), m.array(4, 6)))))
+    plan = schedule(lowered, fuse=fuse)
+    assert plan.fused is fuse
+    assert len(plan.nodes) == (1 if fuse else 2)
