@@ -13,6 +13,7 @@ from codegen_app.admin.retuning import may_retune
 from codegen_app.models import RetuneSchedule
 from codegen_app.services import audit
 from scheduler import targets
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[RetuneSchedule]
@@ -26,6 +27,10 @@ class ScheduleForm(_ModelForm):
     """Refuses what could never run."""
 
     target = forms.ChoiceField(choices=lambda: [(name, name) for name in targets.names()])
+    strategy = forms.ChoiceField(
+        choices=lambda: [(name, f"{name}: {row.summary}") for name, row in STRATEGIES.items()],
+        initial=DEFAULT_STRATEGY,
+    )
 
     def clean(self) -> dict[str, Any]:
         """A scheduled run without an end would hold its device for ever."""

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from codegen_app.models.graph import Graph
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 
 class Occasion(models.TextChoices):
@@ -33,6 +34,9 @@ class RetuneSchedule(models.Model):
     budget_s = models.FloatField(null=True, blank=True, default=600, help_text="Seconds a run")
     max_compiles = models.PositiveIntegerField(null=True, blank=True)
     max_measurements = models.PositiveIntegerField(null=True, blank=True)
+    strategy = models.CharField(
+        max_length=24, default=DEFAULT_STRATEGY, help_text="In which order a search tries"
+    )
     priority = models.SmallIntegerField(default=-10, help_text="Below what people ask for")
     hour = models.PositiveSmallIntegerField(default=2, help_text="0 to 23, UTC; for every night")
     enabled = models.BooleanField(default=True)

@@ -13,6 +13,7 @@ from codegen_app.models.generated_kernel import GeneratedKernel
 from codegen_app.models.graph import Graph
 from codegen_app.models.template_node import Problem, TemplateNode
 from codegen_app.models.work import OPEN_STATES, State, Work
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 
 class TuningRun(models.Model):
@@ -24,8 +25,9 @@ class TuningRun(models.Model):
     set when somebody cancels; queued candidates are dropped at once.
 
     A run with a budget (``budget_s`` seconds from ``started_at``, compiles, measurements: null is
-    no limit) searches all that the generator offers; one without tries what is recorded of each
-    node. ``why`` is the reason that a person or a schedule gave.
+    no limit) searches all that the generator offers, in the order of its ``strategy`` (a name of
+    the engine's registry); one without tries what is recorded of each node.
+    ``why`` is the reason that a person or a schedule gave.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="tuning_runs")
@@ -43,6 +45,9 @@ class TuningRun(models.Model):
     budget_s = models.FloatField(null=True, blank=True)
     max_compiles = models.PositiveIntegerField(null=True, blank=True)
     max_measurements = models.PositiveIntegerField(null=True, blank=True)
+    strategy = models.CharField(
+        max_length=24, default=DEFAULT_STRATEGY, help_text="In which order a search tries"
+    )
     priority = models.SmallIntegerField(default=0, help_text="Higher is taken first.")
     why = models.CharField(max_length=500, blank=True)
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)

@@ -62,6 +62,7 @@ def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
         "budget_s": run.budget_s,
         "max_compiles": run.max_compiles,
         "max_measurements": run.max_measurements,
+        "strategy": run.strategy if run.has_budget else "",
         "why": run.why,
     }
     for task, candidates in _by_task(run):

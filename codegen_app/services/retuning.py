@@ -13,6 +13,7 @@ from codegen_app.services import tuning
 from scheduler import targets
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 MOST_RUNS = 50
 
@@ -36,6 +37,7 @@ class Wish:
     budget: Budget
     why: str
     priority: int = 0
+    strategy: str = DEFAULT_STRATEGY
     bindings: Mapping[str, int] | None = None
 
 
@@ -118,6 +120,7 @@ def _start(subject: Subject, target: str, wish: Wish, actor: AbstractBaseUser | 
         note=note,
         template_node=subject.node,
         budget=wish.budget,
+        strategy=wish.strategy,
         priority=wish.priority,
         why=wish.why.strip(),
     )

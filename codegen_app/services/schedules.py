@@ -95,6 +95,7 @@ def _start(schedule: RetuneSchedule, graphs: Iterable[Graph], now: datetime) -> 
                 schedule.made_by,
                 note=latest.note if latest else "",
                 budget=Budget(schedule.budget_s, schedule.max_compiles, schedule.max_measurements),
+                strategy=schedule.strategy,
                 priority=schedule.priority,
                 why=f"scheduled {schedule.get_occasion_display()}",
             )

@@ -131,6 +131,7 @@ class _Search:
             floors_ns={} if floor is None else {self._problem.name: floor},
             seed=outcomes.seed(self._task.problem),
             known=_known(self._run.target, self._callers[0].kernel.template),
+            strategy=self._run.strategy,
         )
 
     def _ask(self, caller: TemplateCaller) -> Build:

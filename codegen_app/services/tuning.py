@@ -24,6 +24,7 @@ from codegen_app.services import audit, builds, ledger, queue
 from scheduler import targets
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_named
 
 NO_LIMIT = Budget()
 MOST_PRIORITY = 100
@@ -45,17 +46,19 @@ def start_run(
     kinds: Collection[str] = (),
     candidate_limit: int | None = None,
     budget: Budget = NO_LIMIT,
+    strategy: str = DEFAULT_STRATEGY,
     priority: int = 0,
     why: str = "",
 ) -> TuningRun:
     """Ask for a run; one of a graph that is not prepared yet begins when it is.
 
-    With a ``budget`` the candidates are searched for among all that the generator offers. Sizes
-    that ``bindings`` leaves out are the model's own hints. Raises ``UserError`` for an unknown
-    target, an unknown symbol, a size out of its bounds, a priority or budget that is none, or a
-    graph that was rejected.
+    With a ``budget`` the candidates are searched for among all that the generator offers, in the
+    order of the ``strategy``. Sizes that ``bindings`` leaves out are the model's own hints. Raises
+    ``UserError`` for an unknown target or strategy, an unknown symbol, a size out of its bounds, a
+    priority or budget that is none, or a graph that was rejected.
     """
     _check_limits(budget, priority)
+    strategy_named(strategy)
     # A preparation that ends right now either sees this run, or is seen here to be over.
     graph = Graph.objects.select_for_update().get(pk=graph.pk)
     if graph.state in {State.REJECTED, State.QUARANTINED}:
@@ -72,6 +75,7 @@ def start_run(
         budget_s=budget.seconds,
         max_compiles=budget.compiles,
         max_measurements=budget.measurements,
+        strategy=strategy,
         priority=priority,
         why=why[:500],
         requested_by_id=audit.actor_id(actor),

@@ -39,6 +39,7 @@ from scheduler.tuning.judge import BenchJudge
 from scheduler.tuning.known import from_ledger
 from scheduler.tuning.ledger import Fate, write_jsonl
 from scheduler.tuning.problems import TuningProblem, find_problems
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 from scheduler.tuning.tuner import Event, ProblemResult, Tuner, TuningResult
 
 LEDGER, LOG = "ledger.jsonl", "autotune.log"
@@ -59,6 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--known", type=Path, action="append", default=[], metavar="LEDGER", help="start from it"
     )
     parser.add_argument("--seed", type=int, default=0, help="of inputs and search (%(default)s)")
+    parser.add_argument(
+        "--strategy",
+        choices=tuple(STRATEGIES),
+        default=DEFAULT_STRATEGY,
+        help="in which order candidates are tried: "
+        + "; ".join(f"{name}: {row.summary}" for name, row in STRATEGIES.items())
+        + " (%(default)s)",
+    )
     parser.add_argument("--flags", default="-O3", help="compiler flags (%(default)s)")
     parser.add_argument("--jobs", type=int, default=None, help="compilers at a time (all cores)")
     parser.add_argument(
@@ -100,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         "toolchain": _toolchain_facts(options.toolchain_for(arguments)(target)),
         "flags": arguments.flags,
         "seed": arguments.seed,
+        "strategy": arguments.strategy,
         "budget": asdict(meter.budget),
     }
     verdicts = compare(result, parts)
@@ -157,6 +167,7 @@ def _tune(
         floors_ns={name: floor for name, floor in floors.items() if floor is not None},
         seed=arguments.seed,
         known=[one for path in arguments.known for one in from_ledger(path)],
+        strategy=arguments.strategy,
     )
     pool = Compilers(
         target,

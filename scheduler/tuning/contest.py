@@ -22,6 +22,7 @@ from scheduler.tuning.known import Known, nearest, shape_to_json
 from scheduler.tuning.ledger import Entry, Fate, build_facts, fate_of
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.search import Search
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 # A build that the model puts so far behind the best one waits until the others are done.
 _HOPELESS = 4.0
@@ -40,6 +41,7 @@ class Setting:
     floors_ns: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     known: Sequence[Known] = ()
+    strategy: str = DEFAULT_STRATEGY
 
 
 def median(seen: Samples) -> float:
@@ -60,6 +62,7 @@ class Contest:
             np.random.default_rng([setting.seed, number]),
             [e for e in self.expected if e is not None] or None,
             nearest(setting.known, problem.shape),
+            setting.strategy,
         )
         self.waiting: deque[tuple[int, Future[Build | Rejected]]] = deque()
         self.postponed: deque[int] = deque()

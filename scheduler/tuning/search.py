@@ -8,8 +8,8 @@ import numpy as np
 
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.tuning.space import Space
-from scheduler.tuning.strategies.guided import Guided
-from scheduler.tuning.strategies.strategy import History, Strategy
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_named
+from scheduler.tuning.strategies.strategy import History
 
 
 class Search:
@@ -19,7 +19,7 @@ class Search:
     like this one, then what the strategy proposes. It sees a candidate that is under way as one
     of middling speed (Ginsbourger and others, 2010: the "constant liar"), so that it does not
     propose its neighbours before its time is known. What is asked depends on what was told alone,
-    not on when.
+    not on when. ``strategy`` is a name of the registry; ``UserError`` for any other.
     """
 
     def __init__(
@@ -28,9 +28,11 @@ class Search:
         rng: np.random.Generator,
         expected_ns: Sequence[float] | None = None,
         first: Iterable[Mapping[str, ConfigValue]] = (),
+        strategy: str = DEFAULT_STRATEGY,
     ) -> None:
         self._size = len(configs)
-        self._strategy: Strategy = Guided(Space(tuple(configs)), rng, expected_ns)
+        space = Space(tuple(configs))
+        self._strategy = strategy_named(strategy).make(space, rng, expected_ns)
         plain = [dict(config) for config in configs]
         wanted = [0, *(plain.index(dict(one)) for one in first if dict(one) in plain)]
         self._first = list(dict.fromkeys(wanted))

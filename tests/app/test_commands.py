@@ -27,10 +27,13 @@ def test_a_model_is_imported_and_tuned() -> None:
     assert f"/graphs/{graph.pk}" in said
     assert "imported before" in run("import_graph", path)
     (symbol,) = graph.symbols
-    said = run("retune", "gpt2_2layer", "--bind", f"{symbol}=16", "--limit", "2")
+    said = run(
+        "retune", "gpt2_2layer", "--bind", f"{symbol}=16", "--limit", "2", "--strategy", "local"
+    )
     tuning = TuningRun.objects.get()
     assert f"/runs/{tuning.pk}" in said
     assert (tuning.bindings, tuning.candidate_limit) == ({symbol: 16}, 2)
+    assert tuning.strategy == "local"
 
 
 @pytest.mark.parametrize(

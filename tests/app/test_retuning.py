@@ -24,10 +24,13 @@ from codegen_app.models import (
     State,
     TuningRun,
 )
+from codegen_app.selectors.ledger import run_ledger
 from codegen_app.selectors.pages.runs import run_page
-from codegen_app.services import compilers, exchange, graphs, retuning, schedules
+from codegen_app.services import compilers, exchange, graphs, retuning, schedules, tuning
 from codegen_app.services import selections as services
 from scheduler import samples
+from scheduler.outcome import UserError
+from scheduler.tuning.budget import Budget
 from scheduler.tuning.ledger import read_jsonl
 from tests.support.pages_world import World, make_world
 
@@ -237,13 +240,32 @@ def test_the_ledger_and_the_log_are_taken_along(
     assert log[-1].endswith("takes 1.5000 seconds for 2 choices")
 
 
+def test_the_strategy_is_kept_with_the_run_and_said_wherever_it_is_shown(
+    client: Client, world: World
+) -> None:
+    client.force_login(User.objects.create_user("reader"))
+    run = tuning.start_run(
+        world.graph, "cpu", "cpu", {}, None, budget=Budget(seconds=9), strategy="random"
+    )
+    page = client.get(f"/runs/{run.pk}")
+    assert "Search strategy</dt><dd>random" in page.content.decode()
+    assert client.get(f"/runs/{run.pk}.json").json()["run"]["strategy"] == "random"
+    assert next(run_ledger(run))["strategy"] == "random"
+    assert next(run_ledger(world.run))["strategy"] == "", "without a budget nothing is searched"
+    with pytest.raises(UserError, match="no search strategy 'best'"):
+        tuning.start_run(world.graph, "cpu", "cpu", {}, None, strategy="best")
+
+
 def test_every_night_once(world: World) -> None:
-    schedule = RetuneSchedule.objects.create(occasion=Occasion.NIGHTLY, hour=2, budget_s=30)
+    schedule = RetuneSchedule.objects.create(
+        occasion=Occasion.NIGHTLY, hour=2, budget_s=30, strategy="local"
+    )
     noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
     assert schedules.run_due(noon) == [], "its first night is to come"
     assert schedules.run_due(noon + timedelta(hours=13)) == []
     (run,) = schedules.run_due(noon + timedelta(hours=15))
     assert (run.graph, run.budget_s, run.bindings) == (world.graph, 30, world.run.bindings)
+    assert run.strategy == "local"
     assert run.why == "scheduled every night"
     assert run.priority < 0, "people come first"
     assert schedules.run_due(noon + timedelta(hours=16)) == []
@@ -275,10 +297,12 @@ def test_when_a_toolchain_changes(world: World, monkeypatch: pytest.MonkeyPatch)
 
 def test_schedules_are_made_in_the_admin_by_those_who_may_tune(tuner: Client, world: World) -> None:
     data = {"occasion": "nightly", "target": "cpu", "device": "cpu", "hour": 3, "priority": -5}
+    data["strategy"] = "random"
     address = "/admin/codegen_app/retuneschedule/add/"
     assert "Give a limit" in tuner.post(address, data).content.decode()
     assert tuner.post(address, {**data, "budget_s": 60, "enabled": "on"}).status_code == 302
     made = RetuneSchedule.objects.get()
+    assert made.strategy == "random"
     assert made.made_by == User.objects.get()
     assert AuditEntry.objects.get().action == "schedule"
     User.objects.get().user_permissions.clear()

@@ -29,7 +29,7 @@ import random
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -39,20 +39,14 @@ from time import process_time
 import numpy as np
 
 from scheduler.tuning.replay import RecordedSpace, read, replay
-from scheduler.tuning.space import Floats, Space
-from scheduler.tuning.strategies.guided import Guided
-from scheduler.tuning.strategies.simple import LocalSearch, RandomSearch
-from scheduler.tuning.strategies.strategy import Strategy
+from scheduler.tuning.space import Floats
+from scheduler.tuning.strategies.registry import STRATEGIES
 
 DATA = Path(__file__).parent / "data"
 SHARES = (0.01, 0.02, 0.05)
 GOOD = 0.95
 LONGEST = 0.25  # of the space
-OURS: dict[str, Callable[[Space, np.random.Generator], Strategy]] = {
-    "random": RandomSearch,
-    "local": LocalSearch,
-    "guided": Guided,
-}
+OURS = [name for name in STRATEGIES if name != "exhaustive"]  # the file's order says nothing
 THEIRS = (
     "random_sample",
     "greedy_ils",
@@ -85,7 +79,7 @@ def ours(path: Path, strategy: str, seed: int) -> Run:
     """A run of one of the project's strategies: at least 5% of the space, then until 95%."""
     recorded = load(path)
     size = len(recorded.space)
-    chosen = OURS[strategy](recorded.space, np.random.default_rng(seed))
+    chosen = STRATEGIES[strategy].make(recorded.space, np.random.default_rng(seed), None)
     start = process_time()
     history = replay(recorded, chosen, int(size * SHARES[-1]), lambda _: False)
     proposal_ms = 1e3 * (process_time() - start) / len(history)

@@ -14,6 +14,7 @@ from codegen_app.services.retuning import device_for
 from codegen_app.services.tuning import start_run
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget, parse_seconds
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
 
 class Command(BaseCommand):
@@ -33,6 +34,12 @@ class Command(BaseCommand):
         parser.add_argument("--budget", metavar="TIME", help="search so long: 60s, 5m, 1h")
         parser.add_argument("--compiles", type=int, metavar="N", help="search: at most so many")
         parser.add_argument("--measurements", type=int, metavar="N", help="search: at most so many")
+        parser.add_argument(
+            "--strategy",
+            default=DEFAULT_STRATEGY,
+            choices=tuple(STRATEGIES),
+            help="search: in which order (default: %(default)s)",
+        )
         parser.add_argument("--priority", type=int, default=0, help="higher is taken first")
         parser.add_argument("--why", default="from the command line", help="for the audit log")
 
@@ -64,6 +71,7 @@ class Command(BaseCommand):
                 compiles=options["compiles"],
                 measurements=options["measurements"],
             ),
+            strategy=options["strategy"],
             priority=options["priority"],
             why=options["why"],
         )

@@ -64,6 +64,7 @@ class RunRow:
     why: str = ""
     priority: int = 0
     budget: str = ""
+    strategy: str = ""  # of a run that searches
     time_left_s: float | None = None
     share: float = 0.0
 
@@ -198,6 +199,7 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         why=run.why,
         priority=run.priority,
         budget=_budget(run),
+        strategy=run.strategy if run.has_budget else "",
         time_left_s=_time_left_s(run, progress),
         share=_share(run, progress),
     )

@@ -10,19 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.outcome import UserError
 from scheduler.tuning.replay import performance_curve, replay
 from scheduler.tuning.space import Space, Value
 from scheduler.tuning.strategies.guided import Guided, expected_improvement
-from scheduler.tuning.strategies.simple import Exhaustive, LocalSearch, RandomSearch
+from scheduler.tuning.strategies.registry import STRATEGIES, strategy_named
+from scheduler.tuning.strategies.simple import RandomSearch
 from scheduler.tuning.strategies.strategy import History, Strategy
 from tests.unit.tuning.spaces import tiled
 
-MAKERS: dict[str, Callable[[Space, np.random.Generator], Strategy]] = {
-    "exhaustive": lambda space, rng: Exhaustive(),
-    "random": RandomSearch,
-    "local": LocalSearch,
-    "guided": Guided,
-}
 VALUES: list[list[Value]] = [[1, 2, 3, 8], [0, 1], ["a", "b", "c"], [True, False], [-1.5, 0.0, 7.0]]
 
 
@@ -40,7 +36,7 @@ def enumerate_names(point: tuple[Value, ...]) -> list[tuple[str, Value]]:
     return [(f"p{number}", value) for number, value in enumerate(point)]
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", STRATEGIES)
 @settings(max_examples=15, deadline=None)
 @given(space=spaces(), seed=st.integers(0, 99), fails=st.floats(0.0, 1.0))
 def test_all_is_tried_once_and_the_same_seed_tries_the_same(
@@ -50,7 +46,7 @@ def test_all_is_tried_once_and_the_same_seed_tries_the_same(
     times = np.where(rng.random(len(space)) < fails, np.nan, rng.lognormal(size=len(space)))
 
     def tried() -> list[int]:
-        strategy = MAKERS[name](space, np.random.default_rng(seed))
+        strategy = STRATEGIES[name].make(space, np.random.default_rng(seed), None)
         history = History(len(space))
         while (index := strategy.propose(history)) is not None:
             history.add(index, float(times[index]))  # raises when it was tried before
@@ -129,3 +125,8 @@ def test_a_large_space_is_searched_in_bounded_steps() -> None:
         history.add(index, float(times[index]))
     assert history.best is not None
     assert history.best[1] <= 2.0  # one of the best 11 of 16,807
+
+
+def test_a_name_that_no_strategy_has_is_a_mistake_that_lists_those_there_are() -> None:
+    with pytest.raises(UserError, match=r"'fastest': there are guided, local, random, exhaustive"):
+        strategy_named("fastest")

@@ -25,6 +25,7 @@ from scheduler.tuning.contest import Setting
 from scheduler.tuning.known import Known
 from scheduler.tuning.ledger import Fate
 from scheduler.tuning.problems import TuningProblem, find_problems
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from scheduler.tuning.tuner import Event, Tuner, TuningResult
 from tests.unit.matrix.contractions import matmul
 
@@ -110,6 +111,7 @@ def tune(
     budget: Budget = UNLIMITED,
     known: tuple[Known, ...] = (),
     cancel_after: int | None = None,
+    strategy: str = DEFAULT_STRATEGY,
 ) -> tuple[TuningResult, list[Event]]:
     """A run in that world."""
     cancellation, events = Cancellation(), list[Event]()
@@ -120,7 +122,7 @@ def tune(
             cancellation.cancel()
 
     meter = Meter(budget, clock=lambda: world.now)
-    setting = Setting("cpu", CPU, True, PLAN, known=known)
+    setting = Setting("cpu", CPU, True, PLAN, known=known, strategy=strategy)
     tuner = Tuner(what, setting, world, world, meter, on_event, cancellation)
     return tuner.run(), events
 
@@ -253,3 +255,17 @@ def test_layers_that_repeat_are_one_problem_and_names_are_checked() -> None:
     assert [p.nodes for p in find_problems(schedule, backend, CPU, {}, ["node0"])] == [("node0",)]
     with pytest.raises(UserError, match="no kernel computes it"):
         find_problems(schedule, backend, CPU, {}, ["node7"])
+
+
+def test_the_strategy_that_is_named_says_in_which_order_candidates_are_tried(
+    one: tuple[TuningProblem, ...],
+) -> None:
+    offered = [caller.kernel.config for caller in one[0].callers]
+    budget = Budget(measurements=12)
+    orders = {
+        name: [event.entry.config for event in tune(World(), one, budget, strategy=name)[1]]
+        for name in ("exhaustive", "random")
+    }
+    assert orders["exhaustive"] == offered[:12]
+    assert orders["random"][0] == offered[0], "the default first, whatever the strategy"
+    assert orders["random"] != orders["exhaustive"]

@@ -1,0 +1,44 @@
+"""The search strategies by name: a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from scheduler.outcome import UserError
+from scheduler.tuning.space import Space
+from scheduler.tuning.strategies.guided import Guided
+from scheduler.tuning.strategies.simple import Exhaustive, LocalSearch, RandomSearch
+from scheduler.tuning.strategies.strategy import Strategy
+
+Make: TypeAlias = Callable[[Space, np.random.Generator, Sequence[float] | None], Strategy]
+"""A strategy for a space, from a random generator and the cost model's time of each configuration
+in nanoseconds (None without a cost model)."""
+
+
+@dataclass(frozen=True)
+class StrategyRow:
+    """A strategy that can be chosen; ``summary`` is one line for people."""
+
+    summary: str
+    make: Make
+
+
+STRATEGIES: Mapping[str, StrategyRow] = {
+    "guided": StrategyRow("a Gaussian process over the space, and the cost model", Guided),
+    "local": StrategyRow("iterated local search", lambda space, rng, _: LocalSearch(space, rng)),
+    "random": StrategyRow("a random order", lambda space, rng, _: RandomSearch(space, rng)),
+    "exhaustive": StrategyRow("the order in which candidates are offered", lambda *_: Exhaustive()),
+}
+DEFAULT_STRATEGY = "guided"
+
+
+def strategy_named(name: str) -> StrategyRow:
+    """The row of that name. Raises ``UserError`` that lists the names there are."""
+    row = STRATEGIES.get(name)
+    if row is None:
+        raise UserError(f"no search strategy {name!r}: there are {', '.join(STRATEGIES)}")
+    return row
