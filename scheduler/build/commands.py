@@ -9,7 +9,8 @@ from pathlib import Path
 from scheduler.build.flags import Flags
 from scheduler.build.model import Toolchain
 from scheduler.outcome import UserError
-from scheduler.targets import Target, find
+from scheduler.targets import Target
+from scheduler.targets.amd import amd_hardware
 
 SOURCE = "source.hip"
 LISTING = "kernel.s"
@@ -30,7 +31,7 @@ def listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ..
     return (
         *_hip(target, toolchain),
         "--cuda-device-only",
-        f"--offload-arch={target.name}",
+        f"--offload-arch={amd_hardware(target).processor}",
         *flags.values,
         "-S",
         "-o",
@@ -41,7 +42,7 @@ def listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ..
 
 def code_object(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
     """The listing assembled."""
-    machine = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={target.name}")
+    machine = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={amd_hardware(target).processor}")
     return (*toolchain.clang, "-x", "assembler", *machine, "-c", LISTING, "-o", OBJECT)
 
 
@@ -76,7 +77,7 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
         f"-ffile-prefix-map={Path(toolchain.host[0]).parent}=ziglang",
         *("-x", "c++", *_LANGUAGE, "-nostdinc++", "-fno-exceptions", "-fno-rtti"),
         *("-Iinclude/cpu", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
-        *_architecture(find(target.emulates)),
+        *_architecture(target),
         # Arithmetic in f16 is rounded at every step, as on the GPU.
         *("-Xclang", "-ffloat16-excess-precision=none"),
         # An emulated thread's stack ends in a guard page, which a large frame must not step over.
@@ -124,5 +125,6 @@ def _hip(target: Target, toolchain: Toolchain) -> tuple[str, ...]:
 
 def _architecture(target: Target) -> tuple[str, ...]:
     """The device pass has these of the compiler; with them the host pass sees the same text."""
-    generation = target.name.removeprefix("gfx")[:-2]
-    return (f"-D__{target.name}__=1", f"-D__GFX{generation}__=1")
+    processor = amd_hardware(target).processor
+    generation = processor.removeprefix("gfx")[:-2]
+    return (f"-D__{processor}__=1", f"-D__GFX{generation}__=1")

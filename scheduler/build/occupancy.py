@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scheduler.targets import Target
+from scheduler.targets.amd import AmdHardware, amd_hardware
 
 _MAX_GROUPS_PER_CU = 16
 _MAX_GROUPS_PER_WGP = 32
 _SGPRS_BEFORE_LIMIT = 100  # gfx9: of 800, in granules of 16, for 8 waves
-_LDS_GRANULE = {"gfx950": 1280}  # bytes; LLVM: getLdsDwGranularity
 
 
 class Limiter(StrEnum):
@@ -64,17 +64,17 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     With ``exact_lds`` LDS is rounded up to what the hardware hands out, as newer LLVM does;
     otherwise it is counted as asked for, as the bundled compiler does.
     """
-    most = target.max_waves_per_simd
-    by_vgpr = waves_by_vgpr(demand.vgpr, target)
+    gpu = amd_hardware(target)
+    most = gpu.max_waves_per_simd
+    by_vgpr = _by_vgpr(demand.vgpr, gpu)
     by_sgpr = most
-    if target.family == "cdna" and demand.sgpr > _SGPRS_BEFORE_LIMIT:
+    if gpu.architecture == "cdna" and demand.sgpr > _SGPRS_BEFORE_LIMIT:
         by_sgpr = most - 1
-    by_workgroup = _by_groups(demand, target, 0)
+    by_workgroup = _by_groups(demand, gpu, 0)
     lds = demand.lds_bytes
     if exact_lds and lds:
-        granule = _LDS_GRANULE.get(target.name, 512)
-        lds = -(-lds // granule) * granule
-    by_lds = _by_groups(demand, target, lds) if lds else most
+        lds = -(-lds // gpu.lds_granule_bytes) * gpu.lds_granule_bytes
+    by_lds = _by_groups(demand, gpu, lds) if lds else most
     limits = (
         (Limiter.VGPR, by_vgpr),
         (Limiter.LDS, by_lds),
@@ -86,31 +86,31 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     return Occupancy(waves, limiter, by_vgpr, by_sgpr, by_lds, by_workgroup)
 
 
-def waves_by_vgpr(vgpr: int, target: Target) -> int:
+def _by_vgpr(vgpr: int, gpu: AmdHardware) -> int:
     """Waves that the vector registers allow: 512 a SIMD in granules of 8 on gfx942, and so on."""
-    allocated = max(1, -(-vgpr // target.vgpr_granule)) * target.vgpr_granule
-    return min(target.max_waves_per_simd, target.vgprs_per_simd // allocated)
+    allocated = max(1, -(-vgpr // gpu.vgpr_granule)) * gpu.vgpr_granule
+    return min(gpu.max_waves_per_simd, gpu.vgprs_per_simd // allocated)
 
 
-def _by_groups(demand: Demand, target: Target, lds_bytes: int) -> int:
+def _by_groups(demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
     """Waves a SIMD that come from whole work-groups on a compute unit (or a pair of them)."""
     units = 2 if demand.wgp_mode else 1
-    simds = target.simds_per_cu * units
-    slots = target.max_waves_per_simd * simds
+    simds = gpu.simds_per_cu * units
+    slots = gpu.max_waves_per_simd * simds
     most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
 
     def groups_of(waves: int) -> int:
         groups = slots if waves == 1 else min(slots // waves, most_groups)
         if lds_bytes:
-            groups = min(groups, target.lds_bytes * units // lds_bytes)
+            groups = min(groups, gpu.lds_bytes * units // lds_bytes)
         return max(1, groups)
 
-    largest = -(-demand.workgroup // target.wavefront)
-    smallest = -(-(demand.smallest_workgroup or demand.workgroup) // target.wavefront)
+    largest = -(-demand.workgroup // gpu.wavefront)
+    smallest = -(-(demand.smallest_workgroup or demand.workgroup) // gpu.wavefront)
     groups = groups_of(smallest)
     total = groups * smallest
     if largest * groups_of(largest) >= total:
         total = largest * groups_of(largest)
     else:  # larger groups, as many of them, in the slots that are left
         total += groups * min((slots - total) // groups, largest - smallest)
-    return min(target.max_waves_per_simd, -(-total // simds))
+    return min(gpu.max_waves_per_simd, -(-total // simds))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from scheduler.build.model import Toolchain
 from scheduler.build.toolchains import Found
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table
 from scheduler.targets import find, names
+
+# Of AMD's hardware; another maker's has none of them.
+_FIGURES = ("vgprs_per_simd", "vgpr_granule", "max_waves_per_simd", "lds_bytes")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(
             {
-                "targets": {target.name: asdict(target) for target in known},
+                "targets": {target.name: target.facts() for target in known},
                 "toolchains": [_toolchain_json(one) for one in found],
             }
         )
@@ -33,10 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
         ("target", "family", "wave", "matrix", "VGPRs/SIMD", "granule", "waves/SIMD", "LDS B/CU"),
         [
             (
-                *(t.name, t.family, t.wavefront, t.matrix or "-"),
-                *(t.vgprs_per_simd, t.vgpr_granule, t.max_waves_per_simd, t.lds_bytes),
+                *(facts["name"], facts["family"], facts["wavefront"], facts.get("matrix") or "-"),
+                *(facts.get(figure, "-") for figure in _FIGURES),
             )
-            for t in known
+            for facts in (target.facts() for target in known)
         ],
     )
     print_table(

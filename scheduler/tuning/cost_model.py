@@ -14,9 +14,9 @@ faster than its bytes over the memory's bandwidth, nor than its products over th
     hiding   = min(1, waves a SIMD / 4): four waves hide the latency of one another's loads
     filling  = blocks / (rounds * blocks at once): the last round of blocks leaves units idle
 
-Rates, clocks, bandwidth and caches are the board's (``targets.py`` names their sources); waves a
-SIMD come from the build's registers and LDS, before the build from LDS alone. The constants are
-common rules of thumb and fitted to nothing: the model only orders what is then measured.
+Rates, clocks, bandwidth and caches are the board's (``targets/amd_boards.py`` names their sources);
+waves a SIMD come from the build's registers and LDS, before the build from LDS alone. The constants
+are common rules of thumb and fitted to nothing: the model only orders what is then measured.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Lowered
 from scheduler.targets import Board, Target, find
+from scheduler.targets.amd import amd_hardware
 from scheduler.tuning.roofline import products_ns
 from scheduler.tuning.work import Work, work_of
 
@@ -137,16 +138,17 @@ def _tile(config: Mapping[str, ConfigValue]) -> tuple[int, int, int] | None:
 def _waves_per_simd(launch: Launch, target: Target, build: Build | None) -> float:
     if build is not None and launch.function in build.resources:
         return float(max(1, build.resources[launch.function].occupancy_waves_per_simd))
-    waves = -(-prod(launch.block) // target.wavefront)
-    groups = target.lds_bytes // launch.lds_bytes if launch.lds_bytes else 16
-    held = max(1, groups) * waves / max(1, target.simds_per_cu)
-    return max(0.25, min(float(target.max_waves_per_simd), held))
+    gpu = amd_hardware(target)
+    waves = -(-prod(launch.block) // gpu.wavefront)
+    groups = gpu.lds_bytes // launch.lds_bytes if launch.lds_bytes else 16
+    held = max(1, groups) * waves / max(1, gpu.simds_per_cu)
+    return max(0.25, min(float(gpu.max_waves_per_simd), held))
 
 
 def _filling(launch: Launch, blocks: int, waves: float, target: Target, board: Board) -> float:
     """The share of the block slots, over all rounds, in which a block runs."""
     per_block = max(1, -(-prod(launch.block) // target.wavefront))
-    slots = board.compute_units * max(1, int(waves * target.simds_per_cu / per_block))
+    slots = board.compute_units * max(1, int(waves * amd_hardware(target).simds_per_cu / per_block))
     rounds = -(-blocks // slots)
     if rounds > 1:
         return blocks / (rounds * slots)

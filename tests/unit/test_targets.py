@@ -9,6 +9,7 @@ import pytest
 from scheduler import targets
 from scheduler.outcome import UserError
 from scheduler.targets import Board
+from scheduler.targets.amd import amd_hardware
 
 BOARDS = [board for name in targets.names() for board in targets.boards(name)]
 
@@ -46,9 +47,8 @@ def test_an_unknown_target_is_told_with_the_known_ones() -> None:
 @pytest.mark.parametrize("name", targets.names())
 def test_what_is_emulated_is_known_and_alike(name: str) -> None:
     target = targets.find(name)
-    if target.family == "cpu":
-        emulated = targets.find(target.emulates)
-        assert (target.wavefront, target.matrix) == (emulated.wavefront, emulated.matrix)
-        assert target.max_lds_per_block_bytes == emulated.max_lds_per_block_bytes
-    else:
-        assert target.max_lds_per_block_bytes <= max(65536, target.lds_bytes)
+    gpu = amd_hardware(target)
+    if target.emulates:
+        assert gpu == targets.find(target.emulates).hardware
+    assert gpu.processor == (target.emulates or target.name)
+    assert gpu.max_lds_per_block_bytes <= gpu.lds_bytes

@@ -35,7 +35,8 @@ class EnvironmentRow:
 
 @dataclass(frozen=True)
 class TargetRow:
-    """What can be compiled for, and its hardware. Registers of one lane; LDS a compute unit."""
+    """What can be compiled for, and its hardware. Registers of one lane; LDS a compute unit; 0 or
+    "" where that is not known of another maker's hardware."""
 
     name: str
     family: str
@@ -85,14 +86,15 @@ def devices() -> Devices:
 
 
 def _target_row(target: targets.Target) -> TargetRow:
+    facts = target.facts()
     return TargetRow(
         name=target.name,
         family=target.family,
         wavefront=target.wavefront,
-        matrix=target.matrix,
-        vgprs_per_simd=target.vgprs_per_simd,
-        vgpr_granule=target.vgpr_granule,
-        max_waves_per_simd=target.max_waves_per_simd,
-        lds_bytes=target.lds_bytes,
+        matrix=facts.get("matrix", ""),
+        vgprs_per_simd=facts.get("vgprs_per_simd", 0),
+        vgpr_granule=facts.get("vgpr_granule", 0),
+        max_waves_per_simd=facts.get("max_waves_per_simd", 0),
+        lds_bytes=facts.get("lds_bytes", 0),
         emulates=target.emulates,
     )

@@ -259,7 +259,7 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
                 build=build.id,
                 target=build.target,
                 function=function,
-                max_waves=target.max_waves_per_simd,
+                max_waves=target.facts().get("max_waves_per_simd", 0),
                 resources=resources,
                 next_step=steps.get(function, ""),
                 hazards=hazards(Resources(**resources), build.target),

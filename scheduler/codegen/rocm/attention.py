@@ -35,6 +35,7 @@ from scheduler.ir.operations import (
 from scheduler.ir.values import Accumulator, Cast, Value, loads, walk
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
+from scheduler.targets.amd import amd_hardware
 
 _NARROW = (DType.F16, DType.BF16)
 # Rows and columns of a tile, threads. Each wave needs whole 16-row tiles, whether a block's
@@ -150,7 +151,8 @@ class AttentionTemplate(LaunchTemplate):
         operation = self.operation
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
             return refuse("the depth of a head must be static: it decides the tiles")
-        lds, most = self._lds_bytes(config), min(t.max_lds_per_block_bytes for t in self.targets)
+        lds = self._lds_bytes(config)
+        most = min(amd_hardware(each).max_lds_per_block_bytes for each in self.targets)
         if lds > most:
             return refuse(f"{lds} bytes of LDS are more than a block's {most}")
         accumulators = self._accumulators(config)

@@ -10,7 +10,8 @@ from itertools import product
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import Rejected, Stage
-from scheduler.targets import Target, find
+from scheduler.targets import Target
+from scheduler.targets.amd import amd_hardware
 
 # (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
 _TILES = (
@@ -156,8 +157,8 @@ def waves_along_m(block_m: int, block_n: int, waves: int) -> int:
 def step_k(element: DType, target: Target) -> int:
     """Elements along k that one step of ``kiln::mma::Tile`` takes."""
     if element.itemsize == 2:
-        return {"mfma": 32, "wmma": 16}.get(target.matrix, 4)
-    return 16 if target.matrix == "mfma" and element is DType.F32 else 4
+        return {"mfma": 32, "wmma": 16}.get(amd_hardware(target).matrix, 4)
+    return 16 if amd_hardware(target).matrix == "mfma" and element is DType.F32 else 4
 
 
 def reject(
@@ -187,24 +188,22 @@ def reject(
 
 
 def _reject_for(config: GemmConfig, problem: GemmProblem, target: Target) -> Rejected | None:
-    if target.emulates:
-        return _reject_for(config, problem, find(target.emulates))
-    lds = config.lds_bytes(problem.element)
-    if lds > target.max_lds_per_block_bytes:
-        most = target.max_lds_per_block_bytes
-        return _rule(f"{lds} bytes of LDS, more than the {most} of {target.name}")
-    held, most = held_registers(config, problem), _MOST_HELD[target.family]
+    gpu = amd_hardware(target)
+    lds, most = config.lds_bytes(problem.element), gpu.max_lds_per_block_bytes
+    if lds > most:
+        return _rule(f"{lds} bytes of LDS, more than the {most} of {gpu.processor}")
+    held, most = held_registers(config, problem), _MOST_HELD[gpu.architecture]
     if held > most:
-        return _rule(f"a lane holds {held} registers, more than the {most} of {target.name}")
-    waves = config.threads // target.wavefront
+        return _rule(f"a lane holds {held} registers, more than the {most} of {gpu.processor}")
+    waves = config.threads // gpu.wavefront
     if waves_along_m(config.block_m, config.block_n, waves) == 0:
         return _rule(
             f"{config.block_m}x{config.block_n} has no 16x16 tile for each of the {waves} waves"
-            f" on {target.name}"
+            f" on {gpu.processor}"
         )
     step = step_k(problem.element, target)
     if config.block_k % step:
-        return _rule(f"BLOCK_K {config.block_k} is no multiple of {step} on {target.name}")
+        return _rule(f"BLOCK_K {config.block_k} is no multiple of {step} on {gpu.processor}")
     return None
 
 

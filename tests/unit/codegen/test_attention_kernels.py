@@ -15,6 +15,7 @@ from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.ir.operations import Attention, Axis, Store
 from scheduler.ir.values import Accumulator, Call, Cast, Load
+from scheduler.targets.amd import amd_hardware
 from tests.unit.codegen.loopnest import (
     axes,
     buffer,
@@ -165,6 +166,6 @@ def test_defaults_use_matrix_instructions_and_do_not_spill(target: str) -> None:
     assert resources.vgpr_spills == resources.scratch_bytes == 0
     assert resources.lds_bytes == caller.kernel.launches[0].lds_bytes
     listing = (build.directory / "kernel.s").read_text()
-    family = targets.find(target).matrix
+    family = amd_hardware(targets.find(target)).matrix
     assert ("v_mfma" in listing) == (family == "mfma")
     assert ("v_wmma" in listing) == (family == "wmma")

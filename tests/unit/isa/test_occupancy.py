@@ -15,6 +15,7 @@ from scheduler.build.metadata import kernels
 from scheduler.build.occupancy import Demand, Limiter, occupancy
 from scheduler.isa.occupancy import next_step
 from scheduler.targets import Target
+from scheduler.targets.amd import amd_hardware
 from tests.unit.isa.conftest import ListingOf
 
 GPUS = [name for name in targets.names() if name.startswith("gfx")]
@@ -26,11 +27,12 @@ CONFIGURATIONS = [(name, "") for name in GPUS] + [
 
 def synthetic(target: Target, rng: random.Random, count: int) -> str:
     """Kernels that take chosen registers (by an empty assembly that clobbers them) and LDS."""
+    gpu = amd_hardware(target)
     lines = ["#include <hip/hip_runtime.h>", "#include <kiln/types.h>"]
     for number in range(count):
         block = rng.choice(BLOCKS)
         waves = -(-block // target.wavefront)
-        vgprs = min(256, target.vgprs_per_simd // -(-waves // 4) - target.vgpr_granule)
+        vgprs = min(256, gpu.vgprs_per_simd // -(-waves // 4) - gpu.vgpr_granule)
         highest = rng.randrange(vgprs)
         clobbers = [f"v{highest}", f"s{rng.choice([16, 64, 90, 96, 97, 99, 100, 101])}"]
         room = min(256, vgprs - highest - 5)
@@ -41,7 +43,7 @@ def synthetic(target: Target, rng: random.Random, count: int) -> str:
                 0,
                 0,
                 rng.randrange(1, 4096) * 4,
-                rng.randrange(4, target.max_lds_per_block_bytes) & ~3,
+                rng.randrange(4, gpu.max_lds_per_block_bytes) & ~3,
             ]
         )
         names = ", ".join(f'"{each}"' for each in clobbers)
@@ -100,7 +102,7 @@ def test_the_next_step_is_the_smallest_that_helps(demand: Demand, name: str) -> 
     now = occupancy(demand, target)
     step = next_step(demand, target)
     if now.limiter is Limiter.WAVES:
-        assert now.waves == target.max_waves_per_simd
+        assert now.waves == amd_hardware(target).max_waves_per_simd
         assert step is None
     if step is None or step.limiter is Limiter.WORKGROUP:
         return

@@ -17,6 +17,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
+from scheduler.targets.amd import amd_hardware
 
 SOURCE = """#include <hip/hip_runtime.h>
 typedef float f4 __attribute__((ext_vector_type(4)));
@@ -69,7 +70,7 @@ def test_real_listings_have_no_error_tokens(target: str, cache: CodeCache) -> No
     errors = [value for token, value in lexer.get_tokens(text) if token in Error]
     assert errors == []
     matrix = [line for line in highlight_lines(text, lexer) if "i-matrix" in line]
-    assert bool(matrix) == (targets.find(target).matrix == "mfma")
+    assert bool(matrix) == (amd_hardware(targets.find(target)).matrix == "mfma")
 
 
 def text_of(line: str) -> str:

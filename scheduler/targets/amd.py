@@ -1,0 +1,93 @@
+"""AMD's GPUs, and the emulation of each on the CPU.
+
+Registers, waves and LDS: LLVM's AMDGPUBaseInfo.cpp (getTotalNumVGPRs, getVGPRAllocGranule,
+getMaxWavesPerEU, getLdsDwGranularity) and AMDGPU.td (FeatureAddressableLocalMemorySize*), LLVM 22.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.targets.model import Hardware, Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class AmdHardware(Hardware):
+    """One AMD GPU.
+
+    ``processor`` is LLVM's name (gfx942), ``architecture`` cdna or rdna. ``matrix`` is the family
+    of matrix instructions: mfma (CDNA), wmma (RDNA3 and later) or "". Registers are of one lane
+    and handed out in granules; ``lds_bytes`` are a compute unit's (RDNA: in CU mode), handed out
+    in granules too, ``max_lds_per_block_bytes`` is what one block may ask for.
+    """
+
+    processor: str
+    architecture: str
+    matrix: str
+    vgprs_per_simd: int
+    vgpr_granule: int
+    max_waves_per_simd: int
+    simds_per_cu: int
+    lds_bytes: int = 65536
+    lds_granule_bytes: int = 512
+    max_lds_per_block_bytes: int = 65536
+
+
+def amd_hardware(target: Target) -> AmdHardware:
+    """The AMD GPU that a target is or emulates. ``TypeError`` for another maker's."""
+    if not isinstance(target.hardware, AmdHardware):
+        raise TypeError(f"{target.name} is no AMD GPU and emulates none")
+    return target.hardware
+
+
+def _cdna(processor: str, lds_bytes: int = 65536, lds_granule_bytes: int = 512) -> AmdHardware:
+    return AmdHardware(
+        processor=processor,
+        architecture="cdna",
+        wavefront=64,
+        matrix="mfma",
+        vgprs_per_simd=512,
+        vgpr_granule=8,
+        max_waves_per_simd=8,
+        simds_per_cu=4,
+        lds_bytes=lds_bytes,
+        lds_granule_bytes=lds_granule_bytes,
+        max_lds_per_block_bytes=lds_bytes,
+    )
+
+
+def _rdna(processor: str, matrix: str, vgprs_per_simd: int, vgpr_granule: int) -> AmdHardware:
+    return AmdHardware(
+        processor=processor,
+        architecture="rdna",
+        wavefront=32,
+        matrix=matrix,
+        vgprs_per_simd=vgprs_per_simd,
+        vgpr_granule=vgpr_granule,
+        max_waves_per_simd=16,
+        simds_per_cu=2,
+    )
+
+
+_GPUS = (
+    _cdna("gfx90a"),
+    _cdna("gfx942"),
+    _cdna("gfx950", lds_bytes=163840, lds_granule_bytes=1280),
+    _rdna("gfx1030", matrix="", vgprs_per_simd=1024, vgpr_granule=16),
+    _rdna("gfx1100", matrix="wmma", vgprs_per_simd=1536, vgpr_granule=24),
+    _rdna("gfx1201", matrix="wmma", vgprs_per_simd=1536, vgpr_granule=24),
+)
+# What is emulated where nothing else is asked for, so that its name is short.
+_FIRST_EMULATED = "gfx942"
+
+TARGETS = tuple(Target(gpu.processor, gpu.architecture, "rocm", gpu) for gpu in _GPUS)
+
+
+def _emulation(gpu: AmdHardware) -> Target:
+    name = "cpu" if gpu.processor == _FIRST_EMULATED else f"cpu-{gpu.processor}"
+    return Target(name, "cpu", "emulation", gpu, emulates=gpu.processor)
+
+
+EMULATIONS = tuple(
+    _emulation(gpu) for gpu in sorted(_GPUS, key=lambda gpu: gpu.processor != _FIRST_EMULATED)
+)

@@ -1,0 +1,78 @@
+"""What a target and a board are, whoever makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What every maker's hardware has; what only one maker's has is in a subclass of its backend.
+
+    ``wavefront`` is how many threads run in lockstep (AMD: a wave, NVIDIA: a warp).
+    """
+
+    wavefront: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing to compile for.
+
+    ``backend`` names the row of the registry that serves it, ``family`` the generation of the
+    hardware for people (cdna, rdna, cpu). An emulation has the hardware of what it ``emulates``.
+    """
+
+    name: str
+    family: str
+    backend: str
+    hardware: Hardware
+    emulates: str = ""
+
+    @property
+    def wavefront(self) -> int:
+        """Threads that run in lockstep."""
+        return self.hardware.wavefront
+
+    def facts(self) -> dict[str, Any]:
+        """All of it, the hardware's own facts among them, by name."""
+        return {
+            "name": self.name,
+            "family": self.family,
+            "backend": self.backend,
+            **asdict(self.hardware),
+            "emulates": self.emulates,
+        }
+
+
+@dataclass(frozen=True)
+class Board:
+    """One product, for speed-of-light figures.
+
+    ``vector`` and ``matrix`` are floating-point operations a clock and compute unit by dtype (an
+    FMA counts as two); a dtype that is missing has no published rate. Bandwidth is in bytes a
+    second, caches in bytes: ``l2_bytes`` and ``last_level_bytes`` (Infinity Cache; 0 without) of
+    the whole device, ``instruction_cache_bytes`` of the compute units that share one. A device is
+    what its runtime counts as one: of an MI250X one of its two dies.
+    """
+
+    name: str
+    target: str
+    compute_units: int
+    clock_mhz: int  # peak engine clock
+    memory_bytes_per_s: int
+    l2_bytes: int
+    last_level_bytes: int
+    instruction_cache_bytes: int
+    vector: Mapping[str, int]
+    matrix: Mapping[str, int]
+    sources: tuple[str, ...]
+
+    def peak_flops(self, dtype: str, use_matrix: bool = True) -> float | None:
+        """Operations a second for a dtype (f64, f32, f16, bf16), on matrix cores where there are
+        any for it; None where no rate is published."""
+        rate = self.matrix.get(dtype) if use_matrix else None
+        rate = rate or self.vector.get(dtype)
+        return None if rate is None else float(rate) * self.compute_units * self.clock_mhz * 1e6

@@ -1,0 +1,111 @@
+"""The registry of backends: who serves which target, part by part.
+
+A part is a dotted name, ``package.module:ATTRIBUTE``, imported when it is first asked for: some
+cost as much to import as all the rest. What a part must be is said by the room that asks for it.
+Installed packages add backends of their own as entry points in the group ``kiln.backends``, each
+a ``Backend``; they are looked for only where a name is not built in, or all are listed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from scheduler.outcome import UserError
+from scheduler.targets.model import Board, Target
+
+GROUP = "kiln.backends"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One backend's parts, "" for one that it does not have."""
+
+    name: str
+    targets: str  # tuple[Target, ...]
+    boards: str = ""  # tuple[Board, ...], the reference board of each target first
+
+
+BUILT_IN = (
+    Backend(
+        name="rocm",
+        targets="scheduler.targets.amd:TARGETS",
+        boards="scheduler.targets.amd_boards:BOARDS",
+    ),
+    Backend(
+        name="emulation",
+        targets="scheduler.targets.amd:EMULATIONS",
+    ),
+)
+
+
+def part(reference: str) -> Any:
+    """The object of a dotted name. ``UserError`` where an installed backend names what is not
+    there."""
+    module, _, attribute = reference.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"a backend's part {reference} cannot be loaded: {error}") from error
+
+
+def backends() -> Iterator[Backend]:
+    """Every backend, those of installed packages last."""
+    yield from BUILT_IN
+    yield from _installed(tuple(sys.path))
+
+
+def backend_of(target: Target) -> Backend:
+    """The backend of a target."""
+    return next(backend for backend in backends() if backend.name == target.backend)
+
+
+def names() -> tuple[str, ...]:
+    """All targets, in the order in which they are shown."""
+    return tuple(target.name for backend in backends() for target in targets_of(backend))
+
+
+def find(name: str) -> Target:
+    """The target of that name; ``UserError`` that lists the known ones where there is none."""
+    for backend in backends():
+        for target in targets_of(backend):
+            if target.name == name:
+                return target
+    raise UserError(f"target {name!r} is not known; use one of: {', '.join(names())}")
+
+
+def targets_of(backend: Backend) -> tuple[Target, ...]:
+    """What a backend compiles for."""
+    found: tuple[Target, ...] = part(backend.targets)
+    return found
+
+
+def boards(target: str) -> tuple[Board, ...]:
+    """The common boards of a target, the reference one first; none for the emulation."""
+    backend = backend_of(find(target))
+    if not backend.boards:
+        return ()
+    known: tuple[Board, ...] = part(backend.boards)
+    return tuple(board for board in known if board.target == target)
+
+
+def board_of(target: str, device_name: str) -> Board | None:
+    """The board that a device calls itself; None for one that is not in the table."""
+    return next((b for b in boards(target) if b.name.split(" (")[0] in device_name), None)
+
+
+@lru_cache(maxsize=1)
+def _installed(path: tuple[str, ...]) -> tuple[Backend, ...]:  # noqa: ARG001 - what it depends on
+    """Backends of installed packages, by name. ``UserError`` for one that cannot be loaded."""
+    found = []
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        backend = part(entry.value)
+        if not isinstance(backend, Backend):
+            raise UserError(f"the entry point {entry.name} ({entry.value}) is no backend")
+        found.append(backend)
+    return tuple(found)
