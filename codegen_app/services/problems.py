@@ -18,6 +18,7 @@ import sympy
 
 from scheduler.codegen.names import fused_name
 from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.access import writes_of
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import print_expr
@@ -51,10 +52,15 @@ class Described:
 def describe(node: SchedulerNode, lowered: Lowered) -> Described:
     """The problem that a node with a kernel solves."""
     writer = _Writer(lowered.buffers)
-    text = json.dumps(
-        {"kind": node.kind.value, "members": [writer.write(member) for member in node.members]},
-        separators=(",", ":"),
-    )
+    content = {
+        "kind": node.kind.value,
+        "members": [writer.write(member) for member in node.members],
+    }
+    results = [name for member in node.members for name in writes_of(member)]
+    in_registers = [writer.buffer(name) for name in results if name not in node.writes]
+    if in_registers:
+        content["in_registers"] = in_registers
+    text = json.dumps(content, separators=(",", ":"))
     graph = lowered.graph
     return Described(
         digest=hashlib.sha256(text.encode()).hexdigest(),
@@ -116,12 +122,12 @@ class _Writer:
                 continue
             part = getattr(value, field.name)
             if field.name == "buffer" and isinstance(value, Load | Store):
-                written.append(self._buffer(part))
+                written.append(self.buffer(part))
             else:
                 written.append(self.write(part))
         return written
 
-    def _buffer(self, name: str) -> Any:
+    def buffer(self, name: str) -> Any:
         """A buffer's new name; where it appears first, with its type, size and strides."""
         if name in self._names:
             return self._names[name]

@@ -32,7 +32,7 @@ def finalize(group: Group, needed: set[str], positions: dict[str, int]) -> Sched
         extents = (numel(group.outer), numel(group.inner))
         if group.kind is GroupKind.POINTWISE:
             extents = (extents[0], sympy.Integer(1))
-        return make_node(members, group.kind, extents, positions)
+        return make_node(members, group.kind, extents, positions, needed)
     main = group.members[0]
     made = with_epilogues(main, group.members[1:], needed)
     return make_node([made], group.kind, group_fn(main), positions)

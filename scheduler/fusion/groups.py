@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import sympy
 
@@ -67,10 +67,13 @@ def make_node(
     kind: GroupKind,
     group: tuple[Expr, Expr],
     positions: dict[str, int],
+    needed: Collection[str] | None = None,
 ) -> SchedulerNode:
-    """One kernel to be: what its members read from outside, and what they write."""
-    writes = dict.fromkeys(n for m in members for n in writes_of(m))
-    reads = dict.fromkeys(n for m in members for n in reads_of(m) if n not in writes)
+    """One kernel to be: what its members read from outside, and what it writes to memory: of
+    their results those ``needed`` outside (None: all of them)."""
+    results = dict.fromkeys(n for m in members for n in writes_of(m))
+    reads = dict.fromkeys(n for m in members for n in reads_of(m) if n not in results)
+    writes = [name for name in results if needed is None or name in needed]
     return SchedulerNode(
         members[0].name,
         kind,

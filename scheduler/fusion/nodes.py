@@ -47,7 +47,8 @@ class SchedulerNode:
     (computed once a row), or these followed by the reduction axes.
 
     What a member computes once a row, later members read with a ``Load`` at the very index of its
-    store: kernels take it from a register. It is written to memory as well (one value a row).
+    store: kernels take it from a register. It goes to memory only where it is one of ``writes``:
+    the results that another kernel or the user reads.
 
     ``group`` is Inductor's group_fn: the simplified product of the iteration sizes and of the
     reduction sizes. ``nodes`` are the graph nodes computed here. ``frees`` are the buffers whose

@@ -24,13 +24,19 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
     """The schedule with these nodes taken apart, verified.
 
     Nodes that hold one operation, externs, and nodes that compute on their way what another
-    kernel keeps in memory stay as they are; so does every node that is not named.
+    kernel computes too stay as they are; so does every node that is not named.
     """
     positions = {node.name: position for position, node in enumerate(plan.lowered.graph.nodes)}
     nodes: list[SchedulerNode] = []
     taken: list[str] = []
     written: set[str] = set()
-    whole = {name for node in plan.nodes for name in node.writes if node.name not in names}
+    whole = {
+        name
+        for node in plan.nodes
+        if node.name not in names
+        for member in node.members
+        for name in writes_of(member)
+    }
     for node in plan.nodes:
         apart = _operations(plan, node, written) if node.name in names else []
         if len(apart) < 2 or any(whole.intersection(writes_of(one)) for one in apart):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
 from scheduler.ir.access import reads_of, writes_of
 from scheduler.ir.operations import BufferKind, Contraction, Pointwise, Reduction
@@ -12,20 +14,26 @@ def verify(plan: Schedule) -> None:
     """Raise ``InconsistentError`` where the schedule could not be run as it stands.
 
     Checked: every operation as after lowering; kernels run after those that they read from, and
-    no member reads what a later one writes; a group's members have the loops of its kind; a
-    buffer is freed once, after its last reader, and memory is never shared by two buffers that
-    are both alive; every output is written. Time is linear.
+    no member reads what a later one writes, or what stayed in another kernel's registers; a
+    group's members have the loops of its kind, and each computes something that is read; memory
+    is written only for the user, or for another kernel; a buffer is freed once, after its last
+    reader, and memory is never shared by two buffers that are both alive; every output is
+    written. Time is linear.
     """
     lowered = plan.lowered
     operations = Verifier(lowered.graph, lowered.buffers)
     alive: dict[str, str] = {}  # allocation -> the buffer that lives in it
     freed: set[str] = set()
+    read = {name for node in plan.nodes for name in node.reads}
     for node in plan.nodes:
         _check_group(node)
+        _check_readers(node, plan, read)
         _check_memory(node, plan, alive, freed)
         for member in node.members:
             operations.check(member)
             operations.write(member)
+        results = {name for member in node.members for name in writes_of(member)}
+        operations.forget(results.difference(node.writes))
     written = {name for node in plan.nodes for name in node.writes}
     for name, buffer in lowered.buffers.items():
         if buffer.kind is BufferKind.OUTPUT and name not in written:
@@ -35,7 +43,7 @@ def verify(plan: Schedule) -> None:
 def _check_group(node: SchedulerNode) -> None:
     writes = {name for member in node.members for name in writes_of(member)}
     reads = {name for member in node.members for name in reads_of(member)} - writes
-    if writes != set(node.writes) or reads != set(node.reads):
+    if not writes.issuperset(node.writes) or reads != set(node.reads):
         raise InconsistentError(
             f"kernel {node.name} does not list what its operations read and write"
         )
@@ -45,6 +53,20 @@ def _check_group(node: SchedulerNode) -> None:
         _check_rows(node)
     elif node.kind is not GroupKind.POINTWISE and len(node.members) != 1:
         raise InconsistentError(f"kernel {node.name} has {len(node.members)} main operations")
+
+
+def _check_readers(node: SchedulerNode, plan: Schedule, read: Collection[str]) -> None:
+    """What is computed has a reader. An extern's reference gives all of its results."""
+    if node.kind is GroupKind.EXTERN:
+        return
+    buffers = plan.lowered.buffers
+    for name in node.writes:
+        if name not in read and buffers[name].kind is BufferKind.INTERMEDIATE:
+            raise InconsistentError(f"kernel {node.name} writes {name}, which nothing reads")
+    used = {*node.writes, *(name for member in node.members for name in reads_of(member))}
+    for member in node.members:
+        if not used.intersection(writes_of(member)):
+            raise InconsistentError(f"{member.name} of kernel {node.name} computes for nobody")
 
 
 def _check_side_by_side(node: SchedulerNode) -> None:

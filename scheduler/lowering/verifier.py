@@ -6,7 +6,7 @@ the message names the graph's node and where it came from in the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 import sympy
@@ -102,6 +102,10 @@ class Verifier:
             if name in self._made:
                 self._fail(f"writes {name}, which has a value already")
             self._made.add(name)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """What stayed in registers of a kernel: no later operation may read it."""
+        self._made.difference_update(names)
 
     def _own_types(self, op: Operation) -> None:
         if isinstance(op, Reduction | Scan) and op.value.dtype.compute is not op.accumulate:

@@ -8,7 +8,9 @@ import pytest
 import sympy
 
 from codegen_app.services.problems import describe
+from scheduler import pipeline, samples
 from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.ir.access import writes_of
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, SymbolInfo
 from scheduler.ir.index.functions import symbol
@@ -98,3 +100,12 @@ def test_a_matrix_with_itself_is_another_problem() -> None:
 
 def test_only_the_symbols_in_use_are_named() -> None:
     assert describe(*lowered()).symbols == {"s0": {"hint": 128, "min": 2, "max": None}}
+
+
+def test_what_stays_in_registers_is_part_of_the_problem() -> None:
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path("gpt2_2layer"))))
+    node = next(node for node in plan.nodes if len(node.members) > 1)
+    results = tuple(name for member in node.members for name in writes_of(member))
+    assert set(node.writes) < set(results)
+    stored = replace(node, writes=results)
+    assert describe(stored, plan.lowered).digest != describe(node, plan.lowered).digest
