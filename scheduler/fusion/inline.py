@@ -8,10 +8,11 @@ from dataclasses import replace
 import sympy
 
 from scheduler.fusion.group import Group
-from scheduler.fusion.points import exchange_at, tidy
+from scheduler.fusion.points import exchange_at
 from scheduler.ir.access import trees_of
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.substitute import substitute
+from scheduler.ir.index.trees import ranges_inside, simplify_tree
 from scheduler.ir.operations import (
     Attention,
     Axis,
@@ -73,7 +74,7 @@ def replace_loads(
     def change(part: Value) -> Value | None:
         if not isinstance(part, Load) or part.buffer != buffer:
             return None
-        inside = {**all_ranges(op, reader), **{i.symbol: i.size for i in part.indirect}}
+        inside = ranges_inside(part, all_ranges(op, reader))
         exchange = exchange_at(place, size, group.outer, part.index, inside)
         if exchange is None:
             failed.append(part)
@@ -81,7 +82,7 @@ def replace_loads(
         made = substitute(value, exchange)
         for indirect in part.indirect:
             made = bind_indirect(made, indirect)
-        made = tidy(made, inside)
+        made = simplify_tree(made, inside)
         if rounds and made.dtype is not part.dtype:
             return Cast(made, part.dtype)
         return made

@@ -12,8 +12,9 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
 from scheduler.ir.index.simplify import linear, simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
+from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Axis, Pointwise, Reduction, Store
-from scheduler.ir.values import IndexValue, Load, Value, rebuild
+from scheduler.ir.values import Value
 
 Index = tuple[Expr, ...]
 #: An expression for each loop variable.
@@ -101,27 +102,7 @@ def moved(value: Value, exchange: Exchange, ranges: Exchange) -> Value:
     """A tree over other loops."""
     if all(var == expr for var, expr in exchange.items()):
         return value
-    return tidy(substitute(value, exchange), ranges)
-
-
-def tidy(value: Value, ranges: Exchange) -> Value:
-    """A tree with every index in normal form for these loops."""
-
-    def change(part: Value) -> Value | None:
-        if isinstance(part, IndexValue):
-            return replace(part, expr=simplify(part.expr, ranges))
-        if isinstance(part, Load):
-            inside = ranges
-            if part.indirect:
-                inside = {**ranges, **{i.symbol: i.size for i in part.indirect}}
-            return replace(
-                part,
-                index=tuple(simplify(i, inside) for i in part.index),
-                indirect=tuple(replace(i, value=tidy(i.value, ranges)) for i in part.indirect),
-            )
-        return None
-
-    return rebuild(value, change)
+    return simplify_tree(substitute(value, exchange), ranges)
 
 
 def moved_index(index: Index, exchange: Exchange, ranges: Exchange) -> Index:

@@ -10,7 +10,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.index.simplify import Ranges, simplify
+from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
     Axis,
     Buffer,
@@ -32,24 +32,6 @@ _ZERO = sympy.Integer(0)
 def ranges_of(axes: Sequence[Axis]) -> dict[sympy.Symbol, Expr]:
     """The simplifier's view of loops."""
     return {axis.var: axis.size for axis in axes}
-
-
-def simplified(value: Value, ranges: Ranges) -> Value:
-    """A tree with every index expression in normal form for these loops."""
-
-    def change(part: Value) -> Value | None:
-        if isinstance(part, IndexValue):
-            return replace(part, expr=simplify(part.expr, ranges))
-        if isinstance(part, Load):
-            inside = ranges
-            if part.indirect:
-                inside = {**ranges, **{i.symbol: i.size for i in part.indirect}}
-            index = tuple(i if i.is_Integer else simplify(i, inside) for i in part.index)
-            indirect = tuple(replace(i, value=simplified(i.value, ranges)) for i in part.indirect)
-            return replace(part, index=index, indirect=indirect)
-        return None
-
-    return rebuild(value, change)
 
 
 class Builder:
@@ -210,7 +192,7 @@ class Builder:
 
     def finish(self, value: Value, axes: Sequence[Axis]) -> Value:
         """A tree as operations hold it: indices in normal form, calls named by their node."""
-        return trees.named(simplified(value, ranges_of(axes)), self._name)
+        return trees.named(simplify_tree(value, ranges_of(axes)), self._name)
 
     @property
     def _name(self) -> str:

@@ -10,8 +10,7 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate
 from scheduler.ir.index.simplify import linear, simplify
-from scheduler.ir.operations import Axis, Buffer
-from scheduler.ir.values import Load
+from scheduler.ir.operations import Axis
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
 
@@ -64,12 +63,6 @@ def permuted(size: tuple[Expr, ...], order: Sequence[int]) -> tuple[Expr, ...]:
         strides[d] = step
         step = product((step, size[d]))
     return tuple(strides)
-
-
-def offset(load: Load, buffer: Buffer, ranges: Mapping[sympy.Symbol, Expr]) -> Expr:
-    """Where a read lies in its buffer's memory, in elements, in the simplifier's normal form."""
-    terms = [i * s for i, s in zip(load.index, buffer.stride, strict=True)]
-    return simplify(sympy.Add(*terms), ranges)
 
 
 def merge_axes(

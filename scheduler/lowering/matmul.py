@@ -13,10 +13,11 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
+from scheduler.ir.index.trees import offset, simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Value, loads
 from scheduler.lowering import layout, trees
-from scheduler.lowering.builder import Builder, ranges_of, simplified
+from scheduler.lowering.builder import Builder, ranges_of
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, reshape, transpose
@@ -58,8 +59,8 @@ def contract(
     axes = [_axes(sizes, name) for sizes, name in _named(batch, left.sizes, right.sizes, k)]
     batch_i, m_i, n_i, k_i = (tuple(a.var for a in group) for group in axes)
     ranges = ranges_of([a for group in axes for a in group])
-    a_value = simplified(left.read(batch_i, m_i, k_i), ranges)
-    b_value = simplified(right.read(batch_i, n_i, k_i), ranges)
+    a_value = simplify_tree(left.read(batch_i, m_i, k_i), ranges)
+    b_value = simplify_tree(right.read(batch_i, n_i, k_i), ranges)
     a_value, b_value = _of_one_type(a_value, b_value)
     index = place(batch_i, m_i, n_i)
     held = dtype.compute if dtype.is_float else DType.I64
@@ -127,7 +128,7 @@ def _merge(
     """Each group of axes merged by the memory of those that it runs over."""
     ranges = ranges_of([axis for group in axes for axis in group])
     a_offsets, b_offsets = (
-        [layout.offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
+        [offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
         for value in operands
     )
     terms = [i * s for i, s in zip(index, buffer.stride, strict=True)]

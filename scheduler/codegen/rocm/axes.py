@@ -15,10 +15,11 @@ import sympy
 from scheduler.codegen.rocm.contraction import IndexGroup, address, ranges_of
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
-from scheduler.ir.index.simplify import Ranges, simplify
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
+from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, Store
-from scheduler.ir.values import IndexValue, Load, Value, loads, rebuild, walk
+from scheduler.ir.values import IndexValue, Load, Value, loads, walk
 
 _MOST_SPLITS = 8
 
@@ -78,7 +79,7 @@ def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contrac
     ranges = ranges_of(batch, m, n, k)
 
     def tree(value: Value) -> Value:
-        return _simplified(substitute(value, exchange), ranges)
+        return simplify_tree(substitute(value, exchange), ranges)
 
     def store(old: Store) -> Store:
         index = tuple(simplify(substitute_expr(i, exchange), ranges) for i in old.index)
@@ -94,23 +95,6 @@ def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contrac
         b=tree(member.b),
         stores=tuple(store(old) for old in member.stores),
     )
-
-
-def _simplified(value: Value, ranges: Ranges) -> Value:
-    def change(part: Value) -> Value | None:
-        if isinstance(part, Load):
-            return replace(
-                part,
-                index=tuple(simplify(i, ranges) for i in part.index),
-                indirect=tuple(
-                    replace(i, value=_simplified(i.value, ranges)) for i in part.indirect
-                ),
-            )
-        if isinstance(part, IndexValue):
-            return replace(part, expr=simplify(part.expr, ranges))
-        return None
-
-    return rebuild(value, change)
 
 
 def columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) -> Contraction:

@@ -17,7 +17,8 @@ from scheduler.codegen.kernel import ArgType
 from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
-from scheduler.ir.index.simplify import Ranges, linear, simplify
+from scheduler.ir.index.simplify import Ranges, linear
+from scheduler.ir.index.trees import offset
 from scheduler.ir.operations import Axis, Buffer, Store
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
 
@@ -86,12 +87,6 @@ def address(access: Load | Store, buffer: Buffer, ranges: Ranges) -> LinearForm 
     coefficients, constant = found
     steps = zip(variables, coefficients, strict=True)
     return LinearForm({var: step for var, step in steps if step != 0}, constant)
-
-
-def offset(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Expr:
-    """The element's offset in its buffer, simplified."""
-    terms = (i * s for i, s in zip(access.index, buffer.stride, strict=True))
-    return simplify(sympy.Add(*terms), ranges)
 
 
 def ranges_of(*groups: Sequence[Axis]) -> dict[sympy.Symbol, Expr]:

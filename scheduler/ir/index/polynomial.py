@@ -7,7 +7,7 @@ monomial to coefficient costs a few. Atoms are symbols and our ``FloorDiv``, ``M
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 import sympy
@@ -109,6 +109,29 @@ def divide(p: Poly, q: Poly) -> tuple[Poly, Poly]:
         quotient = add(quotient, term)
         rest = add(rest, multiply(term, q), -1)
     return quotient, rest
+
+
+@lru_cache(maxsize=16384)
+def expand(expr: Expr) -> Poly:
+    """The expression multiplied out and nothing else: every function in it is an atom."""
+    if expr.is_Integer:
+        return constant(int(expr))
+    if expr.is_Add:
+        result: Poly = {}
+        for arg in expr.args:
+            result = add(result, expand(arg))
+        return result
+    if expr.is_Mul:
+        result = constant(1)
+        for arg in expr.args:
+            result = multiply(result, expand(arg))
+        return result
+    if expr.is_Pow and expr.args[1].is_Integer and int(expr.args[1]) >= 0:
+        base, result = expand(expr.args[0]), constant(1)
+        for _ in range(int(expr.args[1])):
+            result = multiply(result, base)
+        return result
+    return atom(expr)
 
 
 def expression(p: Poly) -> Expr:

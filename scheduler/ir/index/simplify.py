@@ -51,11 +51,11 @@ def is_nonnegative(expr: Expr, ranges: Ranges) -> bool:
 def linear(expr: Expr, variables: tuple[sympy.Symbol, ...]) -> tuple[tuple[Expr, ...], Expr] | None:
     """``coefficients, offset`` with ``expr = sum of coefficient * variable + offset``.
 
-    None where the expression (in the normal form of ``simplify``) is not linear in them.
+    None where the expression, multiplied out, is not linear in them.
     """
     if not expr.free_symbols.intersection(variables):
         return (sympy.Integer(0),) * len(variables), expr
-    parts = simplifier(()).to_poly(expr)
+    parts = poly.expand(expr)
     coefficients: list[Poly] = [{} for _ in variables]
     offset: Poly = {}
     for monomial, factor in parts.items():

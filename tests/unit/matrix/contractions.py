@@ -334,3 +334,36 @@ def split_heads(batch: int, sequence: int, heads: int, n: int, dtype: DType) -> 
         ("linear",),
     )
     return scheduled([contraction], buffers)
+
+
+def rows_before(m: int, n: int, heads: int, rows: int, dtype: DType) -> Schedule:
+    """linear of the rows before those that ``ids`` names, the first row for the first one.
+
+    x lies as [heads, rows, 64] and k runs over (head, depth).
+    """
+    am, an, ak = axis("i", m), axis("j", n), axis("l", heads * 64)
+    row = symbol("indirect0")
+    place = Indirect(row, Load("ids", (am.var,), DType.I64), as_expr(rows))
+    depth = as_expr(64)
+    index = (FloorDiv(ak.var, depth), sympy.Max(0, row - 1), Mod(ak.var, depth))
+    store = Store("y", (am.var, an.var), stored(Accumulator(DType.F32), dtype))
+    buffers = [
+        buffer("x", dtype, [heads, rows, 64]),
+        buffer("w", dtype, [n, heads * 64]),
+        buffer("ids", DType.I64, [m]),
+        buffer("y", dtype, [m, n], kind=BufferKind.OUTPUT),
+    ]
+    contraction = Contraction(
+        "op0",
+        "gemm",
+        "linear",
+        (),
+        (am,),
+        (an,),
+        (ak,),
+        Load("x", index, dtype, (place,)),
+        Load("w", (an.var, ak.var), dtype),
+        (store,),
+        ("linear",),
+    )
+    return scheduled([contraction], buffers)

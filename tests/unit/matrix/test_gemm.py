@@ -16,7 +16,13 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.targets import find, names
-from tests.unit.matrix.contractions import gathered_gelu, matmul, shared_input, split_heads
+from tests.unit.matrix.contractions import (
+    gathered_gelu,
+    matmul,
+    rows_before,
+    shared_input,
+    split_heads,
+)
 from tests.unit.matrix.running import Runner, random_values, tolerance
 
 ALL = tuple(find(name) for name in names())
@@ -86,6 +92,19 @@ def test_batches_of_a_transposed_operand(runner: Runner, rng: np.random.Generato
     caller = default(matmul(37, 45, 64, DType.BF16, batch=3, b_transposed=True))
     out = runner(caller, {"arg0": x, "arg1": w})
     assert_close(out["buf0"], x @ w.transpose(0, 2, 1), 64, DType.BF16)
+
+
+def test_gathered_rows_are_held_on_their_axis(runner: Runner, rng: np.random.Generator) -> None:
+    """A position read from memory may be 0, and is no size: what holds the row before it on the
+    axis must stay when k is split into heads."""
+    heads, rows, m, n = 3, 9, 20, 24
+    x, w = (random_values(rng, size, DType.F16) for size in ((heads, rows, 64), (n, heads * 64)))
+    ids = rng.integers(0, rows, m)
+    ids[:2] = 0
+    caller = default(rows_before(m, n, heads, rows, DType.F16))
+    out = runner(caller, {"x": x, "w": w, "ids": ids})
+    before = x[:, np.maximum(ids - 1, 0)].transpose(1, 0, 2).reshape(m, heads * 64)
+    assert_close(out["y"], before @ w.T, heads * 64, DType.F16)
 
 
 def test_rows_that_do_not_lie_together(runner: Runner, rng: np.random.Generator) -> None:

@@ -1,0 +1,92 @@
+"""Index expressions inside trees keep their value wherever what they read from memory lies."""
+
+from __future__ import annotations
+
+import itertools
+
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, evaluate, symbol
+from scheduler.ir.index.simplify import linear
+from scheduler.ir.index.trees import offset, simplify_tree
+from scheduler.ir.operations import Buffer, BufferKind
+from scheduler.ir.values import Indirect, Load, loads
+
+ROW, COLUMN, PLACE, OTHER = symbol("i"), symbol("j"), symbol("ind0"), symbol("ind1")
+ROWS, COLUMNS, PLACES, OTHERS = 3, 4, 5, 6
+EXTENTS = {ROW: ROWS, COLUMN: COLUMNS, PLACE: PLACES, OTHER: OTHERS}
+LOOPS = {ROW: as_expr(ROWS), COLUMN: as_expr(COLUMNS)}
+
+_leaves = st.sampled_from([ROW, COLUMN, PLACE]) | st.integers(-4, 9).map(sympy.Integer)
+
+
+def _grown(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    pairs = st.tuples(parts, parts)
+    divided = st.tuples(parts, st.integers(1, 8).map(sympy.Integer))
+    return (
+        pairs.map(lambda p: p[0] + p[1])
+        | pairs.map(lambda p: p[0] - p[1])
+        | pairs.map(lambda p: sympy.Max(*p))
+        | pairs.map(lambda p: sympy.Min(*p))
+        | divided.map(lambda p: p[0] * p[1])
+        | divided.map(lambda p: FloorDiv(*p))
+        | divided.map(lambda p: Mod(*p))
+    )
+
+
+_indices = st.recursive(_leaves, _grown, max_leaves=6)
+
+
+def gathered(index: Expr, inner: Expr = ROW) -> Load:
+    """``x[index]`` where ``ind0`` in it is ``ids[inner]``, and ``ind1`` in that is ``more[i]``."""
+    nested = Indirect(OTHER, Load("more", (ROW,), DType.I64), as_expr(OTHERS))
+    ids = Load("ids", (inner,), DType.I64, (nested,))
+    return Load("x", (index,), DType.F32, (Indirect(PLACE, ids, as_expr(PLACES)),))
+
+
+def assert_equal_everywhere(before: Expr, after: Expr) -> None:
+    for point in itertools.product(*map(range, EXTENTS.values())):
+        values = {variable.name: at for variable, at in zip(EXTENTS, point, strict=True)}
+        assert evaluate(after, values) == evaluate(before, values), values
+
+
+@settings(max_examples=150, deadline=None)
+@given(_indices, _indices)
+def test_an_index_keeps_its_value_at_every_position_read_from_memory(a: Expr, b: Expr) -> None:
+    before = gathered(a, b.xreplace({PLACE: OTHER}))
+    after = simplify_tree(before, LOOPS)
+    for old, new in zip(loads(before), loads(after), strict=True):
+        assert_equal_everywhere(old.index[0], new.index[0])
+
+
+@settings(max_examples=150, deadline=None)
+@given(_indices)
+def test_an_offset_keeps_its_value_at_every_position_read_from_memory(index: Expr) -> None:
+    stride = as_expr(7)
+    buffer = Buffer("x", DType.F32, (as_expr(99),), (stride,), BufferKind.INPUT, "x")
+    assert_equal_everywhere(index * stride, offset(gathered(index), buffer, LOOPS))
+
+
+@settings(max_examples=150, deadline=None)
+@given(_indices)
+def test_steps_and_rest_add_up_to_the_index(index: Expr) -> None:
+    found = linear(index, (ROW, COLUMN, PLACE))
+    if found is None:
+        return
+    steps, rest = found
+    assert not rest.free_symbols
+    total = sum((v * c for v, c in zip((ROW, COLUMN, PLACE), steps, strict=True)), rest)
+    assert_equal_everywhere(index, total)
+
+
+def test_the_row_before_a_gathered_one_is_held_on_the_axis() -> None:
+    """A position of 0 has none before it: that the maximum goes must not be taken as shown."""
+    clamped = sympy.Max(0, PLACE - 1)
+    after = simplify_tree(gathered(clamped), LOOPS)
+    assert isinstance(after, Load)
+    assert after.index == (clamped,)
+    assert linear(clamped, (PLACE,)) is None
