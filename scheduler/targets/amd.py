@@ -75,6 +75,7 @@ _GPUS = (
     _cdna("gfx950", lds_bytes=163840, lds_granule_bytes=1280),
     _rdna("gfx1030", matrix="", vgprs_per_simd=1024, vgpr_granule=16),
     _rdna("gfx1100", matrix="wmma", vgprs_per_simd=1536, vgpr_granule=24),
+    _rdna("gfx1151", matrix="wmma", vgprs_per_simd=1536, vgpr_granule=24),
     _rdna("gfx1201", matrix="wmma", vgprs_per_simd=1536, vgpr_granule=24),
 )
 # What is emulated where nothing else is asked for, so that its name is short.

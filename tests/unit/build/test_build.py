@@ -225,6 +225,7 @@ def test_the_gemm_uses_matrix_cores_and_spills_nothing(
     for name, instruction in (
         ("gfx90a", "v_mfma_"),
         ("gfx1100", "v_wmma_"),
+        ("gfx1151", "v_wmma_"),
         ("gfx1201", "v_wmma_"),
     ):
         result = made(build(GEMM, "product", targets.find(name), toolchain, cache))

@@ -13,7 +13,7 @@ from scheduler.isa.listing import Function, LineKind, Listing, counts, parse
 from tests.unit.build.sources import ADD, GEMM
 from tests.unit.isa.conftest import ListingOf
 
-GPUS = ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"]
+GPUS = ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1201"]
 
 
 def gemm(listing: Listing) -> Function:

@@ -32,6 +32,7 @@ INSTRUCTIONS = {
     ("gfx1100", "f16"): "v_wmma_f32_16x16x16_f16",
     ("gfx1100", "bf16"): "v_wmma_f32_16x16x16_bf16",
     ("gfx1100", "f32"): "v_fmac_f32|v_dual_fmac_f32",
+    ("gfx1151", "f16"): "v_wmma_f32_16x16x16_f16",
     ("gfx1201", "f16"): "v_wmma_f32_16x16x16_f16",
     ("gfx1201", "bf16"): "v_wmma_f32_16x16x16_bf16",
     ("gfx1201", "f32"): "v_fmac_f32|v_dual_fmac_f32",

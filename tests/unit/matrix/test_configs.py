@@ -52,6 +52,7 @@ COUNTS = {
     "gfx950": GFX950,
     "gfx1030": RDNA,
     "gfx1100": RDNA,
+    "gfx1151": RDNA,
     "gfx1201": RDNA,
 }
 

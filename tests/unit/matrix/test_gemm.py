@@ -53,6 +53,7 @@ EMULATED = ("cpu", "cpu-gfx90a", "cpu-gfx1030", "cpu-gfx1100", "cpu-gfx1201")
         *((target, dtype) for target in EMULATED for dtype in (DType.F16, DType.BF16)),
         ("cpu", DType.F32),
         ("cpu-gfx1100", DType.F32),
+        ("cpu-gfx1151", DType.F16),
         ("cpu", DType.F64),
     ],
     ids=lambda value: value if isinstance(value, str) else value.label,

@@ -12,7 +12,7 @@ namespace kiln_cpu {
 
 using Tile = Operands<float, 16, 16, 16>;
 
-#if defined(__gfx1100__)
+#if defined(__GFX11__)
 
 template <typename Input>
 __attribute__((noinline, convergent)) Float8 wmma(Input a, Input b, Float8 c, int line) {
@@ -71,7 +71,7 @@ __attribute__((noinline, convergent)) Float8 wmma(Input a, Input b, Float8 c, in
     return ::kiln_cpu::wmma<::kiln_cpu::Input>(a, b, c, line);                                  \
   }
 
-#if defined(__gfx1100__)
+#if defined(__GFX11__)
 KILN_CPU_WMMA(f32_16x16x16_f16_w32, Half16)
 KILN_CPU_WMMA(f32_16x16x16_bf16_w32, Short16)
 #else

@@ -20,6 +20,6 @@
 #include "../emulation/atomic.h"
 #if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
 #include "../emulation/mfma.h"
-#elif defined(__gfx1100__) || defined(__gfx1201__)
+#elif defined(__GFX11__) || defined(__GFX12__)
 #include "../emulation/wmma.h"
 #endif
