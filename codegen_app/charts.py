@@ -178,8 +178,8 @@ def _trace(name: str, rows: Sequence[CandidateRow], x: str, colour: str) -> go.S
             "arrayminus": [(timing.median_ns - timing.low_ns) / 1000 for timing in timings],
         },
         marker={
-            "size": [13 if row.serves else 7 for row in rows],
-            "symbol": ["star" if row.serves else "circle" for row in rows],
+            "size": [13 if row.selected else 7 for row in rows],
+            "symbol": ["star" if row.selected else "circle" for row in rows],
         },
         text=[row.kernel for row in rows],
         customdata=[row.url for row in rows],

@@ -1,4 +1,4 @@
-"""Bundles to take away: a graph's kernels, or one, with what any HIP launcher needs to run them.
+"""Bundles for download: a graph's kernels, or one, with what any HIP launcher needs to run them.
 
 The format is the command line's (``scheduler/bundle``); builds come from the rows.
 """
@@ -12,17 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from codegen_app.models import Build, GeneratedKernel, Graph, Selection, State, TemplateNode
-from codegen_app.services import artifacts, engine
+from codegen_app.models import Build, GeneratedKernel, Graph, State, TemplateNode
+from codegen_app.services import artifacts, choices, engine
 from scheduler import pipeline, targets
 from scheduler.build.flags import DEFAULT
 from scheduler.build.model import Build as Built
 from scheduler.build.model import Resources, Toolchain
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import Manifest
-from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
-from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
 from scheduler.outcome import UserError
 
@@ -30,20 +29,14 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bundle is the same bytes, whenever it
 _GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
 
-def of_graph(graph: Graph) -> IO[bytes]:
-    """The whole graph as a zip, each node with the kernel that a GPU's times selected, else the
-    engine's default, for every target that all of these are built for.
+def of_graph(graph: Graph, times: str = "") -> IO[bytes]:
+    """The whole graph as a zip, for every target that all of its kernels are built for.
 
-    Raises ``UserError`` where there is no such target, or a file is lost.
+    Each node has the kernel that serves it in the bucket ``times``, the latest of a GPU without
+    it. Raises ``UserError`` where there is no such bucket or target, or a file is lost.
     """
     scheduled = engine.scheduled(graph.file.digest)
-    selected = _selected(graph)
-
-    def choose(node: SchedulerNode) -> TemplateCaller | None:
-        name = selected.get(node.name)
-        return engine.callers(graph.file.digest, node.name).get(name) if name else None
-
-    generated = pipeline.generate(scheduled.schedule, scheduled.backend.targets, choose)
+    generated = choices.generated(graph, times)
     names = [kernel.name for kernel in generated.kernels]
     builds = _builds(names)
     complete = _complete(builds, names)
@@ -99,15 +92,6 @@ def _given(buffer: Buffer, written: bool) -> Buffer:
     if written:
         return replace(buffer, kind=BufferKind.OUTPUT)
     return buffer if buffer.kind in _GIVEN else replace(buffer, kind=BufferKind.INPUT)
-
-
-def _selected(graph: Graph) -> dict[str, str]:
-    """The kernel that was selected by times of a device, by scheduled node. The emulation's times
-    choose nothing here: they say nothing of a GPU."""
-    rows = Selection.objects.filter(
-        problem__template_nodes__graph=graph, until__isnull=True, result__emulated=False
-    ).order_by("since")
-    return dict(rows.values_list("problem__template_nodes__name", "kernel__name"))
 
 
 def _builds(names: Sequence[str]) -> dict[tuple[str, str], Build]:

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selection
+from codegen_app.selectors.serving import results_with
 from codegen_app.services import audit
 from scheduler.outcome import UserError
 
@@ -77,13 +78,8 @@ def choose(
     if serving is not None and serving.kernel_id == kernel.pk:
         return False
     result = (
-        BenchmarkResult.objects.filter(
-            kernel=kernel,
-            problem=bucket["problem_id"],
-            bindings=bucket["bindings"],
-            environment__target=bucket["target"],
-            environment__device_name=bucket["device_name"],
-        )
+        results_with(bucket["device_name"], bucket["target"], bucket["toolchain"])
+        .filter(kernel=kernel, problem=bucket["problem_id"], bindings=bucket["bindings"])
         .order_by("-pk")
         .first()
     )

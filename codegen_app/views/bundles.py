@@ -15,9 +15,10 @@ from scheduler.outcome import UserError
 
 
 def graph_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """The whole graph, each node with the kernel that serves it."""
+    """The whole graph, each node with the kernel that serves it in the bucket ``?times=``."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
-    return _download(request, graph, graph.name, lambda: bundles.of_graph(graph))
+    times = request.GET.get("times", "")
+    return _download(request, graph, graph.name, lambda: bundles.of_graph(graph, times))
 
 
 def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:

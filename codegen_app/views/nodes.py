@@ -5,16 +5,17 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 
 from codegen_app import charts
+from codegen_app.forms.times import TimesForm
 from codegen_app.models import TemplateNode
 from codegen_app.selectors.pages.node import node_page
-from codegen_app.views.page import Crumb, number, respond
+from codegen_app.views.page import Crumb, kept, number, respond
 
 
 def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
     """The problem, its origins and its candidates; ``?x=`` and ``?colour=`` set the chart,
-    ``?sizes=`` the sizes at which its limits are shown."""
+    ``?times=`` says whose times are shown, ``?sizes=`` at which sizes its limits are."""
     try:
-        page = node_page(pk, number(request, "sizes") or 0)
+        page = node_page(pk, number(request, "sizes") or 0, request.GET.get("times", ""))
     except TemplateNode.DoesNotExist:
         raise Http404(f"there is no scheduled node {pk}") from None
     axes = charts.axes(page.candidates)
@@ -29,6 +30,8 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
         stages=[Crumb(page.graph, page.graph_url), Crumb(f"{page.name} {page.op}")],
         previous=page.previous,
         next=page.next,
+        times=TimesForm(request.GET, page.buckets),
+        kept=kept(request, "x", "colour", "sizes"),
         axes=axes,
         parameters=axes[1:],
         x=x,

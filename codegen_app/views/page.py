@@ -63,6 +63,11 @@ def number(request: HttpRequest, name: str) -> int | None:
     return int(value) if value.isdecimal() and len(value) < 19 else None
 
 
+def kept(request: HttpRequest, *names: str) -> list[tuple[str, str]]:
+    """These parameters of the address, for a form of another one to send along."""
+    return [(name, value) for name in names if (value := request.GET.get(name, ""))]
+
+
 def changed(request: HttpRequest, **changes: Any) -> str:
     """The page's address with some parameters changed; empty ones left out."""
     query = request.GET.copy()

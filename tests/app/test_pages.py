@@ -99,8 +99,8 @@ def test_every_page_has_a_json_twin_with_the_same_facts(reader: Client, world: W
 SELECTORS: list[tuple[str, int, Callable[[World], Any]]] = [
     ("overview", 11, lambda world: overview()),
     ("graphs", 4, lambda world: graph_list()),
-    ("graph", 9, lambda world: graph_page(world.graph.pk)),
-    ("node", 13, lambda world: node_page(world.nodes[0].pk)),
+    ("graph", 11, lambda world: graph_page(world.graph.pk)),
+    ("node", 16, lambda world: node_page(world.nodes[0].pk)),
     ("kernel", 8, lambda world: kernel_page(world.kernels[0].name, None, None)),
     ("runs", 2, lambda world: run_list()),
     ("run", 3, lambda world: run_page(world.run.pk)),

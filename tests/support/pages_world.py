@@ -333,11 +333,13 @@ def _run(
             reason="" if made else "wrong: error 3.1e-02 is over the bound 1.2e-05",
             chosen=position == 0,
         )
-        if position == 0 and result is not None:
+        if position == 0 and made is not None:
             Selection.objects.get_or_create(
                 problem=problem,
                 target="cpu",
                 device_name="CPU emulation",
+                toolchain=f"{made.toolchain} {made.toolchain_version}",
+                bindings=run.bindings,
                 until=None,
                 defaults={
                     "kernel": kernel,

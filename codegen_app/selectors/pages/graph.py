@@ -10,22 +10,16 @@ from urllib.parse import urlencode
 from django.db.models import Count, Prefetch
 from django.urls import reverse
 
-from codegen_app.models import (
-    BenchmarkResult,
-    Graph,
-    GraphNode,
-    KernelUse,
-    Selection,
-    TemplateNode,
-)
+from codegen_app.models import Graph, GraphNode, KernelUse, TemplateNode
+from codegen_app.selectors import serving
 from codegen_app.selectors.pages.origins import lines_by_node, own_frame
 
 
 @dataclass(frozen=True)
 class Serving:
-    """The kernel that serves a node: the selected one, or the engine's default.
+    """The kernel that serves a node: the selected one, or the generator's default.
 
-    ``median_ns`` is that of its latest measurement, None before there is one.
+    ``median_ns`` is its time in the page's bucket, None before there is one.
     """
 
     kernel: str
@@ -33,7 +27,6 @@ class Serving:
     selected: bool
     median_ns: float | None
     emulated: bool
-    device: str
 
 
 @dataclass(frozen=True)
@@ -81,7 +74,10 @@ class ViewNode:
 
 @dataclass(frozen=True)
 class GraphPage:
-    """One graph."""
+    """One graph. Its times are those of one ``bucket``; ``buckets`` are all that could be shown.
+
+    ``wrapper`` calls the generator's default of every node.
+    """
 
     id: int
     url: str
@@ -97,12 +93,19 @@ class GraphPage:
     outputs: tuple[str, ...]
     decisions: tuple[Mapping[str, Any], ...]
     wrapper: str
+    bucket: serving.Bucket | None
+    buckets: tuple[serving.Bucket, ...]
     scheduled: tuple[ScheduledRow, ...]
     nodes: tuple[ViewNode, ...]
 
     @property
+    def with_kernel(self) -> int:
+        """How many scheduled nodes have a kernel: all but externs."""
+        return sum(1 for row in self.scheduled if row.serving)
+
+    @property
     def measured(self) -> int:
-        """How many scheduled nodes have a time."""
+        """How many scheduled nodes have a time in the page's bucket."""
         return sum(1 for row in self.scheduled if row.serving and row.serving.median_ns is not None)
 
     @property
@@ -119,23 +122,10 @@ class GraphPage:
         """The kinds of nodes that there are, for the legend."""
         return tuple(sorted({row.kind for row in self.scheduled}))
 
-    @property
-    def emulated(self) -> bool:
-        """Whether any time shown is the emulation's."""
-        return any(row.serving and row.serving.emulated for row in self.scheduled)
 
-    @property
-    def all_emulated(self) -> bool:
-        """Whether every time shown is the emulation's, so that one label serves the column."""
-        return self.emulated and all(
-            row.serving.emulated
-            for row in self.scheduled
-            if row.serving and row.serving.median_ns is not None
-        )
-
-
-def graph_page(pk: int) -> GraphPage:
-    """One graph (9 queries); raises ``Graph.DoesNotExist``."""
+def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
+    """One graph (11 queries); raises ``Graph.DoesNotExist``. ``bucket_name`` says
+    whose times are shown; without it, or where there is no such, it is the first."""
     graph = Graph.objects.defer("tensors").get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
     scheduled = list(
@@ -145,14 +135,16 @@ def graph_page(pk: int) -> GraphPage:
         .prefetch_related(names)
         .order_by("position")
     )
-    serving = _serving(graph, scheduled)
+    buckets = serving.buckets(scheduled)
+    bucket = serving.find(buckets, bucket_name)
+    served = _serving(serving.serving(scheduled, bucket))
     counts = dict(
         KernelUse.objects.filter(template_node__graph=graph)
         .order_by()
         .values_list("template_node")
         .annotate(Count("pk"))
     )
-    times = [s.median_ns for s in serving.values() if s.median_ns is not None]
+    times = [s.median_ns for s in served.values() if s.median_ns is not None]
     total = sum(times)
     return GraphPage(
         id=graph.pk,
@@ -169,11 +161,13 @@ def graph_page(pk: int) -> GraphPage:
         outputs=tuple(graph.outputs),
         decisions=tuple(graph.decisions),
         wrapper=graph.wrapper,
+        bucket=bucket,
+        buckets=buckets,
         scheduled=tuple(
-            _scheduled_row(node, serving.get(node.pk), counts.get(node.pk, 0), total)
+            _scheduled_row(node, served.get(node.pk), counts.get(node.pk, 0), total)
             for node in scheduled
         ),
-        nodes=_view_nodes(graph, scheduled, _computed(graph, serving)),
+        nodes=_view_nodes(graph, scheduled, _computed(graph, served)),
     )
 
 
@@ -200,59 +194,29 @@ def _scheduled_row(
     )
 
 
-def _serving(graph: Graph, scheduled: Iterable[TemplateNode]) -> dict[int, Serving]:
-    """The kernel that serves each node: selected for its problem, or the default (3 queries)."""
-    nodes = list(scheduled)
-    problems = {node.problem_id for node in nodes if node.problem_id}
-    selected = {
-        selection.problem_id: selection
-        for selection in Selection.objects.filter(problem__in=problems, until__isnull=True)
-        .select_related("kernel")
-        .defer("kernel__source")
-        .order_by("since")
-    }
-    defaults = {
-        use.template_node_id: use.kernel
-        for use in KernelUse.objects.filter(template_node__graph=graph, is_default=True)
-        .select_related("kernel")
-        .only("template_node_id", "kernel__name")
-    }
-    kernels = {s.kernel_id for s in selected.values()} | {k.pk for k in defaults.values()}
-    latest = {
-        (result.problem_id, result.kernel_id): result
-        for result in BenchmarkResult.objects.filter(problem__in=problems, kernel__in=kernels)
-        .select_related("environment")
-        .defer("samples_ns", "rejected_samples", "check_detail")
-        .order_by("created_at", "pk")
-    }
-    serving = {}
-    for node in nodes:
-        selection = selected.get(node.problem_id) if node.problem_id else None
-        kernel = selection.kernel if selection else defaults.get(node.pk)
-        if kernel is None:
-            continue
-        result = latest.get((node.problem_id or 0, kernel.pk))
-        serving[node.pk] = Serving(
-            kernel=kernel.name,
-            url=reverse("kernel", args=[kernel.name]),
-            selected=selection is not None,
-            median_ns=result.median_ns if result else None,
-            emulated=bool(result and result.emulated),
-            device=result.environment.device_name if result else "",
+def _serving(served: Mapping[int, serving.Served]) -> dict[int, Serving]:
+    return {
+        node: Serving(
+            kernel=one.kernel.name,
+            url=reverse("kernel", args=[one.kernel.name]),
+            selected=one.selected,
+            median_ns=one.result.median_ns if one.result else None,
+            emulated=bool(one.result and one.result.emulated),
         )
-    return serving
+        for node, one in served.items()
+    }
 
 
-def _computed(graph: Graph, serving: Mapping[int, Serving]) -> dict[tuple[int, str], Computed]:
+def _computed(graph: Graph, served: Mapping[int, Serving]) -> dict[tuple[int, str], Computed]:
     """Where calls are computed, by scheduled node and the call's name (1 query)."""
     uses = KernelUse.objects.filter(
-        template_node__graph=graph, kernel__name__in={each.kernel for each in serving.values()}
+        template_node__graph=graph, kernel__name__in={each.kernel for each in served.values()}
     )
     found = {}
     for node, kernel, origins in uses.values_list("template_node", "kernel__name", "line_origins"):
-        if node in serving and serving[node].kernel == kernel:
+        if node in served and served[node].kernel == kernel:
             for name, lines in lines_by_node(origins).items():
-                url = f"{serving[node].url}?{urlencode({'node': node, 'of': name})}"
+                url = f"{served[node].url}?{urlencode({'node': node, 'of': name})}"
                 found[node, name] = Computed(kernel, url, lines)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ from django.db.models import Q
 from django.urls import reverse
 
 from codegen_app.models import (
-    BenchmarkResult,
     Build,
     Candidate,
     GraphNode,
@@ -20,6 +19,7 @@ from codegen_app.models import (
     State,
     TemplateNode,
 )
+from codegen_app.selectors import serving
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
@@ -67,7 +67,8 @@ class BuildState:
 
 @dataclass(frozen=True)
 class CandidateRow:
-    """A kernel that can serve the node. ``losses`` are the latest runs' failures with it."""
+    """A kernel that can serve the node. ``serves`` says on which targets and device models it was
+    selected, ``selected`` whether in the page's bucket; ``rejections`` why runs dropped it."""
 
     position: int
     kernel: str
@@ -75,10 +76,11 @@ class CandidateRow:
     config: Mapping[str, Any]
     description: str
     is_default: bool
+    selected: bool
     serves: tuple[str, ...]
     builds: tuple[BuildState, ...]
     timing: Timing | None
-    losses: tuple[str, ...]
+    rejections: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class NodePage:
-    """One scheduled node."""
+    """One scheduled node. Its candidates' times are those of one ``bucket``."""
 
     id: int
     url: str
@@ -120,6 +122,8 @@ class NodePage:
     extern_reason: str
     origins: tuple[OriginRow, ...]
     decisions: tuple[Mapping[str, Any], ...]
+    bucket: serving.Bucket | None
+    buckets: tuple[serving.Bucket, ...]
     candidates: tuple[CandidateRow, ...]
     offered: int
     refused: tuple[RefusedRow, ...]
@@ -134,25 +138,25 @@ class NodePage:
         return next((row for row in self.candidates if row.is_default), None)
 
     @property
-    def emulated(self) -> bool:
-        """Whether any time shown is the emulation's."""
-        return any(row.timing.emulated for row in self.candidates if row.timing)
-
-    @property
     def refused_count(self) -> int:
         """How many configurations were turned down."""
         return sum(len(row.configs) for row in self.refused)
 
 
-def node_page(pk: int, sizes: int = 0) -> NodePage:
-    """One scheduled node (13 queries); raises ``TemplateNode.DoesNotExist``. ``sizes`` says at
-    which of the known sizes its limits are shown."""
+def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
+    """One scheduled node (16 queries); raises ``TemplateNode.DoesNotExist``.
+
+    ``sizes`` says at which of the known sizes its limits are shown; ``bucket_name`` says
+    whose times are shown: without it, or where there is no such, it is the first.
+    """
     node = (
         TemplateNode.objects.select_related("graph", "problem")
         .defer("graph__tensors", "graph__wrapper")
         .get(pk=pk)
     )
     problem = node.problem
+    buckets = serving.buckets([node])
+    bucket = serving.find(buckets, bucket_name)
     return NodePage(
         id=node.pk,
         url=node.get_absolute_url(),
@@ -174,7 +178,9 @@ def node_page(pk: int, sizes: int = 0) -> NodePage:
         decisions=tuple(
             d for d in node.graph.decisions if node.name in (d["producer"], d["consumer"])
         ),
-        candidates=_candidates(node),
+        bucket=bucket,
+        buckets=buckets,
+        candidates=_candidates(node, bucket),
         offered=node.offered,
         refused=_refused(node),
         runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
@@ -216,8 +222,8 @@ def _refused(node: TemplateNode) -> tuple[RefusedRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-len(row.configs), row.reason)))
 
 
-def _candidates(node: TemplateNode) -> tuple[CandidateRow, ...]:
-    """The kernels for this node, with builds, latest times and losses (5 queries)."""
+def _candidates(node: TemplateNode, bucket: serving.Bucket | None) -> tuple[CandidateRow, ...]:
+    """The kernels for this node, with builds, times in a bucket and rejections (6 queries)."""
     uses = list(
         KernelUse.objects.filter(template_node=node)
         .select_related("kernel")
@@ -237,16 +243,11 @@ def _candidates(node: TemplateNode) -> tuple[CandidateRow, ...]:
         for build in builds[use.kernel_id]
         if build.state == State.DONE
     }
-    timings = _timings(node, kernels)
-    serves: dict[int, list[str]] = defaultdict(list)
-    for selection in Selection.objects.filter(problem=node.problem_id, until__isnull=True):
-        serves[selection.kernel_id].append(f"{selection.target} ({selection.device_name})")
-    losses: dict[int, dict[str, None]] = defaultdict(dict)
-    lost = (State.REJECTED, State.QUARANTINED)
-    for row in Candidate.objects.filter(
-        task__problem=node.problem_id, kernel__in=kernels, state__in=lost
-    ):
-        losses[row.kernel_id or 0][f"{row.stage}: {row.reason}"] = None
+    timings = _timings(node, bucket, kernels)
+    here = serving.selections([node], bucket).get(node.problem_id or 0)
+    selected = here.kernel_id if here else None
+    serves = _serves(node)
+    rejections = _rejections(node, kernels)
     return tuple(
         CandidateRow(
             position=use.position,
@@ -255,13 +256,36 @@ def _candidates(node: TemplateNode) -> tuple[CandidateRow, ...]:
             config=use.kernel.config,
             description=use.description,
             is_default=use.is_default,
-            serves=tuple(serves[use.kernel_id]),
+            selected=use.kernel_id == selected,
+            serves=tuple(serves.get(use.kernel_id, ())),
             builds=_build_states(builds[use.kernel_id], default),
             timing=timings.get(use.kernel_id),
-            losses=tuple(losses[use.kernel_id]),
+            rejections=tuple(rejections.get(use.kernel_id, ())),
         )
         for use in uses
     )
+
+
+def _serves(node: TemplateNode) -> Mapping[int, Iterable[str]]:
+    """Where each kernel is selected for the problem (1 query); a dict keeps order and drops
+    repeats."""
+    found: dict[int, dict[str, None]] = defaultdict(dict)
+    for selection in Selection.objects.filter(problem=node.problem_id, until__isnull=True):
+        found[selection.kernel_id][f"{selection.target} ({selection.device_name})"] = None
+    return found
+
+
+def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[str]]:
+    """Stages and reasons for which runs rejected each kernel (1 query)."""
+    found: dict[int, dict[str, None]] = defaultdict(dict)
+    rows = Candidate.objects.filter(
+        task__problem=node.problem_id,
+        kernel__in=kernels,
+        state__in=(State.REJECTED, State.QUARANTINED),
+    )
+    for row in rows:
+        found[row.kernel_id or 0][f"{row.stage}: {row.reason}"] = None
+    return found
 
 
 def _build_states(builds: list[Build], default: Mapping[str, int]) -> tuple[BuildState, ...]:
@@ -279,15 +303,12 @@ def _beside(build: Build, default: Mapping[str, int]) -> str:
     return f"{reverse('compare')}?build={other}&build={build.pk}"
 
 
-def _timings(node: TemplateNode, kernels: list[int]) -> dict[int, Timing]:
-    """Each kernel's latest measurement for this problem (1 query)."""
-    results = (
-        BenchmarkResult.objects.filter(problem=node.problem_id, kernel__in=kernels)
-        .select_related("environment")
-        .order_by("created_at", "pk")
-    )
+def _timings(
+    node: TemplateNode, bucket: serving.Bucket | None, kernels: Sequence[int]
+) -> dict[int, Timing]:
+    """Each kernel's latest measurement in the bucket (1 query)."""
     return {
-        result.kernel_id: Timing(
+        kernel: Timing(
             device=result.environment.device_name,
             target=result.environment.target,
             bindings=result.bindings,
@@ -297,7 +318,7 @@ def _timings(node: TemplateNode, kernels: list[int]) -> dict[int, Timing]:
             n=len(result.samples_ns),
             emulated=result.emulated,
         )
-        for result in results
+        for (_, kernel), result in serving.results([node], bucket, kernels).items()
     }
 
 

@@ -1,0 +1,26 @@
+"""Whose times a page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from django import forms
+
+from codegen_app.selectors.serving import Bucket
+
+
+class TimesForm(forms.Form):
+    """``?times=``: the name of a bucket; without it the first one's times are shown."""
+
+    times = forms.ChoiceField(
+        label="Times of",
+        required=False,
+        error_messages={"invalid_choice": "Nothing was measured on %(value)s."},
+    )
+
+    def __init__(self, given: Mapping[str, str], buckets: Sequence[Bucket]) -> None:
+        names = [bucket.name for bucket in buckets]
+        super().__init__({"times": given.get("times") or next(iter(names), "")})
+        field = self.fields["times"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(name, name) for name in names]

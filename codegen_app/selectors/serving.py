@@ -1,0 +1,227 @@
+"""What serves a scheduled node, and how fast it is there: the one query for pages and bundles.
+
+A time says something of one device model, architecture, compiler and binding of the sizes alone:
+these four are a ``Bucket``, and nothing is chosen or added across two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, Max, QuerySet, Value
+from django.db.models.functions import Concat, Left
+
+from codegen_app.models import (
+    BenchmarkResult,
+    GeneratedKernel,
+    KernelUse,
+    Selection,
+    TemplateNode,
+)
+from scheduler import targets
+
+_NOT_SHOWN = ("samples_ns", "rejected_samples", "check_detail")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A device model, a target, a compiler and sizes. ``name`` says all four, and is what
+    addresses of pages hold."""
+
+    name: str
+    device_name: str
+    target: str
+    toolchain: str
+    bindings: Mapping[str, int]
+    emulated: bool
+
+
+@dataclass(frozen=True)
+class Served:
+    """The kernel that serves a node in a bucket: the selected one, else the generator's default.
+
+    ``result`` is the measurement that it was selected by, or its latest in that bucket.
+    """
+
+    kernel: GeneratedKernel
+    selected: bool
+    result: BenchmarkResult | None
+
+
+def buckets(nodes: Iterable[TemplateNode]) -> tuple[Bucket, ...]:
+    """Where these nodes' problems were measured or a kernel was selected for them (2 queries).
+
+    GPUs come before the emulation, the latest first. Sizes that no problem uses are left out.
+    """
+    problems = {node.problem.pk: node.problem for node in nodes if node.problem is not None}
+    used = frozenset(name for problem in problems.values() for name in problem.symbols)
+    latest: dict[str, tuple[datetime, Bucket]] = {}
+    for bucket, at in [*_measured(problems, used), *_selected(problems, used)]:
+        known = latest.get(bucket.name)
+        latest[bucket.name] = (at if known is None else max(at, known[0]), bucket)
+    ranked = sorted(latest.values(), key=lambda pair: pair[0], reverse=True)
+    return tuple(sorted((bucket for _, bucket in ranked), key=lambda bucket: bucket.emulated))
+
+
+def find(known: Sequence[Bucket], name: str) -> Bucket | None:
+    """The bucket of that name, else the first; None where there is none at all."""
+    return next((bucket for bucket in known if bucket.name == name), next(iter(known), None))
+
+
+def serving(nodes: Sequence[TemplateNode], bucket: Bucket | None) -> dict[int, Served]:
+    """What serves each node in a bucket, by the node's key (3 queries). Externs are left out.
+
+    Without a bucket, where nothing was measured, the defaults serve.
+    """
+    selected = selections(nodes, bucket)
+    default = {
+        use.template_node_id: use.kernel
+        for use in KernelUse.objects.filter(template_node__in=nodes, is_default=True)
+        .select_related("kernel")
+        .only("template_node_id", "kernel__name")
+    }
+    kernels = {node.pk: _kernel(node, selected, default) for node in nodes}
+    wanted = [kernel.pk for kernel in kernels.values() if kernel is not None]
+    latest = results(nodes, bucket, wanted)
+    served = {}
+    for node in nodes:
+        kernel, selection = kernels[node.pk], selected.get(node.problem_id or 0)
+        if kernel is not None:
+            by = selection.result if selection is not None else None
+            result = by or latest.get((node.problem_id or 0, kernel.pk))
+            served[node.pk] = Served(kernel, selection is not None, result)
+    return served
+
+
+def selections(nodes: Iterable[TemplateNode], bucket: Bucket | None) -> dict[int, Selection]:
+    """What is selected in a bucket, by problem (1 query)."""
+    if bucket is None:
+        return {}
+    symbols = _symbols(nodes)
+    rows = (
+        Selection.objects.filter(
+            problem__in=symbols,
+            device_name=bucket.device_name,
+            target=bucket.target,
+            toolchain=bucket.toolchain,
+            until__isnull=True,
+        )
+        .select_related("kernel", "result__environment")
+        .defer("kernel__source", *(f"result__{name}" for name in _NOT_SHOWN))
+        .order_by("since", "pk")
+    )
+    return {
+        row.problem_id: row
+        for row in rows
+        if _same(row.bindings, bucket.bindings, symbols[row.problem_id])
+    }
+
+
+def results(
+    nodes: Iterable[TemplateNode], bucket: Bucket | None, kernels: Iterable[int]
+) -> dict[tuple[int, int], BenchmarkResult]:
+    """The latest measurement in a bucket of each problem and kernel, by their keys (1 query)."""
+    if bucket is None:
+        return {}
+    symbols = _symbols(nodes)
+    rows = (
+        results_with(bucket.device_name, bucket.target, bucket.toolchain)
+        .filter(problem__in=symbols, kernel__in=kernels)
+        .select_related("environment")
+        .defer("rejected_samples", "check_detail")
+        .order_by("created_at", "pk")
+    )
+    return {
+        (row.problem_id, row.kernel_id): row
+        for row in rows
+        if _same(row.bindings, bucket.bindings, symbols[row.problem_id])
+    }
+
+
+def results_with(device_name: str, target: str, toolchain: str) -> QuerySet[BenchmarkResult]:
+    """Measurements on a device model of code that a compiler made."""
+    return BenchmarkResult.objects.alias(toolchain=_TOOLCHAIN).filter(
+        environment__device_name=device_name, environment__target=target, toolchain=toolchain
+    )
+
+
+def smaller(known: Iterable[Bucket], bucket: Bucket) -> tuple[tuple[str, int, Bucket], ...]:
+    """Buckets that differ in one smaller size alone: the symbol, its value and the bucket, the
+    smallest first. Of several such symbols only the first is told apart."""
+    found = []
+    for other in known:
+        differs = [k for k, v in bucket.bindings.items() if other.bindings.get(k) != v]
+        same = (other.device_name, other.target, other.toolchain) == (
+            bucket.device_name,
+            bucket.target,
+            bucket.toolchain,
+        )
+        if same and len(differs) == 1 and other.bindings.keys() == bucket.bindings.keys():
+            (symbol,) = differs
+            if other.bindings[symbol] < bucket.bindings[symbol]:
+                found.append((symbol, other.bindings[symbol], other))
+    found.sort(key=lambda one: one[:2])
+    return tuple(one for one in found if one[0] == found[0][0])
+
+
+# As ``Selection.toolchain`` names the compiler.
+_TOOLCHAIN = Left(Concat("build__toolchain", Value(" "), "build__toolchain_version"), 240)
+
+
+def _measured(problems: Iterable[int], used: Collection[str]) -> Iterable[tuple[Bucket, datetime]]:
+    rows = (
+        BenchmarkResult.objects.filter(problem__in=problems)
+        .order_by()
+        .annotate(device=F("environment__device_name"), arch=F("environment__target"))
+        .annotate(toolchain=_TOOLCHAIN)
+        .values("device", "arch", "toolchain", "bindings", "emulated")
+        .annotate(latest=Max("created_at"))
+    )
+    for row in rows:
+        where = (row["device"], row["arch"], row["toolchain"])
+        yield _bucket(*where, row["bindings"], used, row["emulated"]), row["latest"]
+
+
+def _selected(problems: Iterable[int], used: Collection[str]) -> Iterable[tuple[Bucket, datetime]]:
+    rows = Selection.objects.filter(problem__in=problems, until__isnull=True)
+    for row in rows.select_related("result").only(
+        "device_name", "target", "toolchain", "bindings", "since", "result__emulated"
+    ):
+        where = (row.device_name, row.target, row.toolchain)
+        # A choice that came from elsewhere has no measurement here.
+        emulated = row.result.emulated if row.result else bool(targets.find(row.target).emulates)
+        yield _bucket(*where, row.bindings, used, emulated), row.since
+
+
+def _bucket(
+    device_name: str,
+    target: str,
+    toolchain: str,
+    bindings: Mapping[str, int],
+    used: Collection[str],
+    emulated: bool,
+) -> Bucket:
+    sizes = {name: bindings[name] for name in sorted(bindings) if name in used}
+    text = " ".join(f"{name}={value}" for name, value in sizes.items())
+    name = ", ".join(part for part in (device_name, target, toolchain, text) if part)
+    return Bucket(name, device_name, target, toolchain, sizes, emulated)
+
+
+def _kernel(
+    node: TemplateNode,
+    selected: Mapping[int, Selection],
+    default: Mapping[int, GeneratedKernel],
+) -> GeneratedKernel | None:
+    selection = selected.get(node.problem_id or 0)
+    return selection.kernel if selection is not None else default.get(node.pk)
+
+
+def _symbols(nodes: Iterable[TemplateNode]) -> dict[int, frozenset[str]]:
+    """The sizes that each problem uses: others (of a larger graph) say nothing of its time."""
+    return {node.problem.pk: frozenset(node.problem.symbols) for node in nodes if node.problem}
+
+
+def _same(one: Mapping[str, int], other: Mapping[str, int], used: Iterable[str]) -> bool:
+    return all(one.get(name) == other.get(name) for name in used)

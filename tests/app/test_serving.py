@@ -1,0 +1,299 @@
+"""What serves a node: choices and times of one device model, target, compiler and sizes alone."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+
+from codegen_app.models import (
+    BenchmarkResult,
+    Build,
+    Environment,
+    GeneratedKernel,
+    Graph,
+    KernelUse,
+    Problem,
+    Selection,
+    TemplateNode,
+)
+from codegen_app.selectors import serving
+from codegen_app.selectors.pages.graph import GraphPage, graph_page
+from codegen_app.selectors.pages.node import node_page
+from codegen_app.services import choices, exchange, graphs, selections, work
+from scheduler import samples
+from scheduler.outcome import UserError
+from tests.app import factories
+from tests.support.pages_world import World, make_world
+
+# Heartbeats come over a connection of their own and must see the rows.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+MI300X, MI210 = ("AMD Instinct MI300X", "gfx942"), ("AMD Instinct MI210", "gfx90a")
+
+
+@pytest.fixture
+def world(code_cache: Path) -> World:
+    """Two nodes of two problems; the first problem has an emulated time, its default serves."""
+    made = make_world(code_cache, layers=2, candidates=2, compiled=2)
+    other = Problem.objects.create(
+        digest=factories.digest(), kind="gemm", op="linear", summary="other", text="t",
+        symbols={"s0": {"hint": 64, "min": 2, "max": None}},
+    )  # fmt: skip
+    TemplateNode.objects.filter(pk=made.nodes[1].pk).update(problem=other)
+    made.nodes[1].refresh_from_db()
+    return made
+
+
+def measured(
+    node: TemplateNode,
+    kernel: GeneratedKernel,
+    median_ns: float,
+    device: tuple[str, str] = MI300X,
+    version: str = "7.0",
+    bindings: dict[str, int] | None = None,
+) -> BenchmarkResult:
+    """A time of a kernel on a GPU."""
+    environment, _ = Environment.objects.get_or_create(
+        digest=hashlib.sha256(str(device).encode()).hexdigest(),
+        defaults={
+            "device": "rocm:0",
+            "device_name": device[0],
+            "target": device[1],
+            "compiler": "rocm",
+            "compute_units": 1,
+            "memory_bytes": 1,
+            "emulated": False,
+        },
+    )
+    build = Build.objects.filter(
+        kernel=kernel, toolchain="rocm", toolchain_version=version
+    ).first() or factories.build(
+        kernel=kernel, target=device[1], toolchain="rocm", toolchain_version=version
+    )
+    return BenchmarkResult.objects.create(
+        kernel=kernel,
+        build=build,
+        problem=node.problem,
+        environment=environment,
+        bindings=bindings or {"s0": 16},
+        samples_ns=[median_ns] * 5,
+        batch=1,
+        median_ns=median_ns,
+        low_ns=median_ns,
+        high_ns=median_ns,
+        check_max_error=0,
+        check_bound=1,
+        check_ratio=0,
+        emulated=False,
+    )
+
+
+@transaction.atomic
+def offer(result: BenchmarkResult) -> None:
+    selections.offer(result, "a run")
+
+
+def default(node: TemplateNode) -> GeneratedKernel:
+    return node.uses.get(is_default=True).kernel
+
+
+def other_kernel(node: TemplateNode) -> GeneratedKernel:
+    return node.uses.get(position=1).kernel
+
+
+def shown(page: GraphPage) -> list[tuple[str, float | None]]:
+    return [(row.serving.kernel, row.serving.median_ns) for row in page.scheduled if row.serving]
+
+
+def test_a_graphs_total_is_of_one_device(reader: Client, world: World) -> None:
+    first, second = world.nodes
+    measured(first, default(first), 1000.0, MI300X)
+    measured(second, default(second), 50.0, MI210)  # the latest
+    page = graph_page(world.graph.pk)
+    assert page.bucket is not None
+    assert (page.bucket.device_name, page.total_ns) == (MI210[0], 50.0)
+    assert (page.measured, page.with_kernel) == (1, 2)
+    names = [bucket.name for bucket in page.buckets]
+    where = [f"{name}, {arch}, rocm 7.0, s0=16" for name, arch in (MI210, MI300X)]
+    assert names[:2] == where
+    assert [bucket.emulated for bucket in page.buckets] == [False, False, True]
+    totals = {name: graph_page(world.graph.pk, name).total_ns for name in names}
+    assert list(totals.values()) == [50.0, 1000.0, 120_000.0]
+    html = reader.get(page.url, {"times": names[1]}).content.decode()
+    assert f'<option value="{names[1]}" selected>' in html
+    assert "1 of 2" in html
+    assert "1.000 µs" in html
+    assert "0.050 µs" not in html
+
+
+def test_a_total_has_no_times_of_another_compiler(world: World) -> None:
+    first, second = world.nodes
+    measured(first, default(first), 1000.0, version="6.4")
+    measured(second, default(second), 50.0, version="7.0")
+    totals = {b.toolchain: graph_page(world.graph.pk, b.name).total_ns for b in _gpu(world)}
+    assert totals == {"rocm 6.4": 1000.0, "rocm 7.0": 50.0}
+
+
+def test_a_total_has_no_times_at_other_sizes(world: World) -> None:
+    first, second = world.nodes
+    measured(first, default(first), 1000.0, bindings={"s0": 64})
+    measured(second, default(second), 50.0, bindings={"s0": 16})
+    totals = {b.bindings["s0"]: graph_page(world.graph.pk, b.name).total_ns for b in _gpu(world)}
+    assert totals == {64: 1000.0, 16: 50.0}
+
+
+def test_sizes_that_a_problem_does_not_use_do_not_part_its_times(world: World) -> None:
+    """Another graph with the same problem has a symbol more."""
+    node = world.nodes[0]
+    measured(node, default(node), 1000.0, bindings={"s0": 16, "s9": 3})
+    (bucket,) = _gpu(world)
+    assert bucket.bindings == {"s0": 16}
+    assert graph_page(world.graph.pk, bucket.name).total_ns == 1000.0
+
+
+def test_each_device_shows_what_was_selected_for_it(reader: Client, world: World) -> None:
+    node = world.nodes[0]
+    slow = measured(node, default(node), 1000.0, MI300X)
+    fast = measured(node, other_kernel(node), 400.0, MI210)
+    for result in (slow, fast):
+        offer(result)
+    measured(node, other_kernel(node), 9000.0, MI300X)  # measured there, but not selected
+    served = {b.device_name: shown(graph_page(world.graph.pk, b.name))[0] for b in _gpu(world)}
+    assert served == {
+        MI300X[0]: (slow.kernel.name, 1000.0),
+        MI210[0]: (fast.kernel.name, 400.0),
+    }
+    for bucket in _gpu(world):
+        page = node_page(node.pk, bucket_name=bucket.name)
+        assert [row.kernel for row in page.candidates if row.selected] == [
+            served[bucket.device_name][0]
+        ]
+        assert {row.timing.device for row in page.candidates if row.timing} == {bucket.device_name}
+    html = reader.get(node.get_absolute_url()).content.decode()
+    assert f"gfx90a ({MI210[0]})" in html
+
+
+def test_a_choice_shows_the_measurement_that_it_was_made_by(world: World) -> None:
+    node = world.nodes[0]
+    by = measured(node, default(node), 1000.0)
+    offer(by)
+    measured(node, default(node), 1400.0)  # a later one decided nothing
+    assert shown(graph_page(world.graph.pk))[0] == (by.kernel.name, 1000.0)
+
+
+def test_a_choice_from_elsewhere_serves_without_a_time(world: World) -> None:
+    node = world.nodes[0]
+    old = measured(node, other_kernel(node), 1000.0, version="6.4")
+    bucket = {
+        "problem_id": node.problem_id,
+        "target": "gfx942",
+        "device_name": MI300X[0],
+        "toolchain": "rocm 7.0",
+        "bindings": {"s0": 16},
+    }
+    with transaction.atomic():
+        assert selections.choose(bucket, old.kernel, "imported", None)
+    assert Selection.objects.get(toolchain="rocm 7.0").result is None, "that was another compiler's"
+    page = graph_page(world.graph.pk, f"{MI300X[0]}, gfx942, rocm 7.0, s0=16")
+    assert page.bucket is not None
+    assert page.bucket.toolchain == "rocm 7.0"
+    assert shown(page)[0] == (old.kernel.name, None)
+
+
+def test_a_name_that_is_no_bucket_is_told_beside_the_field(reader: Client, world: World) -> None:
+    for address in (world.graph.get_absolute_url(), world.nodes[0].get_absolute_url()):
+        html = reader.get(address, {"times": "a toaster"}).content.decode()
+        assert "Nothing was measured on a toaster. Shown is CPU emulation, cpu" in html
+
+
+def test_an_emulated_total_says_so(reader: Client, world: World) -> None:
+    html = reader.get(world.graph.get_absolute_url()).content.decode()
+    assert "the CPU emulation: nothing was measured on a GPU yet" in html
+    assert "tag emulated" in html
+
+
+def test_smaller_sizes_are_buckets_of_the_same_device_and_compiler(world: World) -> None:
+    node = world.nodes[0]
+    for size in (8, 64, 16):
+        measured(node, default(node), 1000.0, bindings={"s0": size})
+    measured(node, default(node), 1000.0, MI210, bindings={"s0": 4})
+    known = serving.buckets(world.nodes)
+    usual = serving.find(known, f"{MI300X[0]}, gfx942, rocm 7.0, s0=64")
+    assert usual is not None
+    assert [(s, size) for s, size, _ in serving.smaller(known, usual)] == [("s0", 8), ("s0", 16)]
+
+
+class TestBundles:
+    """Code of a real graph with what was selected for one of its nodes."""
+
+    @pytest.fixture
+    def node(self) -> TemplateNode:
+        graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+        claimed = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
+        assert claimed is not None
+        graphs.prepare(claimed)
+        nodes = graph.template_nodes.filter(op="addmm", problem__isnull=False)
+        return nodes.select_related("problem", "graph__file").order_by("position")[0]
+
+    def select(self, node: TemplateNode, place: int, size: int, **where: object) -> str:
+        """Another kernel than the default, selected at a size."""
+        (symbol,) = node.graph.symbols
+        use = KernelUse.objects.get(template_node=node, position=place)
+        result = measured(node, use.kernel, 1000.0, bindings={symbol: size}, **where)
+        offer(result)
+        return use.kernel.name
+
+    def test_a_bundle_has_what_serves_on_one_device(self, node: TemplateNode) -> None:
+        one = self.select(node, 1, 16, device=MI300X)
+        other = self.select(node, 2, 16, device=MI210)
+        for bucket in serving.buckets([node]):
+            chosen = choices.generated(node.graph, bucket.name).chosen[node.name].name
+            assert chosen == (one if bucket.device_name == MI300X[0] else other)
+        assert choices.generated(node.graph).chosen[node.name].name == other, "the latest"
+        with pytest.raises(UserError, match="nothing was measured on 'a toaster'"):
+            choices.generated(node.graph, "a toaster")
+
+    def test_smaller_sizes_have_their_own_kernel(self, node: TemplateNode) -> None:
+        small = self.select(node, 1, 4)
+        usual = self.select(node, 2, 16)
+        name = serving.buckets([node])[0].name
+        made = choices.generated(node.graph, name)
+        calls = [call for call in made.calls if call.kernel == usual]
+        assert calls
+        for call in calls:
+            assert [(v.at_most, v.kernel) for v in call.variants] == [(4, small)]
+
+    def test_the_emulation_chooses_no_code(self, node: TemplateNode) -> None:
+        self.select(node, 1, 16)
+        BenchmarkResult.objects.update(emulated=True)
+        assert choices.generated(node.graph).chosen[node.name].name == default(node).name
+
+    def test_the_wrapper_tab_calls_what_serves(self, reader: Client, node: TemplateNode) -> None:
+        address = f"{node.graph.get_absolute_url()}?view=wrapper"
+        other = node.uses.get(position=1).kernel.name
+        assert other not in reader.get(address).content.decode()
+        assert self.select(node, 1, 16) == other
+        assert other in reader.get(address).content.decode()
+
+
+def test_an_exported_choice_names_its_bucket(world: World) -> None:
+    node = world.nodes[0]
+    offer(measured(node, default(node), 1000.0))
+    lines = [line for line in exchange.export()["selections"] if line["target"] == "gfx942"]
+    assert [(line["device_name"], line["toolchain"]) for line in lines] == [(MI300X[0], "rocm 7.0")]
+
+
+def _gpu(world: World) -> list[serving.Bucket]:
+    nodes = TemplateNode.objects.filter(graph=world.graph).select_related("problem")
+    return [bucket for bucket in serving.buckets(nodes) if not bucket.emulated]
+
+
+def test_a_past_choice_is_no_bucket(world: World) -> None:
+    Selection.objects.update(until=timezone.now(), device_name="gone")
+    names = [bucket.device_name for bucket in graph_page(world.graph.pk).buckets]
+    assert names == ["CPU emulation"]
