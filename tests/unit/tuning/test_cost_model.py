@@ -10,14 +10,18 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler import pipeline, samples
 from scheduler.build.model import Build, Resources, Toolchain
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
-from scheduler.ir.values import Load
+from scheduler.ir.values import Call, Const, IndexValue, Load
 from scheduler.targets import boards, find
 from scheduler.tuning.cost_model import expected_ns, speed_of_light_ns
-from scheduler.tuning.work import distinct_elements, work_of
+from scheduler.tuning.footprint import Guard, distinct_elements, guarded_elements
+from scheduler.tuning.roofline import limit
+from scheduler.tuning.work import work_of
 from tests.unit.matrix.contractions import convolution, matmul
 
 MI300X = boards("gfx942")[0]
@@ -96,18 +100,67 @@ def test_a_small_tile_is_expected_to_lose_on_a_large_product_and_to_win_on_a_sma
     assert best_tile(256) < best_tile(8192)
 
 
-def test_a_masked_window_counts_no_byte_that_may_not_be_read() -> None:
-    schedule = convolution([1, 8, 16, 16], [8, 8, 3, 3], DType.F16, padding=1)
-    work = work_of(schedule.nodes[0], schedule.lowered, {})
-    buffers = schedule.lowered.buffers
-    assert (
-        0
-        < work.read_bytes
-        <= sum(
-            buffers[n].dtype.itemsize * int(sympy.Mul(*buffers[n].size))
-            for n in schedule.nodes[0].reads
-        )
+def test_a_padded_convolution_reads_its_whole_input_in_its_own_type() -> None:
+    """resnet's first one: 2 images of 3 x 224 x 224, 64 filters of 7 x 7, in steps of 2."""
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path("resnet_small"))))
+    node = plan.nodes[0]
+    assert node.kind is GroupKind.CONVOLUTION
+    work = work_of(node, plan.lowered, {})
+    images, filters, normalisation = 2 * 3 * 224 * 224, 64 * 3 * 7 * 7, 4 * 64
+    assert work.read_bytes == 4 * (images + filters + normalisation)
+    assert work.written_bytes == 4 * 2 * 64 * 112 * 112
+    assert work.matrix_flops == 2 * (2 * 64 * 112 * 112) * (3 * 7 * 7)
+    assert work.matrix_dtype == "f32"
+    assert limit(work, MI300X).products_ns > 0
+
+
+@pytest.mark.parametrize(
+    ("stride", "size", "read"),
+    # Windows of 3 in steps of 4 begin at -1, 3, 7 and 11: three of them read 3 rows, one reads 2.
+    [(1, 16, 16), (2, 16, 16), (4, 16, 11), (4, 15, 11)],
+)
+def test_what_a_window_leaves_out_is_not_counted(stride: int, size: int, read: int) -> None:
+    image = [1, 8, size, size]
+    schedule = convolution(image, [8, 8, 3, 3], DType.F16, padding=1, stride=stride)
+    node = schedule.nodes[0]
+    work = work_of(node, schedule.lowered, {})
+    assert work.read_bytes == 2 * (8 * read * read + 8 * 8 * 3 * 3)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    index=st.sampled_from([X, 2 * X + Y - 1, X - 2, FloorDiv(X, 2) + Y, Mod(X + Y, 3)]),
+    bound=st.integers(-1, 6),
+    sizes=st.tuples(*[st.integers(1, 5)] * 3),
+    holds=st.booleans(),
+)
+def test_reads_behind_a_condition_count_where_it_holds(
+    index: sympy.Expr, bound: int, sizes: tuple[int, int, int], holds: bool
+) -> None:
+    """Rows at ``index`` that lie below ``bound``, or not; columns at 2 * z where z is not 1."""
+    rows = {
+        evaluate(index, {"x": x, "y": y, "z": 0}) for x in range(sizes[0]) for y in range(sizes[1])
+    }
+    columns = {2 * z for z in range(sizes[2]) if z != 1}
+    expected = sum((row < bound) is holds for row in rows) * len(columns)
+    below = Call("lt", (IndexValue(index, DType.I64), Const(bound, DType.I64)), DType.BOOL)
+    first = Call("eq", (IndexValue(Z, DType.I64), Const(1, DType.I64)), DType.BOOL)
+    lowered = matmul(2, 2, 2, DType.F16).lowered
+    counted = guarded_elements(
+        Load("b", (index, 2 * Z), DType.F32),
+        (Guard(below, holds), Guard(first, False)),
+        dict(zip((X, Y, Z), sizes, strict=True)),
+        lowered,
+        {},
     )
+    assert counted == expected
+
+
+def test_a_condition_on_data_proves_no_read() -> None:
+    condition = Load("c", (X,), DType.BOOL)
+    lowered = matmul(2, 2, 2, DType.F16).lowered
+    load = Load("b", (X,), DType.F32)
+    assert guarded_elements(load, (Guard(condition, True),), {X: 4}, lowered, {}) == 0
 
 
 INDICES = [

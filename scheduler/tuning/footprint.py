@@ -1,0 +1,197 @@
+"""How many different elements of each buffer an operation certainly reads.
+
+These are lower bounds, whatever the kernel looks like. A read behind a condition (a padded window,
+one part of a concatenation) counts where the condition holds; one whose condition depends on data
+does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import sympy
+
+from scheduler.ir.access import trees_of
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.operations import Axis, Lowered, Operation, ViewOf
+from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children, loads, walk
+from scheduler.lowering.interpret import view_value
+
+#: Points of the loops that one condition and the indices beside it depend on; beyond these,
+#: nothing is counted.
+_MOST_POINTS = 2**20
+
+Sizes: TypeAlias = Mapping[sympy.Symbol, int]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition under which something is read: where it ``holds``, or where it does not."""
+
+    condition: Value
+    holds: bool
+
+
+def elements_read(
+    operation: Operation, axes: Sequence[Axis], lowered: Lowered, bindings: Bindings
+) -> dict[str, int]:
+    """For each buffer, a number of different elements that the operation certainly reads over
+    all points of ``axes``, its loops."""
+    sizes = {axis.var: evaluate(axis.size, bindings) for axis in axes}
+    found: dict[str, int] = {}
+    if any(size == 0 for size in sizes.values()):
+        return found
+    for tree in trees_of(operation):
+        for load, guards in guarded_loads(tree):
+            if guards:
+                elements = guarded_elements(load, guards, sizes, lowered, bindings)
+            else:
+                elements = distinct_elements(load, sizes, bindings)
+            found[load.buffer] = max(found.get(load.buffer, 0), elements)
+    return found
+
+
+def guarded_loads(
+    value: Value, guards: tuple[Guard, ...] = ()
+) -> Iterator[tuple[Load, tuple[Guard, ...]]]:
+    """Every read, with all that must hold where its value is needed."""
+    if isinstance(value, Load):
+        yield value, guards
+    if isinstance(value, Masked):
+        condition, chosen, other = value.condition, value.value, value.other
+    elif isinstance(value, Call) and value.op == "where":
+        condition, chosen, other = value.args
+    else:
+        for child in children(value):
+            yield from guarded_loads(child, guards)
+        return
+    yield from guarded_loads(condition, guards)
+    yield from guarded_loads(chosen, (*guards, *_conjuncts(condition)))
+    yield from guarded_loads(other, (*guards, Guard(condition, False)))
+
+
+def _conjuncts(condition: Value) -> Iterator[Guard]:
+    if isinstance(condition, Call) and condition.op == "logical_and":
+        for part in condition.args:
+            yield from _conjuncts(part)
+    else:
+        yield Guard(condition, True)
+
+
+def distinct_elements(load: Load, sizes: Sizes, bindings: Bindings) -> int:
+    """At least so many different elements are read over all points.
+
+    Axes are counted with which the index is certainly one-to-one: in each dimension those whose
+    steps are larger than all that smaller steps reach together, and each axis in the first
+    dimension that depends on it. Axes behind a division, a remainder or an indirection count once.
+    """
+    counted: set[sympy.Symbol] = set()
+    total = 1
+    for index in load.index:
+        steps = _linear_steps(index, sizes, bindings)
+        reach = 0
+        for axis, step in sorted(steps.items(), key=lambda item: (item[1], str(item[0]))):
+            if axis in counted or step <= reach:
+                continue
+            reach += step * (sizes[axis] - 1)
+            counted.add(axis)
+            total *= sizes[axis]
+        counted |= {axis for axis in sizes if axis in index.free_symbols}
+    return total
+
+
+def _linear_steps(index: Expr, sizes: Sizes, bindings: Bindings) -> dict[sympy.Symbol, int]:
+    """Axes that stand in sums and products alone, with their steps' sizes; none where anything
+    else in the index moves."""
+    moving = [symbol for symbol in index.free_symbols if symbol in sizes]
+    try:
+        polynomial = sympy.Poly(index, *moving) if moving else None
+    except sympy.PolynomialError:
+        return {}
+    if polynomial is None or polynomial.total_degree() > 1:
+        return {}
+    steps = {axis: polynomial.coeff_monomial(axis) for axis in moving}
+    known = set(bindings)
+    if any({s.name for s in step.free_symbols} - known for step in steps.values()):
+        return {}
+    return {axis: abs(evaluate(step, bindings)) for axis, step in steps.items()}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Dimensions of an index, and guards, that share their axes with no other dimension."""
+
+    axes: frozenset[sympy.Symbol]
+    indices: tuple[Expr, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+
+def guarded_elements(
+    load: Load, guards: Sequence[Guard], sizes: Sizes, lowered: Lowered, bindings: Bindings
+) -> int:
+    """At least so many different elements are read over all points where the guards hold.
+
+    The index and the guards fall into parts that have no axis in common: the elements are those
+    of one part times those of the others, each counted point by point.
+    """
+    data = any(True for guard in guards for _ in loads(guard.condition))
+    if data or load.indirect:
+        return 0
+    total = 1
+    for part in _parts(load, guards, sizes):
+        if not part.guards:
+            own = replace(load, index=part.indices)
+            total *= distinct_elements(own, {axis: sizes[axis] for axis in part.axes}, bindings)
+        elif prod(sizes[axis] for axis in part.axes) > _MOST_POINTS:
+            return 0
+        else:
+            total *= _counted(part, sizes, lowered, bindings)
+    return total
+
+
+def _parts(load: Load, guards: Sequence[Guard], sizes: Sizes) -> list[_Part]:
+    single = [_Part(frozenset(i.free_symbols & set(sizes)), indices=(i,)) for i in load.index]
+    for guard in guards:
+        symbols = {
+            symbol
+            for part in walk(guard.condition)
+            if isinstance(part, IndexValue)
+            for symbol in part.expr.free_symbols
+        }
+        single.append(_Part(frozenset(symbols & set(sizes)), guards=(guard,)))
+    joined: list[_Part] = []
+    for part in single:
+        group = [one for one in joined if one.axes & part.axes] + [part]
+        joined = [one for one in joined if one not in group]
+        joined.append(
+            _Part(
+                frozenset().union(*(one.axes for one in group)),
+                tuple(index for one in group for index in one.indices),
+                tuple(guard for one in group for guard in one.guards),
+            )
+        )
+    return joined
+
+
+def _counted(part: _Part, sizes: Sizes, lowered: Lowered, bindings: Bindings) -> int:
+    """The different places of a part's indices, over the points where its guards hold."""
+    axes = tuple(Axis(v, sympy.Integer(sizes[v])) for v in sorted(part.axes, key=str))
+
+    def over_points(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        return view_value(ViewOf(axes, value), {}, lowered, bindings).astype(np.int64).ravel()
+
+    points = prod(sizes[axis] for axis in part.axes)
+    used = np.ones(points, dtype=bool)
+    for guard in part.guards:
+        used &= over_points(guard.condition).astype(bool) == guard.holds
+    if not part.indices:
+        return int(used.any())
+    places = np.stack([over_points(IndexValue(i, DType.I64))[used] for i in part.indices])
+    return int(np.unique(places, axis=1).shape[1])
