@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scheduler import reference
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.gate import compare
 from scheduler.benchmark.measure import Bench, Limits, check
@@ -23,7 +24,6 @@ from scheduler.bundle.requests import request_of, signature
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
 from scheduler.fusion.split import split
-from scheduler.ir import reference
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.storage import Array

@@ -14,12 +14,12 @@ from scheduler.ir.graph import Node
 from scheduler.ir.index.functions import evaluate as extent
 from scheduler.ir.operations import Extern, Lowered
 from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference import evaluate, symbolic_values
 from scheduler.ir.storage import Array
 from scheduler.ir.values import loads
 from scheduler.lowering.errors import where
 from scheduler.lowering.interpret import view_value
 from scheduler.outcome import UserError
+from scheduler.reference import evaluate, symbolic_values
 
 
 def extern_runner(plan: Schedule, bindings: Bindings) -> RunExtern:

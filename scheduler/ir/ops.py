@@ -1,15 +1,25 @@
-"""The op table: which ops are known, and a node's arguments by their names in torch's schema."""
+"""What the row of an op says, and a node's arguments by their names in torch's schema.
+
+The rows are in ``lowering/ops/``, the lowest room that sees all their columns.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
-from scheduler.ir import op_schemas
 from scheduler.ir.graph import Argument, Node
+from scheduler.ir.reference.roles import Asks
+from scheduler.ir.reference.rule import Rule
 from scheduler.outcome import UserError
+
+#: From a builder and the op's arguments by name to its results.
+LoweringRule: TypeAlias = Callable[..., Any]
 
 
 class UnsupportedOpError(Exception):
@@ -19,6 +29,24 @@ class UnsupportedOpError(Exception):
         super().__init__(f"{target}: {reason}")
         self.target = target
         self.reason = reason
+
+
+class Elements(StrEnum):
+    """What the elements of an op's results are."""
+
+    COMPUTED = "computed"
+    COPIED = "copied"  # an argument's own, at other places of a new tensor
+    VIEWED = "viewed"  # the first argument's own, in its memory
+    VIEWED_IF_CONTIGUOUS = "viewed if contiguous"
+    CONVERTED = "converted"  # the first argument's in another type; in its type, viewed
+    CONVERTED_COPY = "converted copy"
+
+
+@dataclass(frozen=True)
+class NoKernel:
+    """In place of a lowering rule: the op runs through its reference, for this reason."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -32,17 +60,60 @@ class Param:
 
 
 @dataclass(frozen=True)
-class OpSpec:
-    """An op with its overload: ``aten.addmm.default``.
+class Op:
+    """One row: ``aten.addmm``, in all its overloads.
 
-    ``function`` is its name without overload, and for an in-place form that of the functional
-    one: ``add`` for ``aten.add_.Tensor``. ``mutates`` is then the argument that it writes.
+    ``signatures`` are Python's text for parameters by the name of the overload (empty for a
+    function of Python's own). ``asks`` is what random inputs must respect.
+    """
+
+    name: str
+    signatures: Mapping[str, str]
+    lowering: LoweringRule | NoKernel
+    reference: Rule
+    elements: Elements
+    asks: Asks | None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Its names with overload, as nodes have them: ``aten.addmm.default``."""
+        return tuple(f"{self.name}.{each}" if each else self.name for each in self.signatures)
+
+
+@dataclass(frozen=True)
+class Overload:
+    """An op's one form: ``aten.addmm.default``.
+
+    ``mutates`` is the argument that an in-place form writes; its ``op`` is the functional one.
     """
 
     target: str
-    function: str
+    op: Op
     params: tuple[Param, ...]
     mutates: str = ""
+
+
+def op(
+    name: str,
+    signatures: str,
+    lowering: LoweringRule | NoKernel,
+    reference: Rule,
+    elements: Elements = Elements.COMPUTED,
+    *,
+    asks: Asks | None = None,
+) -> Op:
+    """A row.
+
+    ``signatures`` are torch's, as far as binding needs them (names, order, defaults, which are by
+    keyword only), with a semicolon between them, the overloads that share one before a colon:
+    ``"self; dim dims: self, dim"``. Without a name before it the overload is ``default``.
+    """
+    texts: dict[str, str] = {}
+    for part in signatures.split("; "):
+        names, colon, text = part.rpartition(": ")
+        default = "default" if name.startswith("aten.") else ""
+        texts |= dict.fromkeys(names.split() if colon else [default], text)
+    return Op(name, MappingProxyType(texts), lowering, reference, elements, asks)
 
 
 # In-place forms whose functional form has another name or overload.
@@ -56,9 +127,6 @@ _INPLACE_NAMES = MappingProxyType(
         "aten.__ior__.Scalar": "aten.__or__.Scalar",
     }
 )
-# In place these change a tensor's shape or history, not its elements, and torch.export lets all
-# later nodes use their result: they are as good as the views without underscore.
-_NOT_MUTATING = frozenset({"squeeze", "unsqueeze", "transpose", "t", "swapaxes", "detach"})
 
 
 def functional_target(target: str) -> str:
@@ -74,62 +142,44 @@ def functional_target(target: str) -> str:
     return f"aten.{name[:-1]}.{overload}" if inplace else target
 
 
-def spec_of(target: str) -> OpSpec:
-    """The op's entry. Raises ``UnsupportedOpError`` where the table has none."""
+def overload_of(row: Op, target: str) -> Overload:
+    """The form of a row that a node's target names, in place or not.
+
+    In place, an op that only views its argument changes a tensor's shape or history, not its
+    elements, and torch.export lets all later nodes use its result: it mutates nothing.
+    """
     functional = functional_target(target)
-    found = _SPECS.get(functional)
-    if found is None:
-        raise UnsupportedOpError(target, "unknown op")
-    if functional == target or found.function in _NOT_MUTATING:
-        return found
-    return OpSpec(target, found.function, found.params, mutates=found.params[0].name)
+    overload = functional.removeprefix(row.name).removeprefix(".")
+    params = read_signature(row.signatures[overload])
+    writes = functional != target and row.elements is not Elements.VIEWED
+    return Overload(target, row, params, mutates=params[0].name if writes else "")
 
 
-def known_targets() -> tuple[str, ...]:
-    """Every target in the table, in-place forms not among them, in order."""
-    return tuple(sorted(_SPECS))
-
-
-def bind(node: Node) -> Mapping[str, Argument]:
+def bind(node: Node, params: tuple[Param, ...]) -> Mapping[str, Argument]:
     """The node's arguments by name, defaults filled in, in the schema's order.
 
-    Raises ``UnsupportedOpError`` for an op that the table does not have, and ``UserError`` where
-    the arguments do not fit its schema.
+    Raises ``UserError`` where they do not fit it.
     """
-    spec = spec_of(node.target)
-    positional = [param for param in spec.params if not param.keyword_only]
+    positional = [param for param in params if not param.keyword_only]
     if len(node.args) > len(positional):
         raise UserError(
             f"node {node.name!r}: {node.target} takes {len(positional)} arguments by position, "
             f"not {len(node.args)}"
         )
     given = dict(zip((param.name for param in positional), node.args, strict=False))
+    names = {param.name for param in params}
     for name, value in node.kwargs.items():
-        if name in given or name not in {param.name for param in spec.params}:
+        if name in given or name not in names:
             raise UserError(f"node {node.name!r}: {node.target} has no further argument {name!r}")
         given[name] = value
-    for param in spec.params:
+    for param in params:
         if param.required and param.name not in given:
             raise UserError(f"node {node.name!r}: {node.target} lacks its argument {param.name!r}")
-    return {param.name: given.get(param.name, param.default) for param in spec.params}
+    return {param.name: given.get(param.name, param.default) for param in params}
 
 
-def _read_table(text: str, namespace: str) -> Iterator[tuple[str, OpSpec]]:
-    for line in text.splitlines():
-        if not line:
-            continue
-        names, _, signature = line.partition(": ")
-        params = _read_signature(signature)
-        for name in names.split():
-            if namespace:
-                target = f"{namespace}.{name}" if "." in name else f"{namespace}.{name}.default"
-                function = name.partition(".")[0]
-            else:
-                target = function = name
-            yield target, OpSpec(target, function, params)
-
-
-def _read_signature(text: str) -> tuple[Param, ...]:
+@cache
+def read_signature(text: str) -> tuple[Param, ...]:
     """Parameters from Python's own form for them, read by Python's own parser."""
     (definition,) = ast.parse(f"def op({text}): pass").body
     assert isinstance(definition, ast.FunctionDef)
@@ -147,8 +197,3 @@ def _param(name: str, default: ast.expr | None, keyword_only: bool) -> Param:
     if default is None:
         return Param(name, required=True, keyword_only=keyword_only)
     return Param(name, False, ast.literal_eval(default), keyword_only)
-
-
-_SPECS: Mapping[str, OpSpec] = MappingProxyType(
-    {**dict(_read_table(op_schemas.ATEN, "aten")), **dict(_read_table(op_schemas.PYTHON, ""))}
-)

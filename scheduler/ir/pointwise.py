@@ -1,4 +1,4 @@
-"""The pointwise functions that ``Call.op`` may name: arity, types, and what each means in NumPy.
+"""The pointwise functions that ``Call.op`` may name: one row a function, in NumPy and in C++.
 
 One rule for types: the arguments of a call all have its ``dtype`` (comparisons: one common type,
 and the result is a bool; ``where``: a bool first). Lowering promotes by torch's rules and puts the
@@ -8,13 +8,14 @@ held in f32 (``DType.compute``): calls on it have the type f32.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
+
+from scheduler.ir import numerics
 
 
 class Domain(StrEnum):
@@ -39,7 +40,9 @@ class Result(StrEnum):
 class PointwiseFunction:
     """One function of numbers.
 
-    ``numpy`` computes it on arrays of the arguments' type, rounding and NaN as in torch.
+    ``numpy`` computes it on arrays of the arguments' type, rounding and NaN as in torch. In C++ it
+    is the ``operator``, and without one the function of its name in namespace ``kiln``
+    (``kiln/math.h`` and ``kiln/pointwise.h``).
     ``cost`` is in simple arithmetic operations, for the rules that decide what may be computed
     twice: 1 is an addition, a division about 8, a transcendental function about 16.
     """
@@ -50,69 +53,33 @@ class PointwiseFunction:
     result: Result
     numpy: Callable[..., Any]
     cost: int = 1
-
-
-_erf_scalar = np.frompyfunc(math.erf, 1, 1)
-_erfc_scalar = np.frompyfunc(math.erfc, 1, 1)
-
-
-def _erf(x: Any) -> Any:
-    x = np.asarray(x)
-    return np.asarray(_erf_scalar(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
-
-
-def _erfc(x: Any) -> Any:
-    x = np.asarray(x)
-    return np.asarray(_erfc_scalar(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
-
-
-def _sigmoid(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
-
-
-def _rsqrt(x: Any) -> Any:
-    return 1 / np.sqrt(x)
-
-
-def _floordiv(a: Any, b: Any) -> Any:
-    return np.floor_divide(a, b)
-
-
-def _truncdiv(a: Any, b: Any) -> Any:
-    """Division rounded towards zero: C's on integers, the rounded quotient's on floats."""
-    if np.issubdtype(np.asarray(a).dtype, np.floating):
-        return np.trunc(np.true_divide(a, b))
-    quotient = np.abs(a) // np.abs(b)
-    return np.where((np.sign(a) * np.sign(b)) < 0, -quotient, quotient).astype(np.asarray(a).dtype)
-
-
-def _sign(x: Any) -> Any:
-    """-1, 0 or 1; torch gives 0 for NaN."""
-    return np.where(np.isnan(x), 0, np.sign(x)).astype(np.asarray(x).dtype)
+    operator: str = ""
 
 
 def _unary(name: str, numpy: Any, cost: int = 16) -> PointwiseFunction:
     return PointwiseFunction(name, 1, Domain.FLOAT, Result.SAME, numpy, cost)
 
 
-def _number(name: str, arity: int, numpy: Any, cost: int = 1) -> PointwiseFunction:
-    return PointwiseFunction(name, arity, Domain.NUMBER, Result.SAME, numpy, cost)
+def _number(
+    name: str, arity: int, numpy: Any, cost: int = 1, operator: str = ""
+) -> PointwiseFunction:
+    return PointwiseFunction(name, arity, Domain.NUMBER, Result.SAME, numpy, cost, operator)
 
 
-def _compare(name: str, numpy: Any) -> PointwiseFunction:
-    return PointwiseFunction(name, 2, Domain.ANY, Result.BOOL, numpy)
+def _compare(name: str, numpy: Any, operator: str) -> PointwiseFunction:
+    return PointwiseFunction(name, 2, Domain.ANY, Result.BOOL, numpy, operator=operator)
 
 
 def _test(name: str, numpy: Any) -> PointwiseFunction:
     return PointwiseFunction(name, 1, Domain.FLOAT, Result.BOOL, numpy)
 
 
-def _logic(name: str, arity: int, numpy: Any) -> PointwiseFunction:
-    return PointwiseFunction(name, arity, Domain.BOOL, Result.SAME, numpy)
+def _logic(name: str, arity: int, numpy: Any, operator: str) -> PointwiseFunction:
+    return PointwiseFunction(name, arity, Domain.BOOL, Result.SAME, numpy, operator=operator)
 
 
-def _bits(name: str, arity: int, numpy: Any) -> PointwiseFunction:
-    return PointwiseFunction(name, arity, Domain.INTEGER, Result.SAME, numpy)
+def _bits(name: str, arity: int, numpy: Any, operator: str) -> PointwiseFunction:
+    return PointwiseFunction(name, arity, Domain.INTEGER, Result.SAME, numpy, operator=operator)
 
 
 # ``maximum`` and ``minimum`` hand a NaN on, as torch's do; ``floordiv`` and ``remainder`` follow
@@ -121,26 +88,26 @@ def _bits(name: str, arity: int, numpy: Any) -> PointwiseFunction:
 FUNCTIONS: dict[str, PointwiseFunction] = {
     function.name: function
     for function in (
-        _number("add", 2, np.add),
-        _number("sub", 2, np.subtract),
-        _number("mul", 2, np.multiply),
+        _number("add", 2, np.add, operator="+"),
+        _number("sub", 2, np.subtract, operator="-"),
+        _number("mul", 2, np.multiply, operator="*"),
         _number("maximum", 2, np.maximum),
         _number("minimum", 2, np.minimum),
-        _number("neg", 1, np.negative),
+        _number("neg", 1, np.negative, operator="-"),
         _number("abs", 1, np.abs),
-        _number("sign", 1, _sign, 2),
-        _number("floordiv", 2, _floordiv, 16),
-        _number("truncdiv", 2, _truncdiv, 12),
+        _number("sign", 1, numerics.sign, 2),
+        _number("floordiv", 2, np.floor_divide, 16),
+        _number("truncdiv", 2, numerics.truncdiv, 12),
         _number("remainder", 2, np.remainder, 16),
         _number("fmod", 2, np.fmod, 16),
-        PointwiseFunction("truediv", 2, Domain.FLOAT, Result.SAME, np.true_divide, 8),
+        PointwiseFunction("truediv", 2, Domain.FLOAT, Result.SAME, np.true_divide, 8, operator="/"),
         PointwiseFunction("pow", 2, Domain.NUMBER, Result.SAME, np.power, 32),
         PointwiseFunction("atan2", 2, Domain.FLOAT, Result.SAME, np.arctan2, 32),
         PointwiseFunction("copysign", 2, Domain.FLOAT, Result.SAME, np.copysign, 2),
         PointwiseFunction("hypot", 2, Domain.FLOAT, Result.SAME, np.hypot, 16),
         _unary("reciprocal", np.reciprocal, 8),
         _unary("sqrt", np.sqrt, 8),
-        _unary("rsqrt", _rsqrt, 8),
+        _unary("rsqrt", numerics.rsqrt, 8),
         _unary("exp", np.exp),
         _unary("exp2", np.exp2),
         _unary("expm1", np.expm1),
@@ -160,9 +127,9 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _unary("acosh", np.arccosh, 32),
         _unary("atanh", np.arctanh, 32),
         _unary("tanh", np.tanh),
-        _unary("sigmoid", _sigmoid),
-        _unary("erf", _erf),
-        _unary("erfc", _erfc),
+        _unary("sigmoid", numerics.sigmoid),
+        _unary("erf", numerics.erf),
+        _unary("erfc", numerics.erfc),
         _unary("floor", np.floor, 1),
         _unary("ceil", np.ceil, 1),
         _unary("round", np.round, 1),
@@ -170,22 +137,22 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _test("isnan", np.isnan),
         _test("isinf", np.isinf),
         _test("isfinite", np.isfinite),
-        _compare("eq", np.equal),
-        _compare("ne", np.not_equal),
-        _compare("lt", np.less),
-        _compare("le", np.less_equal),
-        _compare("gt", np.greater),
-        _compare("ge", np.greater_equal),
-        _logic("logical_and", 2, np.logical_and),
-        _logic("logical_or", 2, np.logical_or),
-        _logic("logical_xor", 2, np.logical_xor),
-        _logic("logical_not", 1, np.logical_not),
-        _bits("bitwise_and", 2, np.bitwise_and),
-        _bits("bitwise_or", 2, np.bitwise_or),
-        _bits("bitwise_xor", 2, np.bitwise_xor),
-        _bits("bitwise_not", 1, np.bitwise_not),
-        _bits("lshift", 2, np.left_shift),
-        _bits("rshift", 2, np.right_shift),
-        PointwiseFunction("where", 3, Domain.ANY, Result.SECOND, np.where),
+        _compare("eq", np.equal, "=="),
+        _compare("ne", np.not_equal, "!="),
+        _compare("lt", np.less, "<"),
+        _compare("le", np.less_equal, "<="),
+        _compare("gt", np.greater, ">"),
+        _compare("ge", np.greater_equal, ">="),
+        _logic("logical_and", 2, np.logical_and, "&&"),
+        _logic("logical_or", 2, np.logical_or, "||"),
+        _logic("logical_xor", 2, np.logical_xor, "!="),
+        _logic("logical_not", 1, np.logical_not, "!"),
+        _bits("bitwise_and", 2, np.bitwise_and, "&"),
+        _bits("bitwise_or", 2, np.bitwise_or, "|"),
+        _bits("bitwise_xor", 2, np.bitwise_xor, "^"),
+        _bits("bitwise_not", 1, np.bitwise_not, "~"),
+        _bits("lshift", 2, np.left_shift, "<<"),
+        _bits("rshift", 2, np.right_shift, ">>"),
+        PointwiseFunction("where", 3, Domain.ANY, Result.SECOND, np.where, operator="?:"),
     )
 }

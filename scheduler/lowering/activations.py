@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import composed, elementwise, integer_power
+from scheduler.lowering.pointwise import elementwise, integer_power
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.trees import call, const
 
@@ -37,7 +35,7 @@ def gelu_tanh(x: Value) -> Value:
     return call("mul", _times(x, 0.5), call("add", tanh, const(1, x.dtype)))
 
 
-def _gelu(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
+def gelu_op(b: Builder, self: Tensor, approximate: str = "none") -> Tensor:
     if approximate not in ("none", "tanh"):
         raise Unsupported(f"gelu with approximate={approximate!r}")
     return elementwise(b, (self,), gelu if approximate == "none" else gelu_tanh)
@@ -52,12 +50,22 @@ def _clipped(x: Value, low: float, high: float) -> Value:
     return call("minimum", call("maximum", x, const(low, x.dtype)), const(high, x.dtype))
 
 
+def relu6(x: Value) -> Value:
+    """min(max(x, 0), 6)."""
+    return _clipped(x, 0, 6)
+
+
 def hard_sigmoid(x: Value) -> Value:
     """min(max(x + 3, 0), 6) / 6."""
     return _times(_clipped(call("add", x, const(3, x.dtype)), 0, 6), 1 / 6)
 
 
-def _hardtanh(b: Builder, self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
+def hard_swish(x: Value) -> Value:
+    """x hard_sigmoid(x)."""
+    return call("mul", x, hard_sigmoid(x))
+
+
+def hardtanh(b: Builder, self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     return elementwise(b, (self,), lambda x: _clipped(x, min_val, max_val))
 
 
@@ -65,13 +73,13 @@ def _positive(x: Value) -> Value:
     return call("gt", x, const(0, x.dtype))
 
 
-def _leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor:
+def leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor:
     return elementwise(
         b, (self,), lambda x: call("where", _positive(x), x, _times(x, negative_slope))
     )
 
 
-def _prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
+def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
     lead = self.rank - 2
     slope = weight
     if weight.rank == 1 and self.rank > 1 and weight.size[0] != 1:
@@ -84,7 +92,7 @@ def _prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
     )
 
 
-def _elu(
+def elu(
     b: Builder, self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1
 ) -> Tensor:
     def function(x: Value) -> Value:
@@ -94,7 +102,7 @@ def _elu(
     return elementwise(b, (self,), function)
 
 
-def _softplus(b: Builder, self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+def softplus(b: Builder, self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     def function(x: Value) -> Value:
         scaled = trees.scaled(x, beta, x.dtype)
         soft = trees.scaled(call("log1p", call("exp", scaled)), 1 / beta, x.dtype)
@@ -112,18 +120,18 @@ def selu(x: Value) -> Value:
 _SELU_SCALE = 1.0507009873554804934193349852946
 
 
-def _celu(b: Builder, self: Tensor, alpha: float = 1) -> Tensor:
-    return _elu(b, self, alpha, 1, 1 / alpha)
+def celu(b: Builder, self: Tensor, alpha: float = 1) -> Tensor:
+    return elu(b, self, alpha, 1, 1 / alpha)
 
 
-def _threshold(b: Builder, self: Tensor, threshold: float, value: float) -> Tensor:
+def threshold_op(b: Builder, self: Tensor, threshold: float, value: float) -> Tensor:
     def function(x: Value) -> Value:
         return call("where", call("le", x, const(threshold, x.dtype)), const(value, x.dtype), x)
 
     return elementwise(b, (self,), function)
 
 
-def _hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
     def function(x: Value) -> Value:
         small = call("le", call("abs", x), const(lambd, x.dtype))
         return call("where", small, const(0, x.dtype), x)
@@ -131,7 +139,7 @@ def _hardshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
     return elementwise(b, (self,), function)
 
 
-def _softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
     def function(x: Value) -> Value:
         by = const(lambd, x.dtype)
         low = call("where", call("lt", x, call("neg", by)), call("add", x, by), _times(x, 0))
@@ -140,7 +148,7 @@ def _softshrink(b: Builder, self: Tensor, lambd: float = 0.5) -> Tensor:
     return elementwise(b, (self,), function)
 
 
-def _logaddexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+def logaddexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     """max(x, y) + log(1 + exp(-|x - y|)); of two equal infinities, that infinity."""
 
     def function(x: Value, y: Value) -> Value:
@@ -166,34 +174,10 @@ def mish(x: Value) -> Value:
     return call("mul", x, call("tanh", soft))
 
 
-def _glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
+def glu(b: Builder, self: Tensor, dim: int = -1) -> Tensor:
     meta = b.meta()
     at = dim % self.rank
     half = meta.size[at]
     first = self.view(meta.size, lambda i: i)
     second = self.view(meta.size, lambda i: (*i[:at], i[at] + half, *i[at + 1 :]))
     return elementwise(b, (first, second), lambda x, y: call("mul", x, call("sigmoid", y)))
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.logaddexp": _logaddexp,
-    "aten.relu": composed(relu),
-    "aten.relu6": composed(lambda x: _clipped(x, 0, 6)),
-    "aten.gelu": _gelu,
-    "aten.silu": composed(silu),
-    "aten.mish": composed(mish),
-    "aten.hardsigmoid": composed(hard_sigmoid),
-    "aten.hardswish": composed(lambda x: call("mul", x, hard_sigmoid(x))),
-    "aten.hardtanh": _hardtanh,
-    "aten.leaky_relu": _leaky_relu,
-    "aten.prelu": _prelu,
-    "aten.elu": _elu,
-    "aten.softplus": _softplus,
-    "aten.celu": _celu,
-    "aten.selu": composed(selu),
-    "aten.threshold": _threshold,
-    "aten.hardshrink": _hardshrink,
-    "aten.softshrink": _softshrink,
-    "aten.log_sigmoid": composed(log_sigmoid),
-    "aten.glu": _glu,
-}

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import sympy
 
@@ -27,7 +25,7 @@ from scheduler.lowering.views import broadcast, transpose
 _MOST_BYTES_A_ROW = 512
 
 
-def _attention(
+def attention(
     b: Builder,
     query: Tensor,
     key: Tensor,
@@ -212,6 +210,3 @@ def _stride(b: Builder) -> tuple[Expr, ...] | None:
         return None
     order = [*range(rank - 3), rank - 2, rank - 3, rank - 1]
     return layout.permuted(meta.size, [d for d in order if meta.size[d] != sympy.Integer(1)])
-
-
-TABLE: dict[str, Callable[..., Any]] = {"aten.scaled_dot_product_attention": _attention}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import sympy
@@ -26,7 +25,7 @@ from scheduler.lowering.windows import Window, spread, window
 _ONE = sympy.Integer(1)
 
 
-def _convolution(
+def convolution(
     b: Builder,
     input: Tensor,
     weight: Tensor,
@@ -148,8 +147,3 @@ def _depthwise(
         accumulate=held,
         after=after,
     )
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    f"aten.{name}": _convolution for name in ("conv1d", "conv2d", "conv3d", "convolution")
-}

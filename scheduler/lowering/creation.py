@@ -24,12 +24,12 @@ def full(size: tuple[Expr, ...], value: int | float | bool | Expr, dtype: DType)
     return Tensor(size, dtype, lambda _: trees.held(IndexValue(expr, DType.I64), dtype))
 
 
-def _full(b: Builder, fill_value: Any, **_: Any) -> Tensor:
+def full_op(b: Builder, fill_value: Any, **_: Any) -> Tensor:
     meta = b.meta()
     return full(meta.size, fill_value, meta.dtype)
 
 
-def _constant(value: int) -> Callable[..., Tensor]:
+def constant(value: int) -> Callable[..., Tensor]:
     def rule(b: Builder, **_: Any) -> Tensor:
         meta = b.meta()
         return full(meta.size, value, meta.dtype)
@@ -37,19 +37,19 @@ def _constant(value: int) -> Callable[..., Tensor]:
     return rule
 
 
-def _fill(b: Builder, value: Any, **_: Any) -> Tensor:
+def fill(b: Builder, value: Any, **_: Any) -> Tensor:
     meta = b.meta()
     if isinstance(value, Tensor):
         return value.view(meta.size, lambda _: ())
     return full(meta.size, value, meta.dtype)
 
 
-def _scalar_tensor(b: Builder, s: Any, **_: Any) -> Tensor:
+def scalar_tensor(b: Builder, s: Any, **_: Any) -> Tensor:
     meta = b.meta()
     return full(meta.size, s, meta.dtype)
 
 
-def _arange(b: Builder, start: Any = 0, step: Any = 1, **_: Any) -> Tensor:
+def arange(b: Builder, start: Any = 0, step: Any = 1, **_: Any) -> Tensor:
     """``start + step * i``."""
     meta = b.meta()
     if isinstance(start, float) or isinstance(step, float):
@@ -74,7 +74,7 @@ def _arange(b: Builder, start: Any = 0, step: Any = 1, **_: Any) -> Tensor:
     )
 
 
-def _linspace(b: Builder, start: float, end: float, steps: int, **_: Any) -> Tensor:
+def linspace(b: Builder, start: float, end: float, steps: int, **_: Any) -> Tensor:
     """``start + i * step`` in the first half, ``end - (steps - 1 - i) * step`` in the second."""
     meta = b.meta()
     dtype = meta.dtype
@@ -95,7 +95,7 @@ def _linspace(b: Builder, start: float, end: float, steps: int, **_: Any) -> Ten
     return stored(b, Tensor(meta.size, dtype, read))
 
 
-def _eye(b: Builder, **_: Any) -> Tensor:
+def eye(b: Builder, **_: Any) -> Tensor:
     meta = b.meta()
 
     def read(i: Index) -> Value:
@@ -103,25 +103,3 @@ def _eye(b: Builder, **_: Any) -> Tensor:
         return trees.call("where", same, trees.const(1, meta.dtype), trees.const(0, meta.dtype))
 
     return stored(b, Tensor(meta.size, meta.dtype, read))
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.full": _full,
-    "aten.full_like": _full,
-    "aten.new_full": _full,
-    "aten.zeros": _constant(0),
-    "aten.zeros_like": _constant(0),
-    "aten.new_zeros": _constant(0),
-    "aten.zero": _constant(0),
-    "aten.ones": _constant(1),
-    "aten.ones_like": _constant(1),
-    "aten.new_ones": _constant(1),
-    "aten.empty": _constant(0),
-    "aten.empty_like": _constant(0),
-    "aten.new_empty": _constant(0),
-    "aten.fill": _fill,
-    "aten.scalar_tensor": _scalar_tensor,
-    "aten.arange": _arange,
-    "aten.linspace": _linspace,
-    "aten.eye": _eye,
-}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from scheduler.ir.dtypes import DType
@@ -18,7 +17,7 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import axis, broadcast, reshape
 
 
-def _embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
+def embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
     """out[i, d] = weight[indices[i], d]."""
     meta = b.meta()
 
@@ -34,7 +33,7 @@ def _embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
     return stored(b, Tensor(meta.size, meta.dtype, read))
 
 
-def _gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
+def gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     """out[i] = self[i with index[i] along dim]."""
     meta = b.meta()
     at = axis(dim, self.rank)
@@ -47,18 +46,18 @@ def _gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     return stored(b, Tensor(meta.size, meta.dtype, read))
 
 
-def _take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -> Tensor:
+def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -> Tensor:
     if dim is None:
         flat = reshape(b, self, b.meta().size)
-        return _gather(b, flat, 0, indices)
+        return gather(b, flat, 0, indices)
     meta = b.meta()
     at = axis(dim, self.rank)
     wide = broadcast(indices, meta.size)
     source = broadcast(self, (*meta.size[:at], self.size[at], *meta.size[at + 1 :]))
-    return _gather(b, source, at, wide)
+    return gather(b, source, at, wide)
 
 
-def _index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
+def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     meta = b.meta()
     at = axis(dim, self.rank)
     positions = reshape(b, index, meta.size[at : at + 1])
@@ -74,7 +73,7 @@ def _index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     return stored(b, Tensor(meta.size, meta.dtype, read))
 
 
-def _index(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:
+def index_op(b: Builder, self: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:
     """NumPy's indexing by integer tensors: they broadcast; their dimensions stand where the
     first one stood if they are neighbours, else in front."""
     given = [d for d, t in enumerate(indices) if t is not None]
@@ -116,7 +115,7 @@ def _chained(
     return b.indirect(positions[0], chosen, self.size[dims[0]], step)
 
 
-def _select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+def select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     at = axis(dim, self.rank)
     position = index % self.size[at] if index < 0 else index
 
@@ -127,7 +126,7 @@ def _select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: int)
     return stored(b, Tensor(self.size, self.dtype, read))
 
 
-def _slice_scatter(
+def slice_scatter(
     b: Builder,
     self: Tensor,
     src: Tensor,
@@ -157,7 +156,7 @@ def _slice_scatter(
     return stored(b, Tensor(self.size, self.dtype, read))
 
 
-def _one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
+def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
     meta = b.meta()
     if num_classes < 0:
         raise Unsupported("one_hot whose number of classes depends on the data")
@@ -169,7 +168,7 @@ def _one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
     return stored(b, Tensor(meta.size, meta.dtype, read))
 
 
-def _upsample_nearest(
+def upsample_nearest(
     b: Builder, self: Tensor | None = None, input: Tensor | None = None, **_: Any
 ) -> Tensor:
     """Whole factors only: torch takes other positions through floats."""
@@ -191,16 +190,3 @@ def _upsample_nearest(
         return (*i[:2], *scaled)
 
     return tensor.view(meta.size, index)
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.embedding": _embedding,
-    "aten.gather": _gather,
-    "aten.take_along_dim": _take_along_dim,
-    "aten.index": _index,
-    "aten.index_select": _index_select,
-    "aten.select_scatter": _select_scatter,
-    "aten.slice_scatter": _slice_scatter,
-    "aten.one_hot": _one_hot,
-    "aten.upsample_nearest2d": _upsample_nearest,
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -44,7 +44,7 @@ def joined(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
     return Tensor(size, dtype, read)
 
 
-def _cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
+def cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     meta = b.meta()
     # torch lets tensors of shape [0] pass, whatever the other shapes are.
     parts = [t for t in tensors if t.size != (_ZERO,)] or list(tensors[:1])
@@ -52,7 +52,7 @@ def _cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     return stored(b, Tensor(meta.size, meta.dtype, made.at))
 
 
-def _stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
+def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     meta = b.meta()
     at = axis(dim, len(meta.size))
     wide = [
@@ -63,7 +63,7 @@ def _stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     return stored(b, Tensor(meta.size, meta.dtype, made.at))
 
 
-def _constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0) -> Tensor:
+def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0) -> Tensor:
     """``pad`` has (before, after) for the last dimension, then for the one before it, …"""
     meta = b.meta()
     before = _before(self, pad)
@@ -87,11 +87,11 @@ def _before(tensor: Tensor, pad: tuple[Any, ...]) -> tuple[Expr, ...]:
     return (*(_ZERO,) * (tensor.rank - len(given)), *given)
 
 
-def _pad(
+def pad_op(
     b: Builder, self: Tensor, pad: tuple[Any, ...], mode: str = "constant", value: Any = None
 ) -> Tensor:
     if mode == "constant":
-        return _constant_pad(b, self, pad, value)
+        return constant_pad(b, self, pad, value)
     before = _before(self, pad)
 
     def fold(i: Expr, size: Expr) -> Expr:
@@ -114,7 +114,7 @@ def _pad(
     return self.view(meta.size, index)
 
 
-def _diff(
+def diff(
     b: Builder,
     self: Tensor,
     n: int = 1,
@@ -135,13 +135,3 @@ def _diff(
         (cut(whole, at, _ONE, length), cut(whole, at, _ZERO, length)),
         lambda x, y: call(op, x, y),
     )
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.cat": _cat,
-    "aten.concat": _cat,
-    "aten.stack": _stack,
-    "aten.constant_pad_nd": _constant_pad,
-    "aten.pad": _pad,
-    "aten.diff": _diff,
-}

@@ -10,12 +10,14 @@ import sympy
 from scheduler.ir.graph import Argument, Expr, Graph, InputKind, Node, Ref, TensorMeta
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
-from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
-from scheduler.lowering import layout, table
+from scheduler.ir.ops import NoKernel, UnsupportedOpError
+from scheduler.lowering import layout
+from scheduler.lowering.accepted import accepted_arguments
 from scheduler.lowering.aliasing import written_through
 from scheduler.lowering.builder import Builder, ranges_of
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, where
+from scheduler.lowering.ops import bind, find
 from scheduler.lowering.sharing import SharedMemory, written_memory
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.verifier import verify
@@ -107,19 +109,11 @@ class _Lowering:
         return argument
 
     def _apply(self, node: Node, arguments: Mapping[str, Any]) -> tuple[Tensor, ...]:
-        spec = spec_of(node.target)
-        rule = table.RULES.get(f"{node.target.partition('.')[0]}.{spec.function}")
-        if rule is None:
-            raise Unsupported("no kernel is made for this op yet")
-        known = table.accepted(rule)
-        given = {}
-        defaults = {param.name: param.default for param in spec.params}
-        for name, value in arguments.items():
-            if known is None or name in known:
-                given[name] = value
-            elif name not in table.WITHOUT_EFFECT and value != defaults[name]:
-                raise Unsupported(f"argument {name}={value} is not covered")
-        made = rule(self._b, **given)
+        found = find(node.target)
+        rule = found.op.lowering
+        if isinstance(rule, NoKernel):
+            raise Unsupported(rule.reason)
+        made = rule(self._b, **accepted_arguments(rule, found.params, arguments))
         return made if isinstance(made, tuple) else (made,)
 
     def _checked(self, node: Node, name: str, tensor: Tensor) -> Tensor:

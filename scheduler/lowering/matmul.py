@@ -270,51 +270,51 @@ def _plus(b: Builder, bias: Tensor | None, beta: Any = 1, alpha: Any = 1) -> Epi
     return epilogue
 
 
-def _mm(b: Builder, self: Tensor, mat2: Tensor, **_: Any) -> Tensor:
+def mm(b: Builder, self: Tensor, mat2: Tensor, **_: Any) -> Tensor:
     return matmul(b, "mm", self, mat2)
 
 
-def _bmm(b: Builder, self: Tensor, mat2: Tensor, **_: Any) -> Tensor:
+def bmm(b: Builder, self: Tensor, mat2: Tensor, **_: Any) -> Tensor:
     return matmul(b, "bmm", self, mat2)
 
 
-def _matmul(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+def matmul_op(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     return matmul(b, "matmul", self, other)
 
 
-def _mv(b: Builder, self: Tensor, vec: Tensor) -> Tensor:
+def mv(b: Builder, self: Tensor, vec: Tensor) -> Tensor:
     return matmul(b, "mv", self, vec)
 
 
-def _dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
+def dot(b: Builder, self: Tensor, tensor: Tensor) -> Tensor:
     return matmul(b, "dot", self, tensor)
 
 
-def _linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if weight.rank == 1:
         return matmul(b, "linear", input, weight, _plus(b, bias))
     return matmul(b, "linear", input, transpose(weight, 0, 1), _plus(b, bias))
 
 
-def _addmm(
+def addmm(
     b: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
     return matmul(b, "addmm", mat1, mat2, _plus(b, self, beta, alpha))
 
 
-def _baddbmm(
+def baddbmm(
     b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
     return matmul(b, "baddbmm", batch1, batch2, _plus(b, self, beta, alpha))
 
 
-def _addmv(
+def addmv(
     b: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> Tensor:
     return matmul(b, "addmv", mat, vec, _plus(b, self, beta, alpha))
 
 
-def _outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
+def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     dtype = b.meta().dtype
     return b.pointwise(
         b.meta().size,
@@ -330,7 +330,7 @@ def _named_index(letters: list[str], index: Index) -> dict[str, Expr]:
     return dict(zip(letters, index, strict=True)) if letters else {}
 
 
-def _einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) -> Tensor:
+def einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) -> Tensor:
     """Two operands; letters of one operand alone must be in the result."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     names = inputs.split(",")
@@ -371,18 +371,3 @@ def _einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) ->
         place=place,
         dtype=b.meta().dtype,
     )
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.mm": _mm,
-    "aten.bmm": _bmm,
-    "aten.matmul": _matmul,
-    "aten.mv": _mv,
-    "aten.dot": _dot,
-    "aten.linear": _linear,
-    "aten.addmm": _addmm,
-    "aten.baddbmm": _baddbmm,
-    "aten.addmv": _addmv,
-    "aten.outer": _outer,
-    "aten.einsum": _einsum,
-}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import sympy
@@ -43,7 +42,7 @@ def _scaled(value: Value, weight: Tensor | None, bias: Tensor | None, index: Ind
     return value if bias is None else call("add", value, trees.held(bias.at(index), value.dtype))
 
 
-def _layer_norm(
+def layer_norm(
     b: Builder,
     input: Tensor,
     normalized_shape: tuple[Any, ...],
@@ -83,7 +82,7 @@ def _typed(b: Builder, tensor: Tensor, dtype: DType) -> Tensor:
     return b.realize(Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
 
 
-def _rms_norm(
+def rms_norm(
     b: Builder,
     input: Tensor,
     normalized_shape: tuple[Any, ...],
@@ -117,7 +116,7 @@ def _rms_norm(
     return b.pointwise(input.size, b.meta().dtype, read)
 
 
-def _group_norm(
+def group_norm(
     b: Builder,
     input: Tensor,
     num_groups: Any,
@@ -145,7 +144,7 @@ def _group_norm(
     return made if len(b.node.outputs) == 1 else (made, *_as_outputs(b, average, inverse))
 
 
-def _native_group_norm(
+def native_group_norm(
     b: Builder,
     input: Tensor,
     weight: Tensor | None,
@@ -156,10 +155,10 @@ def _native_group_norm(
     group: int,
     eps: float,
 ) -> Any:
-    return _group_norm(b, input, group, weight, bias, eps)
+    return group_norm(b, input, group, weight, bias, eps)
 
 
-def _batch_norm(
+def batch_norm(
     b: Builder,
     input: Tensor,
     weight: Tensor | None,
@@ -192,7 +191,7 @@ def _batch_norm(
     return (made, *empty) if empty else made
 
 
-def _instance_norm(
+def instance_norm(
     b: Builder,
     input: Tensor,
     weight: Tensor | None,
@@ -205,22 +204,9 @@ def _instance_norm(
 ) -> Any:
     """Each channel of each sample by itself: group_norm with one channel a group."""
     if not use_input_stats:
-        return _batch_norm(b, input, weight, bias, running_mean, running_var, False, eps)
+        return batch_norm(b, input, weight, bias, running_mean, running_var, False, eps)
     if running_mean is not None:
         raise Unsupported("instance_norm that updates running statistics")
     if not input.size[1].is_Integer:
         raise Unsupported("instance_norm with a symbolic number of channels")
-    return _group_norm(b, input, input.size[1], weight, bias, eps)
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.layer_norm": _layer_norm,
-    "aten.native_layer_norm": _layer_norm,
-    "aten.rms_norm": _rms_norm,
-    "aten.group_norm": _group_norm,
-    "aten.native_group_norm": _native_group_norm,
-    "aten.batch_norm": _batch_norm,
-    "aten.native_batch_norm": _batch_norm,
-    "aten._native_batch_norm_legit_no_training": _batch_norm,
-    "aten.instance_norm": _instance_norm,
-}
+    return group_norm(b, input, input.size[1], weight, bias, eps)

@@ -80,15 +80,15 @@ def _operand(arg: Argument) -> Operand:
     return Operand(DType.F32 if isinstance(arg, float) else DType.I64, 0)
 
 
-def _unary(op: str) -> Callable[..., Tensor]:
-    return lambda b, self, **_: elementwise(b, (self,), lambda x: call(op, x))
+def unary(op: str) -> Callable[..., Tensor]:
+    return lambda b, self: elementwise(b, (self,), lambda x: call(op, x))
 
 
 def composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
     return lambda b, self: elementwise(b, (self,), function)
 
 
-def _identity_on_integers(op: str) -> Callable[..., Tensor]:
+def identity_on_integers(op: str) -> Callable[..., Tensor]:
     """floor, ceil, round and trunc change nothing in an integer."""
 
     def rule(b: Builder, self: Tensor, decimals: int = 0) -> Tensor:
@@ -108,11 +108,11 @@ def _rounded_to(x: Value, decimals: int) -> Value:
     return call(back, call("round", call(there, x, ten)), ten)
 
 
-def _binary(op: str) -> Callable[..., Tensor]:
-    return lambda b, self, other, **_: elementwise(b, (self, other), lambda x, y: call(op, x, y))
+def binary(op: str) -> Callable[..., Tensor]:
+    return lambda b, self, other: elementwise(b, (self, other), lambda x, y: call(op, x, y))
 
 
-def _scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
+def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
     """add, sub and rsub: ``self op alpha * other``."""
 
     def rule(b: Builder, self: Argument, other: Argument, alpha: Any = 1) -> Tensor:
@@ -130,12 +130,12 @@ def _scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
     return rule
 
 
-def _mul(b: Builder, self: Argument, other: Argument) -> Tensor:
+def mul(b: Builder, self: Argument, other: Argument) -> Tensor:
     op = "logical_and" if b.meta().dtype is DType.BOOL else "mul"
     return elementwise(b, (self, other), lambda x, y: call(op, x, y))
 
 
-def _div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None = None) -> Tensor:
+def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None = None) -> Tensor:
     integer = not b.meta().dtype.is_float
     if rounding_mode is None:
         return elementwise(b, (self, other), lambda x, y: call("truediv", x, y))
@@ -146,17 +146,17 @@ def _div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None 
     return elementwise(b, (self, other), lambda x, y: call("trunc", call("truediv", x, y)))
 
 
-def _compare(op: str) -> Callable[..., Tensor]:
+def compare(op: str) -> Callable[..., Tensor]:
     return lambda b, self, other: elementwise(
         b, (self, other), lambda x, y: call(op, x, y), promoted((self, other))
     )
 
 
-def _logical(op: str) -> Callable[..., Tensor]:
+def logical(op: str) -> Callable[..., Tensor]:
     return lambda b, self, other: elementwise(b, (self, other), lambda *x: call(op, *x), DType.BOOL)
 
 
-def _bitwise(op: str) -> Callable[..., Tensor]:
+def bitwise(op: str) -> Callable[..., Tensor]:
     """Bitwise on integers is logical on booleans."""
 
     def rule(b: Builder, self: Argument, other: Argument | None = None) -> Tensor:
@@ -167,7 +167,7 @@ def _bitwise(op: str) -> Callable[..., Tensor]:
     return rule
 
 
-def _test(op: str) -> Callable[..., Tensor]:
+def float_test(op: str) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor) -> Tensor:
         if not self.dtype.is_float:
             answer = Const(op == "isfinite", DType.BOOL)
@@ -177,7 +177,7 @@ def _test(op: str) -> Callable[..., Tensor]:
     return rule
 
 
-def _where(b: Builder, condition: Tensor, self: Argument, other: Argument) -> Tensor:
+def where(b: Builder, condition: Tensor, self: Argument, other: Argument) -> Tensor:
     meta = b.meta()
     test = broadcast(condition, meta.size)
     parts = [broadcast(x, meta.size) if isinstance(x, Tensor) else x for x in (self, other)]
@@ -189,8 +189,8 @@ def _where(b: Builder, condition: Tensor, self: Argument, other: Argument) -> Te
     return stored(b, Tensor(meta.size, meta.dtype, read))
 
 
-def _masked_fill(b: Builder, self: Tensor, mask: Tensor, value: Argument) -> Tensor:
-    return _where(b, mask, value, self)
+def masked_fill(b: Builder, self: Tensor, mask: Tensor, value: Argument) -> Tensor:
+    return where(b, mask, value, self)
 
 
 def integer_power(x: Value, exponent: int) -> Value:
@@ -201,7 +201,15 @@ def integer_power(x: Value, exponent: int) -> Value:
     return result
 
 
-def _pow(b: Builder, self: Argument, exponent: Argument) -> Tensor:
+def square(b: Builder, self: Tensor) -> Tensor:
+    return elementwise(b, (self,), lambda x: integer_power(x, 2))
+
+
+def frac(b: Builder, self: Tensor) -> Tensor:
+    return elementwise(b, (self,), lambda x: call("sub", x, call("trunc", x)))
+
+
+def pow_op(b: Builder, self: Argument, exponent: Argument) -> Tensor:
     known: dict[float, Callable[[Value], Value]] = {
         0.5: lambda x: call("sqrt", x),
         1: lambda x: x,
@@ -218,7 +226,7 @@ def _pow(b: Builder, self: Argument, exponent: Argument) -> Tensor:
     return elementwise(b, (self, exponent), lambda x, y: call("pow", x, y))
 
 
-def _clamp(b: Builder, self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(b: Builder, self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     bounds = [(op, x) for op, x in (("maximum", min), ("minimum", max)) if x is not None]
 
     def function(x: Value, *limits: Value) -> Value:
@@ -229,15 +237,15 @@ def _clamp(b: Builder, self: Tensor, min: Any = None, max: Any = None) -> Tensor
     return elementwise(b, (self, *(x for _, x in bounds)), function)
 
 
-def _clamp_min(b: Builder, self: Tensor, min: Any) -> Tensor:
-    return _clamp(b, self, min)
+def clamp_min(b: Builder, self: Tensor, min: Any) -> Tensor:
+    return clamp(b, self, min)
 
 
-def _clamp_max(b: Builder, self: Tensor, max: Any) -> Tensor:
-    return _clamp(b, self, None, max)
+def clamp_max(b: Builder, self: Tensor, max: Any) -> Tensor:
+    return clamp(b, self, None, max)
 
 
-def _fused_multiply(sign: str) -> Callable[..., Tensor]:
+def fused_multiply(sign: str) -> Callable[..., Tensor]:
     """addcmul, addcdiv: ``self + value * tensor1 op tensor2``."""
 
     def rule(b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
@@ -250,7 +258,7 @@ def _fused_multiply(sign: str) -> Callable[..., Tensor]:
     return rule
 
 
-def _lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
+def lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
     return elementwise(
         b,
         (self, end, weight),
@@ -258,7 +266,7 @@ def _lerp(b: Builder, self: Tensor, end: Tensor, weight: Argument) -> Tensor:
     )
 
 
-def _to(b: Builder, self: Tensor, **_: Any) -> Tensor:
+def to(b: Builder, self: Tensor, **_: Any) -> Tensor:
     """Every form of ``to``: the element type is that of the result; device and layout stay."""
     return converted(b, self)
 
@@ -271,22 +279,22 @@ def converted(b: Builder, tensor: Tensor) -> Tensor:
     return stored(b, Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
 
 
-def _dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
     if train and p != 0:
         raise Unsupported("dropout in training needs random numbers")
     return input
 
 
-def _copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
+def copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
     """The values of ``src`` in the shape and type of ``self``."""
     return converted(b, broadcast(src, self.size))
 
 
-def _nothing(b: Builder, **_: Any) -> tuple[()]:
+def nothing(b: Builder, **_: Any) -> tuple[()]:
     return ()
 
 
-def _nan_to_num(
+def nan_to_num(
     b: Builder, self: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None
 ) -> Tensor:
     if not self.dtype.is_float:
@@ -310,7 +318,7 @@ def _nan_to_num(
     return elementwise(b, (self,), function)
 
 
-def _triangle(keep: str) -> Callable[..., Tensor]:
+def triangle(keep: str) -> Callable[..., Tensor]:
     """tril keeps column - row <= diagonal, triu >=."""
 
     def rule(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
@@ -325,85 +333,7 @@ def _triangle(keep: str) -> Callable[..., Tensor]:
     return rule
 
 
-def _logical_not(b: Builder, self: Tensor) -> Tensor:
+def logical_not(b: Builder, self: Tensor) -> Tensor:
     if self.dtype is DType.BOOL:
         return elementwise(b, (self,), lambda x: call("logical_not", x))
     return elementwise(b, (self,), lambda x: call("eq", x, const(0, x.dtype)), self.dtype)
-
-
-_FLOAT_UNARY = [
-    "sqrt",
-    "rsqrt",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "erfc",
-    "reciprocal",
-]
-_PLAIN_UNARY = ["neg", "abs", "sign"]
-
-TABLE: dict[str, Callable[..., Any]] = {
-    **{f"aten.{op}": _unary(op) for op in (*_FLOAT_UNARY, *_PLAIN_UNARY)},
-    **{f"aten.{op}": _identity_on_integers(op) for op in ("floor", "ceil", "round", "trunc")},
-    **{f"aten.{op}": _compare(op) for op in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{f"aten.{op}": _test(op) for op in ("isnan", "isinf", "isfinite")},
-    **{f"aten.logical_{op}": _logical(f"logical_{op}") for op in ("and", "or", "xor")},
-    **{f"aten.bitwise_{op}": _bitwise(op) for op in ("and", "or", "xor", "not")},
-    **{f"aten.__{op}__": _bitwise(op) for op in ("and", "or", "xor")},
-    **{f"aten.{op}": _binary(op) for op in ("maximum", "minimum", "remainder", "fmod", "atan2")},
-    "aten.add": _scaled_binary("add"),
-    "aten.sub": _scaled_binary("sub"),
-    "aten.rsub": _scaled_binary("sub", reverse=True),
-    "aten.mul": _mul,
-    "aten.div": _div,
-    "aten.true_divide": _div,
-    "aten.floor_divide": _binary("floordiv"),
-    "aten.__lshift__": _binary("lshift"),
-    "aten.__rshift__": _binary("rshift"),
-    "aten.logical_not": _logical_not,
-    "aten.where": _where,
-    "aten.masked_fill": _masked_fill,
-    "aten.pow": _pow,
-    "aten.square": composed(lambda x: integer_power(x, 2)),
-    "aten.clamp": _clamp,
-    "aten.clip": _clamp,
-    "aten.clamp_min": _clamp_min,
-    "aten.clamp_max": _clamp_max,
-    "aten.frac": composed(lambda x: call("sub", x, call("trunc", x))),
-    "aten.addcmul": _fused_multiply("mul"),
-    "aten.addcdiv": _fused_multiply("truediv"),
-    "aten.lerp": _lerp,
-    "aten.to": _to,
-    "aten._to_copy": _to,
-    "aten.copy": _copy,
-    "aten.type_as": _to,
-    "aten.dropout": _dropout,
-    "aten.feature_dropout": _dropout,
-    "aten.alpha_dropout": _dropout,
-    "aten._assert_tensor_metadata": _nothing,
-    "aten._assert_async": _nothing,
-    "aten._assert_scalar": _nothing,
-    "aten.sym_constrain_range_for_size": _nothing,
-    "aten.sym_constrain_range": _nothing,
-    "aten.nan_to_num": _nan_to_num,
-    "aten.tril": _triangle("le"),
-    "aten.triu": _triangle("ge"),
-}

@@ -59,7 +59,7 @@ def _fill(value: float, dtype: DType) -> Value:
     return const(low, dtype)
 
 
-def _max_pool(rank: int) -> Callable[..., Any]:
+def max_pool(rank: int) -> Callable[..., Any]:
     def rule(
         b: Builder,
         self: Tensor,
@@ -109,7 +109,7 @@ def _plane_position(
     return result
 
 
-def _avg_pool(rank: int) -> Callable[..., Tensor]:
+def avg_pool(rank: int) -> Callable[..., Tensor]:
     def rule(
         b: Builder,
         self: Tensor,
@@ -216,7 +216,7 @@ def _adaptive(
     )
 
 
-def _adaptive_avg(rank: int) -> Callable[..., Tensor]:
+def adaptive_avg(rank: int) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, output_size: Any) -> Tensor:
         return _adaptive(
             b,
@@ -230,7 +230,7 @@ def _adaptive_avg(rank: int) -> Callable[..., Tensor]:
     return rule
 
 
-def _adaptive_max(b: Builder, self: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+def adaptive_max(b: Builder, self: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     if not self.dtype.is_float:
         raise Unsupported("an adaptive pooling of integers")
 
@@ -256,16 +256,3 @@ def _longest(size: Expr, output: Expr) -> Expr:
         n, o = int(size), int(output)
         return sympy.Integer(max(-(-(i + 1) * n // o) - i * n // o for i in range(o)))
     raise Unsupported("an uneven adaptive pooling of a symbolic size")
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.max_pool1d": _max_pool(1),
-    "aten.max_pool2d": _max_pool(2),
-    "aten.max_pool2d_with_indices": _max_pool(2),
-    "aten.avg_pool1d": _avg_pool(1),
-    "aten.avg_pool2d": _avg_pool(2),
-    "aten.adaptive_avg_pool1d": _adaptive_avg(1),
-    "aten.adaptive_avg_pool2d": _adaptive_avg(2),
-    "aten._adaptive_avg_pool2d": _adaptive_avg(2),
-    "aten.adaptive_max_pool2d": _adaptive_max,
-}

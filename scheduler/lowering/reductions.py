@@ -99,7 +99,7 @@ def divided(value: Value, number: Expr) -> Value:
     return call("truediv", value, Cast(trees.index_value(number), value.dtype))
 
 
-def _sum(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
+def sum_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     meta = b.meta()
     return reduce(
         b,
@@ -129,12 +129,12 @@ def mean(
     )
 
 
-def _mean(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
+def mean_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     meta = b.meta()
     return mean(b, self, dims_of(dim, self.rank), meta.dtype, meta.size)
 
 
-def _prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
+def prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     meta = b.meta()
     return reduce(
         b,
@@ -147,7 +147,7 @@ def _prod(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
     )
 
 
-def _extreme(kind: ReductionKind) -> Callable[..., Any]:
+def extreme(kind: ReductionKind) -> Callable[..., Any]:
     """amax, amin, and max, min in all their forms."""
     arg = ReductionKind.ARGMAX if kind is ReductionKind.MAX else ReductionKind.ARGMIN
     of_two = "maximum" if kind is ReductionKind.MAX else "minimum"
@@ -187,14 +187,14 @@ def _arg(
     )
 
 
-def _arg_rule(kind: ReductionKind) -> Callable[..., Tensor]:
+def arg_rule(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         return _arg(b, self, dims_of(dim, self.rank), kind, 0)
 
     return rule
 
 
-def _truth(kind: ReductionKind) -> Callable[..., Tensor]:
+def truth(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         meta = b.meta()
         return reduce(
@@ -239,7 +239,7 @@ def moments(
     return average, spread
 
 
-def _variance(root: bool, with_mean: bool) -> Callable[..., Any]:
+def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
     def rule(
         b: Builder,
         self: Tensor,
@@ -274,7 +274,7 @@ def _variance(root: bool, with_mean: bool) -> Callable[..., Any]:
     return rule
 
 
-def _norm(
+def norm(
     b: Builder,
     self: Tensor,
     p: Any = 2,
@@ -315,7 +315,7 @@ def _norm(
     )
 
 
-def _scan(kind: ReductionKind) -> Callable[..., Tensor]:
+def scan(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
         if self.rank == 0 or self.size[axis(dim, self.rank)] == 1:
@@ -323,26 +323,3 @@ def _scan(kind: ReductionKind) -> Callable[..., Tensor]:
         return b.scan(self.size, axis(dim, self.rank), kind, self.at, meta.dtype)
 
     return rule
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.sum": _sum,
-    "aten.mean": _mean,
-    "aten.prod": _prod,
-    "aten.amax": _extreme(ReductionKind.MAX),
-    "aten.amin": _extreme(ReductionKind.MIN),
-    "aten.max": _extreme(ReductionKind.MAX),
-    "aten.min": _extreme(ReductionKind.MIN),
-    "aten.argmax": _arg_rule(ReductionKind.ARGMAX),
-    "aten.argmin": _arg_rule(ReductionKind.ARGMIN),
-    "aten.any": _truth(ReductionKind.ANY),
-    "aten.all": _truth(ReductionKind.ALL),
-    "aten.var": _variance(root=False, with_mean=False),
-    "aten.std": _variance(root=True, with_mean=False),
-    "aten.var_mean": _variance(root=False, with_mean=True),
-    "aten.std_mean": _variance(root=True, with_mean=True),
-    "aten.norm": _norm,
-    "aten.linalg_vector_norm": _norm,
-    "aten.cumsum": _scan(ReductionKind.SUM),
-    "aten.cumprod": _scan(ReductionKind.PROD),
-}

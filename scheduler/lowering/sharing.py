@@ -8,20 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduler.ir.graph import Graph, Node, Ref
-from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
+from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.lowering import layout
-
-#: Functions whose result shares memory with their first argument.
-_SHARING = frozenset(
-    {
-        *("view", "_unsafe_view", "unflatten", "squeeze", "unsqueeze", "permute", "transpose", "t"),
-        *("numpy_T", "mT", "swapaxes", "movedim", "expand", "expand_as", "broadcast_to", "slice"),
-        *("select", "narrow", "split", "split_with_sizes", "chunk", "unbind", "diagonal", "alias"),
-        *("detach", "view_as", "to", "dropout", "lift_fresh", "unfold"),
-    }
-)
-#: Functions that copy what is not contiguous.
-_SHARING_IF_CONTIGUOUS = frozenset({"reshape", "reshape_as", "flatten", "contiguous"})
+from scheduler.lowering.ops import bind, find
 
 
 class SharedMemory:
@@ -39,15 +28,15 @@ class SharedMemory:
 
     def note(self, node: Node) -> str | None:
         """Note whose memory a node's results are. The value that it writes in place, or None."""
-        spec = spec_of(node.target)
+        found = find(node.target)
         first = next(iter(bind(node).values()), None)
         if not isinstance(first, Ref):
             return None
-        if spec.mutates or self._shares(spec.function, first.name, node):
+        if found.mutates or self._shares(found.op.elements, first.name, node):
             root = self.root(first.name)
             self._roots.update(dict.fromkeys(node.outputs, root))
             self._members.setdefault(root, [root]).extend(node.outputs)
-        return first.name if spec.mutates else None
+        return first.name if found.mutates else None
 
     def others(self, node: Node, written: str, position: int) -> list[str]:
         """What else shows the memory that an in-place op writes, and is used after it."""
@@ -56,13 +45,15 @@ class SharedMemory:
         self._members[root] = alive
         return [name for name in alive if name != written and name not in node.outputs]
 
-    def _shares(self, function: str, source: str, node: Node) -> bool:
+    def _shares(self, elements: Elements, source: str, node: Node) -> bool:
         meta = self._graph.tensors.get(source)
-        if meta is None or function not in (*_SHARING, *_SHARING_IF_CONTIGUOUS):
+        if meta is None:
             return False
-        if function == "to":
+        if elements is Elements.CONVERTED:
             return meta.dtype is self._graph.tensors[node.outputs[0]].dtype
-        return function in _SHARING or meta.stride == layout.contiguous(meta.size)
+        if elements is Elements.VIEWED_IF_CONTIGUOUS:
+            return meta.stride == layout.contiguous(meta.size)
+        return elements is Elements.VIEWED
 
 
 def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:

@@ -17,7 +17,7 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
 
-def _softmax(log: bool) -> Callable[..., Tensor]:
+def softmax(log: bool) -> Callable[..., Tensor]:
     """exp(x - max) / sum; the logarithm as (x - max) - log(sum)."""
 
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
@@ -56,7 +56,7 @@ def _softmax(log: bool) -> Callable[..., Tensor]:
     return rule
 
 
-def _logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """max + log(sum(exp(x - max))), an infinite maximum taken as 0 in the difference."""
     meta = b.meta()
     held = meta.dtype.compute
@@ -88,12 +88,3 @@ def _logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Ten
         before=shifted,
         after=after,
     )
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.softmax": _softmax(log=False),
-    "aten._softmax": _softmax(log=False),
-    "aten.log_softmax": _softmax(log=True),
-    "aten._log_softmax": _softmax(log=True),
-    "aten.logsumexp": _logsumexp,
-}

@@ -8,7 +8,7 @@ as well: where a kernel needs another order of memory, its index expressions say
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import sympy
@@ -103,11 +103,11 @@ def _regroup(old: tuple[Expr, ...], new: tuple[Expr, ...], out: Index) -> list[E
     return result
 
 
-def _view(b: Builder, self: Tensor, **_: Any) -> Tensor:
+def view(b: Builder, self: Tensor, **_: Any) -> Tensor:
     return reshape(b, self, b.meta().size)
 
 
-def _unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
+def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
     at = dim if dim >= 0 else dim + self.rank + 1
     size = (*self.size[:at], _ONE, *self.size[at:])
     return self.view(size, lambda i: (*i[:at], *i[at + 1 :]))
@@ -120,7 +120,7 @@ def permute(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:
     return tensor.view(tuple(tensor.size[d] for d in order), lambda i: tuple(i[d] for d in back))
 
 
-def _permute(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
+def permute_op(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
     return permute(self, dims)
 
 
@@ -134,23 +134,23 @@ def transpose(tensor: Tensor, dim0: int, dim1: int) -> Tensor:
     return permute(tensor, tuple(order))
 
 
-def _transpose(b: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
+def transpose_op(b: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
     return transpose(self, dim0, dim1)
 
 
-def _swapaxes(b: Builder, self: Tensor, axis0: int, axis1: int) -> Tensor:
+def swapaxes(b: Builder, self: Tensor, axis0: int, axis1: int) -> Tensor:
     return transpose(self, axis0, axis1)
 
 
-def _t(b: Builder, self: Tensor) -> Tensor:
+def t(b: Builder, self: Tensor) -> Tensor:
     return transpose(self, 0, 1) if self.rank == 2 else self
 
 
-def _transpose_last(b: Builder, self: Tensor) -> Tensor:
+def transpose_last(b: Builder, self: Tensor) -> Tensor:
     return transpose(self, -2, -1)
 
 
-def _movedim(b: Builder, self: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(b: Builder, self: Tensor, source: Any, destination: Any) -> Tensor:
     pairs = (
         [(source, destination)]
         if isinstance(source, int)
@@ -161,11 +161,11 @@ def _movedim(b: Builder, self: Tensor, source: Any, destination: Any) -> Tensor:
     return permute(self, tuple(moved[d] if d in moved else next(rest) for d in range(self.rank)))
 
 
-def _expand(b: Builder, self: Tensor, **_: Any) -> Tensor:
+def expand(b: Builder, self: Tensor, **_: Any) -> Tensor:
     return broadcast(self, b.meta().size)
 
 
-def _same(b: Builder, self: Tensor, **_: Any) -> Tensor:
+def same(b: Builder, self: Tensor, **_: Any) -> Tensor:
     return self
 
 
@@ -175,7 +175,7 @@ def cut(tensor: Tensor, dim: int, start: Expr, length: Expr, step: int = 1) -> T
     return tensor.view(size, lambda i: (*i[:dim], start + step * i[dim], *i[dim + 1 :]))
 
 
-def _slice(
+def slice_op(
     b: Builder, self: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Tensor:
     at = axis(dim, self.rank)
@@ -200,12 +200,12 @@ def _bound(value: Any, extent: Expr, default: Expr) -> Expr:
     raise Unsupported(f"a slice from {position}, whose sign is not known")
 
 
-def _narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
+def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     at = axis(dim, self.rank)
     return cut(self, at, _bound(start, self.size[at], _ZERO), as_expr(length))
 
 
-def _select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
+def select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
     at = axis(dim, self.rank)
     position = as_expr(index)
     if not position.is_nonnegative:
@@ -223,19 +223,19 @@ def pieces(tensor: Tensor, dim: int, lengths: list[Expr]) -> tuple[Tensor, ...]:
     return tuple(made)
 
 
-def _split(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, ...]:
+def split_op(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, ...]:
     """split, split_with_sizes, chunk: the pieces' sizes are those of the outputs."""
     at = axis(dim, self.rank)
     assert b.node is not None
     return pieces(self, at, [b.meta(k).size[at] for k in range(len(b.node.outputs))])
 
 
-def _unbind(b: Builder, self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind(b: Builder, self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     assert b.node is not None
-    return tuple(_select(b, self, dim, k) for k in range(len(b.node.outputs)))
+    return tuple(select(b, self, dim, k) for k in range(len(b.node.outputs)))
 
 
-def _flip(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
+def flip(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
     turned = {axis(d, self.rank) for d in dims}
     size = self.size
     return self.view(
@@ -243,12 +243,12 @@ def _flip(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
     )
 
 
-def _roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+def roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     by = shifts if isinstance(shifts, tuple) else (shifts,)
     along = dims if isinstance(dims, tuple) else (dims,)
     if not along:
         flat = reshape(b, self, (layout.product(self.size),))
-        rolled = _roll(b, flat, by, (0,))
+        rolled = roll(b, flat, by, (0,))
         return reshape(b, rolled, self.size)
     shift = {axis(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
     size = self.size
@@ -258,7 +258,7 @@ def _roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     )
 
 
-def _repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
+def repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
     size = b.meta().size
     lead = len(size) - self.rank
     old = self.size
@@ -267,18 +267,18 @@ def _repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
     )
 
 
-def _repeat_interleave(b: Builder, self: Tensor, repeats: Any, dim: Any = None, **_: Any) -> Tensor:
+def repeat_interleave(b: Builder, self: Tensor, repeats: Any, dim: Any = None, **_: Any) -> Tensor:
     if not isinstance(repeats, int):
         raise Unsupported("repeat_interleave with repeats that are read from a tensor")
     if dim is None:
         flat = reshape(b, self, (layout.product(self.size),))
-        return _repeat_interleave(b, flat, repeats, 0)
+        return repeat_interleave(b, flat, repeats, 0)
     at = axis(dim, self.rank)
     size = (*self.size[:at], self.size[at] * repeats, *self.size[at + 1 :])
     return self.view(size, lambda i: (*i[:at], FloorDiv(i[at], as_expr(repeats)), *i[at + 1 :]))
 
 
-def _pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
+def pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     *lead, channels, height, width = self.size
     r = as_expr(upscale_factor)
     split = (*lead, FloorDiv(channels, r * r), r, r, height, width)
@@ -287,7 +287,7 @@ def _pixel_shuffle(b: Builder, self: Tensor, upscale_factor: int) -> Tensor:
     return reshape(b, moved, b.meta().size)
 
 
-def _diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     one, two = axis(dim1, self.rank), axis(dim2, self.rank)
     rest = [d for d in range(self.rank) if d not in (one, two)]
 
@@ -300,16 +300,16 @@ def _diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: in
     return self.view(b.meta().size, index)
 
 
-def _unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     at = axis(dimension, self.rank)
     return self.view(b.meta().size, lambda i: (*i[:at], step * i[at] + i[-1], *i[at + 1 : -1]))
 
 
-def _broadcast_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def broadcast_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return tuple(broadcast(tensor, b.meta(k).size) for k, tensor in enumerate(tensors))
 
 
-def _meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Each vector along its own dimension; ``xy`` exchanges the first two dimensions."""
     made = []
     for k, tensor in enumerate(tensors):
@@ -321,49 +321,3 @@ def _meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> 
 
 def _along(vector: Tensor, size: tuple[Expr, ...], dim: int) -> Tensor:
     return vector.view(size, lambda i: (i[dim],))
-
-
-TABLE: dict[str, Callable[..., Any]] = {
-    "aten.view": _view,
-    "aten._unsafe_view": _view,
-    "aten.reshape": _view,
-    "aten.view_as": _view,
-    "aten.reshape_as": _view,
-    "aten.flatten": _view,
-    "aten.unflatten": _view,
-    "aten.squeeze": _view,
-    "aten.unsqueeze": _unsqueeze,
-    "aten.permute": _permute,
-    "aten.transpose": _transpose,
-    "aten.swapaxes": _swapaxes,
-    "aten.t": _t,
-    "aten.numpy_T": _t,
-    "aten.mT": _transpose_last,
-    "aten.movedim": _movedim,
-    "aten.expand": _expand,
-    "aten.expand_as": _expand,
-    "aten.broadcast_to": _expand,
-    "aten.slice": _slice,
-    "aten.narrow": _narrow,
-    "aten.select": _select,
-    "aten.split": _split,
-    "aten.split_with_sizes": _split,
-    "aten.chunk": _split,
-    "aten.unbind": _unbind,
-    "aten.flip": _flip,
-    "aten.roll": _roll,
-    "aten.repeat": _repeat,
-    "aten.tile": _repeat,
-    "aten.repeat_interleave": _repeat_interleave,
-    "aten.pixel_shuffle": _pixel_shuffle,
-    "aten.diagonal": _diagonal,
-    "aten.unfold": _unfold,
-    "aten.broadcast_tensors": _broadcast_tensors,
-    "aten.meshgrid": _meshgrid,
-    "aten.alias": _same,
-    "aten.contiguous": _same,
-    "aten.clone": _same,
-    "aten.detach": _same,
-    "aten.lift_fresh_copy": _same,
-    "aten.lift_fresh": _same,
-}

@@ -27,14 +27,13 @@ from pathlib import Path
 
 import numpy as np
 
-from scheduler import pipeline, samples
+from scheduler import pipeline, reference, samples
 from scheduler.benchmark.measure import Limits
 from scheduler.benchmark.verification import Finding, plan_of, run_once, verify
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.bundle import reader, writer
-from scheduler.ir import reference
 from scheduler.ir.bindings import hints, parse_bindings
 from scheduler.runtime.devices import open_device
 from scheduler.targets import find

@@ -147,8 +147,8 @@ def test_verify_accepts_what_was_compiled_without_fusion(bundle: Path, unfused: 
 def test_run_writes_the_outputs_that_the_reference_gives(
     fused: bool, bundle: Path, unfused: Path, tmp_path: Path
 ) -> None:
+    from scheduler import reference
     from scheduler.bundle.reader import read
-    from scheduler.ir import reference
 
     folder = bundle if fused else unfused
     opened, bindings = read(folder), {"s70": 7}

@@ -32,7 +32,7 @@ from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.kernel import RenderedKernel
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Ref
-from scheduler.ir.reference import evaluate
+from scheduler.reference import evaluate
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.targets import Target
 

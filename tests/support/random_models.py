@@ -31,9 +31,9 @@ from scheduler.ir.graph import (
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.promotion import Operand, result_type
-from scheduler.ir.reference import evaluate
 from scheduler.ir.reference.rounding import rounded
 from scheduler.outcome import UserError
+from scheduler.reference import evaluate
 
 SYMBOL = sympy.Symbol("s0", positive=True, integer=True)
 BINDINGS = ({"s0": 5}, {"s0": 8}, {"s0": 33})

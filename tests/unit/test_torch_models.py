@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.ir.reference import random_inputs, run
+from scheduler.reference import random_inputs, run
 from tests.unit.torch_export import agree, as_module, export, inputs_of
 
 torch = pytest.importorskip("torch")

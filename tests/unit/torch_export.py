@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.frontends.pt2 import read
 from scheduler.ir.graph import Graph, InputKind
-from scheduler.ir.reference import run
+from scheduler.reference import run
 
 
 def as_module(function: Any) -> Any:

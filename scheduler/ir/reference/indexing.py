@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference.rule import Args, Array, Rule
+from scheduler.ir.reference.rule import Args, Array
 
 _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -21,14 +19,14 @@ def _grid(index: Array, dim: int) -> tuple[Array, ...]:
     return tuple(places)
 
 
-def _gather(a: Args) -> Array:
+def gather(a: Args) -> Array:
     x, index = a["self"], a["index"]
     if x.ndim == 0 or index.ndim == 0:
         return np.asarray(x.reshape(-1)[index])
     return np.asarray(x[_grid(index, a["dim"] % x.ndim)])
 
 
-def _scatter(a: Args) -> Array:
+def scatter(a: Args) -> Array:
     result, index = a["self"].copy(), a["index"]
     source = a["src"] if "src" in a else a["value"]
     if np.ndim(source):
@@ -37,7 +35,7 @@ def _scatter(a: Args) -> Array:
     return np.asarray(result)
 
 
-def _scatter_add(a: Args) -> Array:
+def scatter_add(a: Args) -> Array:
     result, index = a["self"].copy(), a["index"]
     source = a["src"][tuple(slice(size) for size in index.shape)]
     np.add.at(result, _grid(index, a["dim"] % result.ndim), source)
@@ -51,7 +49,7 @@ def _places(indices: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def _index_put(a: Args) -> Array:
+def index_put(a: Args) -> Array:
     result = a["self"].copy()
     if a["accumulate"]:
         np.add.at(result, _places(a["indices"]), a["values"])
@@ -60,13 +58,13 @@ def _index_put(a: Args) -> Array:
     return np.asarray(result)
 
 
-def _take_along_dim(a: Args) -> Array:
+def take_along_dim(a: Args) -> Array:
     if a["dim"] is None:
         return np.asarray(a["self"].ravel()[a["indices"].ravel()])
     return np.asarray(np.take_along_axis(a["self"], a["indices"], a["dim"]))
 
 
-def _slice_scatter(a: Args) -> Array:
+def slice_scatter(a: Args) -> Array:
     result = a["self"].copy()
     place = [slice(None)] * result.ndim
     place[a["dim"]] = slice(a["start"], a["end"], a["step"])
@@ -74,7 +72,7 @@ def _slice_scatter(a: Args) -> Array:
     return np.asarray(result)
 
 
-def _select_scatter(a: Args) -> Array:
+def select_scatter(a: Args) -> Array:
     result = a["self"].copy()
     place: list[Any] = [slice(None)] * result.ndim
     place[a["dim"]] = a["index"]
@@ -82,13 +80,13 @@ def _select_scatter(a: Args) -> Array:
     return np.asarray(result)
 
 
-def _cat(a: Args) -> Array:
+def cat(a: Args) -> Array:
     # An empty 1-D tensor may be joined to anything.
     parts = [t for t in a["tensors"] if t.shape != (0,)] or list(a["tensors"])
     return np.concatenate(parts, axis=a["dim"])
 
 
-def _pad(a: Args) -> Array:
+def pad(a: Args) -> Array:
     """Pairs from the last axis backwards; negative amounts cut."""
     x, amounts = a["self"], a["pad"]
     pairs = [(0, 0)] * (x.ndim - len(amounts) // 2)
@@ -106,7 +104,7 @@ def _pad(a: Args) -> Array:
     return np.pad(x[cut], grown, mode=_PAD_MODES[mode])  # type: ignore[call-overload,no-any-return]
 
 
-def _diff(a: Args) -> Array:
+def diff(a: Args) -> Array:
     x, dim = a["self"], a["dim"]
     joined = [part for part in (a["prepend"], x, a["append"]) if part is not None]
     x = np.concatenate(joined, axis=dim) if len(joined) > 1 else x
@@ -118,23 +116,23 @@ def _diff(a: Args) -> Array:
     return np.asarray(x)
 
 
-def _one_hot(a: Args) -> Array:
+def one_hot(a: Args) -> Array:
     index, count = a["self"], a["num_classes"]
     count = int(index.max()) + 1 if count == -1 else count
     return np.asarray((index[..., None] == np.arange(count)).astype(np.int64))
 
 
-def _roll(a: Args) -> Array:
+def roll(a: Args) -> Array:
     dims = a["dims"] if isinstance(a["dims"], tuple) else (a["dims"],)
     return np.roll(a["self"], a["shifts"], dims) if dims else np.roll(a["self"], a["shifts"])
 
 
-def _repeat(a: Args) -> Array:
+def repeat(a: Args) -> Array:
     times = a["repeats"] if "repeats" in a else a["dims"]
     return np.tile(a["self"], times)
 
 
-def _pixel_shuffle(a: Args) -> Array:
+def pixel_shuffle(a: Args) -> Array:
     x, factor = a["self"], a["upscale_factor"]
     *lead, channels, height, width = x.shape
     split = x.reshape(*lead, channels // factor**2, factor, factor, height, width)
@@ -147,38 +145,38 @@ def _pixel_shuffle(a: Args) -> Array:
     )
 
 
-def _meshgrid(a: Args) -> tuple[Array, ...]:
+def meshgrid(a: Args) -> tuple[Array, ...]:
     indexing = a.get("indexing", "ij")
     return tuple(np.meshgrid(*(np.atleast_1d(t) for t in a["tensors"]), indexing=indexing))
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "embedding": lambda a: a["weight"][a["indices"]],
-        "gather": _gather,
-        "scatter": _scatter,
-        "scatter_add": _scatter_add,
-        "index": lambda a: a["self"][_places(a["indices"])],
-        "index_put": _index_put,
-        "index_select": lambda a: np.take(a["self"], np.atleast_1d(a["index"]), axis=a["dim"]),
-        "take_along_dim": _take_along_dim,
-        "slice_scatter": _slice_scatter,
-        "select_scatter": _select_scatter,
-        "cat": _cat,
-        "concat": _cat,
-        "stack": lambda a: np.stack(a["tensors"], axis=a["dim"]),
-        "pad": _pad,
-        "constant_pad_nd": _pad,
-        "flip": lambda a: np.flip(a["self"], a["dims"]).copy(),
-        "roll": _roll,
-        "repeat": _repeat,
-        "tile": _repeat,
-        "repeat_interleave": lambda a: np.repeat(a["self"], a["repeats"], a["dim"]),
-        "diff": _diff,
-        "tril": lambda a: np.tril(a["self"], a["diagonal"]),
-        "triu": lambda a: np.triu(a["self"], a["diagonal"]),
-        "one_hot": _one_hot,
-        "meshgrid": _meshgrid,
-        "pixel_shuffle": _pixel_shuffle,
-    }
-)
+def embedding(a: Args) -> Any:
+    return a["weight"][a["indices"]]
+
+
+def index(a: Args) -> Any:
+    return a["self"][_places(a["indices"])]
+
+
+def index_select(a: Args) -> Any:
+    return np.take(a["self"], np.atleast_1d(a["index"]), axis=a["dim"])
+
+
+def stack(a: Args) -> Any:
+    return np.stack(a["tensors"], axis=a["dim"])
+
+
+def flip(a: Args) -> Any:
+    return np.flip(a["self"], a["dims"]).copy()
+
+
+def repeat_interleave(a: Args) -> Any:
+    return np.repeat(a["self"], a["repeats"], a["dim"])
+
+
+def tril(a: Args) -> Any:
+    return np.tril(a["self"], a["diagonal"])
+
+
+def triu(a: Args) -> Any:
+    return np.triu(a["self"], a["diagonal"])

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference.rule import Args, Array, Rule, pair
+from scheduler.ir.reference.rule import Args, Array, pair
 
 
 def _added(bias: Any, product: Array, a: Args) -> Array:
@@ -21,7 +19,7 @@ def _added(bias: Any, product: Array, a: Args) -> Array:
     return np.asarray(scaled + (bias if a["beta"] == 1 else bias * a["beta"]))
 
 
-def _linear(a: Args) -> Array:
+def linear(a: Args) -> Array:
     product: Array = a["input"] @ a["weight"].T
     return product if a["bias"] is None else product + a["bias"]
 
@@ -114,23 +112,37 @@ def _safe_softmax(scores: Array) -> Array:
     return np.asarray(powers / np.where(highest == -np.inf, 1.0, total))
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "mm": lambda a: a["self"] @ a["mat2"],
-        "bmm": lambda a: a["self"] @ a["mat2"],
-        "addmm": lambda a: _added(a["self"], a["mat1"] @ a["mat2"], a),
-        "baddbmm": lambda a: _added(a["self"], a["batch1"] @ a["batch2"], a),
-        "addmv": lambda a: _added(a["self"], a["mat"] @ a["vec"], a),
-        "linear": _linear,
-        "matmul": lambda a: a["self"] @ a["other"],
-        "dot": lambda a: a["self"] @ a["tensor"],
-        "mv": lambda a: a["self"] @ a["vec"],
-        "outer": lambda a: np.outer(a["self"], a["vec2"]),
-        "einsum": lambda a: np.einsum(a["equation"], *a["tensors"], optimize=True),
-        "conv1d": convolution,
-        "conv2d": convolution,
-        "conv3d": convolution,
-        "convolution": convolution,
-        "scaled_dot_product_attention": attention,
-    }
-)
+def mm(a: Args) -> Any:
+    return a["self"] @ a["mat2"]
+
+
+def addmm(a: Args) -> Any:
+    return _added(a["self"], a["mat1"] @ a["mat2"], a)
+
+
+def baddbmm(a: Args) -> Any:
+    return _added(a["self"], a["batch1"] @ a["batch2"], a)
+
+
+def addmv(a: Args) -> Any:
+    return _added(a["self"], a["mat"] @ a["vec"], a)
+
+
+def matmul(a: Args) -> Any:
+    return a["self"] @ a["other"]
+
+
+def dot(a: Args) -> Any:
+    return a["self"] @ a["tensor"]
+
+
+def mv(a: Args) -> Any:
+    return a["self"] @ a["vec"]
+
+
+def outer(a: Args) -> Any:
+    return np.outer(a["self"], a["vec2"])
+
+
+def einsum(a: Args) -> Any:
+    return np.einsum(a["equation"], *a["tensors"], optimize=True)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.reference.matmul import softmax
-from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, as_float
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, as_float
 
 
-def _softmax(a: Args) -> Array:
+def softmax_op(a: Args) -> Array:
     x = as_float(a["self"])
     return softmax(x, a["dim"]) if x.ndim else np.ones_like(x)
 
 
-def _log_softmax(a: Args) -> Array:
+def log_softmax(a: Args) -> Array:
     x = as_float(a["self"])
     if x.ndim == 0 or x.size == 0:
         return np.zeros_like(x)
@@ -44,13 +42,13 @@ def _channels(values: Any, rank: int) -> Any:
     return None if values is None else values.reshape(1, -1, *(1,) * (rank - 2))
 
 
-def _layer_norm(a: Args) -> tuple[Array, Array, Array]:
+def layer_norm(a: Args) -> tuple[Array, Array, Array]:
     axes = tuple(range(-len(a["normalized_shape"]), 0))
     x, mean, factor = _normalized(a["input"], axes, a["eps"])
     return _affine(x, a["weight"], a["bias"]), mean, factor
 
 
-def _rms_norm(a: Args) -> Array:
+def rms_norm(a: Args) -> Array:
     x = a["input"]
     eps = a["eps"]
     if eps is None:
@@ -63,7 +61,7 @@ def _rms_norm(a: Args) -> Array:
     return _affine(x / np.sqrt(mean_square + eps), a["weight"], None)
 
 
-def _group_norm(a: Args) -> tuple[Array, Array, Array]:
+def group_norm(a: Args) -> tuple[Array, Array, Array]:
     x = a["input"]
     groups = a["num_groups"] if "num_groups" in a else a["group"]
     batch, channels = x.shape[:2]
@@ -76,7 +74,7 @@ def _group_norm(a: Args) -> tuple[Array, Array, Array]:
     return result, mean[..., 0], factor[..., 0]
 
 
-def _batch_norm(a: Args) -> Array:
+def batch_norm(a: Args) -> Array:
     x = a["input"]
     if a.get("training", False):
         raise UnsupportedOpError("aten.batch_norm.default", "training updates its statistics")
@@ -86,44 +84,32 @@ def _batch_norm(a: Args) -> Array:
     return _affine((x - mean) / np.sqrt(variance + a["eps"]), weight, bias)
 
 
-def _native_batch_norm(a: Args) -> tuple[Array, Array, Array]:
+def native_batch_norm(a: Args) -> tuple[Array, Array, Array]:
     # In inference the saved statistics are empty.
-    return _batch_norm(a), np.empty(0), np.empty(0)
+    return batch_norm(a), np.empty(0), np.empty(0)
 
 
-def _batch_norm_of_batch(a: Args) -> tuple[Array, Array, Array]:
+def batch_norm_of_batch(a: Args) -> tuple[Array, Array, Array]:
     """Statistics of the batch itself, where there are no running ones to update."""
     if "running_mean" in a:
-        return _native_batch_norm(a)
+        return native_batch_norm(a)
     x = a["input"]
     normal, mean, factor = _normalized(x, (0, *range(2, x.ndim)), a["eps"])
     weight, bias = _channels(a["weight"], x.ndim), _channels(a["bias"], x.ndim)
     return _affine(normal, weight, bias), mean.ravel(), factor.ravel()
 
 
-def _instance_norm(a: Args) -> Array:
+def instance_norm(a: Args) -> Array:
     x = a["input"]
     if not a["use_input_stats"]:
-        return _batch_norm(a)
+        return batch_norm(a)
     normal, _, _ = _normalized(x, tuple(range(2, x.ndim)), a["eps"])
     return _affine(normal, _channels(a["weight"], x.ndim), _channels(a["bias"], x.ndim))
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "softmax": _softmax,
-        "_softmax": _softmax,
-        "log_softmax": _log_softmax,
-        "_log_softmax": _log_softmax,
-        "layer_norm": lambda a: _layer_norm(a)[0],
-        "native_layer_norm": _layer_norm,
-        "rms_norm": _rms_norm,
-        "group_norm": lambda a: _group_norm(a)[0],
-        "native_group_norm": _group_norm,
-        "batch_norm": _batch_norm,
-        "native_batch_norm": _native_batch_norm,
-        "_native_batch_norm_legit_no_training": _native_batch_norm,
-        "_native_batch_norm_legit": _batch_norm_of_batch,
-        "instance_norm": _instance_norm,
-    }
-)
+def layer_norm_op(a: Args) -> Any:
+    return layer_norm(a)[0]
+
+
+def group_norm_op(a: Args) -> Any:
+    return group_norm(a)[0]

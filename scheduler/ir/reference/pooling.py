@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,7 @@ def _windows(x: Array, a: Args, rank: int, fill: Any) -> Array:
     return np.asarray(windows[place])
 
 
-def _max_pool(rank: int, with_indices: bool) -> Rule:
+def max_pool(rank: int, with_indices: bool) -> Rule:
     def rule(a: Args) -> Any:
         x = a["self"]
         least = -np.inf if is_float(x) else np.iinfo(x.dtype).min
@@ -63,7 +62,7 @@ def _max_pool(rank: int, with_indices: bool) -> Rule:
     return rule
 
 
-def _avg_pool(rank: int) -> Rule:
+def avg_pool(rank: int) -> Rule:
     def rule(a: Args) -> Array:
         windows = _windows(a["self"], a, rank, 0.0)
         total = windows.sum(axis=tuple(range(-rank, 0)))
@@ -99,7 +98,7 @@ def _cells(size: int, count: int) -> Iterator[slice]:
         yield slice(i * size // count, -((i + 1) * size // -count))
 
 
-def _adaptive(rank: int, reduce: Callable[..., Any]) -> Callable[[Args], Array]:
+def adaptive(rank: int, reduce: Callable[..., Any]) -> Callable[[Args], Array]:
     def rule(a: Args) -> Array:
         result = a["self"]
         wanted = a["output_size"] if isinstance(a["output_size"], tuple) else (a["output_size"],)
@@ -114,7 +113,7 @@ def _adaptive(rank: int, reduce: Callable[..., Any]) -> Callable[[Args], Array]:
     return rule
 
 
-def _adaptive_max(a: Args) -> tuple[Array, Array]:
+def adaptive_max(a: Args) -> tuple[Array, Array]:
     x = a["self"]
     height, width = x.shape[-2:]
     rows, columns = a["output_size"]
@@ -132,7 +131,7 @@ def _adaptive_max(a: Args) -> tuple[Array, Array]:
     return values, places
 
 
-def _nearest(a: Args) -> Array:
+def nearest(a: Args) -> Array:
     """Each output pixel takes the input pixel at floor(index * scale)."""
     x = a["self"] if "self" in a else a["input"]
     factors = a.get("scale_factors") or (a.get("scales_h"), a.get("scales_w"))
@@ -144,19 +143,3 @@ def _nearest(a: Args) -> Array:
         index = np.minimum(np.floor(np.arange(count) * np.float32(ratio)), size - 1)
         x = x.take(index.astype(np.int64), axis=axis)
     return np.asarray(x)
-
-
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "max_pool1d": _max_pool(1, False),
-        "max_pool2d": _max_pool(2, False),
-        "max_pool2d_with_indices": _max_pool(2, True),
-        "avg_pool1d": _avg_pool(1),
-        "avg_pool2d": _avg_pool(2),
-        "adaptive_avg_pool1d": _adaptive(1, np.mean),
-        "adaptive_avg_pool2d": _adaptive(2, np.mean),
-        "_adaptive_avg_pool2d": _adaptive(2, np.mean),
-        "adaptive_max_pool2d": _adaptive_max,
-        "upsample_nearest2d": _nearest,
-    }
-)

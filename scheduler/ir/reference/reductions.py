@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ def _converted(a: Args) -> Array:
     return x if is_float(x) else x.astype(np.int64)
 
 
-def _max_or_min(reduce: Callable[..., Any], locate: Callable[..., Any], join: Any) -> Rule:
+def max_or_min(reduce: Callable[..., Any], locate: Callable[..., Any], join: Any) -> Rule:
     def rule(a: Args) -> Result:
         x = a["self"]
         if "other" in a:
@@ -47,7 +46,7 @@ def _max_or_min(reduce: Callable[..., Any], locate: Callable[..., Any], join: An
     return rule
 
 
-def _locating(locate: Callable[..., Any]) -> Rule:
+def locating(locate: Callable[..., Any]) -> Rule:
     """Index of the extreme value; NumPy, as torch, takes the first one and any NaN before all."""
 
     def rule(a: Args) -> Array:
@@ -62,18 +61,18 @@ def _locating(locate: Callable[..., Any]) -> Rule:
     return rule
 
 
-def _variance(a: Args) -> Array:
+def variance(a: Args) -> Array:
     if "correction" in a:
         correction = 1 if a["correction"] is None else a["correction"]
     else:
         correction = 1 if a["unbiased"] else 0
     x, over = a["self"], _over(a)
-    centred = x - _mean({**a, "keepdim": True})
+    centred = x - mean({**a, "keepdim": True})
     squares = np.sum(centred * centred, **over)
     return np.asarray(np.true_divide(squares, max(0, _count(x, over) - correction)))
 
 
-def _mean(a: Args) -> Array:
+def mean(a: Args) -> Array:
     x, over = _converted(a), _over(a)
     return np.asarray(np.true_divide(np.sum(x, **over), _count(x, over)))
 
@@ -83,7 +82,7 @@ def _count(x: Array, over: dict[str, Any]) -> int:
     return math.prod(x.shape[axis] for axis in over["axis"])
 
 
-def _scan(function: Callable[..., Any]) -> Rule:
+def scan(function: Callable[..., Any]) -> Rule:
     def rule(a: Args) -> Array:
         x = _converted(a)
         return np.asarray(function(x, axis=a["dim"])) if x.ndim else x.copy()
@@ -91,7 +90,7 @@ def _scan(function: Callable[..., Any]) -> Rule:
     return rule
 
 
-def _logsumexp(a: Args) -> Array:
+def logsumexp(a: Args) -> Array:
     x = as_float(a["self"])
     over = _over(a)
     highest = x.max(axis=over["axis"], keepdims=True)
@@ -100,7 +99,7 @@ def _logsumexp(a: Args) -> Array:
     return np.asarray(total if over["keepdims"] else total.squeeze(over["axis"]))
 
 
-def _norm(a: Args) -> Array:
+def norm(a: Args) -> Array:
     order = a["ord"] if "ord" in a else a["p"]
     order = 2 if order is None else order
     x, over = np.abs(as_float(a["self"])), _over(a)
@@ -125,7 +124,7 @@ def _ordered(x: Array, axis: int, descending: bool) -> tuple[Array, Array]:
     return np.take_along_axis(x, order, axis), order.astype(np.int64)
 
 
-def _topk(a: Args) -> tuple[Array, Array]:
+def topk(a: Args) -> tuple[Array, Array]:
     x, k, axis = a["self"], a["k"], a["dim"]
     if not a["sorted"]:
         raise UnsupportedOpError("aten.topk.default", "an unsorted result has no one answer")
@@ -136,29 +135,41 @@ def _topk(a: Args) -> tuple[Array, Array]:
     return values.take(first, axis), order.take(first, axis)
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "sum": lambda a: np.asarray(np.sum(_converted(a), **_over(a))),
-        "prod": lambda a: np.asarray(np.prod(_converted(a), **_over(a))),
-        "mean": _mean,
-        "amax": lambda a: np.asarray(np.max(a["self"], **_over(a))),
-        "amin": lambda a: np.asarray(np.min(a["self"], **_over(a))),
-        "max": _max_or_min(np.max, np.argmax, np.maximum),
-        "min": _max_or_min(np.min, np.argmin, np.minimum),
-        "argmax": _locating(np.argmax),
-        "argmin": _locating(np.argmin),
-        "any": lambda a: np.asarray(np.any(a["self"], **_over(a))),
-        "all": lambda a: np.asarray(np.all(a["self"], **_over(a))),
-        "var": _variance,
-        "std": lambda a: np.sqrt(_variance(a)),
-        "var_mean": lambda a: (_variance(a), _mean(a)),
-        "std_mean": lambda a: (np.sqrt(_variance(a)), _mean(a)),
-        "cumsum": _scan(np.cumsum),
-        "cumprod": _scan(np.cumprod),
-        "logsumexp": _logsumexp,
-        "norm": _norm,
-        "linalg_vector_norm": _norm,
-        "sort": lambda a: _ordered(a["self"], a["dim"], a["descending"]),
-        "topk": _topk,
-    }
-)
+def sum_op(a: Args) -> Any:
+    return np.asarray(np.sum(_converted(a), **_over(a)))
+
+
+def prod(a: Args) -> Any:
+    return np.asarray(np.prod(_converted(a), **_over(a)))
+
+
+def amax(a: Args) -> Any:
+    return np.asarray(np.max(a["self"], **_over(a)))
+
+
+def amin(a: Args) -> Any:
+    return np.asarray(np.min(a["self"], **_over(a)))
+
+
+def any_op(a: Args) -> Any:
+    return np.asarray(np.any(a["self"], **_over(a)))
+
+
+def all_op(a: Args) -> Any:
+    return np.asarray(np.all(a["self"], **_over(a)))
+
+
+def std(a: Args) -> Any:
+    return np.sqrt(variance(a))
+
+
+def var_mean(a: Args) -> Any:
+    return (variance(a), mean(a))
+
+
+def std_mean(a: Args) -> Any:
+    return (np.sqrt(variance(a)), mean(a))
+
+
+def sort(a: Args) -> Any:
+    return _ordered(a["self"], a["dim"], a["descending"])

@@ -1,53 +1,14 @@
-"""What a graph does with its inputs, as far as random values for them must respect it.
-
-Walks the nodes backwards, so that what is asked of a value is known before the node that makes it
-hands the demand on to its own arguments.
-"""
+"""What an op asks of its arguments' elements, as far as random values for them must respect it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from scheduler.ir.graph import Argument, Graph, InputKind, Node, Ref
+from scheduler.ir.graph import Argument, Graph, Ref
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
-
-# Ops whose elements are those of ``self`` (or of ``tensors``), at other places or in another type.
-_PASSING = frozenset(
-    {
-        *("view", "_unsafe_view", "reshape", "view_as", "reshape_as", "expand", "expand_as"),
-        *("broadcast_to", "permute", "transpose", "swapaxes", "t", "mT", "numpy_T", "movedim"),
-        *("flatten", "unflatten", "squeeze", "unsqueeze", "slice", "select", "narrow", "split"),
-        *("split_with_sizes", "chunk", "unbind", "diagonal", "alias", "detach", "lift_fresh"),
-        *("lift_fresh_copy", "contiguous", "clone", "to", "_to_copy", "type_as", "cat", "concat"),
-        *("stack", "flip", "roll", "repeat", "tile", "repeat_interleave", "gather", "index"),
-        *("index_select", "take_along_dim"),
-    }
-)
-# The matrix argument of a multiplication, and which of its axes are summed over.
-_MATRICES: Mapping[str, tuple[str, slice]] = {
-    "linear": ("weight", slice(-1, None)),
-    "conv1d": ("weight", slice(1, None)),
-    "conv2d": ("weight", slice(1, None)),
-    "conv3d": ("weight", slice(1, None)),
-    "convolution": ("weight", slice(1, None)),
-    "mm": ("mat2", slice(-2, -1)),
-    "bmm": ("mat2", slice(-2, -1)),
-    "addmm": ("mat2", slice(-2, -1)),
-    "baddbmm": ("batch2", slice(-2, -1)),
-    "matmul": ("other", slice(-2, -1)),
-}
-_NORMS = frozenset(
-    {
-        *("layer_norm", "native_layer_norm", "rms_norm", "group_norm", "native_group_norm"),
-        *("batch_norm", "native_batch_norm", "_native_batch_norm_legit_no_training"),
-        "instance_norm",
-    }
-)
-_POSITIVE = frozenset({"sqrt", "rsqrt", "log", "log2", "log10", "reciprocal"})
 
 
 @dataclass(frozen=True)
@@ -63,32 +24,21 @@ class Role:
     gain: bool = False
     positive: bool = False
 
-
-def input_roles(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Role]:
-    """Roles by value, of every value of which something is asked."""
-    roles: dict[str, Role] = {}
-    sizes = _Sizes(graph, bindings)
-    gains = {
-        value.name
-        for value in graph.inputs
-        if value.kind is InputKind.PARAMETER and len(graph.tensors[value.name].size) == 1
-    }
-    for node in reversed(graph.nodes):
-        try:
-            function, args = spec_of(node.target).function, bind(node)
-        except UnsupportedOpError:
-            continue
-        for name, role in _demands(function, args, sizes):
-            roles[name] = _merged(roles.get(name, Role()), role)
-        for name, role in _passed(node, function, args, roles):
-            roles[name] = _merged(roles.get(name, Role()), role)
-        if function == "mul":
-            for name in {arg.name for arg in args.values() if isinstance(arg, Ref)} & gains:
-                roles[name] = _merged(roles.get(name, Role()), Role(gain=True))
-    return roles
+    def merged(self, other: Role) -> Role:
+        """What both ask."""
+        bounds = [role.below for role in (self, other) if role.below is not None]
+        return replace(
+            self,
+            below=min(bounds) if bounds else None,
+            fan_in=max(self.fan_in, other.fan_in),
+            gain=self.gain or other.gain,
+            positive=self.positive or other.positive,
+        )
 
 
-class _Sizes:
+class Sizes:
+    """Sizes of a graph's tensors at these bindings."""
+
     def __init__(self, graph: Graph, bindings: Mapping[str, int]) -> None:
         self._graph = graph
         self._bindings = dict(bindings)
@@ -110,59 +60,59 @@ class _Sizes:
         return self.of(argument, slice(dim, dim + 1 or None))
 
 
-def _demands(
-    function: str, args: Mapping[str, Argument], sizes: _Sizes
-) -> Iterator[tuple[str, Role]]:
-    """What an op asks of its own arguments."""
-    if function == "embedding":
-        yield from _role(args["indices"], Role(below=sizes.along(args["weight"], 0)))
-    elif function in ("gather", "index_select", "scatter", "scatter_add"):
-        yield from _role(args["index"], Role(below=sizes.along(args["self"], args["dim"])))
-    elif function == "take_along_dim" and args["dim"] is not None:
-        yield from _role(args["indices"], Role(below=sizes.along(args["self"], args["dim"])))
-    elif function in ("index", "index_put"):
-        indices = args["indices"]
-        for axis, index in enumerate(indices if isinstance(indices, tuple) else ()):
-            yield from _role(index, Role(below=sizes.along(args["self"], axis)))
-    elif function == "one_hot" and isinstance(args["num_classes"], int):
-        classes = args["num_classes"]
-        yield from _role(args["self"], Role(below=classes if classes > 0 else None))
-    elif function in _MATRICES:
-        name, place = _MATRICES[function]
-        yield from _role(args[name], Role(fan_in=sizes.of(args[name], place) or 0))
-    elif function in _NORMS:
-        yield from _role(args["weight"], Role(gain=True))
-        yield from _role(args.get("running_var"), Role(positive=True))
-    elif function in _POSITIVE:
-        yield from _role(args["self"], Role(positive=True))
+Asked: TypeAlias = Iterator[tuple[Argument, Role]]
+#: From a node's arguments by name to the roles of some of them.
+Asks: TypeAlias = Callable[[Mapping[str, Argument], Sizes], Asked]
 
 
-def _role(argument: Argument, role: Role) -> Iterator[tuple[str, Role]]:
-    if isinstance(argument, Ref):
-        yield argument.name, role
+def rows_of(indices: str, table: str) -> Asks:
+    """``indices`` number the table's rows."""
+
+    def asks(args: Mapping[str, Argument], sizes: Sizes) -> Asked:
+        yield args[indices], Role(below=sizes.along(args[table], 0))
+
+    return asks
 
 
-def _passed(
-    node: Node, function: str, args: Mapping[str, Argument], roles: Mapping[str, Role]
-) -> Iterator[tuple[str, Role]]:
-    """What is asked of an op's results, as what is asked of its argument."""
-    asked = Role()
-    for output in node.outputs:
-        asked = _merged(asked, roles.get(output, Role()))
-    if function in _PASSING:
-        source = args["self"] if "self" in args else args["tensors"]
-        for part in source if isinstance(source, tuple) else (source,):
-            yield from _role(part, asked)
-    elif function == "add" and asked.below is not None and isinstance(args["other"], int):
-        yield from _role(args["self"], Role(below=asked.below - max(0, args["other"])))
+def places_along_dim(indices: str) -> Asks:
+    """``indices`` are places along the dimension ``dim`` of ``self``."""
+
+    def asks(args: Mapping[str, Argument], sizes: Sizes) -> Asked:
+        if args["dim"] is not None:
+            yield args[indices], Role(below=sizes.along(args["self"], args["dim"]))
+
+    return asks
 
 
-def _merged(one: Role, other: Role) -> Role:
-    bounds = [role.below for role in (one, other) if role.below is not None]
-    return replace(
-        one,
-        below=min(bounds) if bounds else None,
-        fan_in=max(one.fan_in, other.fan_in),
-        gain=one.gain or other.gain,
-        positive=one.positive or other.positive,
-    )
+def places_by_dimension(args: Mapping[str, Argument], sizes: Sizes) -> Asked:
+    """``indices`` has places along each dimension of ``self``, or None for a whole one."""
+    indices = args["indices"]
+    for axis, index in enumerate(indices if isinstance(indices, tuple) else ()):
+        yield index, Role(below=sizes.along(args["self"], axis))
+
+
+def classes(args: Mapping[str, Argument], _: Sizes) -> Asked:
+    """``self`` numbers the classes."""
+    count = args["num_classes"]
+    if isinstance(count, int):
+        yield args["self"], Role(below=count if count > 0 else None)
+
+
+def summed(matrix: str, first: int, last: int | None = None) -> Asks:
+    """A matrix whose dimensions from ``first`` to before ``last`` are summed over."""
+
+    def asks(args: Mapping[str, Argument], sizes: Sizes) -> Asked:
+        yield args[matrix], Role(fan_in=sizes.of(args[matrix], slice(first, last)) or 0)
+
+    return asks
+
+
+def gain_and_variance(args: Mapping[str, Argument], _: Sizes) -> Asked:
+    """A normalisation's factor and running variance."""
+    yield args["weight"], Role(gain=True)
+    yield args.get("running_var"), Role(positive=True)
+
+
+def positive(args: Mapping[str, Argument], _: Sizes) -> Asked:
+    """``self`` is greater than 0."""
+    yield args["self"], Role(positive=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,21 +17,21 @@ def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:
     return tuple((elements // known if known else 0) if n == -1 else int(n) for n in size)
 
 
-def _view(a: Args) -> Array:
+def view(a: Args) -> Array:
     if "dtype" in a:
         raise UnsupportedOpError("aten.view.dtype", "bits read as another type")
     size = a["shape"] if "shape" in a else a["size"]
     return np.asarray(a["self"].reshape(_shape(size, a["self"].size)))
 
 
-def _expand(a: Args) -> Array:
+def expand(a: Args) -> Array:
     x, size = a["self"], a["size"]
     padded = (1,) * (len(size) - x.ndim) + x.shape
     shape = tuple(o if n == -1 else n for n, o in zip(size, padded, strict=True))
     return np.broadcast_to(x, shape)
 
 
-def _flatten(a: Args) -> Array:
+def flatten(a: Args) -> Array:
     x = a["self"]
     if x.ndim == 0:
         return np.asarray(x.reshape(1))
@@ -42,14 +40,14 @@ def _flatten(a: Args) -> Array:
     return np.asarray(x.reshape(*x.shape[:first], middle, *x.shape[last + 1 :]))
 
 
-def _unflatten(a: Args) -> Array:
+def unflatten(a: Args) -> Array:
     x, dim = a["self"], a["dim"] % a["self"].ndim
     return np.asarray(
         x.reshape(*x.shape[:dim], *_shape(a["sizes"], x.shape[dim]), *x.shape[dim + 1 :])
     )
 
 
-def _squeeze(a: Args) -> Array:
+def squeeze(a: Args) -> Array:
     x = a["self"]
     if "dim" not in a:
         return np.asarray(np.squeeze(x))
@@ -58,41 +56,41 @@ def _squeeze(a: Args) -> Array:
     return np.asarray(np.squeeze(x, axis=ones) if ones else x)
 
 
-def _swap(first: str, second: str) -> Rule:
+def swap(first: str, second: str) -> Rule:
     def rule(a: Args) -> Array:
         return a["self"] if a["self"].ndim == 0 else np.swapaxes(a["self"], a[first], a[second])
 
     return rule
 
 
-def _slice(a: Args) -> Array:
+def slice_op(a: Args) -> Array:
     place = [slice(None)] * a["self"].ndim
     place[a["dim"]] = slice(a["start"], a["end"], a["step"])
     return np.asarray(a["self"][tuple(place)])
 
 
-def _select(a: Args) -> Any:
+def select(a: Args) -> Any:
     place: list[Any] = [slice(None)] * a["self"].ndim
     place[a["dim"]] = a["index"]
     # The ellipsis keeps a view where every axis is gone.
     return a["self"][(*place, ...)]
 
 
-def _narrow(a: Args) -> Array:
+def narrow(a: Args) -> Array:
     start = int(a["start"])
     start = start + a["self"].shape[a["dim"]] if start < 0 else start
-    return _slice({**a, "start": start, "end": start + a["length"], "step": 1})
+    return slice_op({**a, "start": start, "end": start + a["length"], "step": 1})
 
 
 def _pieces(x: Array, sizes: list[int], dim: int) -> tuple[Array, ...]:
     ends = np.cumsum(sizes).tolist()
     return tuple(
-        _slice({"self": x, "dim": dim, "start": end - size, "end": end, "step": 1})
+        slice_op({"self": x, "dim": dim, "start": end - size, "end": end, "step": 1})
         for size, end in zip(sizes, ends, strict=True)
     )
 
 
-def _split(a: Args) -> tuple[Array, ...]:
+def split(a: Args) -> tuple[Array, ...]:
     x, dim = a["self"], a["dim"]
     sizes = a["split_sizes"] if "split_sizes" in a else a["split_size"]
     if isinstance(sizes, tuple):
@@ -103,12 +101,12 @@ def _split(a: Args) -> tuple[Array, ...]:
     return _pieces(x, [min(sizes, total - at) for at in range(0, total, sizes)], dim)
 
 
-def _chunk(a: Args) -> tuple[Array, ...]:
+def chunk(a: Args) -> tuple[Array, ...]:
     size = -(a["self"].shape[a["dim"]] // -a["chunks"])
-    return _split({"self": a["self"], "dim": a["dim"], "split_size": max(size, 1)})
+    return split({"self": a["self"], "dim": a["dim"], "split_size": max(size, 1)})
 
 
-def _unbind(a: Args) -> tuple[Array, ...]:
+def unbind(a: Args) -> tuple[Array, ...]:
     return tuple(np.moveaxis(a["self"], a["dim"], 0)[(i, ...)] for i in range(_length(a)))
 
 
@@ -116,7 +114,7 @@ def _length(a: Args) -> int:
     return int(a["self"].shape[a["dim"]])
 
 
-def _unfold(a: Args) -> Array:
+def unfold(a: Args) -> Array:
     x, dim = a["self"], a["dimension"]
     windows = np.lib.stride_tricks.sliding_window_view(x, a["size"], axis=dim)
     place = [slice(None)] * windows.ndim
@@ -124,52 +122,51 @@ def _unfold(a: Args) -> Array:
     return np.asarray(windows[tuple(place)])
 
 
-def _contiguous(a: Args) -> Array:
+def contiguous(a: Args) -> Array:
     plain = a["memory_format"] in (None, "contiguous_format")
     return np.ascontiguousarray(a["self"]) if plain and a["self"].ndim else a["self"].copy()
 
 
-def _same(a: Args) -> Array:
+def same(a: Args) -> Array:
     array: Array = a["self"]
     return array
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        "view": _view,
-        "_unsafe_view": _view,
-        "reshape": _view,
-        "view_as": lambda a: a["self"].reshape(a["other"].shape),
-        "reshape_as": lambda a: a["self"].reshape(a["other"].shape),
-        "expand": _expand,
-        "broadcast_to": _expand,
-        "expand_as": lambda a: np.broadcast_to(a["self"], a["other"].shape),
-        "broadcast_tensors": lambda a: tuple(np.broadcast_arrays(*a["tensors"])),
-        "permute": lambda a: np.transpose(a["self"], a["dims"]),
-        "transpose": _swap("dim0", "dim1"),
-        "swapaxes": _swap("axis0", "axis1"),
-        "t": lambda a: a["self"].T,
-        "mT": lambda a: a["self"].swapaxes(-1, -2),
-        "numpy_T": lambda a: a["self"].T,
-        "movedim": lambda a: np.moveaxis(a["self"], a["source"], a["destination"]),
-        "flatten": _flatten,
-        "unflatten": _unflatten,
-        "squeeze": _squeeze,
-        "unsqueeze": lambda a: np.expand_dims(a["self"], a["dim"]),
-        "slice": _slice,
-        "select": _select,
-        "narrow": _narrow,
-        "split": _split,
-        "split_with_sizes": _split,
-        "chunk": _chunk,
-        "unbind": _unbind,
-        "diagonal": lambda a: np.diagonal(a["self"], a["offset"], a["dim1"], a["dim2"]),
-        "unfold": _unfold,
-        "alias": _same,
-        "detach": _same,
-        "lift_fresh": _same,
-        "lift_fresh_copy": lambda a: a["self"].copy(),
-        "contiguous": _contiguous,
-        "clone": lambda a: a["self"].copy(),
-    }
-)
+def view_as(a: Args) -> Any:
+    return a["self"].reshape(a["other"].shape)
+
+
+def expand_as(a: Args) -> Any:
+    return np.broadcast_to(a["self"], a["other"].shape)
+
+
+def broadcast_tensors(a: Args) -> Any:
+    return tuple(np.broadcast_arrays(*a["tensors"]))
+
+
+def permute(a: Args) -> Any:
+    return np.transpose(a["self"], a["dims"])
+
+
+def t(a: Args) -> Any:
+    return a["self"].T
+
+
+def transpose_last(a: Args) -> Any:
+    return a["self"].swapaxes(-1, -2)
+
+
+def movedim(a: Args) -> Any:
+    return np.moveaxis(a["self"], a["source"], a["destination"])
+
+
+def unsqueeze(a: Args) -> Any:
+    return np.expand_dims(a["self"], a["dim"])
+
+
+def diagonal(a: Args) -> Any:
+    return np.diagonal(a["self"], a["offset"], a["dim1"], a["dim2"])
+
+
+def lift_fresh_copy(a: Args) -> Any:
+    return a["self"].copy()

@@ -21,7 +21,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
-from scheduler.ir.reference import evaluate
+from scheduler.reference import evaluate
 
 _DTYPES = {"float64": DType.F64, "float32": DType.F32, "float16": DType.F16, "int64": DType.I64}
 _DTYPES |= {"int32": DType.I32, "uint8": DType.U8, "int8": DType.I8, "int16": DType.I16}

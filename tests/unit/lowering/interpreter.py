@@ -30,8 +30,6 @@ from scheduler.ir.operations import (
     Store,
 )
 from scheduler.ir.pointwise import FUNCTIONS
-from scheduler.ir.reference import evaluate as reference
-from scheduler.ir.reference import symbolic_values
 from scheduler.ir.values import (
     Accumulator,
     Call,
@@ -42,6 +40,8 @@ from scheduler.ir.values import (
     Masked,
     Value,
 )
+from scheduler.reference import evaluate as reference
+from scheduler.reference import symbolic_values
 
 Array = Any
 

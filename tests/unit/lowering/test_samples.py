@@ -10,8 +10,8 @@ from scheduler.frontends import pt2
 from scheduler.fusion import schedule
 from scheduler.fusion.alone import standing_alone
 from scheduler.ir.operations import Extern
-from scheduler.ir.reference import random_inputs, run
 from scheduler.lowering import lower
+from scheduler.reference import random_inputs, run
 from tests.unit.lowering.interpreter import run_lowered, run_schedule
 
 # Kernels of each model, unfused and fused.

@@ -13,8 +13,8 @@ import pytest
 from scheduler.fusion import schedule
 from scheduler.ir.graph import Graph
 from scheduler.ir.operations import Extern
-from scheduler.ir.reference import run
 from scheduler.lowering import lower
+from scheduler.reference import run
 from tests.unit.lowering.interpreter import run_schedule
 
 pytest.importorskip("torch")

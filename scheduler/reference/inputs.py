@@ -11,9 +11,10 @@ import numpy as np
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.reference.roles import Role, input_roles
+from scheduler.ir.reference.roles import Role
 from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.reference.rule import Array, held
+from scheduler.reference.roles import input_roles
 
 _BIAS = 0.1  # standard deviation of biases, and of gains around 1
 _TRUE = 0.75  # share of True in masks

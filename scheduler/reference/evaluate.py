@@ -9,8 +9,7 @@ that mean it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,44 +19,15 @@ from scheduler.ir.check import node_references
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Graph, Node, Ref
 from scheduler.ir.index.functions import evaluate as evaluate_expr
-from scheduler.ir.ops import UnsupportedOpError, bind, spec_of
-from scheduler.ir.reference import (
-    creation,
-    indexing,
-    matmul,
-    normalization,
-    pointwise,
-    pooling,
-    reductions,
-    views,
-)
+from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.ir.reference.rounding import rounded
-from scheduler.ir.reference.rule import OWN_DTYPE, Array, Rule, held
+from scheduler.ir.reference.rule import OWN_DTYPE, Array, held
+from scheduler.lowering.ops import bind, find
 from scheduler.outcome import UserError
 
 Value: TypeAlias = "Array | int | float | bool | None"
 
-_RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        **pointwise.RULES,
-        **matmul.RULES,
-        **normalization.RULES,
-        **reductions.RULES,
-        **pooling.RULES,
-        **indexing.RULES,
-        **views.RULES,
-        **creation.RULES,
-    }
-)
-_CONVERSIONS = frozenset({"to", "_to_copy", "type_as"})
-
-
-def has_rule(target: str) -> bool:
-    """Whether the reference can evaluate an op at all."""
-    try:
-        return spec_of(target).function in _RULES
-    except UnsupportedOpError:
-        return False
+_CONVERTED = (Elements.CONVERTED, Elements.CONVERTED_COPY)
 
 
 def evaluate(
@@ -77,16 +47,14 @@ def evaluate(
     Raises ``UnsupportedOpError`` where there is no rule for the op or for this use of it, and
     ``UserError`` where the arguments do not fit the op.
     """
-    spec = spec_of(node.target)
-    rule = _RULES.get(spec.function)
-    if rule is None:
-        raise UnsupportedOpError(node.target, "the reference has no rule for it")
+    spec = find(node.target)
     args = {name: _resolved(arg, values, bindings) for name, arg in bind(node).items()}
     args[OWN_DTYPE] = _own_dtype(node, dtypes or {})
     with np.errstate(all="ignore"):
-        result = rule(args)
-        if round_casts and spec.function in _CONVERSIONS and isinstance(args.get("dtype"), DType):
-            result = rounded(result, args["dtype"])
+        result = spec.op.reference(args)
+        asked = args.get("dtype")
+        if round_casts and spec.op.elements in _CONVERTED and isinstance(asked, DType):
+            result = rounded(result, asked)
     results = result if isinstance(result, tuple) else (result,)
     if spec.mutates:
         kept = np.asarray(args[spec.mutates])
@@ -203,7 +171,7 @@ class _Run:
         made = evaluate(
             node, self._values, self._bindings, dtypes=self._dtypes, round_casts=self._rounds
         )
-        spec = spec_of(node.target)
+        spec = find(node.target)
         checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}
         if spec.mutates:
             target = bind(node)[spec.mutates]
@@ -214,7 +182,7 @@ class _Run:
             for name, value in checked.items():
                 written[...] = value
                 checked[name] = written
-        elif self._writes and spec.function in _CONVERSIONS:
+        elif self._writes and spec.op.elements in _CONVERTED:
             # float32 and float64 are held alike here, but in torch the conversion is a copy.
             checked = {n: self._own(node, n, v) for n, v in checked.items()}
         return checked
@@ -255,15 +223,6 @@ class _Run:
 
 def _mutates(node: Node) -> bool:
     try:
-        return bool(spec_of(node.target).mutates)
+        return bool(find(node.target).mutates)
     except UnsupportedOpError:
         return False
-
-
-def unsupported(nodes: Iterable[Node]) -> dict[str, str]:
-    """Reason by node name for those that the reference has no rule for."""
-    return {
-        node.name: f"{node.target}: the reference has no rule for it"
-        for node in nodes
-        if not has_rule(node.target)
-    }

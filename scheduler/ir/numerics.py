@@ -1,0 +1,54 @@
+"""Functions of numbers that NumPy lacks, or computes otherwise than torch.
+
+SciPy is loaded where it is called: lowering and compiling run none of these.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def erf(x: Any) -> Any:
+    """The error function, in float64; the result has x's own type."""
+    from scipy import special  # noqa: PLC0415
+
+    return _in_float64(special.erf, x)
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x), in float64, without the difference's cancellation."""
+    from scipy import special  # noqa: PLC0415
+
+    return _in_float64(special.erfc, x)
+
+
+def _in_float64(function: Any, x: Any) -> Any:
+    x = np.asarray(x)
+    return np.asarray(function(x.astype(np.float64))).astype(x.dtype)
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)) without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(np.asarray(x) >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def rsqrt(x: Any) -> Any:
+    """1 / sqrt(x)."""
+    return 1 / np.sqrt(x)
+
+
+def truncdiv(a: Any, b: Any) -> Any:
+    """Division rounded towards zero: C's on integers, the rounded quotient's on floats."""
+    if any(np.issubdtype(np.asarray(x).dtype, np.floating) for x in (a, b)):
+        return np.trunc(np.true_divide(a, b))
+    # Without the detour through floats, which would lose digits.
+    quotient = np.abs(a) // np.abs(b)
+    return np.where((np.sign(a) * np.sign(b)) < 0, -quotient, quotient).astype(np.asarray(a).dtype)
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1; torch gives 0 for NaN."""
+    return np.where(np.isnan(x), 0, np.sign(x)).astype(np.asarray(x).dtype)

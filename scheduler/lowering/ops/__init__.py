@@ -1,0 +1,69 @@
+"""The op table: one row an op, with all that is its own.
+
+A row names the op, its schemas, the rule that lowers it (or why no kernel is made), and its
+float64 reference. The pointwise functions that rules call by name have rows in
+``ir/pointwise.py``: their NumPy form, their C++ form, their cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from scheduler.ir.graph import Argument, Node
+from scheduler.ir.ops import Op, Overload, UnsupportedOpError, functional_target, overload_of
+from scheduler.ir.ops import bind as bind_params
+from scheduler.lowering.ops import (
+    activations,
+    arithmetic,
+    conversion,
+    creation,
+    functions,
+    indexing,
+    logic,
+    matmul,
+    normalization,
+    pooling,
+    reductions,
+    sizes,
+    views,
+)
+
+ROWS: tuple[Op, ...] = (
+    *matmul.ROWS,
+    *normalization.ROWS,
+    *reductions.ROWS,
+    *pooling.ROWS,
+    *arithmetic.ROWS,
+    *functions.ROWS,
+    *logic.ROWS,
+    *activations.ROWS,
+    *indexing.ROWS,
+    *views.ROWS,
+    *creation.ROWS,
+    *conversion.ROWS,
+    *sizes.ROWS,
+)
+_ROWS: Mapping[str, Op] = MappingProxyType({t: row for row in ROWS for t in row.targets})
+
+
+def find(target: str) -> Overload:
+    """The op that a node's target names. Raises ``UnsupportedOpError`` where no row has it."""
+    if functional_target(target) not in _ROWS:
+        raise UnsupportedOpError(target, "unknown op")
+    return _overload(target)
+
+
+@cache  # of known targets alone: as many as there are
+def _overload(target: str) -> Overload:
+    return overload_of(_ROWS[functional_target(target)], target)
+
+
+def bind(node: Node) -> Mapping[str, Argument]:
+    """The node's arguments by name, defaults filled in, in the schema's order.
+
+    Raises ``UnsupportedOpError`` for an op without a row, and ``UserError`` where the arguments do
+    not fit its schema.
+    """
+    return bind_params(node, find(node.target).params)

@@ -1,0 +1,78 @@
+"""Rows of arithmetic on numbers."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import op
+from scheduler.ir.reference import pointwise as ref
+from scheduler.lowering import pointwise
+from scheduler.lowering.pointwise import binary, fused_multiply, scaled_binary, unary
+
+ROWS = (
+    op("aten.mul", "Tensor Scalar: self, other", pointwise.mul, ref.binary("mul")),
+    op(
+        "aten.div",
+        "Tensor Scalar: self, other; Tensor_mode Scalar_mode: self, other, *, rounding_mode",
+        pointwise.div,
+        ref.div,
+    ),
+    op("aten.true_divide", "Tensor Scalar: self, other", pointwise.div, ref.binary("truediv")),
+    op(
+        "aten.add",
+        "Tensor: self, other, *, alpha=1; Scalar: self, other, alpha=1",
+        scaled_binary("add"),
+        ref.add,
+    ),
+    op(
+        "aten.sub",
+        "Tensor: self, other, *, alpha=1; Scalar: self, other, alpha=1",
+        scaled_binary("sub"),
+        ref.sub,
+    ),
+    op(
+        "aten.rsub",
+        "Tensor: self, other, *, alpha=1; Scalar: self, other, alpha=1",
+        scaled_binary("sub", reverse=True),
+        ref.rsub,
+    ),
+    op(
+        "aten.floor_divide",
+        "default Scalar: self, other",
+        binary("floordiv"),
+        ref.binary("floordiv"),
+    ),
+    op(
+        "aten.remainder",
+        "Tensor Scalar Scalar_Tensor: self, other",
+        binary("remainder"),
+        ref.binary("remainder"),
+    ),
+    op("aten.fmod", "Tensor Scalar: self, other", binary("fmod"), ref.binary("fmod")),
+    op("aten.atan2", "self, other", binary("atan2"), ref.binary("atan2")),
+    op("aten.hypot", "self, other", binary("hypot"), ref.binary("hypot")),
+    op("aten.copysign", "Tensor Scalar: self, other", binary("copysign"), ref.binary("copysign")),
+    op("aten.maximum", "self, other", binary("maximum"), ref.binary("maximum")),
+    op("aten.minimum", "self, other", binary("minimum"), ref.binary("minimum")),
+    op(
+        "aten.pow",
+        "Tensor_Tensor Tensor_Scalar Scalar: self, exponent",
+        pointwise.pow_op,
+        ref.power,
+    ),
+    op("aten.neg", "self", unary("neg"), ref.unary("neg")),
+    op("aten.abs", "self", unary("abs"), ref.unary("abs")),
+    op("aten.square", "self", pointwise.square, ref.square),
+    op("aten.clamp", "default Tensor: self, min=None, max=None", pointwise.clamp, ref.clamp),
+    op("aten.clip", "default Tensor: self, min=None, max=None", pointwise.clamp, ref.clamp),
+    op("aten.clamp_min", "default Tensor: self, min", pointwise.clamp_min, ref.clamp),
+    op("aten.clamp_max", "default Tensor: self, max", pointwise.clamp_max, ref.clamp),
+    op(
+        "aten.nan_to_num",
+        "self, nan=None, posinf=None, neginf=None",
+        pointwise.nan_to_num,
+        ref.nan_to_num,
+    ),
+    op("aten.addcmul", "self, tensor1, tensor2, *, value=1", fused_multiply("mul"), ref.addcmul),
+    op(
+        "aten.addcdiv", "self, tensor1, tensor2, *, value=1", fused_multiply("truediv"), ref.addcdiv
+    ),
+)

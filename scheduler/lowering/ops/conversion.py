@@ -1,0 +1,76 @@
+"""Rows of ops that change a tensor's type or memory alone, and of assertions."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import Elements, op
+from scheduler.ir.reference import creation as ref
+from scheduler.ir.reference import pointwise as ref_pointwise
+from scheduler.ir.reference import views as ref_views
+from scheduler.lowering import pointwise, views
+
+ROWS = (
+    op(
+        "aten.to",
+        "device: self, device, dtype, non_blocking=False, copy=False, memory_format=None; "
+        "dtype: self, dtype, non_blocking=False, copy=False, memory_format=None; "
+        "other: self, other, non_blocking=False, copy=False, memory_format=None; "
+        "dtype_layout: self, *, dtype=None, layout=None, device=None, pin_memory=None, "
+        "non_blocking=False, copy=False, memory_format=None",
+        pointwise.to,
+        ref.dispatched,
+        Elements.CONVERTED,
+    ),
+    op(
+        "aten._to_copy",
+        "self, *, dtype=None, layout=None, device=None, pin_memory=None, "
+        "non_blocking=False, memory_format=None",
+        pointwise.to,
+        ref.to_copy,
+        Elements.CONVERTED_COPY,
+    ),
+    op("aten.type_as", "self, other", pointwise.to, ref.to_other, Elements.CONVERTED),
+    op("aten.copy", "self, src, non_blocking=False", pointwise.copy, ref.copy),
+    op(
+        "aten.clone",
+        "self, *, memory_format=None",
+        views.same,
+        ref_views.lift_fresh_copy,
+        Elements.COPIED,
+    ),
+    op(
+        "aten.contiguous",
+        "self, *, memory_format=None",
+        views.same,
+        ref_views.contiguous,
+        Elements.VIEWED_IF_CONTIGUOUS,
+    ),
+    op("aten.alias", "self", views.same, ref_views.same, Elements.VIEWED),
+    op("aten.detach", "self", views.same, ref_views.same, Elements.VIEWED),
+    op("aten.lift_fresh", "self", views.same, ref_views.same, Elements.VIEWED),
+    op("aten.lift_fresh_copy", "self", views.same, ref_views.lift_fresh_copy, Elements.COPIED),
+    op(
+        "aten.dropout", "input, p, train", pointwise.dropout, ref_pointwise.dropout, Elements.VIEWED
+    ),
+    op(
+        "aten.feature_dropout",
+        "input, p, train",
+        pointwise.dropout,
+        ref_pointwise.dropout,
+        Elements.VIEWED,
+    ),
+    op(
+        "aten.alpha_dropout",
+        "input, p, train",
+        pointwise.dropout,
+        ref_pointwise.dropout,
+        Elements.VIEWED,
+    ),
+    op(
+        "aten._assert_tensor_metadata",
+        "a, size=None, stride=None, dtype=None, *, device=None, layout=None",
+        pointwise.nothing,
+        ref.nothing,
+    ),
+    op("aten._assert_scalar", "self, assert_msg", pointwise.nothing, ref.assert_true),
+    op("aten._assert_async", "msg: self, assert_msg; self", pointwise.nothing, ref.assert_true),
+)

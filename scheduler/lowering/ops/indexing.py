@@ -1,0 +1,89 @@
+"""Rows of ops that read or write at indices, join tensors and pad them."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import Elements, NoKernel, op
+from scheduler.ir.reference import indexing as ref
+from scheduler.ir.reference.roles import classes, places_along_dim, places_by_dimension, rows_of
+from scheduler.lowering import indexing, joining, pointwise
+
+SCATTER = NoKernel("no kernel is made for writes to places that data decide")
+
+ROWS = (
+    op(
+        "aten.embedding",
+        "weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False",
+        indexing.embedding,
+        ref.embedding,
+        asks=rows_of("indices", "weight"),
+    ),
+    op(
+        "aten.gather",
+        "self, dim, index, *, sparse_grad=False",
+        indexing.gather,
+        ref.gather,
+        Elements.COPIED,
+        asks=places_along_dim("index"),
+    ),
+    op(
+        "aten.take_along_dim",
+        "self, indices, dim=None",
+        indexing.take_along_dim,
+        ref.take_along_dim,
+        Elements.COPIED,
+        asks=places_along_dim("indices"),
+    ),
+    op(
+        "aten.index",
+        "Tensor: self, indices",
+        indexing.index_op,
+        ref.index,
+        Elements.COPIED,
+        asks=places_by_dimension,
+    ),
+    op(
+        "aten.index_select",
+        "self, dim, index",
+        indexing.index_select,
+        ref.index_select,
+        Elements.COPIED,
+        asks=places_along_dim("index"),
+    ),
+    op(
+        "aten.index_put",
+        "self, indices, values, accumulate=False",
+        SCATTER,
+        ref.index_put,
+        asks=places_by_dimension,
+    ),
+    op(
+        "aten.scatter",
+        "src: self, dim, index, src; value: self, dim, index, value",
+        SCATTER,
+        ref.scatter,
+        asks=places_along_dim("index"),
+    ),
+    op(
+        "aten.scatter_add",
+        "self, dim, index, src",
+        SCATTER,
+        ref.scatter_add,
+        asks=places_along_dim("index"),
+    ),
+    op(
+        "aten.slice_scatter",
+        "self, src, dim=0, start=None, end=None, step=1",
+        indexing.slice_scatter,
+        ref.slice_scatter,
+    ),
+    op("aten.select_scatter", "self, src, dim, index", indexing.select_scatter, ref.select_scatter),
+    op("aten.cat", "tensors, dim=0", joining.cat, ref.cat, Elements.COPIED),
+    op("aten.concat", "tensors, dim=0", joining.cat, ref.cat, Elements.COPIED),
+    op("aten.stack", "tensors, dim=0", joining.stack, ref.stack, Elements.COPIED),
+    op("aten.pad", "self, pad, mode='constant', value=None", joining.pad_op, ref.pad),
+    op("aten.constant_pad_nd", "self, pad, value=0", joining.constant_pad, ref.pad),
+    op("aten.diff", "self, n=1, dim=-1, prepend=None, append=None", joining.diff, ref.diff),
+    op("aten.one_hot", "self, num_classes=-1", indexing.one_hot, ref.one_hot, asks=classes),
+    op("aten.tril", "self, diagonal=0", pointwise.triangle("le"), ref.tril),
+    op("aten.triu", "self, diagonal=0", pointwise.triangle("ge"), ref.triu),
+)

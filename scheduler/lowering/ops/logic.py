@@ -1,0 +1,46 @@
+"""Rows of comparisons, tests, logic and bits."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import op
+from scheduler.ir.reference import pointwise as ref
+from scheduler.lowering import pointwise
+from scheduler.lowering.pointwise import binary, bitwise, compare, float_test, logical
+
+ROWS = (
+    op("aten.isnan", "self", float_test("isnan"), ref.unary("isnan")),
+    op("aten.isinf", "self", float_test("isinf"), ref.unary("isinf")),
+    op("aten.isfinite", "self", float_test("isfinite"), ref.unary("isfinite")),
+    op("aten.logical_not", "self", pointwise.logical_not, ref.logical_not),
+    op("aten.bitwise_not", "self", bitwise("not"), ref.unary("bitwise_not")),
+    op("aten.eq", "Tensor Scalar: self, other", compare("eq"), ref.binary("eq")),
+    op("aten.ne", "Tensor Scalar: self, other", compare("ne"), ref.binary("ne")),
+    op("aten.lt", "Tensor Scalar: self, other", compare("lt"), ref.binary("lt")),
+    op("aten.le", "Tensor Scalar: self, other", compare("le"), ref.binary("le")),
+    op("aten.gt", "Tensor Scalar: self, other", compare("gt"), ref.binary("gt")),
+    op("aten.ge", "Tensor Scalar: self, other", compare("ge"), ref.binary("ge")),
+    op("aten.logical_and", "self, other", logical("logical_and"), ref.logical("logical_and")),
+    op("aten.logical_or", "self, other", logical("logical_or"), ref.logical("logical_or")),
+    op("aten.logical_xor", "self, other", logical("logical_xor"), ref.logical("logical_xor")),
+    op("aten.bitwise_and", "Tensor Scalar: self, other", bitwise("and"), ref.binary("bitwise_and")),
+    op("aten.bitwise_or", "Tensor Scalar: self, other", bitwise("or"), ref.binary("bitwise_or")),
+    op("aten.bitwise_xor", "Tensor Scalar: self, other", bitwise("xor"), ref.binary("bitwise_xor")),
+    op("aten.__and__", "Tensor Scalar: self, other", bitwise("and"), ref.binary("bitwise_and")),
+    op("aten.__or__", "Tensor Scalar: self, other", bitwise("or"), ref.binary("bitwise_or")),
+    op("aten.__xor__", "Tensor Scalar: self, other", bitwise("xor"), ref.binary("bitwise_xor")),
+    op("aten.__lshift__", "Tensor Scalar: self, other", binary("lshift"), ref.binary("lshift")),
+    op("aten.__rshift__", "Tensor Scalar: self, other", binary("rshift"), ref.binary("rshift")),
+    op(
+        "aten.where",
+        "self ScalarOther ScalarSelf Scalar: condition, self, other",
+        pointwise.where,
+        ref.where,
+    ),
+    op(
+        "aten.masked_fill",
+        "Scalar Tensor: self, mask, value",
+        pointwise.masked_fill,
+        ref.masked_fill,
+    ),
+    op("aten.lerp", "Scalar Tensor: self, end, weight", pointwise.lerp, ref.lerp),
+)

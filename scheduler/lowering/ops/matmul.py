@@ -1,0 +1,82 @@
+"""Rows of matrix multiplications, convolutions and attention."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import op
+from scheduler.ir.reference import matmul as ref
+from scheduler.ir.reference.roles import summed
+from scheduler.lowering import attention, convolution, matmul
+
+ROWS = (
+    op("aten.mm", "self, mat2", matmul.mm, ref.mm, asks=summed("mat2", -2, -1)),
+    op("aten.bmm", "self, mat2", matmul.bmm, ref.mm, asks=summed("mat2", -2, -1)),
+    op(
+        "aten.addmm",
+        "self, mat1, mat2, *, beta=1, alpha=1",
+        matmul.addmm,
+        ref.addmm,
+        asks=summed("mat2", -2, -1),
+    ),
+    op(
+        "aten.baddbmm",
+        "self, batch1, batch2, *, beta=1, alpha=1",
+        matmul.baddbmm,
+        ref.baddbmm,
+        asks=summed("batch2", -2, -1),
+    ),
+    op(
+        "aten.linear",
+        "input, weight, bias=None",
+        matmul.linear,
+        ref.linear,
+        asks=summed("weight", -1),
+    ),
+    op("aten.matmul", "self, other", matmul.matmul_op, ref.matmul, asks=summed("other", -2, -1)),
+    op("aten.dot", "self, tensor", matmul.dot, ref.dot),
+    op("aten.mv", "self, vec", matmul.mv, ref.mv),
+    op("aten.addmv", "self, mat, vec, *, beta=1, alpha=1", matmul.addmv, ref.addmv),
+    op("aten.outer", "self, vec2", matmul.outer, ref.outer),
+    op("aten.einsum", "equation, tensors, *, path=None", matmul.einsum, ref.einsum),
+    op(
+        "aten.conv1d",
+        "input, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1; "
+        "padding: input, weight, bias=None, stride=(1,), padding='valid', dilation=(1,), "
+        "groups=1",
+        convolution.convolution,
+        ref.convolution,
+        asks=summed("weight", 1),
+    ),
+    op(
+        "aten.conv2d",
+        "input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1; "
+        "padding: input, weight, bias=None, stride=(1, 1), padding='valid', dilation=(1, "
+        "1), groups=1",
+        convolution.convolution,
+        ref.convolution,
+        asks=summed("weight", 1),
+    ),
+    op(
+        "aten.conv3d",
+        "input, weight, bias=None, stride=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, "
+        "1), groups=1; "
+        "padding: input, weight, bias=None, stride=(1, 1, 1), padding='valid', "
+        "dilation=(1, 1, 1), groups=1",
+        convolution.convolution,
+        ref.convolution,
+        asks=summed("weight", 1),
+    ),
+    op(
+        "aten.convolution",
+        "input, weight, bias, stride, padding, dilation, transposed, output_padding, groups",
+        convolution.convolution,
+        ref.convolution,
+        asks=summed("weight", 1),
+    ),
+    op(
+        "aten.scaled_dot_product_attention",
+        "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, "
+        "enable_gqa=False",
+        attention.attention,
+        ref.attention,
+    ),
+)

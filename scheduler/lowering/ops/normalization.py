@@ -1,0 +1,89 @@
+"""Rows of normalisations and softmax."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.reference import normalization as ref
+from scheduler.ir.reference import reductions as ref_reductions
+from scheduler.ir.reference.roles import gain_and_variance
+from scheduler.lowering import normalization, softmax
+
+ROWS = (
+    op(
+        "aten.layer_norm",
+        "input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True",
+        normalization.layer_norm,
+        ref.layer_norm_op,
+        asks=gain_and_variance,
+    ),
+    op(
+        "aten.native_layer_norm",
+        "input, normalized_shape, weight, bias, eps",
+        normalization.layer_norm,
+        ref.layer_norm,
+        asks=gain_and_variance,
+    ),
+    op(
+        "aten.rms_norm",
+        "input, normalized_shape, weight=None, eps=None",
+        normalization.rms_norm,
+        ref.rms_norm,
+        asks=gain_and_variance,
+    ),
+    op(
+        "aten.group_norm",
+        "input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True",
+        normalization.group_norm,
+        ref.group_norm_op,
+        asks=gain_and_variance,
+    ),
+    op(
+        "aten.native_group_norm",
+        "input, weight, bias, N, C, HxW, group, eps",
+        normalization.native_group_norm,
+        ref.group_norm,
+        asks=gain_and_variance,
+    ),
+    op(
+        "aten.batch_norm",
+        "input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled",
+        normalization.batch_norm,
+        ref.batch_norm,
+        asks=gain_and_variance,
+    ),
+    op(
+        "aten.native_batch_norm",
+        "input, weight, bias, running_mean, running_var, training, momentum, eps",
+        normalization.batch_norm,
+        ref.native_batch_norm,
+        asks=gain_and_variance,
+    ),
+    op(
+        "aten._native_batch_norm_legit_no_training",
+        "input, weight, bias, running_mean, running_var, momentum, eps",
+        normalization.batch_norm,
+        ref.native_batch_norm,
+        asks=gain_and_variance,
+    ),
+    op(
+        "aten._native_batch_norm_legit",
+        "no_stats: input, weight, bias, training, momentum, eps",
+        NoKernel("no kernel is made for normalisation by the statistics of the batch"),
+        ref.batch_norm_of_batch,
+    ),
+    op(
+        "aten.instance_norm",
+        "input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, "
+        "cudnn_enabled",
+        normalization.instance_norm,
+        ref.instance_norm,
+        asks=gain_and_variance,
+    ),
+    op("aten.softmax", "int: self, dim, dtype=None", softmax.softmax(log=False), ref.softmax_op),
+    op(
+        "aten.log_softmax", "int: self, dim, dtype=None", softmax.softmax(log=True), ref.log_softmax
+    ),
+    op("aten._softmax", "self, dim, half_to_float", softmax.softmax(log=False), ref.softmax_op),
+    op("aten._log_softmax", "self, dim, half_to_float", softmax.softmax(log=True), ref.log_softmax),
+    op("aten.logsumexp", "self, dim, keepdim=False", softmax.logsumexp, ref_reductions.logsumexp),
+)

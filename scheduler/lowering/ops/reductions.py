@@ -1,0 +1,130 @@
+"""Rows of reductions, scans and sorting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.reference import reductions as ref
+from scheduler.lowering import reductions
+
+SORT = NoKernel("no kernel is made for sorting")
+VARIANCE = (
+    "self, unbiased=True; dim: self, dim, unbiased=True, keepdim=False; "
+    "correction: self, dim=None, *, correction=None, keepdim=False"
+)
+
+ROWS = (
+    op(
+        "aten.sum",
+        "self, *, dtype=None; dim_IntList: self, dim, keepdim=False, *, dtype=None",
+        reductions.sum_op,
+        ref.sum_op,
+    ),
+    op(
+        "aten.mean",
+        "self, *, dtype=None; dim: self, dim, keepdim=False, *, dtype=None",
+        reductions.mean_op,
+        ref.mean,
+    ),
+    op(
+        "aten.prod",
+        "self, *, dtype=None; dim_int: self, dim, keepdim=False, *, dtype=None",
+        reductions.prod,
+        ref.prod,
+    ),
+    op("aten.amax", "self, dim=(), keepdim=False", reductions.extreme(ReductionKind.MAX), ref.amax),
+    op("aten.amin", "self, dim=(), keepdim=False", reductions.extreme(ReductionKind.MIN), ref.amin),
+    op(
+        "aten.max",
+        "self; other: self, other; dim: self, dim, keepdim=False",
+        reductions.extreme(ReductionKind.MAX),
+        ref.max_or_min(np.max, np.argmax, np.maximum),
+    ),
+    op(
+        "aten.min",
+        "self; other: self, other; dim: self, dim, keepdim=False",
+        reductions.extreme(ReductionKind.MIN),
+        ref.max_or_min(np.min, np.argmin, np.minimum),
+    ),
+    op(
+        "aten.any",
+        "self; dim: self, dim, keepdim=False; dims: self, dim=None, keepdim=False",
+        reductions.truth(ReductionKind.ANY),
+        ref.any_op,
+    ),
+    op(
+        "aten.all",
+        "self; dim: self, dim, keepdim=False; dims: self, dim=None, keepdim=False",
+        reductions.truth(ReductionKind.ALL),
+        ref.all_op,
+    ),
+    op(
+        "aten.argmax",
+        "self, dim=None, keepdim=False",
+        reductions.arg_rule(ReductionKind.ARGMAX),
+        ref.locating(np.argmax),
+    ),
+    op(
+        "aten.argmin",
+        "self, dim=None, keepdim=False",
+        reductions.arg_rule(ReductionKind.ARGMIN),
+        ref.locating(np.argmin),
+    ),
+    op(
+        "aten.var",
+        VARIANCE,
+        reductions.variance(root=False, with_mean=False),
+        ref.variance,
+    ),
+    op(
+        "aten.std",
+        VARIANCE,
+        reductions.variance(root=True, with_mean=False),
+        ref.std,
+    ),
+    op(
+        "aten.var_mean",
+        VARIANCE,
+        reductions.variance(root=False, with_mean=True),
+        ref.var_mean,
+    ),
+    op(
+        "aten.std_mean",
+        VARIANCE,
+        reductions.variance(root=True, with_mean=True),
+        ref.std_mean,
+    ),
+    op(
+        "aten.cumsum",
+        "self, dim, *, dtype=None",
+        reductions.scan(ReductionKind.SUM),
+        ref.scan(np.cumsum),
+    ),
+    op(
+        "aten.cumprod",
+        "self, dim, *, dtype=None",
+        reductions.scan(ReductionKind.PROD),
+        ref.scan(np.cumprod),
+    ),
+    op(
+        "aten.norm",
+        "Scalar: self, p=2; ScalarOpt_dim: self, p, dim, keepdim=False",
+        reductions.norm,
+        ref.norm,
+    ),
+    op(
+        "aten.linalg_vector_norm",
+        "self, ord=2, dim=None, keepdim=False, *, dtype=None",
+        reductions.norm,
+        ref.norm,
+    ),
+    op("aten.topk", "self, k, dim=-1, largest=True, sorted=True", SORT, ref.topk),
+    op(
+        "aten.sort",
+        "self, dim=-1, descending=False; stable: self, *, stable, dim=-1, descending=False",
+        SORT,
+        ref.sort,
+    ),
+)

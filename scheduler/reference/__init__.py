@@ -1,0 +1,10 @@
+"""A graph's nodes, or the whole of it, computed in float64 by the reference of each op.
+
+``evaluate`` computes one node, ``run`` a whole graph, ``random_inputs`` makes values to run it on.
+"""
+
+from scheduler.ir.reference.rounding import rounded
+from scheduler.reference.evaluate import evaluate, run, symbolic_values
+from scheduler.reference.inputs import random_inputs
+
+__all__ = ["evaluate", "random_inputs", "rounded", "run", "symbolic_values"]

@@ -1,0 +1,64 @@
+"""What a graph does with its inputs, as far as random values for them must respect it.
+
+Walks the nodes backwards, so that what is asked of a value is known before the node that makes it
+hands the demand on to its own arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from scheduler.ir.graph import Argument, Graph, InputKind, Node, Ref
+from scheduler.ir.ops import Elements, Op, UnsupportedOpError
+from scheduler.ir.reference.roles import Asked, Role, Sizes
+from scheduler.lowering.ops import bind, find
+
+
+def input_roles(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Role]:
+    """Roles by value, of every value of which something is asked."""
+    roles: dict[str, Role] = {}
+    sizes = Sizes(graph, bindings)
+    gains = {
+        value.name
+        for value in graph.inputs
+        if value.kind is InputKind.PARAMETER and len(graph.tensors[value.name].size) == 1
+    }
+    for node in reversed(graph.nodes):
+        try:
+            op, args = find(node.target).op, bind(node)
+        except UnsupportedOpError:
+            continue
+        for argument, role in _asked(op, node, args, roles, sizes, gains):
+            if isinstance(argument, Ref):
+                roles[argument.name] = roles.get(argument.name, Role()).merged(role)
+    return roles
+
+
+def _asked(
+    op: Op,
+    node: Node,
+    args: Mapping[str, Argument],
+    roles: Mapping[str, Role],
+    sizes: Sizes,
+    gains: set[str],
+) -> Iterator[tuple[Argument, Role]]:
+    if op.asks is not None:
+        yield from op.asks(args, sizes)
+    yield from _passed(op, node, args, roles)
+    if op.name == "aten.mul":
+        for argument in args.values():
+            if isinstance(argument, Ref) and argument.name in gains:
+                yield argument, Role(gain=True)
+
+
+def _passed(op: Op, node: Node, args: Mapping[str, Argument], roles: Mapping[str, Role]) -> Asked:
+    """What is asked of an op's results, as what is asked of its argument."""
+    asked = Role()
+    for output in node.outputs:
+        asked = asked.merged(roles.get(output, Role()))
+    if op.elements is not Elements.COMPUTED:
+        source = next(iter(args.values()))
+        for part in source if isinstance(source, tuple) else (source,):
+            yield part, asked
+    elif op.name == "aten.add" and asked.below is not None and isinstance(args["other"], int):
+        yield args["self"], Role(below=asked.below - max(0, args["other"]))
