@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scheduler.matrix_instructions import of_processor
 from scheduler.targets.model import Hardware, Target
 
 
@@ -15,15 +16,13 @@ from scheduler.targets.model import Hardware, Target
 class AmdHardware(Hardware):
     """One AMD GPU.
 
-    ``processor`` is LLVM's name (gfx942), ``architecture`` cdna or rdna. ``matrix`` is the family
-    of matrix instructions: mfma (CDNA), wmma (RDNA3 and later) or "". Registers are of one lane
+    ``processor`` is LLVM's name (gfx942), ``architecture`` cdna or rdna. Registers are of one lane
     and handed out in granules; ``lds_bytes`` are a compute unit's (RDNA: in CU mode), handed out
     in granules too, ``max_lds_per_block_bytes`` is what one block may ask for.
     """
 
     processor: str
     architecture: str
-    matrix: str
     vgprs_per_simd: int
     vgpr_granule: int
     max_waves_per_simd: int
@@ -31,6 +30,11 @@ class AmdHardware(Hardware):
     lds_bytes: int = 65536
     lds_granule_bytes: int = 512
     max_lds_per_block_bytes: int = 65536
+
+    @property
+    def matrix(self) -> str:
+        """The family of its matrix instructions: mfma (CDNA), wmma (RDNA3 and later) or ""."""
+        return next((one.family for one in of_processor(self.processor)), "")
 
 
 def amd_hardware(target: Target) -> AmdHardware:
@@ -45,7 +49,6 @@ def _cdna(processor: str, lds_bytes: int = 65536, lds_granule_bytes: int = 512) 
         processor=processor,
         architecture="cdna",
         wavefront=64,
-        matrix="mfma",
         vgprs_per_simd=512,
         vgpr_granule=8,
         max_waves_per_simd=8,
@@ -56,12 +59,11 @@ def _cdna(processor: str, lds_bytes: int = 65536, lds_granule_bytes: int = 512) 
     )
 
 
-def _rdna(processor: str, matrix: str, vgprs_per_simd: int, vgpr_granule: int) -> AmdHardware:
+def _rdna(processor: str, vgprs_per_simd: int, vgpr_granule: int) -> AmdHardware:
     return AmdHardware(
         processor=processor,
         architecture="rdna",
         wavefront=32,
-        matrix=matrix,
         vgprs_per_simd=vgprs_per_simd,
         vgpr_granule=vgpr_granule,
         max_waves_per_simd=16,
@@ -73,10 +75,10 @@ _GPUS = (
     _cdna("gfx90a"),
     _cdna("gfx942"),
     _cdna("gfx950", lds_bytes=163840, lds_granule_bytes=1280),
-    _rdna("gfx1030", matrix="", vgprs_per_simd=1024, vgpr_granule=16),
-    _rdna("gfx1100", matrix="wmma", vgprs_per_simd=1536, vgpr_granule=24),
-    _rdna("gfx1151", matrix="wmma", vgprs_per_simd=1536, vgpr_granule=24),
-    _rdna("gfx1201", matrix="wmma", vgprs_per_simd=1536, vgpr_granule=24),
+    _rdna("gfx1030", vgprs_per_simd=1024, vgpr_granule=16),
+    _rdna("gfx1100", vgprs_per_simd=1536, vgpr_granule=24),
+    _rdna("gfx1151", vgprs_per_simd=1536, vgpr_granule=24),
+    _rdna("gfx1201", vgprs_per_simd=1536, vgpr_granule=24),
 )
 # What is emulated where nothing else is asked for, so that its name is short.
 _FIRST_EMULATED = "gfx942"

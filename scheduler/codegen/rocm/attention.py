@@ -33,13 +33,14 @@ from scheduler.ir.operations import (
     Store,
 )
 from scheduler.ir.values import Accumulator, Cast, Value, loads, walk
+from scheduler.matrix_instructions import COMMON_SIZE, WIDEST_STEP_K
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 
 _NARROW = (DType.F16, DType.BF16)
-# Rows and columns of a tile, threads. Each wave needs whole 16-row tiles, whether a block's
-# threads are waves of 32 or of 64.
+# Rows and columns of a tile, threads. Each wave needs whole tiles of COMMON_SIZE rows, whether a
+# block's threads are waves of 32 or of 64, and the columns are whole steps along k.
 _SHAPES = (
     (32, 32, 64),
     (32, 64, 64),
@@ -185,11 +186,11 @@ class AttentionTemplate(LaunchTemplate):
 
     @property
     def _padded_depth(self) -> int:
-        return -(-int(self.operation.depth.size) // 32) * 32
+        return -(-int(self.operation.depth.size) // WIDEST_STEP_K) * WIDEST_STEP_K
 
     @property
     def _padded_value_depth(self) -> int:
-        return -(-int(self.operation.value_depth.size) // 16) * 16
+        return -(-int(self.operation.value_depth.size) // COMMON_SIZE) * COMMON_SIZE
 
     def _lds_bytes(self, config: Config) -> int:
         block_m, block_n = int(config["block_m"]), int(config["block_n"])

@@ -55,6 +55,9 @@ EMULATED = ("cpu", "cpu-gfx90a", "cpu-gfx1030", "cpu-gfx1100", "cpu-gfx1201")
         ("cpu-gfx1100", DType.F32),
         ("cpu-gfx1151", DType.F16),
         ("cpu", DType.F64),
+        ("cpu-gfx90a", DType.F64),
+        ("cpu-gfx950", DType.F64),
+        ("cpu-gfx1201", DType.F64),
     ],
     ids=lambda value: value if isinstance(value, str) else value.label,
 )

@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scheduler import targets
+from scheduler.build.matrix_header import struct
+from scheduler.ir.dtypes import DType
+from scheduler.matrix_instructions import MatrixInstruction, of_processor
 from scheduler.runtime.device import DeviceError
+from scheduler.targets.amd import amd_hardware
+from tests.unit.test_matrix_instructions import MMA_M16N8K16
 
 Array = np.ndarray[Any, Any]
 Place = tuple[int, int]  # lane, item
@@ -24,22 +30,41 @@ Place = tuple[int, int]  # lane, item
 
 @dataclass(frozen=True)
 class Builtin:
-    """`element` is the C++ element of the operands; `scalar` operands are no vectors."""
+    """One row of the table, on one emulated target."""
 
-    name: str
+    row: MatrixInstruction
     target: str
-    shape: tuple[int, int, int]
-    element: str
-    accumulator: str = "float"
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.row.m, self.row.n, self.row.k
+
+    @property
+    def element(self) -> str:
+        """The C++ element of the operands."""
+        return "short" if self.row.bits else DType.from_label(self.row.element).cpp
+
+    @property
+    def accumulator(self) -> str:
+        return DType.from_label(self.row.accumulator).cpp
 
     @property
     def lanes(self) -> int:
         return 64 if "mfma" in self.name else 32
 
     @property
+    def generation(self) -> int:
+        """Of WMMA: 11 or 12."""
+        return int(self.target.removeprefix("cpu-gfx")[:-2])
+
+    @property
     def inputs(self) -> int:
         m, _, k = self.shape
-        return 16 if self.target == "cpu-gfx1100" else m * k // self.lanes
+        return 16 if self.lanes == 32 and self.generation == 11 else m * k // self.lanes
 
     @property
     def outputs(self) -> int:
@@ -47,17 +72,17 @@ class Builtin:
 
     def input_places(self, i: int, k: int) -> list[Place]:
         """Where A[i][k] lies; B[k][j] lies at the places of (j, k)."""
-        if self.target == "cpu-gfx1100":
-            return [(i, k), (i + 16, k)]
-        if self.target == "cpu-gfx1201":
+        if self.lanes == 32:
+            if self.generation == 11:
+                return [(i, k), (i + 16, k)]
             return [(i + 16 * (k // 8), k % 8)]
         k_l = self.shape[2] // (64 // self.shape[0])
         return [(i + self.shape[0] * (k // k_l), k % k_l)]
 
     def output_place(self, i: int, j: int) -> Place:
-        if self.target == "cpu-gfx1100":
-            return (j + 16 * (i % 2), i // 2)
-        if self.target == "cpu-gfx1201":
+        if self.lanes == 32:
+            if self.generation == 11:
+                return (j + 16 * (i % 2), i // 2)
             return (j + 16 * (i // 8), i % 8)
         m, n, _ = self.shape
         h = 1 if self.accumulator == "double" else 4
@@ -66,34 +91,11 @@ class Builtin:
         return (j + n * ((i // h) % m_i), i % h + h * (i // (h * m_i)))
 
 
-def _mfma(target: str, *rows: tuple[str, tuple[int, int, int], str]) -> list[Builtin]:
-    return [Builtin(f"mfma_{name}", target, shape, element) for name, shape, element in rows]
-
-
-CDNA = (
-    ("f32_16x16x4f32", (16, 16, 4), "float"),
-    ("f32_32x32x2f32", (32, 32, 2), "float"),
-    ("f32_16x16x16f16", (16, 16, 16), "_Float16"),
-    ("f32_32x32x8f16", (32, 32, 8), "_Float16"),
-    ("f32_16x16x16bf16_1k", (16, 16, 16), "short"),
-    ("f32_32x32x8bf16_1k", (32, 32, 8), "short"),
-)
 BUILTINS = [
-    *_mfma("cpu", *CDNA),
-    *_mfma("cpu-gfx90a", *CDNA),
-    *_mfma(
-        "cpu-gfx950",
-        *CDNA,
-        ("f32_16x16x32_f16", (16, 16, 32), "_Float16"),
-        ("f32_32x32x16_f16", (32, 32, 16), "_Float16"),
-        ("f32_16x16x32_bf16", (16, 16, 32), "__bf16"),
-        ("f32_32x32x16_bf16", (32, 32, 16), "__bf16"),
-    ),
-    Builtin("mfma_f64_16x16x4f64", "cpu", (16, 16, 4), "double", "double"),
-    Builtin("wmma_f32_16x16x16_f16_w32", "cpu-gfx1100", (16, 16, 16), "_Float16"),
-    Builtin("wmma_f32_16x16x16_bf16_w32", "cpu-gfx1100", (16, 16, 16), "short"),
-    Builtin("wmma_f32_16x16x16_f16_w32_gfx12", "cpu-gfx1201", (16, 16, 16), "_Float16"),
-    Builtin("wmma_f32_16x16x16_bf16_w32_gfx12", "cpu-gfx1201", (16, 16, 16), "short"),
+    Builtin(row, name)
+    for name in targets.names()
+    if name.startswith("cpu")
+    for row in of_processor(amd_hardware(targets.find(name)).processor)
 ]
 
 
@@ -197,6 +199,39 @@ def test_every_lane_gets_what_the_hardware_gives_it(
 ) -> None:
     expected, found = expected_and_found(builtin, run)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_row_alone_is_enough_to_emulate_an_instruction(run: Callable[..., None]) -> None:
+    """NVIDIA's mma.m16n8k16, whose operands differ in size and whose columns depend on the value:
+    the struct and the emulation that its row gives, lane for lane by the PTX ISA's formulae."""
+    one = MMA_M16N8K16
+    name = f"kiln::instruction::{one.name}"
+    source = f"""
+    namespace kiln::instruction {{ {struct(one)} }}
+    using I = {name};
+    __global__ void k(const I::A* a, const I::B* b, I::D* c) {{
+      int lane = threadIdx.x;
+      c[lane] = kiln_cpu::multiply<I>(a[lane], b[lane], c[lane], __LINE__);
+    }}
+    EXPORT go(void* a, void* b, void* c, size_t*, uint8_t*, hipStream_t stream) {{
+      hipLaunchKernelGGL(k, dim3(1), dim3(32), 0, stream, (I::A*)a, (I::B*)b, (I::D*)c);
+      return hipGetLastError();
+    }}
+    """
+    rng = np.random.default_rng(16816)
+    a, b = rng.integers(-8, 9, (16, 16)), rng.integers(-8, 9, (16, 8))
+    c = rng.integers(-99, 100, (16, 8))
+    lanes = np.arange(32)[:, None]
+    group, thread = lanes // 4, lanes % 4
+    i = np.arange(8)
+    row, column = group + 8 * (i // 2 % 2), 2 * thread + i % 2 + 8 * (i // 4)
+    registers_a = a[row, column].astype(np.float16)
+    i = np.arange(4)
+    registers_b = b[2 * thread + i % 2 + 8 * (i // 2), group].astype(np.float16)
+    at = group + 8 * (i // 2), 2 * thread + i % 2
+    registers_c = c[at].astype(np.float32)
+    run(source, "go", registers_a, registers_b, registers_c, target="cpu-gfx1100")
+    np.testing.assert_array_equal(registers_c, (a @ b + c)[at])
 
 
 def test_a_layout_here_uses_every_register_once() -> None:

@@ -8,18 +8,12 @@ namespace kiln::mma {
 // Lanes that hold one row of a tile together: a run of lanes that begins at a multiple of it.
 template <typename Tile>
 constexpr int lanes_of_row() {
-  if constexpr (requires { Tile::kLaneColumns; }) return Tile::kLaneColumns;
-  else return 16;
+  return Tile::kRowLanes;
 }
 
 template <typename Tile>
 __device__ __forceinline__ void put(Tile& tile, int i, int j, typename Tile::Acc value) {
-  if constexpr (requires { Tile::kLaneColumns; }) {
-    tile.d[i][j] = value;
-  } else {
-    constexpr int values = Tile::Core::kValues;
-    tile.d[i / values][j][i % values] = value;
-  }
+  tile.put(i, j, value);
 }
 
 }  // namespace kiln::mma

@@ -1,25 +1,11 @@
-// What the matrix instructions of both families share.
+// Matrix instructions, lane for lane: each as its row in kiln/matrix_instructions.h describes it.
 #pragma once
+
+#include <kiln/matrix_instructions.h>
 
 #include "block.h"
 
 namespace kiln_cpu {
-
-template <typename T, int N>
-using Vector = T __attribute__((ext_vector_type(N)));
-
-using Half4 = Vector<_Float16, 4>;
-using Half8 = Vector<_Float16, 8>;
-using Half16 = Vector<_Float16, 16>;
-using Bfloat8 = Vector<__bf16, 8>;
-using Short2 = Vector<short, 2>;
-using Short4 = Vector<short, 4>;
-using Short8 = Vector<short, 8>;
-using Short16 = Vector<short, 16>;
-using Float4 = Vector<float, 4>;
-using Float8 = Vector<float, 8>;
-using Float16 = Vector<float, 16>;
-using Double4 = Vector<double, 4>;
 
 // One element as the accumulator's type. The builtins that take bf16 as short hand over its bits.
 inline float widen(_Float16 value) { return float(value); }
@@ -27,6 +13,15 @@ inline float widen(float value) { return value; }
 inline double widen(double value) { return value; }
 inline float widen(short bits) { return __builtin_bit_cast(float, uint32_t(uint16_t(bits)) << 16); }
 inline float widen(__bf16 value) { return widen(__builtin_bit_cast(short, value)); }
+
+template <typename T>
+inline auto element(const T& value, int i) {
+  if constexpr (requires { value[0]; }) {
+    return value[i];
+  } else {
+    return value;
+  }
+}
 
 // The operands of D = A B + C over a whole wave: A by columns, B^T and C^T by rows, so that a
 // column of D is one vector.
@@ -60,8 +55,75 @@ struct Operands {
   }
 };
 
-inline void whole_wave(Fiber* me, int line) {
-  if (me->wave->size != KILN_WAVE_SIZE) fail("a matrix instruction in an incomplete wave", line);
+// The lanes' own operands, where the hardware wants an element in several lanes: the first lanes
+// hold all of them, and the others must repeat those.
+template <typename I>
+struct Repeated {
+  static constexpr int kFirst = I::kLanes / I::kCopies;
+  struct Own {
+    typename I::A a;
+    typename I::B b;
+  } own[I::kLanes];
+
+  bool agree() const {
+    for (int lane = kFirst; lane < I::kLanes; ++lane) {
+      if (__builtin_memcmp(&own[lane], &own[lane % kFirst], sizeof(Own)) != 0) return false;
+    }
+    return true;
+  }
+};
+
+template <typename I>
+__attribute__((noinline, convergent)) typename I::D multiply(typename I::A a, typename I::B b,
+                                                             typename I::D c, int line) {
+  Fiber* me = self();
+  if (me->wave->size != I::kLanes) fail("a matrix instruction in an incomplete wave", line);
+  using Tile = Operands<typename I::Accumulator, I::kM, I::kN, I::kK>;
+  Exchange& exchange = exchange_of(me);
+  Tile& tile = Tile::of(exchange);
+  const int lane = int(me->lane);
+  Repeated<I>* repeated = nullptr;
+  if constexpr (I::kCopies > 1) {  // beside the tile
+    static_assert(sizeof(Tile) <= sizeof(exchange.a) + sizeof(exchange.b));
+    static_assert(sizeof(Repeated<I>) <= sizeof(exchange.c));
+    repeated = reinterpret_cast<Repeated<I>*>(exchange.c);
+    repeated->own[lane] = {a, b};
+  }
+  for (int v = 0; v < I::kValuesA; ++v) {
+    tile.a[I::a_column(lane, v)][I::a_row(lane, v)] = widen(element(a, v));
+  }
+  for (int v = 0; v < I::kValuesB; ++v) {
+    tile.b[I::b_column(lane, v)][I::b_row(lane, v)] = widen(element(b, v));
+  }
+  for (int v = 0; v < I::kValues; ++v) tile.c[I::d_column(lane, v)][I::d_row(lane, v)] = c[v];
+  meet(me, Wait::matrix, line, [&] {
+    if constexpr (I::kCopies > 1) {
+      if (!repeated->agree()) {
+        fail("lanes 16 to 31 of a WMMA do not repeat the operands of lanes 0 to 15", line);
+      }
+    }
+    tile.multiply();
+  });
+  for (int v = 0; v < I::kValues; ++v) c[v] = tile.c[I::d_column(lane, v)][I::d_row(lane, v)];
+  return c;
 }
 
 }  // namespace kiln_cpu
+
+#if defined(KILN_MATRIX_INSTRUCTIONS)
+// The builtins that have modifiers name them cbsz, abid and blgp: broadcasts and permutations.
+#define KILN_CPU_MODIFIERS_0
+#define KILN_CPU_MODIFIERS_3 int cbsz, int abid, int blgp,
+#define KILN_CPU_REFUSE_0
+#define KILN_CPU_REFUSE_3 \
+  if (cbsz | abid | blgp) ::kiln_cpu::fail("cbsz, abid and blgp of MFMA are not emulated", line);
+#define KILN_CPU_MATRIX(name, modifiers)                                                         \
+  inline ::kiln::instruction::name::D __builtin_amdgcn_##name(                                   \
+      ::kiln::instruction::name::A a, ::kiln::instruction::name::B b,                            \
+      ::kiln::instruction::name::D c,                                                            \
+      KILN_CPU_MODIFIERS_##modifiers int line = __builtin_LINE()) {                              \
+    KILN_CPU_REFUSE_##modifiers return ::kiln_cpu::multiply<::kiln::instruction::name>(a, b, c,  \
+                                                                                       line);    \
+  }
+KILN_MATRIX_INSTRUCTIONS(KILN_CPU_MATRIX)
+#endif

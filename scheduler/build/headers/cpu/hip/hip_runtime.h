@@ -18,8 +18,4 @@
 #include "../emulation/launch.h"
 #include "../emulation/wave.h"
 #include "../emulation/atomic.h"
-#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
-#include "../emulation/mfma.h"
-#elif defined(__GFX11__) || defined(__GFX12__)
-#include "../emulation/wmma.h"
-#endif
+#include "../emulation/matrix.h"

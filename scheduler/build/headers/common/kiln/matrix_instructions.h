@@ -1,0 +1,474 @@
+// Matrix instructions: shapes, types and layouts. Generated from scheduler/matrix_instructions.py
+// by `python -m scheduler.build.matrix_header`: change the rows there.
+//
+// A is [kM, kK], B [kK, kN], D [kM, kN]; a_row(lane, value) is the row of A that a lane holds in
+// one of its values, and so on. A lane's value v of D is in row v / kColumns and column
+// v % kColumns of its own. kRepeats instructions use up what a lane reads of A from LDS at once.
+#pragma once
+
+namespace kiln::instruction {
+
+// The instruction with M rows for elements of type T: kAvailable says whether this target has it.
+template <typename T, int M>
+struct Select {
+  static constexpr bool kAvailable = false;
+};
+
+#define KILN_COORDINATE(name, expression)                                                       \
+  static __device__ __forceinline__ constexpr int name([[maybe_unused]] int lane,               \
+                                                       [[maybe_unused]] int value) {            \
+    return expression;                                                                          \
+  }
+
+#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_16x16x4f32 {
+  using Element = float;
+  using Accumulator = float;
+  using A = float;
+  using B = float;
+  using D = float __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 16, kK = 4, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 4;
+  static constexpr int kValuesA = 1, kValuesB = 1;
+  static constexpr int kValues = 4, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, lane / 16)
+  KILN_COORDINATE(b_row, lane / 16)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, lane / 16 * 4 + value)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_32x32x2f32 {
+  using Element = float;
+  using Accumulator = float;
+  using A = float;
+  using B = float;
+  using D = float __attribute__((ext_vector_type(16)));
+  static constexpr int kM = 32, kN = 32, kK = 2, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 4;
+  static constexpr int kValuesA = 1, kValuesB = 1;
+  static constexpr int kValues = 16, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 32)
+  KILN_COORDINATE(a_column, lane / 32)
+  KILN_COORDINATE(b_row, lane / 32)
+  KILN_COORDINATE(b_column, lane % 32)
+  KILN_COORDINATE(d_row, value / 4 * 8 + lane / 32 * 4 + value % 4)
+  KILN_COORDINATE(d_column, lane % 32)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_16x16x16f16 {
+  using Element = _Float16;
+  using Accumulator = float;
+  using A = _Float16 __attribute__((ext_vector_type(4)));
+  using B = _Float16 __attribute__((ext_vector_type(4)));
+  using D = float __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 2;
+  static constexpr int kValuesA = 4, kValuesB = 4;
+  static constexpr int kValues = 4, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, lane / 16 * 4 + value)
+  KILN_COORDINATE(b_row, lane / 16 * 4 + value)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, lane / 16 * 4 + value)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_32x32x8f16 {
+  using Element = _Float16;
+  using Accumulator = float;
+  using A = _Float16 __attribute__((ext_vector_type(4)));
+  using B = _Float16 __attribute__((ext_vector_type(4)));
+  using D = float __attribute__((ext_vector_type(16)));
+  static constexpr int kM = 32, kN = 32, kK = 8, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 2;
+  static constexpr int kValuesA = 4, kValuesB = 4;
+  static constexpr int kValues = 16, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 32)
+  KILN_COORDINATE(a_column, lane / 32 * 4 + value)
+  KILN_COORDINATE(b_row, lane / 32 * 4 + value)
+  KILN_COORDINATE(b_column, lane % 32)
+  KILN_COORDINATE(d_row, value / 4 * 8 + lane / 32 * 4 + value % 4)
+  KILN_COORDINATE(d_column, lane % 32)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_16x16x16bf16_1k {
+  using Element = __bf16;
+  using Accumulator = float;
+  using A = short __attribute__((ext_vector_type(4)));
+  using B = short __attribute__((ext_vector_type(4)));
+  using D = float __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 2;
+  static constexpr int kValuesA = 4, kValuesB = 4;
+  static constexpr int kValues = 4, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, lane / 16 * 4 + value)
+  KILN_COORDINATE(b_row, lane / 16 * 4 + value)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, lane / 16 * 4 + value)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_32x32x8bf16_1k {
+  using Element = __bf16;
+  using Accumulator = float;
+  using A = short __attribute__((ext_vector_type(4)));
+  using B = short __attribute__((ext_vector_type(4)));
+  using D = float __attribute__((ext_vector_type(16)));
+  static constexpr int kM = 32, kN = 32, kK = 8, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 2;
+  static constexpr int kValuesA = 4, kValuesB = 4;
+  static constexpr int kValues = 16, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 32)
+  KILN_COORDINATE(a_column, lane / 32 * 4 + value)
+  KILN_COORDINATE(b_row, lane / 32 * 4 + value)
+  KILN_COORDINATE(b_column, lane % 32)
+  KILN_COORDINATE(d_row, value / 4 * 8 + lane / 32 * 4 + value % 4)
+  KILN_COORDINATE(d_column, lane % 32)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f64_16x16x4f64 {
+  using Element = double;
+  using Accumulator = double;
+  using A = double;
+  using B = double;
+  using D = double __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 16, kK = 4, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 2;
+  static constexpr int kValuesA = 1, kValuesB = 1;
+  static constexpr int kValues = 4, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, lane / 16)
+  KILN_COORDINATE(b_row, lane / 16)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, value * 4 + lane / 16)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+#endif
+
+#if defined(__gfx950__)
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_16x16x32_f16 {
+  using Element = _Float16;
+  using Accumulator = float;
+  using A = _Float16 __attribute__((ext_vector_type(8)));
+  using B = _Float16 __attribute__((ext_vector_type(8)));
+  using D = float __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 16, kK = 32, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 1;
+  static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kValues = 4, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, lane / 16 * 8 + value)
+  KILN_COORDINATE(b_row, lane / 16 * 8 + value)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, lane / 16 * 4 + value)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_32x32x16_f16 {
+  using Element = _Float16;
+  using Accumulator = float;
+  using A = _Float16 __attribute__((ext_vector_type(8)));
+  using B = _Float16 __attribute__((ext_vector_type(8)));
+  using D = float __attribute__((ext_vector_type(16)));
+  static constexpr int kM = 32, kN = 32, kK = 16, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 1;
+  static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kValues = 16, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 32)
+  KILN_COORDINATE(a_column, lane / 32 * 8 + value)
+  KILN_COORDINATE(b_row, lane / 32 * 8 + value)
+  KILN_COORDINATE(b_column, lane % 32)
+  KILN_COORDINATE(d_row, value / 4 * 8 + lane / 32 * 4 + value % 4)
+  KILN_COORDINATE(d_column, lane % 32)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_16x16x32_bf16 {
+  using Element = __bf16;
+  using Accumulator = float;
+  using A = __bf16 __attribute__((ext_vector_type(8)));
+  using B = __bf16 __attribute__((ext_vector_type(8)));
+  using D = float __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 16, kK = 32, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 1;
+  static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kValues = 4, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, lane / 16 * 8 + value)
+  KILN_COORDINATE(b_row, lane / 16 * 8 + value)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, lane / 16 * 4 + value)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+struct mfma_f32_32x32x16_bf16 {
+  using Element = __bf16;
+  using Accumulator = float;
+  using A = __bf16 __attribute__((ext_vector_type(8)));
+  using B = __bf16 __attribute__((ext_vector_type(8)));
+  using D = float __attribute__((ext_vector_type(16)));
+  static constexpr int kM = 32, kN = 32, kK = 16, kLanes = 64;
+  static constexpr int kCopies = 1, kRepeats = 1;
+  static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kValues = 16, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 32)
+  KILN_COORDINATE(a_column, lane / 32 * 8 + value)
+  KILN_COORDINATE(b_row, lane / 32 * 8 + value)
+  KILN_COORDINATE(b_column, lane % 32)
+  KILN_COORDINATE(d_row, value / 4 * 8 + lane / 32 * 4 + value % 4)
+  KILN_COORDINATE(d_column, lane % 32)
+};
+
+#endif
+
+#if defined(__GFX11__)
+
+// AMD RDNA3 ISA, 7.9
+struct wmma_f32_16x16x16_f16_w32 {
+  using Element = _Float16;
+  using Accumulator = float;
+  using A = _Float16 __attribute__((ext_vector_type(16)));
+  using B = _Float16 __attribute__((ext_vector_type(16)));
+  using D = float __attribute__((ext_vector_type(8)));
+  static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 32;
+  static constexpr int kCopies = 2, kRepeats = 1;
+  static constexpr int kValuesA = 16, kValuesB = 16;
+  static constexpr int kValues = 8, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, value)
+  KILN_COORDINATE(b_row, value)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, value * 2 + lane / 16)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+// AMD RDNA3 ISA, 7.9
+struct wmma_f32_16x16x16_bf16_w32 {
+  using Element = __bf16;
+  using Accumulator = float;
+  using A = short __attribute__((ext_vector_type(16)));
+  using B = short __attribute__((ext_vector_type(16)));
+  using D = float __attribute__((ext_vector_type(8)));
+  static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 32;
+  static constexpr int kCopies = 2, kRepeats = 1;
+  static constexpr int kValuesA = 16, kValuesB = 16;
+  static constexpr int kValues = 8, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, value)
+  KILN_COORDINATE(b_row, value)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, value * 2 + lane / 16)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+#endif
+
+#if defined(__GFX12__)
+
+// AMD RDNA4 ISA, 7.12
+struct wmma_f32_16x16x16_f16_w32_gfx12 {
+  using Element = _Float16;
+  using Accumulator = float;
+  using A = _Float16 __attribute__((ext_vector_type(8)));
+  using B = _Float16 __attribute__((ext_vector_type(8)));
+  using D = float __attribute__((ext_vector_type(8)));
+  static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 32;
+  static constexpr int kCopies = 1, kRepeats = 1;
+  static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kValues = 8, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, lane / 16 * 8 + value)
+  KILN_COORDINATE(b_row, lane / 16 * 8 + value)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, lane / 16 * 8 + value)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+// AMD RDNA4 ISA, 7.12
+struct wmma_f32_16x16x16_bf16_w32_gfx12 {
+  using Element = __bf16;
+  using Accumulator = float;
+  using A = short __attribute__((ext_vector_type(8)));
+  using B = short __attribute__((ext_vector_type(8)));
+  using D = float __attribute__((ext_vector_type(8)));
+  static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 32;
+  static constexpr int kCopies = 1, kRepeats = 1;
+  static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kValues = 8, kColumns = 1;
+  KILN_COORDINATE(a_row, lane % 16)
+  KILN_COORDINATE(a_column, lane / 16 * 8 + value)
+  KILN_COORDINATE(b_row, lane / 16 * 8 + value)
+  KILN_COORDINATE(b_column, lane % 16)
+  KILN_COORDINATE(d_row, lane / 16 * 8 + value)
+  KILN_COORDINATE(d_column, lane % 16)
+};
+
+#endif
+
+// X(name, number of modifiers): each instruction of this target
+
+#if defined(__gfx90a__) || defined(__gfx942__)
+
+#define KILN_MATRIX_INSTRUCTIONS(X) \
+  X(mfma_f32_16x16x4f32, 3) \
+  X(mfma_f32_32x32x2f32, 3) \
+  X(mfma_f32_16x16x16f16, 3) \
+  X(mfma_f32_32x32x8f16, 3) \
+  X(mfma_f32_16x16x16bf16_1k, 3) \
+  X(mfma_f32_32x32x8bf16_1k, 3) \
+  X(mfma_f64_16x16x4f64, 3)
+
+template <>
+struct Select<float, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_16x16x4f32;
+};
+
+template <>
+struct Select<float, 32> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_32x32x2f32;
+};
+
+template <>
+struct Select<_Float16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_16x16x16f16;
+};
+
+template <>
+struct Select<_Float16, 32> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_32x32x8f16;
+};
+
+template <>
+struct Select<__bf16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_16x16x16bf16_1k;
+};
+
+template <>
+struct Select<__bf16, 32> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_32x32x8bf16_1k;
+};
+
+template <>
+struct Select<double, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f64_16x16x4f64;
+};
+
+#elif defined(__gfx950__)
+
+#define KILN_MATRIX_INSTRUCTIONS(X) \
+  X(mfma_f32_16x16x4f32, 3) \
+  X(mfma_f32_32x32x2f32, 3) \
+  X(mfma_f32_16x16x16f16, 3) \
+  X(mfma_f32_32x32x8f16, 3) \
+  X(mfma_f32_16x16x16bf16_1k, 3) \
+  X(mfma_f32_32x32x8bf16_1k, 3) \
+  X(mfma_f64_16x16x4f64, 3) \
+  X(mfma_f32_16x16x32_f16, 3) \
+  X(mfma_f32_32x32x16_f16, 3) \
+  X(mfma_f32_16x16x32_bf16, 3) \
+  X(mfma_f32_32x32x16_bf16, 3)
+
+template <>
+struct Select<float, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_16x16x4f32;
+};
+
+template <>
+struct Select<float, 32> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_32x32x2f32;
+};
+
+template <>
+struct Select<_Float16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_16x16x32_f16;
+};
+
+template <>
+struct Select<_Float16, 32> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_32x32x16_f16;
+};
+
+template <>
+struct Select<__bf16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_16x16x32_bf16;
+};
+
+template <>
+struct Select<__bf16, 32> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f32_32x32x16_bf16;
+};
+
+template <>
+struct Select<double, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mfma_f64_16x16x4f64;
+};
+
+#elif defined(__GFX11__)
+
+#define KILN_MATRIX_INSTRUCTIONS(X) \
+  X(wmma_f32_16x16x16_f16_w32, 0) \
+  X(wmma_f32_16x16x16_bf16_w32, 0)
+
+template <>
+struct Select<_Float16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = wmma_f32_16x16x16_f16_w32;
+};
+
+template <>
+struct Select<__bf16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = wmma_f32_16x16x16_bf16_w32;
+};
+
+#elif defined(__GFX12__)
+
+#define KILN_MATRIX_INSTRUCTIONS(X) \
+  X(wmma_f32_16x16x16_f16_w32_gfx12, 0) \
+  X(wmma_f32_16x16x16_bf16_w32_gfx12, 0)
+
+template <>
+struct Select<_Float16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = wmma_f32_16x16x16_f16_w32_gfx12;
+};
+
+template <>
+struct Select<__bf16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = wmma_f32_16x16x16_bf16_w32_gfx12;
+};
+
+#endif
+
+}  // namespace kiln::instruction

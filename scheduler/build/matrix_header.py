@@ -1,0 +1,146 @@
+"""``kiln/matrix_instructions.h``, from the rows in ``scheduler/matrix_instructions.py``.
+
+    python -m scheduler.build.matrix_header
+
+writes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from scheduler.build.toolchains import HEADERS
+from scheduler.ir.dtypes import DType
+from scheduler.matrix_instructions import (
+    INSTRUCTIONS,
+    Coordinate,
+    Digit,
+    Layout,
+    MatrixInstruction,
+    of_processor,
+    selected,
+)
+
+FILE = HEADERS / "common" / "kiln" / "matrix_instructions.h"
+
+_HEAD = """\
+// Matrix instructions: shapes, types and layouts. Generated from scheduler/matrix_instructions.py
+// by `python -m scheduler.build.matrix_header`: change the rows there.
+//
+// A is [kM, kK], B [kK, kN], D [kM, kN]; a_row(lane, value) is the row of A that a lane holds in
+// one of its values, and so on. A lane's value v of D is in row v / kColumns and column
+// v % kColumns of its own. kRepeats instructions use up what a lane reads of A from LDS at once.
+#pragma once
+
+namespace kiln::instruction {
+
+// The instruction with M rows for elements of type T: kAvailable says whether this target has it.
+template <typename T, int M>
+struct Select {
+  static constexpr bool kAvailable = false;
+};
+
+#define KILN_COORDINATE(name, expression)                                                       \\
+  static __device__ __forceinline__ constexpr int name([[maybe_unused]] int lane,               \\
+                                                       [[maybe_unused]] int value) {            \\
+    return expression;                                                                          \\
+  }
+"""
+_TABLES = "// X(name, number of modifiers): each instruction of this target\n"
+
+
+def text() -> str:
+    """The whole file."""
+    parts = [_HEAD]
+    for processors, rows in groupby(INSTRUCTIONS, key=lambda one: one.processors):
+        parts += [_if("if", processors), *(struct(one) for one in rows), "#endif\n"]
+    parts += [_TABLES, _tables(), "}  // namespace kiln::instruction\n"]
+    return "\n".join(parts)
+
+
+def struct(one: MatrixInstruction) -> str:
+    """The traits of one instruction."""
+    element, accumulator = (DType.from_label(label).cpp for label in (one.element, one.accumulator))
+    taken = "short" if one.bits else element
+    lines = [
+        f"// {one.source}",
+        f"struct {one.name} {{",
+        f"  using Element = {element};",
+        f"  using Accumulator = {accumulator};",
+        f"  using A = {_vector(taken, one.a_values)};",
+        f"  using B = {_vector(taken, one.b_values)};",
+        f"  using D = {_vector(accumulator, one.d_values)};",
+        f"  static constexpr int kM = {one.m}, kN = {one.n}, kK = {one.k}, kLanes = {one.lanes};",
+        f"  static constexpr int kCopies = {one.copies}, kRepeats = {one.repeats};",
+        f"  static constexpr int kValuesA = {one.a_values}, kValuesB = {one.b_values};",
+        f"  static constexpr int kValues = {one.d_values}, kColumns = {one.d_columns};",
+        *_layout("a", one.a, one.lanes, one.a_values),
+        *_layout("b", one.b, one.lanes, one.b_values),
+        *_layout("d", one.d, one.lanes, one.d_values),
+        "};\n",
+    ]
+    return "\n".join(lines)
+
+
+def _layout(name: str, layout: Layout, lanes: int, values: int) -> Iterator[str]:
+    for part, coordinate in (("row", layout.row), ("column", layout.column)):
+        yield f"  KILN_COORDINATE({name}_{part}, {_expression(coordinate, lanes, values)})"
+
+
+def _expression(coordinate: Coordinate, lanes: int, values: int) -> str:
+    """C++; a remainder that changes nothing is left out."""
+    terms = (
+        _term(digit, lanes if digit.source == "lane" else values)
+        for digit in coordinate
+        if digit.modulus > 1
+    )
+    return " + ".join(terms) or "0"
+
+
+def _term(digit: Digit, extent: int) -> str:
+    term: str = digit.source
+    if digit.divisor > 1:
+        term += f" / {digit.divisor}"
+    if digit.divisor * digit.modulus < extent:
+        term += f" % {digit.modulus}"
+    return term if digit.stride == 1 else f"{term} * {digit.stride}"
+
+
+def _vector(element: str, values: int) -> str:
+    return element if values == 1 else f"{element} __attribute__((ext_vector_type({values})))"
+
+
+def _tables() -> str:
+    """For each processor its instructions, and which serves a type."""
+    names = dict.fromkeys(name for one in INSTRUCTIONS for name in one.processors)
+    same: dict[tuple[MatrixInstruction, ...], list[str]] = {}
+    for name in names:
+        same.setdefault(of_processor(name), []).append(name)
+    parts = []
+    for position, (instructions, processors) in enumerate(same.items()):
+        uses = " ".join(f"\\\n  X({one.name}, {one.modifiers})" for one in instructions)
+        parts.append(_if("if" if position == 0 else "elif", processors))
+        parts.append(f"#define KILN_MATRIX_INSTRUCTIONS(X) {uses}\n")
+        parts += [_select(one) for one in selected(instructions)]
+    return "\n".join([*parts, "#endif\n"])
+
+
+def _select(one: MatrixInstruction) -> str:
+    return (
+        f"template <>\nstruct Select<{DType.from_label(one.element).cpp}, {one.m}> {{\n"
+        f"  static constexpr bool kAvailable = true;\n  using type = {one.name};\n}};\n"
+    )
+
+
+def _if(word: str, processors: Iterable[str]) -> str:
+    return f"#{word} " + " || ".join(f"defined({_macro(name)})" for name in processors) + "\n"
+
+
+def _macro(processor: str) -> str:
+    """What the compiler defines for one GPU (__gfx942__), or for a generation (__GFX11__)."""
+    return f"__{processor if len(processor) > len('gfx11') else processor.upper()}__"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text())

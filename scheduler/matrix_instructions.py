@@ -1,0 +1,243 @@
+"""Matrix instructions, one row each: shape, types, and where every element lies in the wave.
+
+``kiln/matrix_instructions.h`` is written from these rows, for the kernels and for the CPU
+emulation (``python -m scheduler.build.matrix_header``); configurations are reckoned from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+Source: TypeAlias = Literal["lane", "value"]
+
+# Rows and columns of a tile that every target serves: with plain FMA where it has no instruction.
+COMMON_SIZE = 16
+# Bytes that a lane reads from LDS at once, at most.
+_READ_BYTES = 16
+_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+
+
+@dataclass(frozen=True)
+class Digit:
+    """``stride * (source // divisor % modulus)``: one term of a coordinate."""
+
+    source: Source
+    divisor: int
+    modulus: int
+    stride: int
+
+    def at(self, lane: int, value: int) -> int:
+        number = lane if self.source == "lane" else value
+        return self.stride * (number // self.divisor % self.modulus)
+
+
+Coordinate: TypeAlias = tuple[Digit, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which element of a matrix each lane holds in each of its values: (lane, value) → (row,
+    column), each coordinate a sum of digits."""
+
+    row: Coordinate
+    column: Coordinate
+
+    def at(self, lane: int, value: int) -> tuple[int, int]:
+        return (
+            sum(digit.at(lane, value) for digit in self.row),
+            sum(digit.at(lane, value) for digit in self.column),
+        )
+
+    @property
+    def transposed(self) -> Layout:
+        return Layout(self.column, self.row)
+
+
+@dataclass(frozen=True)
+class MatrixInstruction:
+    """D = A B + C of A [m, k], B [k, n], C and D [m, n] by ``lanes`` lanes together.
+
+    ``name`` is the builtin's without ``__builtin_amdgcn_``; ``element`` and ``accumulator`` are
+    labels of dtypes (A and B, C and D). ``processors`` are LLVM's names, of single GPUs (gfx942) or
+    of a whole generation (gfx11). ``copies``: lanes that hold each element of A and of B.
+    ``modifiers``: immediate operands behind C, all 0. ``bits``: the builtin takes its operands'
+    bits as 16-bit integers. ``source`` names the document of shape and layouts.
+    """
+
+    name: str
+    processors: tuple[str, ...]
+    m: int
+    n: int
+    k: int
+    lanes: int
+    element: str
+    accumulator: str
+    a: Layout
+    b: Layout
+    d: Layout
+    source: str
+    copies: int = 1
+    modifiers: int = 0
+    bits: bool = False
+
+    @property
+    def family(self) -> str:
+        """mfma, wmma."""
+        return self.name.partition("_")[0]
+
+    @property
+    def a_values(self) -> int:
+        """Elements of A a lane."""
+        return self.m * self.k * self.copies // self.lanes
+
+    @property
+    def b_values(self) -> int:
+        """Elements of B a lane."""
+        return self.k * self.n * self.copies // self.lanes
+
+    @property
+    def d_values(self) -> int:
+        """Elements of C and of D a lane."""
+        return self.m * self.n // self.lanes
+
+    @property
+    def d_columns(self) -> int:
+        """Different columns of D that a lane has values in. Its value v is in row v //
+        ``d_columns`` and column v % ``d_columns`` of its own; ``ValueError`` for a layout that
+        has its values in another order."""
+        places = [self.d.at(0, value) for value in range(self.d_values)]
+        rows = list(dict.fromkeys(row for row, _ in places))
+        columns = list(dict.fromkeys(column for _, column in places))
+        if places != [(row, column) for row in rows for column in columns]:
+            raise ValueError(f"{self.name}: a lane's results are no grid of rows and columns")
+        return len(columns)
+
+    @property
+    def repeats(self) -> int:
+        """How many in a row use up what a lane reads of A from LDS at once."""
+        return max(1, _READ_BYTES // (self.a_values * _BYTES[self.element]))
+
+    @property
+    def step_k(self) -> int:
+        """Elements along k that a step of ``kiln::mma::Tile`` takes."""
+        return self.k * self.repeats
+
+
+@lru_cache(maxsize=256)
+def select(processor: str, element: str, m: int = COMMON_SIZE) -> MatrixInstruction | None:
+    """The instruction with ``m`` rows that takes the most of k at once, or None: the dtype's
+    products are then plain FMA on that processor."""
+    return _best(of_processor(processor), element, m)
+
+
+def of_processor(processor: str) -> tuple[MatrixInstruction, ...]:
+    """All that a GPU (or every GPU of a generation) has, in the table's order."""
+    generation = f"gfx{processor.removeprefix('gfx')[:-2]}"
+    return tuple(
+        one for one in INSTRUCTIONS if not {processor, generation}.isdisjoint(one.processors)
+    )
+
+
+def selected(instructions: Sequence[MatrixInstruction]) -> tuple[MatrixInstruction, ...]:
+    """Of one GPU's instructions those that serve an element type and number of rows."""
+    kinds = dict.fromkeys((one.element, one.m) for one in instructions)
+    found = (_best(instructions, element, m) for element, m in kinds)
+    return tuple(one for one in found if one is not None)
+
+
+def _best(
+    instructions: Sequence[MatrixInstruction], element: str, m: int
+) -> MatrixInstruction | None:
+    serving = (one for one in instructions if (one.element, one.m) == (element, m))
+    return max(serving, key=lambda one: one.k, default=None)
+
+
+# ---- the table
+
+_CDNA = ("gfx90a", "gfx942", "gfx950")
+_CDNA4 = ("gfx950",)
+_RDNA3 = ("gfx11",)
+_RDNA4 = ("gfx12",)
+
+
+def _operand(rows: int, lanes: int, values: int) -> Layout:
+    """Of A: lane L holds row L % ``rows``, at each k of a run of its own (all lanes of a row the
+    same, where a run is the whole of k: RDNA3)."""
+    return Layout(
+        (Digit("lane", 1, rows, 1),),
+        (Digit("lane", rows, lanes // rows, values), Digit("value", 1, values, 1)),
+    )
+
+
+def _mfma(
+    name: str,
+    size: int,
+    k: int,
+    element: str,
+    processors: tuple[str, ...] = _CDNA,
+    *,
+    bits: bool = False,
+) -> MatrixInstruction:
+    groups = 64 // size  # of lanes, each with all columns
+    a = _operand(size, 64, k // groups)
+    double = element == "f64"
+    run = 1 if double else 4  # rows that lie in a lane's neighbouring values
+    values = size * size // 64
+    rows = (
+        Digit("value", run, values // run, run * groups),
+        Digit("lane", size, groups, run),
+        Digit("value", 1, run, 1),
+    )
+    return MatrixInstruction(
+        f"mfma_{name}",
+        processors,
+        *(size, size, k, 64, element, "f64" if double else "f32"),
+        *(a, a.transposed, Layout(rows, (Digit("lane", 1, size, 1),))),
+        source="AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator",
+        modifiers=3,
+        bits=bits,
+    )
+
+
+def _wmma(name: str, element: str, generation: int) -> MatrixInstruction:
+    """RDNA3: both halves of the wave hold all of A and B, and D's rows in turn. RDNA4: each half
+    has its own half of k, and of D's rows."""
+    third = generation == 11
+    a = Layout((Digit("lane", 1, 16, 1),), (Digit("value", 1, 16, 1),))
+    rows = (Digit("value", 1, 8, 2), Digit("lane", 16, 2, 1))
+    if not third:
+        a = _operand(16, 32, 8)
+        rows = (Digit("lane", 16, 2, 8), Digit("value", 1, 8, 1))
+    return MatrixInstruction(
+        f"wmma_{name}",
+        _RDNA3 if third else _RDNA4,
+        *(16, 16, 16, 32, element, "f32"),
+        *(a, a.transposed, Layout(rows, (Digit("lane", 1, 16, 1),))),
+        source="AMD RDNA3 ISA, 7.9" if third else "AMD RDNA4 ISA, 7.12",
+        copies=2 if third else 1,
+        bits=element == "bf16",
+    )
+
+
+INSTRUCTIONS = (
+    _mfma("f32_16x16x4f32", 16, 4, "f32"),
+    _mfma("f32_32x32x2f32", 32, 2, "f32"),
+    _mfma("f32_16x16x16f16", 16, 16, "f16"),
+    _mfma("f32_32x32x8f16", 32, 8, "f16"),
+    _mfma("f32_16x16x16bf16_1k", 16, 16, "bf16", bits=True),
+    _mfma("f32_32x32x8bf16_1k", 32, 8, "bf16", bits=True),
+    _mfma("f64_16x16x4f64", 16, 4, "f64"),
+    _mfma("f32_16x16x32_f16", 16, 32, "f16", _CDNA4),
+    _mfma("f32_32x32x16_f16", 32, 16, "f16", _CDNA4),
+    _mfma("f32_16x16x32_bf16", 16, 32, "bf16", _CDNA4),
+    _mfma("f32_32x32x16_bf16", 32, 16, "bf16", _CDNA4),
+    _wmma("f32_16x16x16_f16_w32", "f16", 11),
+    _wmma("f32_16x16x16_bf16_w32", "bf16", 11),
+    _wmma("f32_16x16x16_f16_w32_gfx12", "f16", 12),
+    _wmma("f32_16x16x16_bf16_w32_gfx12", "bf16", 12),
+)
+# Along k: every target's step of a tile of the common size divides it.
+WIDEST_STEP_K = max(one.step_k for one in INSTRUCTIONS if one.m == COMMON_SIZE)

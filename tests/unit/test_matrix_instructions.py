@@ -1,0 +1,135 @@
+"""The rows of matrix instructions: layouts against the makers' documents, and what is written
+from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from scheduler.build import matrix_header
+from scheduler.matrix_instructions import (
+    INSTRUCTIONS,
+    Digit,
+    Layout,
+    MatrixInstruction,
+    of_processor,
+    select,
+)
+from scheduler.targets import find, names
+from scheduler.targets.amd import amd_hardware
+
+# NVIDIA's mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 (PTX ISA, "Matrix Fragments for
+# mma.m16n8k16 with floating point type"): a lane's results are two rows of two columns.
+GROUP, IN_GROUP = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 2)
+MMA_M16N8K16 = MatrixInstruction(
+    name="mma_m16n8k16_f32_f16",
+    processors=("sm_80",),
+    m=16,
+    n=8,
+    k=16,
+    lanes=32,
+    element="f16",
+    accumulator="f32",
+    a=Layout(
+        (GROUP, Digit("value", 2, 2, 8)),
+        (IN_GROUP, Digit("value", 1, 2, 1), Digit("value", 4, 2, 8)),
+    ),
+    b=Layout((IN_GROUP, Digit("value", 1, 2, 1), Digit("value", 2, 2, 8)), (GROUP,)),
+    d=Layout((GROUP, Digit("value", 2, 2, 8)), (IN_GROUP, Digit("value", 1, 2, 1))),
+    source="PTX ISA: mma.m16n8k16",
+)
+ALL = (*INSTRUCTIONS, MMA_M16N8K16)
+
+
+def by_name(one: MatrixInstruction) -> str:
+    return one.name
+
+
+@pytest.mark.parametrize("one", ALL, ids=by_name)
+def test_the_lanes_hold_every_element_as_often_as_the_row_says(one: MatrixInstruction) -> None:
+    for layout, values, size, copies in (
+        (one.a, one.a_values, (one.m, one.k), one.copies),
+        (one.b, one.b_values, (one.k, one.n), one.copies),
+        (one.d, one.d_values, (one.m, one.n), 1),
+    ):
+        held = Counter(layout.at(lane, v) for lane in range(one.lanes) for v in range(values))
+        every = ((row, column) for row in range(size[0]) for column in range(size[1]))
+        assert held == dict.fromkeys(every, copies)
+
+
+@pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
+def test_a_lane_reads_one_run_of_k_and_the_same_of_both_operands(one: MatrixInstruction) -> None:
+    """What ``kiln::mma::Tile`` relies on where it reads LDS, and puts results in rows."""
+    assert one.a_values == one.b_values
+    for lane in range(one.lanes):
+        row, k = one.a.at(lane, 0)
+        run = range(one.a_values)
+        assert [one.a.at(lane, value) for value in run] == [(row, k + value) for value in run]
+        assert [one.b.at(lane, value) for value in run] == [(k + value, row) for value in run]
+
+
+@pytest.mark.parametrize("one", ALL, ids=by_name)
+def test_a_lanes_results_are_a_grid_of_the_same_rows_and_columns(one: MatrixInstruction) -> None:
+    columns = one.d_columns
+    for lane in range(one.lanes):
+        for value in range(one.d_values):
+            row, _ = one.d.at(lane, value // columns * columns)
+            _, column = one.d.at(lane, value % columns)
+            assert one.d.at(lane, value) == (row, column)
+
+
+def test_results_in_no_grid_are_refused() -> None:
+    turned = Layout(MMA_M16N8K16.d.column, MMA_M16N8K16.d.row)
+    row = MatrixInstruction("x", (), 8, 16, 16, 32, "f16", "f32", turned, turned, turned, "")
+    with pytest.raises(ValueError, match="no grid of rows and columns"):
+        _ = row.d_columns
+
+
+def test_a_column_may_depend_on_the_value_as_nvidias_does() -> None:
+    """The formulae of the PTX ISA: groupID = lane / 4, threadID_in_group = lane % 4."""
+    one = MMA_M16N8K16
+    for lane in range(32):
+        group, thread = lane >> 2, lane % 4
+        for i in range(8):
+            row = group if i < 2 or 4 <= i < 6 else group + 8
+            column = thread * 2 + (i & 1) + (8 if i >= 4 else 0)
+            assert one.a.at(lane, i) == (row, column)
+        for i in range(4):
+            assert one.b.at(lane, i) == (thread * 2 + (i & 1) + (8 if i >= 2 else 0), group)
+            assert one.d.at(lane, i) == (group if i < 2 else group + 8, thread * 2 + (i & 1))
+    assert (one.a_values, one.b_values, one.d_values, one.d_columns) == (8, 4, 4, 2)
+
+
+def test_the_header_is_up_to_date() -> None:
+    """``python -m scheduler.build.matrix_header`` writes it anew."""
+    assert matrix_header.FILE.read_text() == matrix_header.text()
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_targets_instructions_are_one_family_for_its_waves(name: str) -> None:
+    gpu = amd_hardware(find(name))
+    found = of_processor(gpu.processor)
+    assert {one.family for one in found} == ({gpu.matrix} if gpu.matrix else set())
+    assert {one.lanes for one in found} <= {gpu.wavefront}
+
+
+def test_cdna_has_mfma_and_rdna_from_the_third_on_wmma() -> None:
+    assert {name: amd_hardware(find(name)).matrix for name in names() if name[:3] == "gfx"} == {
+        **dict.fromkeys(("gfx90a", "gfx942", "gfx950"), "mfma"),
+        "gfx1030": "",
+        **dict.fromkeys(("gfx1100", "gfx1151", "gfx1201"), "wmma"),
+    }
+
+
+def test_the_instruction_that_takes_the_most_of_k_is_selected() -> None:
+    chosen = {
+        processor: getattr(select(processor, "f16", 32), "name", None)
+        for processor in ("gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201")
+    }
+    assert chosen == {
+        "gfx90a": "mfma_f32_32x32x8f16",
+        "gfx942": "mfma_f32_32x32x8f16",
+        "gfx950": "mfma_f32_32x32x16_f16",
+        **dict.fromkeys(("gfx1030", "gfx1100", "gfx1201")),
+    }
