@@ -21,7 +21,10 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Space:
-    """Legal configurations, each with the same parameters. Raises ``ValueError`` when empty."""
+    """Legal configurations. Raises ``ValueError`` when empty.
+
+    A parameter that only some of them name is 0 for the others: left to the kernel.
+    """
 
     configs: tuple[Config, ...]
 
@@ -35,7 +38,10 @@ class Space:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of all parameters, in the configurations' order."""
-        return tuple(self.configs[0])
+        return tuple(dict.fromkeys(name for config in self.configs for name in config))
+
+    def _values(self, name: str) -> list[Value]:
+        return [config.get(name, 0) for config in self.configs]
 
     @cached_property
     def coordinates(self) -> Floats:
@@ -48,7 +54,7 @@ class Space:
         """
         columns: list[Floats] = []
         for name in self.parameters:
-            columns += _columns([config[name] for config in self.configs])
+            columns += _columns(self._values(name))
         if not columns:
             return np.zeros((len(self.configs), 1))
         return np.stack(columns, axis=1)
@@ -58,7 +64,7 @@ class Space:
         """One row a configuration: for each parameter the place of its value among all values."""
         columns = []
         for name in self.parameters:
-            values = [config[name] for config in self.configs]
+            values = self._values(name)
             order = {value: place for place, value in enumerate(sorted(set(values), key=_order))}
             columns.append([order[value] for value in values])
         return np.array(columns, dtype=np.int64).T

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import sympy
@@ -10,7 +10,7 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp import finish
 from scheduler.codegen.cpp.lines import mark
-from scheduler.codegen.kernel import ConfigValue, Launch, LineOrigin
+from scheduler.codegen.kernel import Launch, LineOrigin
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.rocm.axes import columns_contiguous, with_split_axes
 from scheduler.codegen.rocm.contraction import IndexGroup
@@ -57,7 +57,7 @@ class GemmTemplate(KernelTemplate):
         self._members = self.prepare(members)
         self.interface = GemmInterface(self._members, lowered.buffers, lowered.graph.symbols)
         self._sizes = self._problem_sizes()
-        self._texts: dict[bool, tuple[str, str, tuple[LineOrigin, ...]]] = {}
+        self._texts: dict[tuple[bool, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
         self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
 
@@ -115,33 +115,32 @@ class GemmTemplate(KernelTemplate):
     # ---- text
 
     def render(self, config: Config) -> RenderedTemplate:
-        split = int(config["SPLIT_K"]) > 1
-        if split not in self._texts:
-            self._texts[split] = self._render_problem(split, config)
-        before, after, origins = self._texts[split]
+        chosen = GemmConfig.of(config)
+        kind = (chosen.split_k > 1, chosen.matrix_instr_nonkdim)
+        if kind not in self._texts:
+            self._texts[kind] = self._render_problem(chosen)
+        before, after, origins = self._texts[kind]
         return RenderedTemplate(
-            source=before + _constants(config) + after,
+            source=before + _constants(chosen) + after,
             args=self.interface.kernel.args,
             values=self._values,
-            launches=self._launches(GemmConfig.of(config)),
-            workspace_bytes=self._workspace_bytes(int(config["SPLIT_K"])),
+            launches=self._launches(chosen),
+            workspace_bytes=self._workspace_bytes(chosen.split_k),
             line_origins=origins,
         )
 
-    def _render_problem(
-        self, split: bool, config: Config
-    ) -> tuple[str, str, tuple[LineOrigin, ...]]:
+    def _render_problem(self, config: GemmConfig) -> tuple[str, str, tuple[LineOrigin, ...]]:
         """The text before and after the constants, and what its lines compute."""
-        text = kernel_text("gemm").render(self._names(split))
+        text = kernel_text("gemm").render(self._names(config))
         before, after = text.split(_CONFIGURATION)
-        # Lines are counted with a configuration in place: each has the same number of lines.
+        # Lines are counted with a configuration in place: each of a kind has the same number.
         constants = _constants(config)
         source, origins = finish(before + constants + after)
         start = source.index(constants)
         return source[:start], source[start + len(constants) :], origins
 
-    def _names(self, split: bool) -> dict[str, Any]:
-        interface = self.interface
+    def _names(self, config: GemmConfig) -> dict[str, Any]:
+        interface, split = self.interface, config.split_k > 1
         kernel = interface.kernel
         columns = [member.columns for member in interface.members]
         parameters, names = kernel.parameters(), [arg.name for arg in kernel.args]
@@ -161,6 +160,9 @@ class GemmTemplate(KernelTemplate):
                 operand.masked for operand in (interface.a, *(m.b for m in interface.members))
             ),
             "split": split,
+            "size": config.size,
+            # Named only where it is not the size that every target serves.
+            "other_size": ", MATRIX_INSTR_NONKDIM" if config.matrix_instr_nonkdim else "",
             "sum_threads": _SUM_THREADS,
             "columns": " + ".join(f"p.{name}" for name in columns),
             "tiles_n": " + ".join(f"tiles(p.{name}, BLOCK_N)" for name in columns),
@@ -248,8 +250,8 @@ class GemmTemplate(KernelTemplate):
         return self._points() * (split_k * accumulator(self.interface.element).itemsize)
 
 
-def _constants(config: Mapping[str, ConfigValue]) -> str:
-    return "\n".join(f"constexpr int {name} = {value};" for name, value in config.items())
+def _constants(config: GemmConfig) -> str:
+    return "\n".join(f"constexpr int {name} = {value};" for name, value in config.items().items())
 
 
 def _tiles(extent: Expr, block: int) -> Expr:

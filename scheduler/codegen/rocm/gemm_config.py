@@ -9,9 +9,10 @@ from itertools import product
 
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.ir.dtypes import DType
+from scheduler.matrix_instructions import COMMON_SIZE, MatrixInstruction, select
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import Target
-from scheduler.targets.amd import amd_hardware
+from scheduler.targets.amd import AmdHardware, amd_hardware
 
 # (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
 _TILES = (
@@ -38,9 +39,13 @@ _TILES = (
 _SPLITS = (1, 2, 4, 8)
 _STAGES = (1, 2)
 _GROUPS = (1, 8)
+# Rows and columns of the larger matrix instructions' results, a choice where there are some, and
+# the lanes of the waves that have them.
+_LARGE_SIZE, _LARGE_LANES = 32, 64
 # Registers of a lane that accumulators and the next tile may hold together, so that what the
 # multiplication reads and the addresses still fit: of 256 that RDNA can address, of 512 on CDNA.
 _MOST_HELD = {"rdna": 144, "cdna": 320}
+_FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 # Compute units of a middling board; the default is the same for all targets, which share text.
 _COMPUTE_UNITS = 96
 
@@ -51,7 +56,8 @@ class GemmConfig:
 
     ``vector_a`` and ``vector_b`` are elements a load; ``stages`` buffers in LDS (2: one barrier a
     step); ``group_m`` rows of tiles that are walked together; ``split_k`` parts of k that
-    different blocks sum (a second kernel adds them).
+    different blocks sum (a second kernel adds them). ``matrix_instr_nonkdim`` (Triton's name) is
+    32 for the instructions whose result is 32x32; the others do not name it, nor does their text.
     """
 
     block_m: int
@@ -63,16 +69,24 @@ class GemmConfig:
     split_k: int
     vector_a: int
     vector_b: int
+    matrix_instr_nonkdim: int = 0
+
+    @property
+    def size(self) -> int:
+        """Rows and columns of a matrix instruction's result."""
+        return self.matrix_instr_nonkdim or COMMON_SIZE
 
     def items(self) -> dict[str, ConfigValue]:
         """As the kernel and the ledger name them."""
-        return {name.upper(): value for name, value in asdict(self).items()}
+        return {name.upper(): value for name, value in asdict(self).items() if value}
 
     @staticmethod
     def of(config: Mapping[str, ConfigValue]) -> GemmConfig:
         """From a candidate's mapping; ``KeyError`` where a name is missing."""
-        names = GemmConfig.__dataclass_fields__
-        return GemmConfig(**{name: int(config[name.upper()]) for name in names})
+        needed, optional = list(GemmConfig.__dataclass_fields__), "matrix_instr_nonkdim"
+        needed.remove(optional)
+        named = {name: int(config[name.upper()]) for name in needed}
+        return GemmConfig(**named, matrix_instr_nonkdim=int(config.get(optional.upper(), 0)))
 
     def lds_bytes(self, element: DType) -> int:
         """Both tiles, each row padded by 16 bytes, for every stage."""
@@ -129,10 +143,17 @@ def _widest(obstacles: tuple[tuple[int, str], ...]) -> int:
 
 
 def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
-    """Every configuration in a fixed order; wider loads than the problem allows once each."""
+    """Every configuration in a fixed order; wider loads than the problem allows once each.
+
+    Which instruction is used does not change how the tiles are best walked: those of 32x32 come
+    with the default's ``group_m`` alone.
+    """
     a, b = problem.widest()
     for tile, stages, group, split in product(_TILES, _STAGES, _GROUPS, _SPLITS):
         yield GemmConfig(*tile, stages, group, split, a, b)
+    large = [t for t in _TILES if waves_along_m(*t[:2], t[3] // _LARGE_LANES, _LARGE_SIZE)]
+    for tile, stages, split in product(large, _STAGES, _SPLITS):
+        yield GemmConfig(*tile, stages, _GROUPS[-1], split, a, b, _LARGE_SIZE)
     plain = GemmConfig(*_TILES[0], 1, 1, 1, a, b)
     for width in vector_widths(problem.element):
         if width > a:
@@ -141,12 +162,12 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
             yield replace(plain, vector_b=width)
 
 
-def waves_along_m(block_m: int, block_n: int, waves: int) -> int:
+def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZE) -> int:
     """As ``kiln::mma::waves_along_m``: 0 where the waves cannot share the block out."""
     best, least = 0, 1 << 30
     for along_m in range(1, waves + 1):
         along_n = waves // along_m
-        if waves % along_m or block_m % (along_m * 16) or block_n % (along_n * 16):
+        if waves % along_m or block_m % (along_m * size) or block_n % (along_n * size):
             continue
         reads = block_m // along_m + block_n // along_n
         if reads < least:
@@ -154,11 +175,17 @@ def waves_along_m(block_m: int, block_n: int, waves: int) -> int:
     return best
 
 
-def step_k(element: DType, target: Target) -> int:
+def instruction(
+    element: DType, gpu: AmdHardware, size: int = COMMON_SIZE
+) -> MatrixInstruction | None:
+    """What a GPU multiplies tiles of ``size`` rows and columns with; None: plain FMA."""
+    return select(gpu.processor, element.label, size)
+
+
+def step_k(element: DType, gpu: AmdHardware, size: int = COMMON_SIZE) -> int:
     """Elements along k that one step of ``kiln::mma::Tile`` takes."""
-    if element.itemsize == 2:
-        return {"mfma": 32, "wmma": 16}.get(amd_hardware(target).matrix, 4)
-    return 16 if amd_hardware(target).matrix == "mfma" and element is DType.F32 else 4
+    found = instruction(element, gpu, size)
+    return _FMA_STEP_K if found is None else found.step_k
 
 
 def reject(
@@ -181,27 +208,32 @@ def reject(
             f" {config.block_k} a part"
         )
     for target in targets:
-        rejected = _reject_for(config, problem, target)
+        rejected = _reject_for(config, problem, amd_hardware(target))
         if rejected is not None:
             return rejected
     return None
 
 
-def _reject_for(config: GemmConfig, problem: GemmProblem, target: Target) -> Rejected | None:
-    gpu = amd_hardware(target)
-    lds, most = config.lds_bytes(problem.element), gpu.max_lds_per_block_bytes
+def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: AmdHardware) -> Rejected | None:
+    element, size = problem.element, config.size
+    if size != COMMON_SIZE and instruction(element, gpu, size) is None:
+        return _rule(
+            f"no {size}x{size} matrix instruction for elements of type {element.label}"
+            f" on {gpu.processor}"
+        )
+    lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
         return _rule(f"{lds} bytes of LDS, more than the {most} of {gpu.processor}")
     held, most = held_registers(config, problem), _MOST_HELD[gpu.architecture]
     if held > most:
         return _rule(f"a lane holds {held} registers, more than the {most} of {gpu.processor}")
     waves = config.threads // gpu.wavefront
-    if waves_along_m(config.block_m, config.block_n, waves) == 0:
+    if waves_along_m(config.block_m, config.block_n, waves, size) == 0:
         return _rule(
-            f"{config.block_m}x{config.block_n} has no 16x16 tile for each of the {waves} waves"
-            f" on {gpu.processor}"
+            f"{config.block_m}x{config.block_n} has no {size}x{size} tile for each of the {waves}"
+            f" waves on {gpu.processor}"
         )
-    step = step_k(problem.element, target)
+    step = step_k(element, gpu, size)
     if config.block_k % step:
         return _rule(f"BLOCK_K {config.block_k} is no multiple of {step} on {gpu.processor}")
     return None
@@ -249,11 +281,13 @@ def _tiles(extent: int, block: int) -> int:
 def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
     """The fastest by ``estimate`` of those that serve every target; None where none does.
 
+    ``estimate`` cannot tell one instruction from another: only what serves everywhere is asked.
     A model's layers repeat their problems, so answers are remembered.
     """
     serving = [
         config
         for config in all_configs(problem)
-        if config.group_m == _GROUPS[-1] and reject(config, problem, targets) is None
+        if (config.group_m, config.size) == (_GROUPS[-1], COMMON_SIZE)
+        and reject(config, problem, targets) is None
     ]
     return min(serving, key=lambda config: estimate(config, problem), default=None)

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.codegen.rocm.gemm_config import waves_along_m
+from scheduler.codegen.rocm.gemm_config import step_k, waves_along_m
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import Stage, UserError
 from scheduler.targets import find, names
+from scheduler.targets.amd import amd_hardware
 from tests.unit.matrix.contractions import convolution, matmul
 
 LAYOUTS = {
@@ -55,12 +56,22 @@ COUNTS = {
     "gfx1151": RDNA,
     "gfx1201": RDNA,
 }
+# As many again with the instructions whose result is 32x32.
+CDNA_LARGE = {"f16": (74, 64, 74), "bf16": (74, 64, 74), "f32": (57, 50, 57)}
+LARGE_COUNTS = {
+    "gfx90a": CDNA_LARGE,
+    "gfx942": CDNA_LARGE,
+    "gfx950": {"f16": (76, 66, 76), "bf16": (76, 66, 76), "f32": (76, 62, 76)},
+}
 
 
-def serving(schedule: Schedule, *targets: str) -> int:
+def serving(schedule: Schedule, *targets: str) -> tuple[int, int]:
+    """How many configurations serve, with the ordinary and with the larger instructions."""
     backend = ROCmCPPScheduling(schedule, tuple(find(name) for name in targets))
     template = backend.template(schedule.nodes[0])
-    return sum(template.reject(config) is None for config in template.configs())
+    found = [config for config in template.configs() if template.reject(config) is None]
+    large = sum("MATRIX_INSTR_NONKDIM" in config for config in found)
+    return len(found) - large, large
 
 
 @pytest.mark.parametrize("target", names())
@@ -69,7 +80,10 @@ def serving(schedule: Schedule, *targets: str) -> int:
 )
 def test_no_stratum_is_empty(dtype: DType, target: str) -> None:
     """A filter that drops every candidate of a type, layout or target must not be silent."""
-    plain, nchw, channels_last = COUNTS[find(target).emulates or target][dtype.label]
+    processor = find(target).emulates or target
+    ordinary = COUNTS[processor][dtype.label]
+    large = LARGE_COUNTS.get(processor, {}).get(dtype.label, (0, 0, 0))
+    plain, nchw, channels_last = zip(ordinary, large, strict=True)
     counts = {name: serving(make(dtype), target) for name, make in LAYOUTS.items()}
     special = {"conv2d": nchw, "conv2d_channels_last": channels_last}
     assert counts == {**dict.fromkeys(LAYOUTS, plain), **special}
@@ -136,3 +150,26 @@ def test_waves_share_the_block_out_whole(block_m: int, block_n: int, waves: int)
     else:
         assert block_m % (along_m * 16) == 0
         assert block_n % (waves // along_m * 16) == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "element", "size", "step"),
+    [
+        ("gfx942", DType.F16, 16, 32),
+        ("gfx942", DType.F16, 32, 16),
+        ("gfx942", DType.F32, 16, 16),
+        ("gfx942", DType.F32, 32, 8),
+        ("gfx942", DType.F64, 16, 8),
+        ("gfx950", DType.BF16, 32, 16),
+        ("gfx1100", DType.F16, 16, 16),
+        ("gfx1201", DType.BF16, 16, 16),
+        ("gfx1100", DType.F32, 16, 4),
+        ("gfx1030", DType.F16, 16, 4),
+    ],
+    ids=str,
+)
+def test_a_step_uses_up_what_a_lane_reads_at_once(
+    target: str, element: DType, size: int, step: int
+) -> None:
+    """16 bytes a lane at least; 4 elements where there is no such instruction."""
+    assert step_k(element, amd_hardware(find(target)), size) == step
