@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
@@ -9,6 +11,7 @@ from django.db.models import F, Q
 from codegen_app.models.build import Build
 from codegen_app.models.generated_kernel import GeneratedKernel
 from codegen_app.models.template_node import Problem
+from scheduler.benchmark.measurement import Check, Measurement
 
 
 class Environment(models.Model):
@@ -78,3 +81,44 @@ class BenchmarkResult(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kernel_id}: {self.median_ns:.0f} ns"
+
+    @staticmethod
+    def fields_of(measured: Measurement) -> dict[str, Any]:
+        """The columns that hold a measurement."""
+        return {
+            "bindings": dict(measured.bindings),
+            "samples_ns": list(measured.samples_ns),
+            "batch": measured.batch,
+            "median_ns": measured.median_ns,
+            "low_ns": measured.low_ns,
+            "high_ns": measured.high_ns,
+            "rejected_samples": [list(sample) for sample in measured.rejected],
+            "check_max_error": measured.check.max_error,
+            "check_bound": measured.check.bound,
+            "check_ratio": measured.check.ratio,
+            "check_detail": measured.check.detail,
+            "emulated": measured.emulated,
+        }
+
+    def measurement(self, kernel: str, device: str) -> Measurement:
+        """As the engine has it: of the kernel of that name, on that device."""
+        return Measurement(
+            kernel=kernel,
+            device=device,
+            bindings=self.bindings,
+            samples_ns=tuple(self.samples_ns),
+            batch=self.batch,
+            median_ns=self.median_ns,
+            low_ns=self.low_ns,
+            high_ns=self.high_ns,
+            rejected=tuple((ns, reason) for ns, reason in self.rejected_samples),
+            check=Check(
+                passed=True,
+                max_error=self.check_max_error,
+                bound=self.check_bound,
+                ratio=self.check_ratio,
+                guard_intact=True,
+                detail=self.check_detail,
+            ),
+            emulated=self.emulated,
+        )

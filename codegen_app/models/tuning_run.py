@@ -135,10 +135,9 @@ class Candidate(models.Model):
     A candidate whose configuration a rule refused, or that the budget left untried
     (``cancelled``), has no kernel. ``state`` is running while its task is measured; ``stage``,
     ``reason`` and ``detail`` say how it was lost. ``chosen`` marks the winner of its problem in
-    this run.
+    this run, ``tied`` all that cannot be called slower than the fastest: both are the tuner's
+    decision.
     """
-
-    TIED = "tied: within the noise of the fastest"  # the reason of one that was measured
 
     task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="candidates")
     position = models.PositiveIntegerField(help_text="The default first, then as offered")
@@ -161,6 +160,9 @@ class Candidate(models.Model):
     reason = models.CharField(max_length=500, blank=True)
     detail = models.TextField(blank=True)
     chosen = models.BooleanField(default=False)
+    tied = models.BooleanField(
+        default=False, help_text="Within the noise of the fastest, as others are"
+    )
     finished_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

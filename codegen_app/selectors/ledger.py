@@ -9,7 +9,6 @@ from typing import Any
 
 from codegen_app.models import (
     OPEN_STATES,
-    BenchmarkResult,
     Build,
     Candidate,
     KernelUse,
@@ -17,17 +16,16 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import Rejected, Stage
 from scheduler.tuning.ledger import (
     LEDGER_SCHEMA,
+    CandidateState,
     Entry,
-    Fate,
     Operand,
     autotune_text,
     best_so_far,
-    fate_of,
+    state_of,
 )
 
 
@@ -155,15 +153,17 @@ def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, s
         template=kernel.template if kernel else "",
         config=row.config,
         description=descriptions.get(kernel.pk, said) if kernel else said,
-        fate=_fate(row),
+        state=_state(row),
         is_default=row.position == 0,
         stage=row.stage,
         reason=row.reason,
         detail=row.detail if "detail" not in row.get_deferred_fields() else "",
         order=order,
         at_s=(row.finished_at - since).total_seconds() if order and row.finished_at else 0.0,
-        measurement=_measurement(run, kernel.name, row.result) if kernel and row.result else None,
-        tied=row.reason == Candidate.TIED,
+        measurement=row.result.measurement(kernel.name, run.device)
+        if kernel and row.result
+        else None,
+        tied=row.tied,
         **(_build_facts(build) if build else {}),
     )
 
@@ -176,37 +176,14 @@ def _build_facts(build: Build) -> dict[str, Any]:
     }
 
 
-def _fate(row: Candidate) -> Fate:
+def _state(row: Candidate) -> CandidateState:
     if row.chosen:
-        return Fate.CHOSEN
+        return CandidateState.CHOSEN
     if row.state == State.DONE:
-        return Fate.MEASURED
+        return CandidateState.MEASURED
     if row.state in {State.REJECTED, State.QUARANTINED}:
-        return fate_of(Rejected(Stage(row.stage or Stage.CRASH), row.reason))
-    return Fate.UNTRIED
-
-
-def _measurement(run: TuningRun, kernel: str, result: BenchmarkResult) -> Measurement:
-    return Measurement(
-        kernel=kernel,
-        device=run.device,
-        bindings=result.bindings,
-        samples_ns=tuple(result.samples_ns),
-        batch=result.batch,
-        median_ns=result.median_ns,
-        low_ns=result.low_ns,
-        high_ns=result.high_ns,
-        rejected=tuple((ns, reason) for ns, reason in result.rejected_samples),
-        check=Check(
-            passed=True,
-            max_error=result.check_max_error,
-            bound=result.check_bound,
-            ratio=result.check_ratio,
-            guard_intact=True,
-            detail=result.check_detail,
-        ),
-        emulated=result.emulated,
-    )
+        return state_of(Rejected(Stage(row.stage or Stage.CRASH), row.reason))
+    return CandidateState.UNTRIED
 
 
 def _torch_name(label: str) -> str:

@@ -1,4 +1,4 @@
-"""What follows when a part of a tuning run is over: candidates lost, tasks ready, runs closed."""
+"""What follows when a part of a run is over: candidates rejected, tasks ready, runs closed."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def ready_tasks(target: str) -> QuerySet[TuningTask]:
     )
 
 
-def add_refused(task: TuningTask, refused: Iterable[Mapping[str, Any]], first: int) -> None:
-    """The lines of the configurations that a rule turned down."""
+def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first: int) -> None:
+    """The lines of the configurations that a rule rejected."""
     Candidate.objects.bulk_create(
         Candidate(
             task=task,
@@ -56,15 +56,15 @@ def add_refused(task: TuningTask, refused: Iterable[Mapping[str, Any]], first: i
             detail=one["detail"],
             finished_at=timezone.now(),
         )
-        for position, one in enumerate(refused, start=first)
+        for position, one in enumerate(rejected, start=first)
     )
 
 
 def build_is_over(build: Build) -> None:
     """Carry a build's outcome on; part of the transaction that closes it.
 
-    Candidates of a build without a result are lost with the build's own words; tasks that waited
-    for this build last are announced.
+    Candidates of a build without a result are rejected with the build's own words; tasks that
+    waited for this build last are announced.
     """
     if build_lost := Build.objects.filter(pk=build.pk, state__in=_NO_RESULT).first():
         Candidate.objects.filter(build=build, state__in=OPEN_STATES).update(

@@ -1,43 +1,36 @@
-"""Writing what came of a candidate: its measurement, or how it was lost."""
+"""Writing what came of a candidate: its measurement, its rejection, and the decision."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from django.db.models.functions import Coalesce, Now
 
 from codegen_app.models import BenchmarkResult, Candidate, Problem, State, TuningTask
 from codegen_app.services import environments, selections
 from scheduler.benchmark.measurement import Measurement
-from scheduler.codegen.benchmark_request import TensorArg
-from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.known import shape_to_json
+from scheduler.tuning.problems import TuningProblem
 
 
 def record_result(
     task: TuningTask, candidate: Candidate, measured: Measurement, device: DeviceInfo
 ) -> BenchmarkResult:
-    """The candidate's result, in place of an earlier one of this run."""
+    """The candidate's result, in place of an earlier one of this run: the last rounds' times count,
+    not the first impression of the same kernel beside them."""
     assert candidate.kernel is not None
     assert candidate.build is not None
-    result = BenchmarkResult.objects.create(
-        kernel=candidate.kernel,
-        build=candidate.build,
-        problem_id=task.problem_id,
-        environment=environments.record(device, candidate.build),
-        bindings=dict(measured.bindings),
-        samples_ns=list(measured.samples_ns),
-        batch=measured.batch,
-        median_ns=measured.median_ns,
-        low_ns=measured.low_ns,
-        high_ns=measured.high_ns,
-        rejected_samples=[list(sample) for sample in measured.rejected],
-        check_max_error=measured.check.max_error,
-        check_bound=measured.check.bound,
-        check_ratio=measured.check.ratio,
-        check_detail=measured.check.detail,
-        emulated=measured.emulated,
+    result, _ = BenchmarkResult.objects.update_or_create(
+        pk=candidate.result_id,
+        defaults={
+            "kernel": candidate.kernel,
+            "build": candidate.build,
+            "problem_id": task.problem_id,
+            "environment": environments.record(device, candidate.build),
+            **BenchmarkResult.fields_of(measured),
+        },
     )
     Candidate.objects.filter(pk=candidate.pk).update(
         state=State.DONE,
@@ -47,8 +40,8 @@ def record_result(
     return result
 
 
-def record_loss(candidate: Candidate, rejected: Rejected) -> None:
-    """How the candidate was lost."""
+def record_rejection(candidate: Candidate, rejected: Rejected) -> None:
+    """Why the candidate was rejected."""
     Candidate.objects.filter(pk=candidate.pk).update(
         state=State.REJECTED,
         result=None,
@@ -59,39 +52,24 @@ def record_loss(candidate: Candidate, rejected: Rejected) -> None:
     )
 
 
-def choose(task: TuningTask, results: Sequence[tuple[Candidate, BenchmarkResult]]) -> None:
-    """Mark the winner of a problem, and let it serve if it is better than what serves now.
-
-    What lies within the fastest one's interval ties with it: the default stays then, else the
-    first by name wins.
-    """
-    if not results:
-        return
-    fastest = min((result for _, result in results), key=lambda result: result.median_ns)
-    tied = [pair for pair in results if pair[1].median_ns <= fastest.high_ns]
-    winner, result = min(tied, key=lambda pair: (pair[0].position != 0, pair[1].kernel.name))
-    if len(tied) > 1:
-        Candidate.objects.filter(pk__in=[row.pk for row, _ in tied]).update(reason=Candidate.TIED)
-    Candidate.objects.filter(pk=winner.pk).update(chosen=True)
-    selections.offer(result, f"run {task.run_id}")
+def choose(chosen: Candidate, result: BenchmarkResult, tied: Collection[Candidate]) -> None:
+    """Record the tuner's decision for a problem, and let the chosen kernel serve if it is better
+    than what serves now. ``tied`` cannot be called slower than the fastest."""
+    Candidate.objects.filter(pk__in=[row.pk for row in tied]).update(tied=True)
+    Candidate.objects.filter(pk=chosen.pk).update(chosen=True)
+    selections.offer(result, f"run {chosen.task.run_id}")
 
 
-def describe_call(task: TuningTask, caller: TemplateCaller) -> None:
+def describe_call(task: TuningTask, problem: TuningProblem) -> None:
     """Keep the call as the autotune log shows it, and what makes the problem comparable."""
-    request = caller.benchmark_request(task.run.target, task.run.bindings)
-    tensors = [arg for arg in request.args if isinstance(arg, TensorArg)]
     TuningTask.objects.filter(pk=task.pk).update(
-        title=caller.problem[:300],
+        title=problem.callers[0].problem[:300],
         operands=[
             {"dtype": arg.dtype, "size": list(arg.size), "stride": list(arg.stride)}
-            for arg in tensors
+            for arg in problem.tensors
             if not arg.is_output
         ],
-        shape={
-            "template": caller.kernel.template,
-            "dtypes": [arg.dtype for arg in tensors],
-            "extents": [size for arg in tensors for size in arg.size],
-        },
+        shape=shape_to_json(problem.shape),
     )
 
 

@@ -1,13 +1,13 @@
-"""A run with a budget: the tuner searches what the generator offers, the rows keep what it finds.
+"""A task of a run: the tuner tries its candidates, the rows keep what it finds and decides.
 
-Every candidate is recorded as soon as it is timed or lost, so that a task that another worker
-takes over answers from the rows what was seen before, and measures only what was not.
+With a budget the candidates are all that the generator offers, without one those that the run was
+planned with. Each is recorded as soon as it is timed or rejected, so that a task that another
+worker takes over answers from the rows what was seen before, and measures only what was not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import cycle
+from collections.abc import Iterable
 
 from django.db import transaction
 from django.db.models import F, Q
@@ -23,125 +23,92 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import builds, engine, kernels, ledger, outcomes, tuning, work
+from codegen_app.services import budgets, builds, engine, kernels, ledger, outcomes, tuning, work
 from codegen_app.services.remote_builds import RemoteBuilds
 from scheduler import targets
-from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.measure import default_plan
-from scheduler.benchmark.measurement import Check
-from scheduler.benchmark.protocol import Sampler
+from scheduler.benchmark.measurement import Measurement
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import Rejected, Stage
 from scheduler.runtime.device import DeviceInfo
-from scheduler.targets import Board
-from scheduler.tuning.budget import Budget, Meter
-from scheduler.tuning.contest import Setting
-from scheduler.tuning.cost_model import speed_of_light_ns
-from scheduler.tuning.judge import BenchJudge
+from scheduler.tuning.budget import Meter
 from scheduler.tuning.known import Known, Shape
-from scheduler.tuning.ledger import Entry, Fate
-from scheduler.tuning.problems import find_problems
-from scheduler.tuning.tuner import Event, ProblemResult, Tuner
+from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.problems import TuningProblem, find_problems
+from scheduler.tuning.run import SearchOptions, tune
+from scheduler.tuning.tuner import Event, ProblemResult
 
 _KNOWN_AT_MOST = 200
-_LEAST_S = 0.01
 
 
 def search(task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> None:
-    """Do a claimed task of a run with a budget. Raises ``Cancelled``, ``LeaseLostError``."""
-    _Search(task, device, cancellation).run()
+    """Do a claimed task. Raises ``Cancelled``, ``LeaseLostError``."""
+    run = task.run
+    scheduled = engine.scheduled(run.graph.file.digest)
+    (problem,) = find_problems(
+        scheduled.schedule,
+        scheduled.backend,
+        targets.find(run.target),
+        dict(run.bindings),
+        [task.template_node.name],
+    )
+    _begin(task, problem)
+    meter = Meter(budgets.share_of_budget(task))
+    wanted = problem if run.has_budget else problem.only(_planned(task))
+    if wanted is None:
+        _record(task, (), meter.seconds, device)
+        return
+    attempt = _Attempt(task, scheduled, wanted, device, cancellation)
+    result = tune(
+        scheduled.schedule,
+        [wanted],
+        device,
+        RemoteBuilds(attempt.ask),
+        meter,
+        SearchOptions(
+            strategy=run.strategy,
+            seed=outcomes.seed(task.problem),
+            known=_known(run.target, wanted.callers[0].kernel.template),
+            measured=_measured(task),
+        ),
+        attempt.note,
+        cancellation,
+    )
+    if cancellation.cancelled:
+        raise Cancelled
+    _record(task, attempt.lines(result.problems[0]), meter.seconds, device)
 
 
-class _Search:
+class _Attempt:
     """One try of one task, on a device that this process has alone."""
 
-    def __init__(self, task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> None:
+    def __init__(
+        self,
+        task: TuningTask,
+        scheduled: engine.Scheduled,
+        problem: TuningProblem,
+        device: DeviceInfo,
+        cancellation: Cancellation,
+    ) -> None:
         self._task = task
-        self._run = task.run
+        self._scheduled = scheduled
         self._device = device
         self._cancellation = cancellation
-        self._scheduled = engine.scheduled(self._run.graph.file.digest)
-        (self._problem,) = find_problems(
-            self._scheduled.schedule,
-            self._scheduled.backend,
-            targets.find(self._run.target),
-            dict(self._run.bindings),
-            [task.template_node.name],
-        )
-        self._places = {caller.name: i for i, caller in reversed(list(enumerate(self._callers)))}
+        self._planned = {} if task.run.has_budget else _planned(task)
+        callers = enumerate(problem.callers)
+        self._places = {caller.name: place for place, caller in reversed(list(callers))}
 
-    @property
-    def _callers(self) -> tuple[TemplateCaller, ...]:
-        return self._problem.callers
-
-    def run(self) -> None:
-        meter = Meter(share_of_budget(self._task))
-        self._begin()
-        lowered, board = self._scheduled.schedule.lowered, self._device.board
-        judge = _RememberingJudge(
-            _seen(self._task),
-            self._device.id,
-            targets.find(self._run.target),
-            lowered,
-            seed=outcomes.seed(self._task.problem),
-            board=board,
-            cancellation=self._cancellation,
-        )
-        with judge:
-            tuner = Tuner(
-                [self._problem],
-                self._setting(board),
-                judge,
-                RemoteBuilds(self._ask),
-                meter,
-                self._note,
-                self._cancellation,
-            )
-            result = tuner.run()
-        if self._cancellation.cancelled:
-            raise Cancelled
-        self._record(result.problems[0], meter.seconds)
-
-    def _begin(self) -> None:
-        outcomes.describe_call(self._task, self._callers[0])
-        if not self._task.candidates.filter(kernel__isnull=True).exists():
-            refused = [
-                {
-                    "config": dict(one.config),
-                    "stage": one.rejected.stage,
-                    "reason": one.rejected.reason,
-                    "detail": one.rejected.detail,
-                }
-                for one in self._problem.refused
-            ]
-            ledger.add_refused(self._task, refused, first=len(self._callers))
-
-    def _setting(self, board: Board | None) -> Setting:
-        lowered = self._scheduled.schedule.lowered
-        floor = speed_of_light_ns(
-            self._problem.node, lowered, dict(self._problem.bindings), board, cached=True
-        )
-        return Setting(
-            device=self._device.id,
-            target=targets.find(self._run.target),
-            emulated=self._device.emulated,
-            plan=default_plan(self._device.emulated),
-            board=board,
-            floors_ns={} if floor is None else {self._problem.name: floor},
-            seed=outcomes.seed(self._task.problem),
-            known=_known(self._run.target, self._callers[0].kernel.template),
-            strategy=self._run.strategy,
-        )
-
-    def _ask(self, caller: TemplateCaller) -> Build:
+    def ask(self, caller: TemplateCaller) -> Build:
         """The build of a candidate, which is in the ledger from now on."""
+        planned = self._planned.get(caller.name)
+        if planned is not None and planned.build is not None:
+            return planned.build
+        run, place = self._task.run, self._places[caller.name]
         with transaction.atomic():
-            place = self._places[caller.name]
             row = self._task.template_node
             kernel = kernels.record_candidate(row, place, self._scheduled, caller)
-            priority = tuning.build_priority(self._run)
-            build = builds.request_builds([kernel], self._run.target, priority=priority)[kernel.pk]
+            priority = tuning.build_priority(run)
+            build = builds.request_builds([kernel], run.target, priority=priority)[kernel.pk]
             Candidate.objects.get_or_create(
                 task=self._task,
                 kernel=kernel,
@@ -149,8 +116,8 @@ class _Search:
             )
         return build
 
-    def _note(self, event: Event) -> None:
-        """Record what became of a candidate just now. Raises ``Cancelled`` once the claim is lost:
+    def note(self, event: Event) -> None:
+        """Record what became of a candidate just now. Raises ``Cancelled`` once the claim is gone:
         another worker records then."""
         entry = event.entry
         with transaction.atomic():
@@ -159,137 +126,140 @@ class _Search:
                 raise Cancelled
             waiting = self._task.candidates.filter(kernel__name=entry.kernel, state__in=OPEN_STATES)
             for candidate in waiting.select_related("kernel", "build"):
-                self._write(candidate, entry)
+                _write(self._task, candidate, entry, self._device)
 
-    def _write(self, candidate: Candidate, entry: Entry) -> None:
-        if entry.measurement is not None:
-            outcomes.record_result(self._task, candidate, entry.measurement, self._device)
-        else:
-            outcomes.record_loss(candidate, _loss(entry))
+    def lines(self, result: ProblemResult) -> list[tuple[int, Entry]]:
+        """The candidates with their places, each kernel once: configurations that render alike
+        are one kernel, of which the chosen line counts, else the first."""
+        found: dict[str, Entry] = {}
+        for entry in result.entries:
+            if entry.kernel and (entry == result.chosen or entry.kernel not in found):
+                found[entry.kernel] = entry
+        return [(self._places[kernel], entry) for kernel, entry in found.items()]
 
-    def _record(self, result: ProblemResult, spent_s: float) -> None:
-        """The last rounds' times, what was left untried and why, the winner; close the task."""
-        with transaction.atomic():
-            TuningRun.objects.select_for_update().get(pk=self._run.pk)
-            work.finish(self._task, State.DONE, spent_s=F("spent_s") + spent_s)
-            rows = self._task.candidates.filter(kernel__isnull=False)
-            by_kernel = {
-                row.kernel.name: row
-                for row in rows.select_related("kernel", "build", "result")
-                if row.kernel is not None
+
+def _begin(task: TuningTask, problem: TuningProblem) -> None:
+    """Keep what the problem is called; the first attempt of a search also what rules rejected."""
+    outcomes.describe_call(task, problem)
+    waiting = task.candidates.filter(state__in=OPEN_STATES, build__state=State.DONE)
+    waiting.update(state=State.RUNNING)
+    if task.run.has_budget and not task.candidates.filter(kernel__isnull=True).exists():
+        rejected = [
+            {
+                "config": dict(one.config),
+                "stage": one.rejected.stage,
+                "reason": one.rejected.reason,
+                "detail": one.rejected.detail,
             }
-            ledger.drop_builds(rows)
-            results: list[tuple[Candidate, BenchmarkResult]] = []
-            untried: list[Candidate] = []
-            for place, entry in enumerate(result.entries[: len(self._callers)]):
-                if self._places[entry.kernel] != place:
-                    continue  # it renders as an earlier one does
-                row = by_kernel.get(entry.kernel)
-                if entry.fate is Fate.UNTRIED:
-                    untried += self._leave(row, place, entry)
-                elif row is not None and (final := self._final(row, entry)) is not None:
-                    results.append((row, final))
-            Candidate.objects.bulk_create(untried)
-            in_finals = {entry.kernel for entry in _finalists(result)}
-            outcomes.choose(self._task, [r for r in results if r[1].kernel.name in in_finals])
-            ledger.close_run(self._run.pk)
-
-    def _final(self, row: Candidate, entry: Entry) -> BenchmarkResult | None:
-        """The result that counts: the last rounds' where there were any. None for a loss."""
-        known, measured = row.result, entry.measurement
-        if measured is None:
-            if row.state != State.REJECTED:
-                outcomes.record_loss(row, _loss(entry))
-                if known is not None:  # fast, but wrong at other sizes: no result
-                    known.delete()
-            return None
-        if known is not None and set(measured.samples_ns) <= set(known.samples_ns):
-            return known
-        return outcomes.record_result(self._task, row, measured, self._device)
-
-    def _leave(self, row: Candidate | None, place: int, entry: Entry) -> list[Candidate]:
-        reason = entry.reason or "the budget was spent"
-        if row is not None:
-            Candidate.objects.filter(pk=row.pk, state__in=OPEN_STATES).update(
-                state=State.CANCELLED, reason=reason[:500], finished_at=Now()
-            )
-            return []
-        return [
-            Candidate(
-                task=self._task,
-                position=place,
-                config=dict(entry.config),
-                state=State.CANCELLED,
-                reason=reason[:500],
-                finished_at=timezone.now(),
-            )
+            for one in problem.rejected
         ]
+        ledger.add_rejected(task, rejected, first=len(problem.callers))
 
 
-class _RememberingJudge(BenchJudge):
-    """Answers for candidates that were seen before what was seen, until the last rounds."""
+def _planned(task: TuningTask) -> dict[str, Candidate]:
+    """By kernel: what the run was planned with, as far as it is built."""
+    rows = task.candidates.filter(build__state=State.DONE).select_related("kernel")
+    return {
+        row.kernel.name: row
+        for row in rows.select_related("build__library", "build__kernel").order_by("position")
+        if row.kernel is not None
+    }
 
-    def __init__(
-        self, seen: Mapping[str, BenchmarkResult | Rejected], *args: object, **kwargs: object
-    ) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self._seen = seen
 
-    def check(self, candidate: BuiltCandidate, most_s: float) -> Check | Rejected:
-        known = self._seen.get(_name(candidate.key))
-        if known is None:
-            return super().check(candidate, most_s)
-        if isinstance(known, Rejected):
-            return known
-        return Check(
-            passed=True,
-            max_error=known.check_max_error,
-            bound=known.check_bound,
-            ratio=known.check_ratio,
-            guard_intact=True,
-            detail=known.check_detail,
+def _record(
+    task: TuningTask, lines: Iterable[tuple[int, Entry]], spent_s: float, device: DeviceInfo
+) -> None:
+    """The last rounds' times, what was left untried and why, the decision; close the task."""
+    with transaction.atomic():
+        # The run before its tasks before their candidates, as everywhere.
+        TuningRun.objects.select_for_update().get(pk=task.run_id)
+        work.finish(task, State.DONE, spent_s=F("spent_s") + spent_s)
+        rows = task.candidates.filter(kernel__isnull=False)
+        by_kernel = {
+            row.kernel.name: row
+            for row in rows.select_related("kernel", "build", "result", "task")
+            if row.kernel is not None
+        }
+        ledger.drop_builds(rows)
+        _close_unknown(task)
+        tied: list[Candidate] = []
+        chosen: tuple[Candidate, BenchmarkResult] | None = None
+        for place, entry in lines:
+            row = by_kernel.get(entry.kernel)
+            if row is None or entry.state is CandidateState.UNTRIED:
+                _leave(task, row, place, entry)
+                continue
+            result = _final(task, row, entry, device)
+            if entry.tied:
+                tied.append(row)
+            if entry.state is CandidateState.CHOSEN and result is not None:
+                chosen = row, result
+        if chosen is not None:
+            outcomes.choose(*chosen, tied)
+        ledger.close_run(task.run_id)
+
+
+def _close_unknown(task: TuningTask) -> None:
+    """Planned kernels of an earlier version of the generator, which nothing can call any more."""
+    if task.run.has_budget:
+        return
+    known = engine.callers(task.run.graph.file.digest, task.template_node.name)
+    reason = "this version of the generator does not make this kernel; import again"
+    waiting = task.candidates.filter(state__in=OPEN_STATES).exclude(kernel__name__in=known)
+    for row in waiting:
+        outcomes.record_rejection(row, Rejected(Stage.RENDER, reason))
+
+
+def _write(task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo) -> None:
+    if entry.measurement is not None:
+        outcomes.record_result(task, row, entry.measurement, device)
+    else:
+        outcomes.record_rejection(row, _rejection(entry))
+
+
+def _final(
+    task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo
+) -> BenchmarkResult | None:
+    """The result that counts: the last rounds' where there were any. None for a rejection."""
+    known, measured = row.result, entry.measurement
+    if measured is None:
+        if row.state != State.REJECTED:
+            outcomes.record_rejection(row, _rejection(entry))
+            if known is not None:  # fast, but wrong at other sizes: no result
+                known.delete()
+        return None
+    if known is not None and set(measured.samples_ns) <= set(known.samples_ns):
+        return known
+    return outcomes.record_result(task, row, measured, device)
+
+
+def _leave(task: TuningTask, row: Candidate | None, place: int, entry: Entry) -> None:
+    """A candidate that was not tried."""
+    reason = (entry.reason or "the budget was spent")[:500]
+    if row is not None:
+        Candidate.objects.filter(pk=row.pk, state__in=OPEN_STATES).update(
+            state=State.CANCELLED, reason=reason, finished_at=Now()
         )
-
-    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
-        first, *others = candidates
-        known = self._seen.get(_name(first))
-        if others or not isinstance(known, BenchmarkResult):
-            return super().sampler(candidates, most_s)
-        samples = cycle(known.samples_ns)
-        return lambda _, batch: next(samples) * batch
-
-
-def share_of_budget(task: TuningTask) -> Budget:
-    """What a task may spend of its run's budget: an equal part of what is left to those open."""
-    run = task.run
-    run.refresh_from_db(fields=["started_at"])
-    tasks = run.tasks.filter(state__in=OPEN_STATES).count() or 1
-    others = Candidate.objects.filter(task__run=run, kernel__isnull=False).exclude(task=task)
-    seconds = run.budget_s
-    if seconds is not None and run.started_at is not None:
-        left = seconds - (timezone.now() - run.started_at).total_seconds()
-        seconds = max(left / tasks, _LEAST_S)
-    tried = others.exclude(state__in=[*OPEN_STATES, State.CANCELLED])
-    compiled = others.filter(build__cached=False, build__created_at__gte=run.created_at)
-    return Budget(
-        seconds=seconds,
-        compiles=_share(run.max_compiles, compiled.values("build").distinct().count(), tasks),
-        measurements=_share(run.max_measurements, tried.count(), tasks),
+        return
+    Candidate.objects.create(
+        task=task,
+        position=place,
+        config=dict(entry.config),
+        state=State.CANCELLED,
+        reason=reason,
+        finished_at=timezone.now(),
     )
 
 
-def _share(limit: int | None, spent: int, tasks: int) -> int | None:
-    return None if limit is None else -(-max(limit - spent, 0) // tasks)
-
-
-def _seen(task: TuningTask) -> dict[str, BenchmarkResult | Rejected]:
-    """By kernel: what an earlier try of this task saw."""
+def _measured(task: TuningTask) -> dict[str, Measurement | Rejected]:
+    """By kernel: what an earlier attempt at this task saw."""
     closed = task.candidates.filter(kernel__isnull=False).exclude(state__in=OPEN_STATES)
+    rows = closed.filter(Q(result__isnull=False) | ~Q(stage="")).select_related("kernel", "result")
     return {
-        row.kernel.name: row.result or Rejected(Stage(row.stage), row.reason, row.detail)
-        for row in closed.filter(Q(result__isnull=False) | ~Q(stage="")).select_related(
-            "kernel", "result"
-        )
+        row.kernel.name: row.result.measurement(row.kernel.name, task.run.device)
+        if row.result is not None
+        else Rejected(Stage(row.stage), row.reason, row.detail)
+        for row in rows
         if row.kernel is not None
     }
 
@@ -300,25 +270,12 @@ def _known(target: str, template: str) -> list[Known]:
         chosen=True, task__run__target=target, task__shape__template=template
     )
     return [
-        Known(
-            Shape(template, tuple(shape["dtypes"]), tuple(shape["extents"])),
-            config,
-        )
+        Known(Shape(template, tuple(shape["dtypes"]), tuple(shape["extents"])), config)
         for shape, config in winners.order_by("-pk").values_list("task__shape", "config")[
             :_KNOWN_AT_MOST
         ]
     ]
 
 
-def _finalists(result: ProblemResult) -> list[Entry]:
-    """Those between whom the tuner decided: the chosen one, and what ties with it."""
-    return [one for one in result.entries if one.fate is Fate.CHOSEN or one.tied]
-
-
-def _loss(entry: Entry) -> Rejected:
+def _rejection(entry: Entry) -> Rejected:
     return Rejected(Stage(entry.stage or Stage.RUN), entry.reason, entry.detail)
-
-
-def _name(key: str) -> str:
-    """A kernel's name from the tuner's key for it."""
-    return key.rpartition(":")[2]

@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.gate import judge
+from scheduler.benchmark.gate import check_outputs
 from scheduler.benchmark.memory import CaseMemory, GuardedBlock
 from scheduler.codegen.benchmark_request import TensorArg
 from scheduler.runtime.device import Device, DeviceError, LoadedKernel
@@ -103,10 +103,10 @@ class Session:
         storages = {
             name: self._memory.read(self._case.buffers[name]) for name in self._case.expected
         }
-        verdict = judge(self._case, storages, damaged)
+        found = check_outputs(self._case, storages, damaged)
         if damaged:
             self._memory.restore()
-        return {"check": vars(verdict)}
+        return {"check": vars(found)}
 
     def _time(self, key: str, batch: int) -> dict[str, Any]:
         assert self._device is not None

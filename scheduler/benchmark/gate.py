@@ -15,7 +15,7 @@ from scheduler.ir.storage import Array, held_storage
 _PIECE = 2**22  # elements compared at a time: an output may be large, its float64 copies larger
 
 
-def judge(case: Case, storages: Mapping[str, Array], damaged: tuple[str, ...]) -> Check:
+def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str, ...]) -> Check:
     """Compare the outputs' storages with the reference; the worst element decides."""
     worst = Check(True, 0.0, 0.0, 0.0, not damaged)
     for name, expected in case.expected.items():
@@ -32,7 +32,7 @@ def judge(case: Case, storages: Mapping[str, Array], damaged: tuple[str, ...]) -
 
 
 def compare(got: Array, expected: Array, tolerance: Tolerance, name: str) -> Check:
-    """Judge one output. NaN must be where the reference has NaN, infinities likewise."""
+    """Evaluator one output. NaN must be where the reference has NaN, infinities likewise."""
     if got.shape != expected.shape:
         return _failed(name, f"shape {got.shape} where {expected.shape} was due")
     if not np.issubdtype(expected.dtype, np.floating):

@@ -1,11 +1,10 @@
-"""Check and time a problem's candidates on one device, each loss kept as data."""
+"""Check and time candidates on one device, each rejection kept as data."""
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,8 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.case import Case
 from scheduler.benchmark.measurement import Check, Measurement
-from scheduler.benchmark.protocol import EMULATION_PLAN, Samples, TimingPlan, run_rounds
+from scheduler.benchmark.protocol import EMULATION_PLAN, Samples, TimingPlan
 from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.outcome import Rejected, Stage
@@ -35,18 +33,6 @@ class Limits:
     load_s: float = 60.0
     check_s: float = 60.0
     run_s: float = 60.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One thing that happened: ``stage`` is check or time, ``outcome`` set when it is over."""
-
-    key: str
-    stage: str
-    outcome: Check | Outcome | None
-
-
-OnProgress: TypeAlias = Callable[[Progress], None]
 
 
 class Bench:
@@ -130,43 +116,6 @@ class Bench:
         self._loaded.clear()
 
 
-def measure(
-    device: str,
-    case: Case,
-    candidates: Sequence[BuiltCandidate],
-    *,
-    emulated: bool,
-    plan: TimingPlan | None = None,
-    limits: Limits = Limits(),
-    floor_ns: float = 0.0,
-    on_progress: OnProgress = lambda _: None,
-    cancellation: Cancellation | None = None,
-) -> dict[str, Outcome]:
-    """Check, then time, every candidate of one case; the keys of the result are theirs.
-
-    ``floor_ns`` is the speed-of-light bound: a faster sample is impossible and kept apart. A
-    candidate that gives a wrong result is never timed. Raises ``Cancelled`` soon after
-    ``cancellation``, whatever a candidate does meanwhile.
-    """
-    cancellation = cancellation or Cancellation()
-    with tempfile.TemporaryDirectory(prefix="kiln-case-") as name:
-        folder = Path(name)
-        case.save(folder)
-        with Bench(device, limits, cancellation) as bench, interrupted_by(cancellation, bench):
-            bench.use(folder)
-            checks, outcomes = check_all(bench, candidates, limits, on_progress)
-            by_key = {c.key: c for c in candidates if c.key in checks}
-            samples, lost = run_rounds(
-                by_key, sampler(bench, by_key, limits), plan or default_plan(emulated), floor_ns
-            )
-    outcomes |= lost
-    for key, seen in samples.items():
-        outcomes[key] = summarise(key, device, case.bindings, seen, checks[key], emulated)
-    for key in by_key:
-        on_progress(Progress(key, "time", outcomes[key]))
-    return outcomes
-
-
 @contextmanager
 def interrupted_by(cancellation: Cancellation, bench: Bench) -> Iterator[None]:
     """End the bench's process once the cancellation is called, from any thread."""
@@ -187,43 +136,27 @@ def interrupted_by(cancellation: Cancellation, bench: Bench) -> Iterator[None]:
         thread.join()
 
 
-def check_all(
-    bench: Bench,
-    candidates: Sequence[BuiltCandidate],
-    limits: Limits,
-    on_progress: OnProgress = lambda _: None,
-) -> tuple[dict[str, Check], dict[str, Outcome]]:
-    """Pass every candidate through the gate: the checks of those that passed, and the lost."""
-    passed: dict[str, Check] = {}
-    lost: dict[str, Outcome] = {}
-    for candidate in candidates:
-        found = check(bench, candidate, limits)
-        if isinstance(found, Check) and found.passed:
-            passed[candidate.key] = found
-        elif isinstance(found, Check):
-            reason = f"wrong result: error {found.max_error:.3g}, bound {found.bound:.3g}"
-            lost[candidate.key] = Rejected(Stage.CHECK, reason, found.detail)
-        else:
-            lost[candidate.key] = found
-        on_progress(Progress(candidate.key, "check", lost.get(candidate.key, found)))
-    return passed, lost
-
-
 def check(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> Check | Rejected:
     """One candidate against the reference; a crash is tried once more in a fresh process."""
     crashes: Counter[str] = Counter()
     while True:
         try:
             answer = bench.ask(candidate, limits.check_s, op="check")
-        except WorkerLostError as lost:
-            crashes[lost.rejected.stage] += 1
-            if lost.rejected.stage is not Stage.CRASH:
-                return lost.rejected
+        except WorkerLostError as gone:
+            crashes[gone.rejected.stage] += 1
+            if gone.rejected.stage is not Stage.CRASH:
+                return gone.rejected
             if crashes[Stage.CRASH] >= MAX_CRASHES:
-                reason = f"{lost.rejected.reason}, {MAX_CRASHES} times: quarantined"
-                return Rejected(Stage.CRASH, reason, lost.rejected.detail)
+                reason = f"{gone.rejected.reason}, {MAX_CRASHES} times: quarantined"
+                return Rejected(Stage.CRASH, reason, gone.rejected.detail)
         else:
             return Check(**answer["check"])
+
+
+def wrong_result(found: Check) -> Rejected:
+    """The rejection of a candidate that did not pass the gate."""
+    reason = f"wrong result: error {found.max_error:.3g}, bound {found.bound:.3g}"
+    return Rejected(Stage.CHECK, reason, found.detail)
 
 
 def summarise(
@@ -257,13 +190,13 @@ def summarise(
 def sampler(
     bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limits
 ) -> Callable[[str, int], float | Rejected]:
-    """What takes a sample of a candidate: nanoseconds of a batch of launches, or its loss."""
+    """What takes a sample of a candidate: nanoseconds of a batch of launches, or its rejection."""
 
     def sample(key: str, batch: int) -> float | Rejected:
         try:
             answer = bench.ask(candidates[key], limits.run_s, op="time", batch=batch)
-        except WorkerLostError as lost:
-            return lost.rejected
+        except WorkerLostError as gone:
+            return gone.rejected
         return float(answer["ns"])
 
     return sample

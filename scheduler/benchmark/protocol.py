@@ -1,13 +1,13 @@
-"""The timing protocol: warm-up, then rounds interleaved over the candidates that are still in.
+"""The timing protocol: how many launches stand behind a sample, how many samples, which count.
 
-Interleaving spreads thermal drift and a neighbour's load over all candidates alike; a batch of
-launches stands behind each sample, so that the launch overhead does not rank short kernels.
+A batch of launches stands behind each sample, so that the launch overhead does not rank short
+kernels. ``tuning/halving.py`` takes the samples, in rounds interleaved over the candidates.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scheduler.outcome import Rejected
@@ -22,7 +22,6 @@ class TimingPlan:
     used ``budget_s`` seconds of device time.
     """
 
-    warmup: int = 1
     min_samples: int = 5
     max_samples: int = 30
     min_sample_ns: float = 100_000.0
@@ -44,7 +43,7 @@ class TimingPlan:
 
 # Rounds are over in seconds when a kernel is short and its sample cheap; a slow one (an emulated
 # GEMM takes a second) must not hold everyone for half an hour.
-EMULATION_PLAN = TimingPlan(warmup=1, min_samples=3, max_samples=15, budget_s=0.25, max_batch=64)
+EMULATION_PLAN = TimingPlan(min_samples=3, max_samples=15, budget_s=0.25, max_batch=64)
 
 
 @dataclass
@@ -76,48 +75,7 @@ class Samples:
 
 
 Sampler = Callable[[str, int], "float | Rejected"]
-"""Run a candidate (by its key) this many times: nanoseconds in total, or how it was lost."""
-
-
-def run_rounds(
-    candidates: Iterable[str],
-    sample: Sampler,
-    plan: TimingPlan,
-    floor_ns: float = 0.0,
-    on_round: Callable[[int], None] | None = None,
-) -> tuple[dict[str, Samples], dict[str, Rejected]]:
-    """Time all candidates together; returns the samples of those that lasted, and the lost."""
-    samples: dict[str, Samples] = {}
-    lost: dict[str, Rejected] = {}
-    for key in candidates:
-        warmed = _warm_up(key, sample, plan)
-        if isinstance(warmed, Rejected):
-            lost[key] = warmed
-        else:
-            samples[key] = Samples(batch=plan.batch_for(warmed))
-    round_number = 0
-    while active := [key for key, seen in samples.items() if not plan.done(seen)]:
-        for key in active:
-            took = sample(key, samples[key].batch)
-            if isinstance(took, Rejected):
-                lost[key] = took
-                del samples[key]
-            else:
-                samples[key].add(took, floor_ns)
-        round_number += 1
-        if on_round is not None:
-            on_round(round_number)
-    return samples, lost
-
-
-def _warm_up(key: str, sample: Sampler, plan: TimingPlan) -> float | Rejected:
-    """The time of one launch after the warm-up, in nanoseconds."""
-    took: float | Rejected = 0.0
-    for _ in range(max(plan.warmup, 1)):
-        took = sample(key, 1)
-        if isinstance(took, Rejected):
-            return took
-    return took
+"""Run a candidate (by its key) this many times: nanoseconds in total, or why it is rejected."""
 
 
 class Stopwatch:

@@ -84,9 +84,9 @@ def check_replaceable(out: Path) -> None:
     if not out.exists():
         return
     if not out.is_dir():
-        raise UserError(f"{out} is a file: name a folder for the bundle with --out")
+        raise UserError(f"{out} is a file: name a folder for the bundle")
     if any(out.iterdir()) and not (out / MARKER).is_file():
-        raise UserError(f"{out} holds something that is no bundle: name another folder with --out")
+        raise UserError(f"{out} holds something that is no bundle: name another folder")
 
 
 def _write_kernel(

@@ -39,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     watch = Stopwatch()
     targets = options.targets(arguments.target)
     flags = parse_flags(arguments.flags)
-    writer.check_replaceable(arguments.out)
+    with options.named("--out"):
+        writer.check_replaceable(arguments.out)
     graph = with_hints(pipeline.load(arguments.model), arguments.bind)
     plan = pipeline.schedule(pipeline.lower(graph), fuse=not arguments.no_fuse)
     generated = pipeline.generate(plan, targets)
@@ -64,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def with_hints(graph: Graph, texts: list[str]) -> Graph:
     """The graph with symbols' hints replaced by what ``--bind`` gives."""
-    given = parse_bindings(texts, graph.symbols)
+    with options.named("--bind"):
+        given = parse_bindings(texts, graph.symbols)
     return pipeline.rebind(graph, given)
 
 

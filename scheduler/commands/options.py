@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
 from scheduler.build.toolchains import Found, Search, find_all, preferred
+from scheduler.outcome import UserError
 from scheduler.targets import Target, find
+
+
+@contextmanager
+def named(flag: str) -> Iterator[None]:
+    """Put the flag before a mistake in what was given with it: the rooms below know no flags."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{flag}: {error}") from None
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -33,10 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read the inputs, run, write the outputs under the graph's output names."""
     bundle = read(arguments.bundle)
-    bindings = hints(
-        bundle.manifest.symbols, parse_bindings(arguments.bind, bundle.manifest.symbols)
-    )
-    check_bindings(bindings, bundle.manifest.symbols)
+    with options.named("--bind"):
+        given = parse_bindings(arguments.bind, bundle.manifest.symbols)
+        bindings = hints(bundle.manifest.symbols, given)
+        check_bindings(bindings, bundle.manifest.symbols)
     values = read_inputs(bundle, arguments.inputs, bindings)
     got = run_once(bundle, plan_of(bundle), open_device(arguments.device), bindings, values)
     pairs = zip(bundle.graph.outputs, bundle.manifest.outputs, strict=True)

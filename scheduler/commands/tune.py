@@ -13,7 +13,6 @@ from tempfile import gettempdir
 from typing import Any
 
 from scheduler import pipeline
-from scheduler.benchmark.measure import default_plan
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
@@ -29,18 +28,16 @@ from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.lock import exclusive
 from scheduler.targets import Target, find
-from scheduler.tuning.apart import Verdict, compare, taken_apart
 from scheduler.tuning.buckets import ShapeBucket, parse_buckets, without_repeats
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 from scheduler.tuning.compiling import Compilers
-from scheduler.tuning.contest import Setting
-from scheduler.tuning.cost_model import speed_of_light_ns
-from scheduler.tuning.judge import BenchJudge
 from scheduler.tuning.known import from_ledger
-from scheduler.tuning.ledger import Fate, write_jsonl
+from scheduler.tuning.ledger import CandidateState, fate_of, write_jsonl
 from scheduler.tuning.problems import TuningProblem, find_problems
+from scheduler.tuning.run import SearchOptions, tune
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
-from scheduler.tuning.tuner import Event, ProblemResult, Tuner, TuningResult
+from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
+from scheduler.tuning.unfused import FusionComparison, compare_fusion, unfuse_all
 
 LEDGER, LOG = "ledger.jsonl", "autotune.log"
 
@@ -88,20 +85,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Tune and write; status 1 when a kernel of the result does not compile."""
-    meter = Meter(
-        Budget(parse_seconds(arguments.budget), arguments.compiles, arguments.measurements)
-    )
-    writer.check_replaceable(arguments.out)
+    with options.named("--budget"):
+        seconds = parse_seconds(arguments.budget)
+    meter = Meter(Budget(seconds, arguments.compiles, arguments.measurements))
+    with options.named("--out"):
+        writer.check_replaceable(arguments.out)
     device = _device_info(arguments.device)
     target = find(device.target)
     graph = with_hints(pipeline.load(arguments.model), arguments.bind)
     plan = pipeline.schedule(pipeline.lower(graph))
     bindings = hints(graph.symbols)
-    buckets = parse_buckets(arguments.bucket, graph.symbols, bindings)
+    with options.named("--bucket"):
+        buckets = parse_buckets(arguments.bucket, graph.symbols, bindings)
     problems, parts = _problems(arguments, plan, target, bindings, buckets)
-    lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
-    with nullcontext() if device.emulated else lock:
-        result = _tune(arguments, plan, problems, device, meter)
+    result = _tune(arguments, plan, problems, device, meter)
     facts = {
         "graph": {"name": graph.name, "digest": graph.digest},
         "device": asdict(device),
@@ -112,10 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
         "strategy": arguments.strategy,
         "budget": asdict(meter.budget),
     }
-    verdicts = compare(result, parts)
-    lost = _write(arguments, plan, target, result, facts, (bindings, buckets), verdicts)
-    _report(arguments, result, lost, meter)
-    return 1 if lost else 0
+    fusions = compare_fusion(result, parts)
+    failed = _write(arguments, plan, target, result, facts, (bindings, buckets), fusions)
+    _report(arguments, result, failed, meter)
+    return 1 if failed else 0
 
 
 def _problems(
@@ -127,15 +124,15 @@ def _problems(
 ) -> tuple[tuple[TuningProblem, ...], dict[str, tuple[str, ...]]]:
     """What is to be tuned; and with --try-unfused, which parts each fused kernel has."""
     backend = pipeline.scheduling(plan, (target,))
-    problems = find_problems(plan, backend, target, bindings, arguments.node)
-    for bucket in buckets:
-        sizes = dict(bucket.bindings)
-        problems += find_problems(plan, backend, target, sizes, arguments.node)
+    problems: tuple[TuningProblem, ...] = ()
+    with options.named("--node"):
+        for sizes in (bindings, *(dict(bucket.bindings) for bucket in buckets)):
+            problems += find_problems(plan, backend, target, sizes, arguments.node)
     problems = without_repeats(problems)
     if not arguments.try_unfused:
         return problems, {}
     tuned = {name for problem in problems for name in problem.nodes}
-    everything, found = taken_apart(plan)
+    everything, found = unfuse_all(plan)
     parts = {name: each for name, each in found.items() if name in tuned}
     wanted = {name for each in parts.values() for name in each}
     if wanted:
@@ -151,23 +148,11 @@ def _tune(
     device: DeviceInfo,
     meter: Meter,
 ) -> TuningResult:
-    target, board = find(device.target), device.board
-    floors = {
-        problem.name: speed_of_light_ns(
-            problem.node, plan.lowered, dict(problem.bindings), board, cached=True
-        )
-        for problem in problems
-    }
-    setting = Setting(
-        device=device.id,
-        target=target,
-        emulated=device.emulated,
-        plan=default_plan(device.emulated),
-        board=board,
-        floors_ns={name: floor for name, floor in floors.items() if floor is not None},
+    target = find(device.target)
+    search = SearchOptions(
+        strategy=arguments.strategy,
         seed=arguments.seed,
         known=[one for path in arguments.known for one in from_ledger(path)],
-        strategy=arguments.strategy,
     )
     pool = Compilers(
         target,
@@ -177,8 +162,9 @@ def _tune(
         parse_flags(arguments.flags),
     )
     on_event = (lambda _: None) if arguments.json else _say_progress
-    with BenchJudge(device.id, target, plan.lowered, seed=arguments.seed, board=board) as judge:
-        return Tuner(problems, setting, judge, pool, meter, on_event).run()
+    lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
+    with nullcontext() if device.emulated else lock:
+        return tune(plan, problems, device, pool, meter, search, on_event)
 
 
 def _device_info(device_id: str) -> DeviceInfo:
@@ -196,11 +182,11 @@ def _write(
     result: TuningResult,
     facts: dict[str, Any],
     sizes: tuple[Bindings, Sequence[ShapeBucket]],
-    verdicts: Sequence[Verdict],
+    fusions: Sequence[FusionComparison],
 ) -> dict[str, Rejected]:
     """The bundle with the chosen kernels, the ledger and the log beside it."""
-    apart = [verdict.node for verdict in verdicts if verdict.apart]
-    plan = split(plan, apart) if apart else plan
+    slower = [one.node for one in fusions if one.unfused_is_faster]
+    plan = split(plan, slower) if slower else plan
     backend = pipeline.scheduling(plan, (target,))
 
     usual, buckets = sizes
@@ -224,17 +210,17 @@ def _write(
         flags=parse_flags(arguments.flags),
         workers=arguments.jobs,
     )
-    lost = {kernel: one for (kernel, _), one in built.items() if isinstance(one, Rejected)}
-    if lost:
+    failed = {kernel: one for (kernel, _), one in built.items() if isinstance(one, Rejected)}
+    if failed:
         arguments.out.mkdir(parents=True, exist_ok=True)
     else:
         builds = {key: one for key, one in built.items() if isinstance(one, Build)}
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
-    fusions = [asdict(verdict) for verdict in verdicts]
-    write_jsonl(arguments.out / LEDGER, facts | _facts(result), result.entries, fusions)
+    lines = [one.to_json() for one in fusions]
+    write_jsonl(arguments.out / LEDGER, facts | _facts(result), result.entries, lines)
     log = "\n".join(problem.autotune_text() for problem in result.problems)
     (arguments.out / LOG).write_text(log)
-    return lost
+    return failed
 
 
 def _toolchain_facts(toolchain: Toolchain) -> dict[str, str]:
@@ -254,22 +240,23 @@ def _say_progress(event: Event) -> None:
     entry = event.entry
     what = f"{entry.median_ns / 1e6:.4f} ms" if entry.median_ns is not None else entry.reason
     say(
-        f"[{event.seconds:5.1f} s, {event.tried}/{event.total}] {entry.node} {entry.fate}: {what}"
+        f"[{event.seconds:5.1f} s, {event.tried}/{event.total}] {entry.node} {entry.state}: {what}"
         f" ({entry.description})"
     )
 
 
 def _report(
-    arguments: argparse.Namespace, result: TuningResult, lost: dict[str, Rejected], meter: Meter
+    arguments: argparse.Namespace, result: TuningResult, failed: dict[str, Rejected], meter: Meter
 ) -> None:
     rows = [_row(problem) for problem in result.problems]
-    for kernel, rejected in lost.items():
+    for kernel, rejected in failed.items():
         say(f"{kernel}: {rejected.reason}")
     if arguments.json:
-        keys = ("node", "problem", "calls", "fates", "default_ns", "chosen_ns", "config", "tied")
+        keys = ("node", "problem", "calls", "states", "default_ns", "chosen_ns", "config", "tied")
         facts = _facts(result) | {"total_seconds": round(meter.seconds, 3)}
-        out = {"bundle": None if lost else str(arguments.out), **facts}
-        print_json(out | {"problems": [dict(zip(keys, row, strict=True)) for row in rows]})
+        out = {"bundle": None if failed else str(arguments.out), **facts}
+        problems = [dict(zip(keys, row, strict=True)) for row in rows]
+        print_json(out | {"problems": [one | {"fates": _fates(one["states"])} for one in problems]})
         return
     print_table(
         ("node", "problem", "calls", "candidates", "default ms", "chosen ms", "configuration", ""),
@@ -283,18 +270,22 @@ def _report(
 
 def _row(result: ProblemResult) -> tuple[Any, ...]:
     default = result.entries[0].median_ns
-    chosen = next((e for e in result.entries if e.fate is Fate.CHOSEN), None)
-    problem = result.problem
+    chosen, problem = result.chosen, result.problem
     return (
         problem.node.name,
         problem.title,
         len(problem.nodes),
-        dict(Counter(str(entry.fate) for entry in result.entries)),
+        dict(Counter(str(entry.state) for entry in result.entries)),
         default,
         None if chosen is None else chosen.median_ns,
-        None if result.config is None else dict(result.config),
+        None if chosen is None else dict(chosen.config),
         "tied" if chosen is not None and chosen.tied else "",
     )
+
+
+def _fates(states: Mapping[str, int]) -> dict[str, int]:
+    """The counts under the key and the words of the first versions."""
+    return {fate_of(CandidateState(state)): count for state, count in states.items()}
 
 
 def _ms(nanoseconds: float | None) -> str:

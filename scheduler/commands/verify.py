@@ -55,8 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _bindings(texts: list[str], symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
     if not texts:
         return trial_bindings(symbols)
-    given = parse_bindings(texts, symbols)
-    check_bindings(given, symbols)
+    with options.named("--bind"):
+        given = parse_bindings(texts, symbols)
+        check_bindings(given, symbols)
     return (hints(symbols, given),)
 
 

@@ -16,7 +16,7 @@ def parse_bindings(texts: Sequence[str], symbols: Mapping[str, SymbolInfo]) -> B
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not value.strip().lstrip("-").isdecimal():
-            raise UserError(f"--bind {text!r}: write SYMBOL=NUMBER, for example s0=128")
+            raise UserError(f"{text!r}: write SYMBOL=NUMBER, for example s0=128")
         given[name.strip()] = int(value)
     check_bindings(given, symbols)
     return given
@@ -27,11 +27,11 @@ def check_bindings(given: Mapping[str, int], symbols: Mapping[str, SymbolInfo]) 
     for name, value in given.items():
         if name not in symbols:
             known = ", ".join(sorted(symbols)) or "none: all its sizes are fixed"
-            raise UserError(f"--bind {name}={value}: the model's symbols are {known}")
+            raise UserError(f"{name}={value}: the model's symbols are {known}")
         symbol = symbols[name]
         if value < symbol.minimum or (symbol.maximum is not None and value > symbol.maximum):
             upper = "" if symbol.maximum is None else f" to {symbol.maximum}"
-            raise UserError(f"--bind {name}={value}: its range is {symbol.minimum}{upper}")
+            raise UserError(f"{name}={value}: its range is {symbol.minimum}{upper}")
 
 
 def hints(symbols: Mapping[str, SymbolInfo], given: Mapping[str, int] | None = None) -> Bindings:

@@ -38,13 +38,13 @@ def parse_buckets(
         sizes.update(parse_bindings([text], symbols).items())
     names = sorted({name for name, _ in sizes})
     if len(names) > 1:
-        raise UserError(f"--bucket takes the sizes of one symbol, not of {' and '.join(names)}")
+        raise UserError(f"buckets are sizes of one symbol, not of {' and '.join(names)}")
     found = []
     for name, size in sorted(sizes):
         if size >= usual[name]:
             raise UserError(
-                f"--bucket {name}={size} is not below {name}={usual[name]}, which serves all larger"
-                f" sizes: raise that with --bind {name}=N"
+                f"the bucket {name}={size} is not below {name}={usual[name]}, which serves all"
+                f" larger sizes: give {name} a larger size"
             )
         bindings = {**usual, name: size}
         check_bindings(bindings, symbols)

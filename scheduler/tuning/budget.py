@@ -27,7 +27,7 @@ def parse_seconds(text: str) -> float:
     """``60s``, ``5m``, ``1.5h``, or a plain number of seconds. Raises ``UserError``."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|min|m|h)?", text.strip())
     if not match or float(match[1]) == 0:
-        raise UserError(f"--budget {text!r}: write a time such as 60s, 5m or 1h")
+        raise UserError(f"budget {text!r}: write a time such as 60s, 5m or 1h")
     return float(match[1]) * _UNITS[match[2] or "s"]
 
 

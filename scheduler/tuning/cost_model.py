@@ -1,7 +1,4 @@
-"""How long a kernel should take on a board, and how long it takes at least.
-
-``speed_of_light_ns`` is the roofline (Williams, Waterman and Patterson, 2009): no kernel can be
-faster than its bytes over the memory's bandwidth, nor than its products over the peak rate.
+"""How long a kernel should take on a board (how long it takes at least: ``roofline.py``).
 
 ``expected_ns`` is a model that ranks candidates before they are measured:
 
@@ -29,44 +26,19 @@ from scheduler.build.model import Build
 from scheduler.codegen.benchmark_request import ScalarArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue, Launch
-from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import Lowered
 from scheduler.targets import Board, Target, find
 from scheduler.targets.amd import amd_hardware
 from scheduler.tuning.roofline import products_ns
-from scheduler.tuning.work import Work, work_of
+from scheduler.tuning.work import Work
 
 _LAUNCH_NS = 2000.0
 _LDS_BYTES_PER_CLOCK = 128
 _CACHE_SPEED = 4.0  # the caches' bandwidth over the memory's
 _ENOUGH_WAVES = 4.0
 _SPILL_COST = 2.0
-
-
-def speed_of_light_ns(
-    node: SchedulerNode,
-    lowered: Lowered,
-    bindings: Bindings,
-    board: Board | None,
-    *,
-    cached: bool = False,
-) -> float | None:
-    """The least time of one launch, in nanoseconds; None without a board (the emulation).
-
-    With ``cached`` as much as fits in the board's caches may be there already: then no honest
-    sample is faster, whatever ran before it.
-    """
-    if board is None:
-        return None
-    work = work_of(node, lowered, bindings)
-    moved = float(work.bytes)
-    if cached:
-        moved = max(0.0, moved - board.l2_bytes - board.last_level_bytes)
-    memory_ns = 1e9 * moved / board.memory_bytes_per_s
-    return max(memory_ns, products_ns(work.matrix_flops, work.matrix_dtype, board))
 
 
 def expected_ns(

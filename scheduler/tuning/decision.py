@@ -10,31 +10,32 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from scheduler.tuning.ledger import Entry, Fate
+from scheduler.tuning.ledger import CandidateState, Entry
 
 
-def decide(entries: Sequence[Entry], among: Collection[int]) -> tuple[list[Entry], int | None]:
-    """The entries with the chosen one and those that tie marked, and the place of the chosen.
+def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
+    """The entries with the chosen one and those that tie with the fastest marked.
 
-    ``among`` are the places that may win (those that reached the last rounds). None where none
-    of them was measured.
+    ``among`` are the places that may win (those that reached the last rounds). None is chosen
+    where none of them was measured.
     """
     measured = {
         place: entry.measurement
         for place, entry in enumerate(entries)
-        if place in among and entry.fate is Fate.MEASURED and entry.measurement is not None
+        if place in among
+        and entry.state is CandidateState.MEASURED
+        and entry.measurement is not None
     }
     if not measured:
-        return list(entries), None
+        return list(entries)
     best = min(measured.values(), key=lambda one: one.median_ns)
     tied = [place for place, one in measured.items() if one.median_ns <= best.high_ns]
     chosen = min(tied, key=lambda place: (not entries[place].is_default, entries[place].kernel))
-    marked = [
+    return [
         replace(
             entry,
             tied=place in tied and len(tied) > 1,
-            fate=Fate.CHOSEN if place == chosen else entry.fate,
+            state=CandidateState.CHOSEN if place == chosen else entry.state,
         )
         for place, entry in enumerate(entries)
     ]
-    return marked, chosen

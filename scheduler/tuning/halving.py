@@ -1,4 +1,4 @@
-"""Successive halving: the rounds of samples in which the best of many are told apart.
+"""Successive halving: the rounds of samples in which the best of many are ranked.
 
 All start with a few samples; after each rung the slower half is out and the rest gets twice as
 many (Jamieson and Talwalkar, 2016). Samples of a rung are taken in interleaved rounds.
@@ -38,10 +38,10 @@ def first_look(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> 
 
 @dataclass(frozen=True)
 class Halved:
-    """``samples`` of all that lasted, those that were out early included; and the lost."""
+    """``samples`` of all that lasted, those that were out early included; and the rejected."""
 
     samples: Mapping[str, Samples]
-    lost: Mapping[str, Rejected]
+    rejected: Mapping[str, Rejected]
 
 
 def halve(
@@ -51,9 +51,9 @@ def halve(
     floor_ns: float,
     stop: Callable[[str], bool],
 ) -> Halved:
-    """Tell the fastest apart, from first impressions. ``stop`` is asked before each sample of a
+    """Rank the fastest, from first impressions. ``stop`` is asked before each sample of a
     key and ends everything when it says so: what was seen until then counts."""
-    samples, lost = dict(looked), dict[str, Rejected]()
+    samples, rejected = dict(looked), dict[str, Rejected]()
     alive = sorted(samples, key=lambda key: (_median(samples[key]), key))
     rounds = plan.min_samples
     stopped = False
@@ -65,7 +65,7 @@ def halve(
                     break
                 took = sample(key, samples[key].batch)
                 if isinstance(took, Rejected):
-                    lost[key] = took
+                    rejected[key] = took
                     alive.remove(key)
                     del samples[key]
                 else:
@@ -75,7 +75,7 @@ def halve(
             break
         alive = alive[: max(_FINALISTS, -(-len(alive) // 2))]
         rounds *= 2
-    return Halved(samples, lost)
+    return Halved(samples, rejected)
 
 
 def _median(seen: Samples) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.tuning.ledger import Fate, read_jsonl
+from scheduler.tuning.ledger import CandidateState, read_jsonl
 
 _MOST = 3
 
@@ -57,7 +57,7 @@ def from_ledger(path: Path) -> list[Known]:
     return [
         Known(_shape(line["shape"]), line["config"])
         for line in read_jsonl(path)
-        if line["fate"] == Fate.CHOSEN
+        if line["fate"] == CandidateState.CHOSEN
     ]
 
 

@@ -21,45 +21,50 @@ from scheduler.outcome import Rejected, Stage, UserError
 LEDGER_SCHEMA = 1
 
 
-class Fate(StrEnum):
+class CandidateState(StrEnum):
     """What became of a candidate."""
 
-    REFUSED = "refused"  # a rule turned it down before anything was compiled
+    REJECTED = "rejected"  # by a rule, before anything was compiled
     COMPILE_ERROR = "compile error"
     WRONG = "wrong"  # another result than the reference's
     TIMEOUT = "timeout"
     CRASH = "crash"
-    FAILED = "failed"  # it could not be loaded, or the device refused it
+    FAILED = "failed"  # it could not be loaded or launched
     UNTRIED = "untried"  # the budget ended, or somebody cancelled, before its turn
     MEASURED = "measured"
     CHOSEN = "chosen"
 
 
-_FATES = {
-    Stage.RULE: Fate.REFUSED,
-    Stage.RENDER: Fate.REFUSED,
-    Stage.COMPILE: Fate.COMPILE_ERROR,
-    Stage.LOAD: Fate.FAILED,
-    Stage.CHECK: Fate.WRONG,
-    Stage.RUN: Fate.FAILED,
-    Stage.TIMEOUT: Fate.TIMEOUT,
-    Stage.CRASH: Fate.CRASH,
+_STATES = {
+    Stage.RULE: CandidateState.REJECTED,
+    Stage.RENDER: CandidateState.REJECTED,
+    Stage.COMPILE: CandidateState.COMPILE_ERROR,
+    Stage.LOAD: CandidateState.FAILED,
+    Stage.CHECK: CandidateState.WRONG,
+    Stage.RUN: CandidateState.FAILED,
+    Stage.TIMEOUT: CandidateState.TIMEOUT,
+    Stage.CRASH: CandidateState.CRASH,
 }
 
 
-def fate_of(rejected: Rejected) -> Fate:
-    """How a lost candidate is called."""
-    return _FATES[rejected.stage]
+def state_of(rejected: Rejected) -> CandidateState:
+    """The state of a rejected candidate."""
+    return _STATES[rejected.stage]
+
+
+def fate_of(state: CandidateState) -> str:
+    """The state in the words of the first ledgers, which are kept beside it."""
+    return "refused" if state is CandidateState.REJECTED else str(state)
 
 
 @dataclass(frozen=True)
 class Entry:
     """One candidate of one problem at one binding.
 
-    ``order`` counts the candidates of the run as they were first timed or lost (0: never tried),
-    ``at_s`` is when, in seconds from the run's start. ``tied`` says that the candidate's median
-    lies within the interval of the fastest one. ``expected_ns`` is the cost model's time, where
-    there is one.
+    ``order`` counts the candidates of the run as they were first timed or rejected (0: never
+    tried), ``at_s`` is when, in seconds from the run's start. ``tied`` says that the candidate's
+    median lies within the interval of the fastest one. ``expected_ns`` is the cost model's time,
+    where there is one.
     """
 
     problem: str
@@ -69,7 +74,7 @@ class Entry:
     template: str
     config: Mapping[str, ConfigValue]
     description: str
-    fate: Fate
+    state: CandidateState
     is_default: bool = False
     stage: str = ""
     reason: str = ""
@@ -91,7 +96,8 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """One line of the ledger."""
-        return {"record": "candidate", **asdict(self), "fate": str(self.fate)}
+        names = {"state": str(self.state), "fate": fate_of(self.state)}
+        return {"record": "candidate", **asdict(self), **names}
 
 
 def build_facts(build: Build) -> dict[str, Any]:
@@ -162,21 +168,28 @@ class Operand:
 def autotune_text(
     title: str, operands: Sequence[Operand], entries: Iterable[Entry], seconds: float
 ) -> str:
-    """The log of one problem in Inductor's form: times in ms, the share of the best speed.
+    """The log of one problem in Inductor's form: times in ms, the share of the chosen one's speed.
 
+    The chosen candidate stands first, as Inductor's readers expect, the others by their times: one
+    that ties with it, or was out before the last rounds, may have a share above 100%.
     Times of the CPU emulation are called so in the title.
     """
-    timed = [(e.median_ns, e.kernel, e) for e in entries if e.median_ns is not None]
-    timed.sort(key=lambda item: item[:2])
+    timed = [
+        (entry.state is not CandidateState.CHOSEN, entry.median_ns, entry.kernel, entry)
+        for entry in entries
+        if entry.median_ns is not None
+    ]
+    timed.sort(key=lambda item: item[:3])
     emulated = any(e.measurement is not None and e.measurement.emulated for *_, e in timed)
     lines = [
         f"AUTOTUNE {title}" + (" (times of the CPU emulation)" if emulated else ""),
         "strides: " + ", ".join(str(list(operand.stride)) for operand in operands),
         "dtypes: " + ", ".join(operand.dtype for operand in operands),
     ]
-    for median, name, entry in timed:
-        share = timed[0][0] / median
-        lines.append(f"  {name} {median / 1e6:.4f} ms {share:.1%} {entry.description}")
+    for _, median, name, entry in timed:
+        share = timed[0][1] / median
+        tie = " (tied)" if entry.tied else ""
+        lines.append(f"  {name} {median / 1e6:.4f} ms {share:.1%} {entry.description}{tie}")
     lines.append(
         f"SingleProcess AUTOTUNE benchmarking takes {seconds:.4f} seconds for {len(timed)} choices"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduler.bundle.requests import signature
 from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
@@ -32,7 +32,7 @@ class TuningProblem:
     nodes: tuple[str, ...]
     bindings: Mapping[str, int]
     callers: tuple[TemplateCaller, ...]
-    refused: tuple[RejectedConfig, ...]
+    rejected: tuple[RejectedConfig, ...]
     request: BenchmarkRequest = field(repr=False)
     work: Work
     note: str = ""  # " at s0=16" where these are not the sizes that the titles speak of
@@ -57,6 +57,11 @@ class TuningProblem:
     def tensors(self) -> tuple[TensorArg, ...]:
         """The call's buffers."""
         return tuple(arg for arg in self.request.args if isinstance(arg, TensorArg))
+
+    def only(self, kernels: Collection[str]) -> TuningProblem | None:
+        """The same problem with these candidates alone, by name; None where none is offered."""
+        callers = tuple(caller for caller in self.callers if caller.name in kernels)
+        return replace(self, callers=callers, rejected=()) if callers else None
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -108,7 +113,7 @@ def _named(nodes: Iterable[SchedulerNode], only: Collection[str]) -> list[Schedu
     for name in only:
         if name not in known:
             raise UserError(
-                f"--node {name}: no kernel computes it; `python -m scheduler lower` lists them"
+                f"{name}: no kernel computes it; `python -m scheduler lower` lists them"
             )
     return found
 
@@ -130,7 +135,7 @@ def _problem(
         nodes=tuple(node.name for node in nodes),
         bindings=dict(bindings),
         callers=(default, *others),
-        refused=offered.rejected,
+        rejected=offered.rejected,
         request=request,
         work=work_of(first, schedule.lowered, bindings),
         note=f" at {' '.join(other)}" if other else "",

@@ -50,7 +50,7 @@ class Search:
         return index
 
     def tell(self, index: int, time_ns: float | None) -> None:
-        """What came of a candidate: its time, or None when it was lost or put off."""
+        """What came of a candidate: its time, or None when it was rejected or put off."""
         self._pending.pop(index, None)
         self._told[index] = float("nan") if time_ns is None else time_ns
 

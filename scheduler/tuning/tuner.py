@@ -3,7 +3,7 @@
 Candidates are compiled over the cores while others are checked and timed. Each problem's
 candidates come in the order of its search; the turn to measure goes to the problem that will have
 used the least time. Three quarters of the time are for trying candidates; then the best of each
-problem are told apart by successive halving, with nothing compiling beside them.
+problem are ranked by successive halving, with nothing compiling beside them.
 
 Given the same times, the same seed gives the same run, problem by problem.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, replace
 
+from scheduler.benchmark.measure import wrong_result
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.protocol import Samples
 from scheduler.build.process import Cancellation, Cancelled
@@ -21,11 +22,11 @@ from scheduler.codegen.kernel import ConfigValue
 from scheduler.outcome import Rejected, Stage
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.compiling import CompilePool
-from scheduler.tuning.contest import Contest, Setting, median
 from scheduler.tuning.decision import decide
+from scheduler.tuning.evaluator import Evaluator
 from scheduler.tuning.halving import first_look, halve
-from scheduler.tuning.judge import Judge
-from scheduler.tuning.ledger import Entry, autotune_text
+from scheduler.tuning.ledger import CandidateState, Entry, autotune_text
+from scheduler.tuning.problem_state import ProblemState, Setting, median
 from scheduler.tuning.problems import TuningProblem
 
 # How many candidates of a problem are under way at once, and timed before the next problem's.
@@ -38,7 +39,7 @@ _FOR_FINALS = 0.8
 
 @dataclass(frozen=True)
 class Event:
-    """Progress: a candidate that was timed or lost just now, and how far the run is."""
+    """Progress: a candidate that was timed or rejected just now, and how far the run is."""
 
     problem: str
     entry: Entry
@@ -51,12 +52,21 @@ class Event:
 @dataclass(frozen=True)
 class ProblemResult:
     """One problem's part of the ledger: its candidates, the default first, then what the rules
-    refused. ``config`` is the chosen configuration; None where nothing could be measured."""
+    rejected. The decision is marked in them: one is chosen, none where nothing was measured."""
 
     problem: TuningProblem
     entries: tuple[Entry, ...]
-    config: Mapping[str, ConfigValue] | None
     seconds: float
+
+    @property
+    def chosen(self) -> Entry | None:
+        """The candidate that was decided for."""
+        return next((one for one in self.entries if one.state is CandidateState.CHOSEN), None)
+
+    @property
+    def tied(self) -> tuple[Entry, ...]:
+        """Those that cannot be called slower than the fastest; none where it stands alone."""
+        return tuple(one for one in self.entries if one.tied)
 
     def autotune_text(self) -> str:
         """The problem's log in Inductor's form."""
@@ -91,9 +101,9 @@ class TuningResult:
     def _configs(self, results: Iterable[ProblemResult]) -> dict[str, Mapping[str, ConfigValue]]:
         configs: dict[str, Mapping[str, ConfigValue]] = {}
         for result in results:
-            if result.config is not None:
+            if (chosen := result.chosen) is not None:
                 for node in result.problem.nodes:
-                    configs.setdefault(node, result.config)
+                    configs.setdefault(node, chosen.config)
         return configs
 
 
@@ -104,19 +114,19 @@ class Tuner:
         self,
         problems: Sequence[TuningProblem],
         setting: Setting,
-        judge: Judge,
+        evaluator: Evaluator,
         pool: CompilePool,
         meter: Meter,
         on_event: Callable[[Event], None] = lambda _: None,
         cancellation: Cancellation | None = None,
     ) -> None:
         self._setting = setting
-        self._judge = judge
+        self._evaluator = evaluator
         self._pool = pool
         self._meter = meter
         self._on_event = on_event
         self._cancellation = cancellation or Cancellation()
-        self._contests = [Contest(p, setting, number) for number, p in enumerate(problems)]
+        self._states = [ProblemState(p, setting, number) for number, p in enumerate(problems)]
         self._total = sum(len(problem.callers) for problem in problems)
         self._tried = 0
         self._look = replace(
@@ -132,11 +142,11 @@ class Tuner:
             self._explore()
             self._pool.close()
             self._finals()
-            results = tuple(self._result(contest) for contest in self._contests)
+            results = tuple(self._result(state) for state in self._states)
         except Cancelled:
-            for contest in self._contests:
-                contest.close("the run was cancelled")
-            results = tuple(self._decided(contest) for contest in self._contests)
+            for state in self._states:
+                state.close("the run was cancelled")
+            results = tuple(self._decided(state) for state in self._states)
         finally:
             self._pool.close()
         ended = "cancelled" if self._cancellation.cancelled else self._why_ended()
@@ -144,7 +154,7 @@ class Tuner:
         return TuningResult(results, meter.seconds, meter.compiles, meter.measurements, ended)
 
     def _why_ended(self) -> str:
-        return next((c.why_untried for c in self._contests if c.why_untried), "")
+        return next((c.why_untried for c in self._states if c.why_untried), "")
 
     def _stop_if_cancelled(self) -> None:
         if self._cancellation.cancelled:
@@ -156,186 +166,181 @@ class Tuner:
         while True:
             self._stop_if_cancelled()
             self._feed_all()
-            ready = [contest for contest in self._contests if contest.is_ready]
+            ready = [state for state in self._states if state.is_ready]
             if ready:
                 # The one that will have used the least: the defaults of small problems first.
                 self._turn(min(ready, key=lambda c: c.spent_s + self._a_try_s(c)))
                 continue
-            building = [c.waiting[0][1] for c in self._contests if c.waiting and not c.closed]
+            building = [c.waiting[0][1] for c in self._states if c.waiting and not c.closed]
             if not building:
                 return
             wait(building, timeout=0.2, return_when=FIRST_COMPLETED)
-            for contest in self._contests:
-                self._close_when_over(contest)
+            for state in self._states:
+                self._close_when_over(state)
 
     def _feed_all(self) -> None:
         """Keep candidates of every problem under way: compilers get the defaults of all first."""
         for ahead in range(1, _AHEAD + 1):
-            for contest in self._contests:
-                self._feed(contest, ahead)
+            for state in self._states:
+                self._feed(state, ahead)
 
-    def _feed(self, contest: Contest, ahead: int = _AHEAD) -> None:
+    def _feed(self, state: ProblemState, ahead: int = _AHEAD) -> None:
         """Keep candidates of a problem under way; its default whatever the budget."""
-        while not (contest.closed or contest.asked_all) and len(contest.waiting) < ahead:
-            refused = self._meter.no_more_compiles()
-            begun = contest.waiting or contest.order
-            index = None if refused and begun else contest.search.ask()
+        while not (state.closed or state.asked_all) and len(state.waiting) < ahead:
+            limit = self._meter.no_more_compiles()
+            begun = state.waiting or state.order
+            index = None if limit and begun else state.search.ask()
             if index is None:
-                contest.asked_all = True
-                contest.why_untried = refused
+                state.asked_all = True
+                state.why_untried = limit
                 return
             self._meter.compiles += 1
-            contest.waiting.append((index, self._pool.submit(contest.problem.callers[index])))
+            state.waiting.append((index, self._pool.submit(state.problem.callers[index])))
 
-    def _turn(self, contest: Contest) -> None:
+    def _turn(self, state: ProblemState) -> None:
         """Check and time a few candidates of one problem."""
         start = self._meter.seconds
         in_use = False
-        for _ in range(_A_TURN if contest.order else 1):
+        for _ in range(_A_TURN if state.order else 1):
             self._stop_if_cancelled()
-            self._close_when_over(contest)
-            if not contest.is_ready:
+            self._close_when_over(state)
+            if not state.is_ready:
                 break
-            taken = contest.take(self._meter)
+            taken = state.take(self._meter)
             if taken is None:
                 continue
             index, built = taken
             if isinstance(built, Rejected):
-                self._lose(contest, index, built)
+                self._reject(state, index, built)
                 continue
-            unfit = None if in_use else self._judge.use(contest.problem)
+            unfit = None if in_use else self._evaluator.use(state.problem)
             self._stop_if_cancelled()
             if unfit is not None:
-                self._lose(contest, index, unfit)
-                contest.close(unfit.reason)
+                self._reject(state, index, unfit)
+                state.close(unfit.reason)
                 break
             in_use = True
-            self._try(contest, index)
-            self._feed(contest)
-        contest.spent_s += self._meter.seconds - start
+            self._try(state, index)
+            self._feed(state)
+        state.spent_s += self._meter.seconds - start
 
-    def _try(self, contest: Contest, index: int) -> None:
+    def _try(self, state: ProblemState, index: int) -> None:
         start = self._meter.seconds
         self._meter.measurements += 1
-        seen = self._first_look(contest, index)
+        seen = self._first_look(state, index)
         self._stop_if_cancelled()
-        contest.tries_s.append(self._meter.seconds - start)
+        state.tries_s.append(self._meter.seconds - start)
         if isinstance(seen, Rejected):
             if seen.stage is Stage.TIMEOUT and self._meter.left_s <= 0:
-                contest.close("the budget ended while it was measured")
+                state.close("the budget ended while it was measured")
             else:
-                self._lose(contest, index, seen)
+                self._reject(state, index, seen)
             return
-        contest.looked[index] = seen
-        self._note(contest, index, median(seen) if seen.kept else None)
+        state.looked[index] = seen
+        self._note(state, index, median(seen) if seen.kept else None)
 
-    def _first_look(self, contest: Contest, index: int) -> Samples | Rejected:
-        candidate = contest.candidate(index)
-        found = self._judge.check(candidate, self._meter.left_s)
+    def _first_look(self, state: ProblemState, index: int) -> Samples | Rejected:
+        candidate = state.candidate(index)
+        found = self._evaluator.check(candidate, self._meter.left_s)
         if isinstance(found, Check) and not found.passed:
-            reason = f"wrong result: error {found.max_error:.3g}, bound {found.bound:.3g}"
-            return Rejected(Stage.CHECK, reason, found.detail)
+            return wrong_result(found)
         if isinstance(found, Rejected):
             return found
-        contest.checks[index] = found
-        sample = self._judge.sampler({candidate.key: candidate}, self._meter.left_s)
-        return first_look(candidate.key, sample, self._look, contest.floor_ns)
+        state.checks[index] = found
+        sample = self._evaluator.sampler({candidate.key: candidate}, self._meter.left_s)
+        return first_look(candidate.key, sample, self._look, state.floor_ns)
 
-    def _lose(self, contest: Contest, index: int, lost: Rejected) -> None:
-        contest.lost[index] = lost
-        self._note(contest, index, None)
+    def _reject(self, state: ProblemState, index: int, rejected: Rejected) -> None:
+        state.rejected[index] = rejected
+        self._note(state, index, None)
 
-    def _note(self, contest: Contest, index: int, time_ns: float | None) -> None:
+    def _note(self, state: ProblemState, index: int, time_ns: float | None) -> None:
         self._tried += 1
-        contest.order[index] = (self._tried, self._meter.seconds)
-        contest.search.tell(index, time_ns)
-        entry = contest.entry(index)
+        state.order[index] = (self._tried, self._meter.seconds)
+        state.search.tell(index, time_ns)
+        entry = state.entry(index)
         counts = (self._tried, self._total)
         seconds = self._meter.seconds
-        self._on_event(Event(contest.problem.name, entry, *counts, contest.best_ns, seconds))
+        self._on_event(Event(state.problem.name, entry, *counts, state.best_ns, seconds))
 
-    def _close_when_over(self, contest: Contest) -> None:
+    def _close_when_over(self, state: ProblemState) -> None:
         """Close a problem whose next candidate would not fit into the budget, and do not begin
         one of which two would not fit: there would be nothing to compare."""
-        refused = self._meter.no_more_measurements()
-        if not refused and contest.a_try_s > self._meter.exploring_left_s:
-            refused = f"a candidate takes {contest.a_try_s:.1f} s, more than is left"
-        if refused and (contest.order or self._meter.left_s <= 0):
-            contest.close(refused)
-        expected_s = 2 * self._a_try_s(contest)
-        if not contest.order and expected_s > self._meter.exploring_left_s:
-            contest.close(f"two candidates would take about {expected_s:.0f} s, more than is left")
+        limit = self._meter.no_more_measurements()
+        if not limit and state.a_try_s > self._meter.exploring_left_s:
+            limit = f"a candidate takes {state.a_try_s:.1f} s, more than is left"
+        if limit and (state.order or self._meter.left_s <= 0):
+            state.close(limit)
+        expected_s = 2 * self._a_try_s(state)
+        if not state.order and expected_s > self._meter.exploring_left_s:
+            state.close(f"two candidates would take about {expected_s:.0f} s, more than is left")
 
-    def _a_try_s(self, contest: Contest) -> float:
+    def _a_try_s(self, state: ProblemState) -> float:
         """Seconds that a problem's next candidate will take; before its first by what the largest
         problem of its kind took, for each operation. 0 where nothing is known."""
-        if contest.tries_s:
-            return contest.a_try_s
-        kind = contest.problem.node.kind
-        peers = [c for c in self._contests if c.tries_s and c.problem.node.kind is kind]
+        if state.tries_s:
+            return state.a_try_s
+        kind = state.problem.node.kind
+        peers = [c for c in self._states if c.tries_s and c.problem.node.kind is kind]
         peer = max(peers, key=lambda c: c.problem.work.size, default=None)
         if peer is None:
             return 0.0
-        return peer.a_try_s * contest.problem.work.size / max(1, peer.problem.work.size)
+        return peer.a_try_s * state.problem.work.size / max(1, peer.problem.work.size)
 
     # ---- deciding
 
     def _finals(self) -> None:
-        """Tell the best of each problem apart. What a problem leaves of its share of the time is
+        """Rank the best of each problem. What a problem leaves of its share of the time is
         for those after it."""
         end_s = self._meter.seconds + _FOR_FINALS * self._meter.left_s
-        for place, contest in enumerate(self._contests):
-            best = contest.fastest()[:_FINALISTS]
-            if 0 in contest.looked and 0 not in best:
+        for place, state in enumerate(self._states):
+            best = state.fastest()[:_FINALISTS]
+            if 0 in state.looked and 0 not in best:
                 best.append(0)  # the default: what the winner is compared with
             self._stop_if_cancelled()
             if len(best) < 2 or self._meter.seconds >= end_s:
                 continue
-            if self._judge.use(contest.problem) is not None:
+            if self._evaluator.use(state.problem) is not None:
                 continue
-            share = (end_s - self._meter.seconds) / (len(self._contests) - place)
-            self._final(contest, best, self._meter.seconds + share)
+            share = (end_s - self._meter.seconds) / (len(self._states) - place)
+            self._final(state, best, self._meter.seconds + share)
 
-    def _final(self, contest: Contest, best: Sequence[int], until_s: float) -> None:
-        candidates = {index: contest.candidate(index) for index in best}
+    def _final(self, state: ProblemState, best: Sequence[int], until_s: float) -> None:
+        candidates = {index: state.candidate(index) for index in best}
         places = {candidate.key: index for index, candidate in candidates.items()}
 
         def stop(key: str) -> bool:
-            seen = contest.looked[places[key]]
+            seen = state.looked[places[key]]
             next_s = median(seen) * seen.batch / 1e9 if seen.kept else 0.0
             return self._cancellation.cancelled or self._meter.seconds + next_s > until_s
 
         # First impressions were taken while compilers ran: here they only say who comes.
-        fresh = {c.key: Samples(contest.looked[i].batch) for i, c in candidates.items()}
-        sample = self._judge.sampler({c.key: c for c in candidates.values()}, self._meter.left_s)
-        halved = halve(fresh, sample, self._setting.plan, contest.floor_ns, stop)
+        fresh = {c.key: Samples(state.looked[i].batch) for i, c in candidates.items()}
+        sample = self._evaluator.sampler(
+            {c.key: c for c in candidates.values()}, self._meter.left_s
+        )
+        halved = halve(fresh, sample, self._setting.plan, state.floor_ns, stop)
         self._stop_if_cancelled()
-        for key, lost in halved.lost.items():
-            contest.lost[places[key]] = lost
+        for key, rejected in halved.rejected.items():
+            state.rejected[places[key]] = rejected
         if all(seen.kept for seen in halved.samples.values()):
-            contest.finals = {places[key]: seen for key, seen in halved.samples.items()}
+            state.finals = {places[key]: seen for key, seen in halved.samples.items()}
 
-    def _result(self, contest: Contest) -> ProblemResult:
+    def _result(self, state: ProblemState) -> ProblemResult:
         """Decide, and see that the winner is right at sizes that fill no tile."""
-        result = self._decided(contest)
-        while (chosen := self._chosen_place(contest, result)) is not None and chosen != 0:
-            caller = contest.problem.callers[chosen]
-            wrong = self._judge.check_edges(contest.problem, caller, contest.library(chosen))
+        result = self._decided(state)
+        while (chosen := result.chosen) is not None and not chosen.is_default:
+            place = result.entries.index(chosen)
+            caller = state.problem.callers[place]
+            wrong = self._evaluator.check_edges(state.problem, caller, state.library(place))
             self._stop_if_cancelled()
             if wrong is None:
                 break
-            contest.lost[chosen] = wrong
-            result = self._decided(contest)
+            state.rejected[place] = wrong
+            result = self._decided(state)
         return result
 
-    def _chosen_place(self, contest: Contest, result: ProblemResult) -> int | None:
-        if result.config is None:
-            return None
-        return contest.problem.configs.index(result.config)
-
-    def _decided(self, contest: Contest) -> ProblemResult:
-        entries = [contest.entry(index) for index in range(len(contest.problem.callers))]
-        marked, chosen = decide(entries, set(contest.finals or contest.looked))
-        config = None if chosen is None else contest.problem.configs[chosen]
-        lines = (*marked, *contest.refused())
-        return ProblemResult(contest.problem, lines, config, contest.spent_s)
+    def _decided(self, state: ProblemState) -> ProblemResult:
+        entries = [state.entry(index) for index in range(len(state.problem.callers))]
+        decided = decide(entries, set(state.finals or state.looked))
+        return ProblemResult(state.problem, (*decided, *state.rejected_by_rules()), state.spent_s)

@@ -27,19 +27,19 @@ PLACES = {
     "a part of a build is stored": ("codegen_app.services.artifacts.store_file", "after"),
     "a build is recorded and not committed": ("codegen_app.services.ledger.build_is_over", "after"),
     "a task is claimed": ("codegen_app.services.devices.held", "before"),
-    "a device is held": ("codegen_app.services.measuring._begin", "after"),
-    "candidates are checked": ("scheduler.benchmark.measure.check_all", "after"),
+    "a device is held": ("codegen_app.services.searching._begin", "after"),
+    "a candidate is checked": ("scheduler.tuning.evaluator.BenchEvaluator.check", "after"),
     "candidates are measured and not recorded": (
-        "codegen_app.services.measuring._record",
+        "codegen_app.services.searching._record",
         "before",
     ),
     "a choice is recorded and not committed": ("codegen_app.services.outcomes.choose", "after"),
 }
 SEARCHING = {
-    "a candidate is asked for": ("codegen_app.services.searching._Search._ask", "after"),
-    "a candidate is recorded": ("codegen_app.services.searching._Search._note", "after"),
+    "a candidate is asked for": ("codegen_app.services.searching._Attempt.ask", "after"),
+    "a candidate is recorded": ("codegen_app.services.searching._Attempt.note", "after"),
     "a search is over and not recorded": (
-        "codegen_app.services.searching._Search._record",
+        "codegen_app.services.searching._record",
         "before",
     ),
 }

@@ -16,7 +16,8 @@ from codegen_app.selectors.pages.node import node_page
 from codegen_app.services import engine, graphs, work
 from codegen_app.services import limits as recording
 from scheduler import samples, targets
-from scheduler.tuning.cost_model import speed_of_light_ns
+from scheduler.tuning.roofline import limit
+from scheduler.tuning.work import work_of
 from tests.app import factories
 from tests.support.pages_world import World
 
@@ -141,9 +142,9 @@ def test_preparing_a_graph_records_what_each_problem_asks_for() -> None:
         found = limits(problem.pk)
         assert found is not None, problem
         node = scheduled.node(problem.template_nodes.filter(graph=graph)[0].name)
-        expected = speed_of_light_ns(node, scheduled.schedule.lowered, hints, board)
+        work_there = work_of(node, scheduled.schedule.lowered, hints)
         row = next(row for row in found.boards if row.board == board.name)
-        assert row.least_ns == pytest.approx(expected), problem
+        assert row.least_ns == pytest.approx(limit(work_there, board).least_ns), problem
     # Sizes whose figures no row can hold are left out; the problem keeps the others.
     recording.record(problem, node, scheduled.schedule.lowered, dict.fromkeys(hints, 10**18))
     assert problem.works.count() == 1

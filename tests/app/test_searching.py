@@ -27,6 +27,7 @@ from codegen_app.services import (
 from scheduler import samples
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
+from scheduler.tuning.evaluator import BenchEvaluator
 from scheduler.tuning.tuner import Event
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -87,28 +88,28 @@ def test_what_was_seen_before_a_death_is_not_measured_again(
 ) -> None:
     run = start(graph, measurements=3)
     task = claimed(run)
-    note = searching._Search._note
+    note = searching._Attempt.note
 
-    def die(self: searching._Search, event: Event) -> None:
+    def die(self: searching._Attempt, event: Event) -> None:
         note(self, event)
         if tried(run).filter(state=State.DONE).count() == 2:
             raise SystemExit
 
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
-        patch.setattr(searching._Search, "_note", die)
+        patch.setattr(searching._Attempt, "note", die)
         measuring.run_task(task)
     before = set(BenchmarkResult.objects.values_list("pk", "kernel__name"))
     assert len(before) == 2
     work.give_on_orphans()
 
     checked: list[str] = []
-    check = searching.BenchJudge.check
+    check = BenchEvaluator.check
 
     def remember(self: object, candidate: object, most_s: float) -> object:
-        checked.append(searching._name(candidate.key))
+        checked.append(candidate.key.rpartition(":")[2])
         return check(self, candidate, most_s)
 
-    monkeypatch.setattr(searching.BenchJudge, "check", remember)
+    monkeypatch.setattr(BenchEvaluator, "check", remember)
     measuring.run_task(claimed(run))
     run.refresh_from_db()
     assert run.state == State.DONE

@@ -33,8 +33,8 @@ from scheduler.outcome import Rejected
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 from scheduler.tuning.compiling import Compilers
-from scheduler.tuning.contest import Setting
-from scheduler.tuning.judge import BenchJudge
+from scheduler.tuning.evaluator import BenchEvaluator
+from scheduler.tuning.problem_state import Setting
 from scheduler.tuning.problems import find_problems
 from scheduler.tuning.tuner import Tuner, TuningResult
 
@@ -90,7 +90,7 @@ def report(result: TuningResult, watch: Watch, seconds: float, own_s: float) -> 
     sys.stdout.write("node\tcalls\tdefault ms\tchosen ms\tmeasured\tproblem\n")
     for one in result.problems:
         medians = [e.median_ns for e in one.entries if e.median_ns is not None]
-        chosen = next((e.median_ns for e in one.entries if e.fate == "chosen"), None)
+        chosen = next((e.median_ns for e in one.entries if e.state == "chosen"), None)
         times = [one.entries[0].median_ns, chosen]
         texts = ["-" if each is None else f"{each / 1e6:.4f}" for each in times]
         facts = (one.problem.node.name, len(one.problem.nodes), *texts, len(medians))
@@ -126,8 +126,8 @@ def main() -> None:
         watcher = threading.Thread(target=watch.look)
         watcher.start()
         setting = Setting("cpu", cpu, True, default_plan(True))
-        with BenchJudge("cpu", cpu, plan.lowered) as judge:
-            result = Tuner(problems, setting, judge, watch, meter).run()
+        with BenchEvaluator("cpu", cpu, plan.lowered) as evaluator:
+            result = Tuner(problems, setting, evaluator, watch, meter).run()
         watcher.join()
         now = os.times()
         own_s = sum(now[:4]) - sum(used[:4])

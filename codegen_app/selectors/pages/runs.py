@@ -97,6 +97,7 @@ class LedgerRow:
     check_ratio: float | None
     emulated: bool
     chosen: bool
+    tied: bool
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,7 @@ def _ledger_row(candidate: Candidate) -> LedgerRow:
         check_ratio=result.check_ratio if result else None,
         emulated=bool(result and result.emulated),
         chosen=candidate.chosen,
+        tied=candidate.tied,
     )
 
 

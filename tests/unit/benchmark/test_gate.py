@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.gate import compare, judge
+from scheduler.benchmark.gate import check_outputs, compare
 from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer, from_storage, to_storage
@@ -80,8 +80,8 @@ def test_a_right_result_that_wrote_elsewhere_fails() -> None:
     buffer = BoundBuffer("c", DType.F32, (4,), (1,))
     case = Case({"c": buffer}, {}, {"c": np.ones(4)}, {"c": LOOSE}, {})
     storage = {"c": np.ones(4, np.float32)}
-    assert judge(case, storage, ()).passed
-    found = judge(case, storage, ("a",))
+    assert check_outputs(case, storage, ()).passed
+    found = check_outputs(case, storage, ("a",))
     assert not found.passed
     assert not found.guard_intact
     assert "a" in found.detail

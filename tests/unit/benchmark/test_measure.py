@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
-from scheduler.benchmark.measure import Limits, measure
+from scheduler.benchmark.measure import (
+    Bench,
+    Limits,
+    Outcome,
+    check,
+    interrupted_by,
+    sampler,
+    summarise,
+    wrong_result,
+)
 from scheduler.benchmark.measurement import Measurement
 from scheduler.benchmark.protocol import TimingPlan
 from scheduler.benchmark.tolerance import Tolerance
@@ -27,9 +37,10 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import find
+from scheduler.tuning.halving import first_look
 
 N = 1000
-PLAN = TimingPlan(warmup=1, min_samples=3, max_samples=4, min_sample_ns=1.0, budget_s=0.01)
+PLAN = TimingPlan(min_samples=3, max_samples=4, min_sample_ns=1.0, budget_s=0.01)
 LIMITS = Limits(load_s=60.0, check_s=3.0, run_s=3.0)
 
 SOURCE = """
@@ -95,10 +106,26 @@ def candidate(name: str, libraries: dict[str, str]) -> BuiltCandidate:
     return BuiltCandidate(name, libraries[name], request)
 
 
-def outcomes(case: Case, libraries: dict[str, str], *names: str) -> dict[str, object]:
-    """Measure these kernels together."""
-    candidates = [candidate(name, libraries) for name in names]
-    return dict(measure("cpu", case, candidates, emulated=True, plan=PLAN, limits=LIMITS))
+def outcomes(case: Case, libraries: dict[str, str], *names: str) -> dict[str, Outcome]:
+    """Check and time these kernels on one bench, one after the other."""
+    with TemporaryDirectory() as folder, Bench("cpu", LIMITS) as bench:
+        case.save(Path(folder))
+        bench.use(Path(folder))
+        return {name: outcome(bench, candidate(name, libraries)) for name in names}
+
+
+def outcome(bench: Bench, candidate: BuiltCandidate) -> Outcome:
+    """What becomes of one kernel, as in a tuner's first look."""
+    found = check(bench, candidate, LIMITS)
+    if isinstance(found, Rejected):
+        return found
+    if not found.passed:
+        return wrong_result(found)
+    sample = sampler(bench, {candidate.key: candidate}, LIMITS)
+    seen = first_look(candidate.key, sample, PLAN, 0.0)
+    if isinstance(seen, Rejected):
+        return seen
+    return summarise(candidate.key, "cpu", {}, seen, found, emulated=True)
 
 
 def test_a_right_kernel_is_measured_with_every_sample_kept(
@@ -129,10 +156,10 @@ def test_a_bad_kernel_is_recorded_and_takes_nothing_else_along(
     kind: str, stage: Stage, says: str, case: Case, libraries: dict[str, str]
 ) -> None:
     found = outcomes(case, libraries, kind, "good")
-    lost = found[kind]
-    assert isinstance(lost, Rejected)
-    assert lost.stage is stage
-    assert says in lost.reason
+    rejected = found[kind]
+    assert isinstance(rejected, Rejected)
+    assert rejected.stage is stage
+    assert says in rejected.reason
     assert isinstance(found["good"], Measurement)
 
 
@@ -140,27 +167,25 @@ def test_a_library_that_is_not_there_is_one_clear_line(
     case: Case, libraries: dict[str, str]
 ) -> None:
     absent = libraries | {"good": str(Path(libraries["good"]).with_name("absent.so"))}
-    lost = outcomes(case, absent, "good")["good"]
-    assert isinstance(lost, Rejected)
-    assert lost.stage is Stage.LOAD
-    assert "absent.so" in lost.reason
+    rejected = outcomes(case, absent, "good")["good"]
+    assert isinstance(rejected, Rejected)
+    assert rejected.stage is Stage.LOAD
+    assert "absent.so" in rejected.reason
 
 
-def test_cancelling_ends_a_kernel_that_hangs_and_begins_no_other(
-    case: Case, libraries: dict[str, str]
+def test_cancelling_ends_a_kernel_that_hangs_and_nothing_more_is_begun(
+    case: Case, libraries: dict[str, str], tmp_path: Path
 ) -> None:
     """Without the hook this test waits for the limits: an hour."""
-    cancellation, begun = Cancellation(), []
-    threading.Timer(0.5, cancellation.cancel).start()
-    with pytest.raises(Cancelled):
-        measure(
-            "cpu",
-            case,
-            [candidate(name, libraries) for name in ("hangs", "good")],
-            emulated=True,
-            plan=PLAN,
-            limits=Limits(load_s=3600.0, check_s=3600.0, run_s=3600.0),
-            on_progress=begun.append,
-            cancellation=cancellation,
-        )
-    assert begun == []
+    patient = Limits(load_s=3600.0, check_s=3600.0, run_s=3600.0)
+    cancellation = Cancellation()
+    case.save(tmp_path)
+    with (
+        Bench("cpu", patient, cancellation) as bench,
+        interrupted_by(cancellation, bench),
+    ):
+        bench.use(tmp_path)
+        threading.Timer(0.5, cancellation.cancel).start()
+        for name in ("hangs", "good"):
+            with pytest.raises(Cancelled):
+                check(bench, candidate(name, libraries), patient)

@@ -1,47 +1,30 @@
-"""The timing protocol: what is kept, what is thrown out, and how candidates share the rounds."""
+"""The timing protocol: which samples count, and when there are enough."""
 
 from __future__ import annotations
 
-from scheduler.benchmark.protocol import Samples, TimingPlan, run_rounds
-from scheduler.outcome import Rejected, Stage
+import pytest
 
-PLAN = TimingPlan(warmup=2, min_samples=3, max_samples=5, min_sample_ns=100.0, budget_s=1e-6)
+from scheduler.benchmark.protocol import Samples, TimingPlan
 
-
-class Clock:
-    """A device whose launches take a fixed time; it remembers who was asked, in order."""
-
-    def __init__(self, times: dict[str, float]) -> None:
-        self.times = times
-        self.asked: list[tuple[str, int]] = []
-
-    def __call__(self, key: str, batch: int) -> float | Rejected:
-        self.asked.append((key, batch))
-        return self.times[key] * batch
+PLAN = TimingPlan(min_samples=3, max_samples=5, min_sample_ns=100.0, budget_s=1e-6)
 
 
-def test_candidates_are_interleaved_round_by_round() -> None:
-    clock = Clock({"a": 10.0, "b": 20.0})
-    run_rounds(["a", "b"], clock, PLAN)
-    timed = [key for key, batch in clock.asked if batch > 1]
-    assert timed[:6] == ["a", "b", "a", "b", "a", "b"]
+@pytest.mark.parametrize(("each_ns", "due"), [(10.0, 5), (1e9, 3)])
+def test_a_slow_kernel_is_done_at_its_budget_but_not_before_the_least_samples(
+    each_ns: float, due: int
+) -> None:
+    seen = Samples(batch=1)
+    while not PLAN.done(seen):
+        seen.add(each_ns, floor_ns=0.0)
+    assert len(seen.kept) == due
 
 
-def test_short_kernels_are_timed_in_batches_that_reach_the_least_sample() -> None:
-    samples, _ = run_rounds(["a"], Clock({"a": 10.0}), PLAN)
-    assert samples["a"].batch == 10
-    assert samples["a"].kept[0] == 10.0  # a launch, not a batch
-
-
-def test_every_sample_is_kept_until_the_plan_is_met() -> None:
-    samples, lost = run_rounds(["a"], Clock({"a": 10.0}), PLAN)
-    assert not lost
-    assert len(samples["a"].kept) == 5  # the budget is not used up, so up to max_samples
-
-
-def test_a_slow_kernel_stops_at_its_budget_but_not_before_the_least_samples() -> None:
-    samples, _ = run_rounds(["a"], Clock({"a": 1e9}), PLAN)
-    assert len(samples["a"].kept) == 3
+def test_it_is_done_even_when_every_sample_is_impossible() -> None:
+    seen = Samples(batch=1)
+    while not PLAN.done(seen):
+        seen.add(10.0, floor_ns=1000.0)
+    assert seen.kept == []
+    assert seen.taken == PLAN.max_samples
 
 
 def test_impossible_samples_are_kept_apart_with_their_reason() -> None:
@@ -50,22 +33,3 @@ def test_impossible_samples_are_kept_apart_with_their_reason() -> None:
         seen.add(total, floor_ns=20.0)
     assert seen.kept == [50.0]
     assert [reason.split()[0] for _, reason in seen.rejected] == ["zero", "negative", "faster"]
-
-
-def test_a_candidate_that_is_lost_leaves_the_others_in() -> None:
-    crash = Rejected(Stage.CRASH, "killed by SIGSEGV")
-
-    def sample(key: str, batch: int) -> float | Rejected:
-        calls[key] = calls.get(key, 0) + 1
-        return crash if key == "bad" and calls[key] > 3 else 50.0 * batch
-
-    calls: dict[str, int] = {}
-    samples, lost = run_rounds(["good", "bad"], sample, PLAN)
-    assert lost == {"bad": crash}
-    assert len(samples["good"].kept) == 5
-
-
-def test_rounds_end_even_when_every_sample_is_impossible() -> None:
-    samples, _ = run_rounds(["a"], Clock({"a": 10.0}), PLAN, floor_ns=1000.0)
-    assert samples["a"].kept == []
-    assert samples["a"].taken == PLAN.max_samples

@@ -18,7 +18,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
 from scheduler.ir.values import Call, Const, IndexValue, Load
 from scheduler.targets import boards, find
-from scheduler.tuning.cost_model import expected_ns, speed_of_light_ns
+from scheduler.tuning.cost_model import expected_ns
 from scheduler.tuning.footprint import Guard, distinct_elements, guarded_elements
 from scheduler.tuning.roofline import limit
 from scheduler.tuning.work import work_of
@@ -46,29 +46,26 @@ def test_a_large_product_is_bound_by_its_products_and_a_thin_one_by_its_bytes() 
     large, thin = matmul(8192, 8192, 8192, DType.F16), matmul(1, 8192, 8192, DType.F16)
     peak = MI300X.peak_flops("f16")
     assert peak is not None
-    found = speed_of_light_ns(large.nodes[0], large.lowered, {}, MI300X)
-    assert found == pytest.approx(1e9 * 2 * 8192**3 / peak)
-    found = speed_of_light_ns(thin.nodes[0], thin.lowered, {}, MI300X)
+    found = limit(work_of(large.nodes[0], large.lowered, {}), MI300X)
+    assert found.bound == "products"
+    assert found.least_ns == pytest.approx(1e9 * 2 * 8192**3 / peak)
+    found = limit(work_of(thin.nodes[0], thin.lowered, {}), MI300X)
+    assert found.bound == "memory"
     moved = 2 * (8192 + 8192 * 8192 + 8192)
-    assert found == pytest.approx(1e9 * moved / MI300X.memory_bytes_per_s)
+    assert found.least_ns == pytest.approx(1e9 * moved / MI300X.memory_bytes_per_s)
 
 
 def test_what_fits_in_the_caches_may_be_there_already() -> None:
     schedule = matmul(1, 1024, 1024, DType.F16)
-    node, lowered = schedule.nodes[0], schedule.lowered
-    cold = speed_of_light_ns(node, lowered, {}, MI300X)
-    warm = speed_of_light_ns(node, lowered, {}, MI300X, cached=True)
-    assert cold is not None
-    assert warm is not None
-    assert warm < cold
+    work = work_of(schedule.nodes[0], schedule.lowered, {})
+    assert limit(work, MI300X, cached=True).least_ns < limit(work, MI300X).least_ns
 
 
-def test_without_a_board_there_is_no_bound_and_no_expectation() -> None:
+def test_without_a_board_there_is_no_expectation() -> None:
     schedule = matmul(64, 64, 64, DType.F16)
     node, cpu = schedule.nodes[0], find("cpu")
     caller = ROCmCPPScheduling(schedule, (cpu,)).default(node)
     work = work_of(node, schedule.lowered, {})
-    assert speed_of_light_ns(node, schedule.lowered, {}, None) is None
     assert expected_ns(caller, work, cpu, {}, None) is None
 
 
@@ -77,8 +74,7 @@ def test_no_candidate_is_expected_below_the_bound_and_they_differ() -> None:
     schedule = matmul(512, 512, 512, DType.F16)
     node = schedule.nodes[0]
     work = work_of(node, schedule.lowered, {})
-    floor = speed_of_light_ns(node, schedule.lowered, {}, MI300X)
-    assert floor is not None
+    floor = limit(work, MI300X).least_ns
     callers = ROCmCPPScheduling(schedule, (target,)).candidates(node).callers
     found = [expected_ns(caller, work, target, {}, MI300X) for caller in callers]
     assert all(each is not None and each > floor for each in found)

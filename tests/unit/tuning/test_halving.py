@@ -1,4 +1,4 @@
-"""Halving: the rounds go to those that may still win, and losses are kept."""
+"""Halving: the rounds go to those that may still win, and rejections are kept."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def test_the_slow_half_gets_fewer_samples() -> None:
     assert taken["8"] == taken["5"] == 3
     assert taken["3"] == taken["4"] == 9
     assert taken["1"] == taken["2"] == 24
-    assert not halved.lost
+    assert not halved.rejected
     assert all(len(halved.samples[key].kept) == taken[key] for key in keys)
 
 
-def test_one_that_is_lost_on_the_way_is_out_and_the_others_go_on() -> None:
+def test_one_that_is_rejected_on_the_way_is_out_and_the_others_go_on() -> None:
     def sample(key: str, batch: int) -> float | Rejected:
         return Rejected(Stage.CRASH, "gone") if key == "a" else 5.0
 
     halved = halve({"a": Samples(1), "b": Samples(1)}, sample, PLAN, 0.0, never)
     assert list(halved.samples) == ["b"]
-    assert halved.lost["a"].reason == "gone"
+    assert halved.rejected["a"].reason == "gone"
 
 
 def test_it_stops_at_once_when_told() -> None:
@@ -78,3 +78,14 @@ def test_a_short_launch_is_batched() -> None:
     assert isinstance(seen, Samples)
     assert seen.batch == 10
     assert set(seen.kept) == {100.0}
+
+
+def test_candidates_are_interleaved_so_that_drift_meets_all_alike() -> None:
+    asked: list[str] = []
+
+    def sample(key: str, batch: int) -> float:
+        asked.append(key)
+        return 10.0
+
+    halve({"a": Samples(1), "b": Samples(1)}, sample, PLAN, 0.0, never)
+    assert asked == ["a", "b"] * 3

@@ -1,4 +1,4 @@
-"""The ledger: every fate kept, the choice explained, read back as it was written."""
+"""The ledger: every candidate kept, the choice explained, read back as it was written."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.tuning.decision import decide
 from scheduler.tuning.known import Known, Shape, from_ledger, nearest
 from scheduler.tuning.ledger import (
+    CandidateState,
     Entry,
-    Fate,
     Operand,
     autotune_text,
     best_so_far,
-    fate_of,
     read_jsonl,
+    state_of,
     write_jsonl,
 )
 
@@ -41,58 +41,75 @@ def entry(name: str, median: float | None = None, spread: float = 0.0, order: in
         template="gemm",
         config={"BLOCK_M": 64},
         description="BLOCK_M=64",
-        fate=Fate.UNTRIED if median is None else Fate.MEASURED,
+        state=CandidateState.UNTRIED if median is None else CandidateState.MEASURED,
         order=order,
         measurement=measured,
         shape=SHAPE,
     )
 
 
+def chosen(entries: list[Entry]) -> int | None:
+    """The place of the one that was decided for."""
+    places = [p for p, one in enumerate(entries) if one.state is CandidateState.CHOSEN]
+    return places[0] if places else None
+
+
 def test_the_fastest_wins() -> None:
-    marked, chosen = decide([entry("a", 10), entry("b", 5), entry("c", 7)], {0, 1, 2})
-    assert chosen == 1
-    assert [e.fate for e in marked] == [Fate.MEASURED, Fate.CHOSEN, Fate.MEASURED]
+    marked = decide([entry("a", 10), entry("b", 5), entry("c", 7)], {0, 1, 2})
+    assert [e.state for e in marked] == [
+        CandidateState.MEASURED,
+        CandidateState.CHOSEN,
+        CandidateState.MEASURED,
+    ]
     assert not any(e.tied for e in marked)
 
 
 def test_a_tie_is_called_one_and_the_first_by_name_is_taken() -> None:
-    marked, chosen = decide(
-        [entry("z", 10.0, 1), entry("b", 10.1, 1), entry("a", 10.2, 1)], {0, 1, 2}
-    )
-    assert chosen == 2
+    marked = decide([entry("z", 10.0, 1), entry("b", 10.1, 1), entry("a", 10.2, 1)], {0, 1, 2})
+    assert chosen(marked) == 2
     assert all(e.tied for e in marked)
 
 
 def test_the_default_stays_in_a_tie() -> None:
     default = replace(entry("z", 10.5, 1), is_default=True)
-    assert decide([default, entry("a", 10.0, 1)], {0, 1})[1] == 0
-    assert decide([default, entry("a", 9.0, 1)], {0, 1})[1] == 1
+    assert chosen(decide([default, entry("a", 10.0, 1)], {0, 1})) == 0
+    assert chosen(decide([default, entry("a", 9.0, 1)], {0, 1})) == 1
 
 
 def test_only_those_that_reached_the_last_rounds_may_win() -> None:
-    assert decide([entry("a", 10), entry("b", 5)], {0})[1] == 0
-    assert decide([entry("a"), entry("b")], {0, 1})[1] is None
+    assert chosen(decide([entry("a", 10), entry("b", 5)], {0})) == 0
+    assert chosen(decide([entry("a"), entry("b")], {0, 1})) is None
 
 
-def test_every_stage_has_a_fate() -> None:
-    fates = {fate_of(Rejected(stage, "why")) for stage in Stage}
-    assert fates == set(Fate) - {Fate.UNTRIED, Fate.MEASURED, Fate.CHOSEN}
+def test_every_stage_has_a_state() -> None:
+    states = {state_of(Rejected(stage, "why")) for stage in Stage}
+    assert states == set(CandidateState) - {
+        CandidateState.UNTRIED,
+        CandidateState.MEASURED,
+        CandidateState.CHOSEN,
+    }
 
 
-def test_the_curve_falls_and_counts_what_was_lost() -> None:
+def test_the_curve_falls_and_counts_what_was_rejected() -> None:
     entries = [entry("a", 9, order=1), entry("b", 12, order=3), entry("c", 4, order=4)]
-    lost = replace(entry("d", order=2), fate=Fate.WRONG)
-    points = best_so_far([*reversed(entries), lost, entry("never")])
+    wrong = replace(entry("d", order=2), state=CandidateState.WRONG)
+    points = best_so_far([*reversed(entries), wrong, entry("never")])
     assert [(p.tried, p.best_ns) for p in points] == [(1, 9), (4, 4)]
 
 
 def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
-    marked, _ = decide([entry("a", 10), entry("b", 5)], {0, 1})
+    marked = decide([entry("a", 10), entry("b", 5)], {0, 1})
     path = tmp_path / "ledger.jsonl"
     write_jsonl(path, {"seconds": 1.0}, marked)
     assert [line["fate"] for line in read_jsonl(path)] == ["measured", "chosen"]
     assert all(isinstance(json.loads(line), dict) for line in path.read_text().splitlines())
     assert from_ledger(path) == [Known(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64})]
+
+
+def test_readers_of_the_first_ledgers_find_their_key_and_its_words() -> None:
+    rejected = replace(entry("a"), state=CandidateState.REJECTED)
+    assert (rejected.to_json()["state"], rejected.to_json()["fate"]) == ("rejected", "refused")
+    assert entry("b", 5).to_json()["fate"] == "measured"
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"record": "run", "schema": 99}', "\x00"])

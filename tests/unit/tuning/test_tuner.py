@@ -21,9 +21,9 @@ from scheduler.ir.dtypes import DType
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
-from scheduler.tuning.contest import Setting
 from scheduler.tuning.known import Known
-from scheduler.tuning.ledger import Fate
+from scheduler.tuning.ledger import CandidateState
+from scheduler.tuning.problem_state import Setting
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from scheduler.tuning.tuner import Event, Tuner, TuningResult
@@ -68,7 +68,7 @@ class World:
 
     def close(self) -> None: ...
 
-    # -- judge
+    # -- evaluator
 
     def use(self, problem: TuningProblem) -> Rejected | None:
         return None
@@ -143,11 +143,11 @@ def test_without_a_budget_everything_is_tried_and_the_fastest_is_chosen(
     assert result.configs == {"node0": fastest.kernel.config}
     assert result.measurements == result.compiles == len(callers) == len(events)
     assert result.ended == ""
-    fates = [entry.fate for entry in result.entries]
-    assert fates.count(Fate.CHOSEN) == 1
-    assert fates.count(Fate.REFUSED) == len(one[0].refused)
-    assert Fate.UNTRIED not in fates
-    assert all(e.reason for e in result.entries if e.fate is Fate.REFUSED)
+    states = [entry.state for entry in result.entries]
+    assert states.count(CandidateState.CHOSEN) == 1
+    assert states.count(CandidateState.REJECTED) == len(one[0].rejected)
+    assert CandidateState.UNTRIED not in states
+    assert all(e.reason for e in result.entries if e.state is CandidateState.REJECTED)
 
 
 def test_the_default_is_first_and_the_curve_never_rises(one: tuple[TuningProblem, ...]) -> None:
@@ -171,7 +171,7 @@ def test_what_the_budget_leaves_out_is_in_the_ledger_with_the_reason(
     one: tuple[TuningProblem, ...], budget: Budget
 ) -> None:
     result, _ = tune(World(), one, budget)
-    untried = [entry for entry in result.entries if entry.fate is Fate.UNTRIED]
+    untried = [entry for entry in result.entries if entry.state is CandidateState.UNTRIED]
     assert len(untried) == len(one[0].callers) - result.measurements
     assert 2 <= result.measurements <= 6
     assert all("budget" in e.reason or "than is left" in e.reason for e in untried)
@@ -186,11 +186,11 @@ def test_losses_are_kept_with_stage_and_reason_and_never_win(
     world.wrong, world.crashing, world.compile_errors = {order[0]}, {order[1]}, {order[2]}
     result, _ = tune(world, one)
     by_kernel = {e.kernel: e for e in result.entries if e.kernel}
-    assert by_kernel[order[0]].fate is Fate.WRONG
+    assert by_kernel[order[0]].state is CandidateState.WRONG
     assert "reference" in by_kernel[order[0]].detail
-    assert by_kernel[order[1]].fate is Fate.CRASH
-    assert by_kernel[order[2]].fate is Fate.COMPILE_ERROR
-    assert by_kernel[order[3]].fate is Fate.CHOSEN
+    assert by_kernel[order[1]].state is CandidateState.CRASH
+    assert by_kernel[order[2]].state is CandidateState.COMPILE_ERROR
+    assert by_kernel[order[3]].state is CandidateState.CHOSEN
 
 
 def test_a_winner_that_is_wrong_at_small_sizes_does_not_win(
@@ -201,8 +201,8 @@ def test_a_winner_that_is_wrong_at_small_sizes_does_not_win(
     world.wrong_at_edges = {order[0]}
     result, _ = tune(world, one)
     by_kernel = {e.kernel: e for e in result.entries if e.kernel}
-    assert by_kernel[order[0]].fate is Fate.WRONG
-    assert by_kernel[order[1]].fate is Fate.CHOSEN
+    assert by_kernel[order[0]].state is CandidateState.WRONG
+    assert by_kernel[order[1]].state is CandidateState.CHOSEN
 
 
 def test_problems_share_the_time_and_defaults_come_early() -> None:
@@ -224,9 +224,9 @@ def test_a_problem_too_large_to_compare_anything_is_not_begun() -> None:
     world = World(try_s=0.5)
     result, _ = tune(world, problems(64, 64 * 64), Budget(seconds=8.0))
     small, large = result.problems
-    assert small.config is not None
-    assert large.config is None
-    reasons = {entry.reason for entry in large.entries if entry.fate is Fate.UNTRIED}
+    assert small.chosen is not None
+    assert large.chosen is None
+    reasons = {entry.reason for entry in large.entries if entry.state is CandidateState.UNTRIED}
     assert len(reasons) == 1
     assert "two candidates would take about 64 s" in reasons.pop()
 
@@ -238,7 +238,9 @@ def test_cancelling_ends_the_run_with_what_was_seen(one: tuple[TuningProblem, ..
     assert result.ended == "cancelled"
     best = min((e.entry for e in events), key=lambda e: e.median_ns or 0)
     assert result.configs == {"node0": best.config}
-    assert {e.reason for e in result.entries if e.fate is Fate.UNTRIED} == {"the run was cancelled"}
+    assert {e.reason for e in result.entries if e.state is CandidateState.UNTRIED} == {
+        "the run was cancelled"
+    }
 
 
 def test_what_won_on_a_like_problem_is_tried_right_after_the_default(

@@ -26,9 +26,9 @@ from scheduler.outcome import Rejected
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.compiling import Compilers
-from scheduler.tuning.contest import Setting
-from scheduler.tuning.judge import BenchJudge, edge_bindings
-from scheduler.tuning.ledger import Fate
+from scheduler.tuning.evaluator import BenchEvaluator, edge_bindings
+from scheduler.tuning.ledger import CandidateState
+from scheduler.tuning.problem_state import Setting
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.tuner import Event, Tuner, TuningResult
 from tests.unit.matrix.contractions import matmul
@@ -89,9 +89,11 @@ def tune(
     """A whole run on CPU emulation."""
     compilers = Saboteur(Compilers(CPU, bundled(cache), cache, 2), faults)
     setting = Setting("cpu", CPU, True, PLAN)
-    with BenchJudge("cpu", CPU, schedule.lowered, limits, cancellation=cancellation) as judge:
+    with BenchEvaluator(
+        "cpu", CPU, schedule.lowered, limits, cancellation=cancellation
+    ) as evaluator:
         meter = Meter(Budget())
-        tuner = Tuner([problem], setting, judge, compilers, meter, on_event, cancellation)
+        tuner = Tuner([problem], setting, evaluator, compilers, meter, on_event, cancellation)
         return tuner.run()
 
 
@@ -109,16 +111,16 @@ def test_faults_are_told_apart_and_the_best_of_the_right_ones_is_chosen(
     }
     result = tune(schedule, problem, cache, faults)
     entries = {entry.kernel: entry for entry in result.entries}
-    assert [entries[name].fate for name in names[1:6]] == [
-        Fate.TIMEOUT,
-        Fate.CRASH,
-        Fate.WRONG,
-        Fate.FAILED,
-        Fate.COMPILE_ERROR,
+    assert [entries[name].state for name in names[1:6]] == [
+        CandidateState.TIMEOUT,
+        CandidateState.CRASH,
+        CandidateState.WRONG,
+        CandidateState.FAILED,
+        CandidateState.COMPILE_ERROR,
     ]
     assert all(entries[name].reason for name in names[1:6])
     for name in (names[0], names[6]):
-        assert entries[name].fate in {Fate.MEASURED, Fate.CHOSEN}
+        assert entries[name].state in {CandidateState.MEASURED, CandidateState.CHOSEN}
         assert isinstance(entries[name].measurement, Measurement)
         assert entries[name].code_digest
     assert result.configs["node0"] in (problem.configs[0], problem.configs[6])

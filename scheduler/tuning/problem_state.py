@@ -1,4 +1,4 @@
-"""One problem during a run: what was asked for, built, seen and lost so far."""
+"""One problem during a run: what was asked for, built, seen and rejected so far."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scheduler.targets import Board, Target
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.cost_model import expected_ns
 from scheduler.tuning.known import Known, nearest, shape_to_json
-from scheduler.tuning.ledger import Entry, Fate, build_facts, fate_of
+from scheduler.tuning.ledger import CandidateState, Entry, build_facts, state_of
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.search import Search
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
@@ -49,7 +49,7 @@ def median(seen: Samples) -> float:
     return float(np.median(seen.kept)) if seen.kept else float("inf")
 
 
-class Contest:
+class ProblemState:
     """Candidates go by their place among the problem's callers; 0 is the default."""
 
     def __init__(self, problem: TuningProblem, setting: Setting, number: int) -> None:
@@ -70,7 +70,7 @@ class Contest:
         self.looked: dict[int, Samples] = {}
         self.finals: dict[int, Samples] = {}
         self.checks: dict[int, Check] = {}
-        self.lost: dict[int, Rejected] = {}
+        self.rejected: dict[int, Rejected] = {}
         self.order: dict[int, tuple[int, float]] = {}  # when: count and seconds of the run
         self.spent_s = 0.0
         self.tries_s: list[float] = []
@@ -150,7 +150,7 @@ class Contest:
             template=caller.kernel.template,
             config=caller.kernel.config,
             description=caller.description,
-            fate=Fate.UNTRIED,
+            state=CandidateState.UNTRIED,
             is_default=index == 0,
             order=order,
             at_s=at_s,
@@ -161,15 +161,15 @@ class Contest:
             entry = replace(entry, **build_facts(self.builds[index]))
         outcome = self._outcome(index)
         if isinstance(outcome, Measurement):
-            return replace(entry, fate=Fate.MEASURED, measurement=outcome)
+            return replace(entry, state=CandidateState.MEASURED, measurement=outcome)
         if isinstance(outcome, Rejected):
-            stage, fate = str(outcome.stage), fate_of(outcome)
+            stage, state = str(outcome.stage), state_of(outcome)
             return replace(
-                entry, fate=fate, stage=stage, reason=outcome.reason, detail=outcome.detail
+                entry, state=state, stage=stage, reason=outcome.reason, detail=outcome.detail
             )
         return replace(entry, reason=self.why_untried)
 
-    def refused(self) -> list[Entry]:
+    def rejected_by_rules(self) -> list[Entry]:
         """The lines of what the rules turned down."""
         problem, shape = self.problem, shape_to_json(self.problem.shape)
         return [
@@ -181,19 +181,19 @@ class Contest:
                 template=one.template,
                 config=dict(one.config),
                 description=" ".join(f"{key}={value}" for key, value in one.config),
-                fate=fate_of(one.rejected),
+                state=state_of(one.rejected),
                 stage=str(one.rejected.stage),
                 reason=one.rejected.reason,
                 detail=one.rejected.detail,
                 shape=shape,
             )
-            for one in problem.refused
+            for one in problem.rejected
         ]
 
     def _outcome(self, index: int) -> Outcome | None:
         seen = self.finals.get(index) or self.looked.get(index)
-        if index in self.lost or seen is None:
-            return self.lost.get(index)
+        if index in self.rejected or seen is None:
+            return self.rejected.get(index)
         caller, setting = self.problem.callers[index], self.setting
         return summarise(
             *(caller.name, setting.device, self.problem.bindings),

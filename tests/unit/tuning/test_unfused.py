@@ -1,4 +1,4 @@
-"""Fused or apart: whole models taken apart can be run, and only a clear gain takes one apart."""
+"""Fused kernels split again: whole models can be run so, and only a clear gain splits one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.fusion.split import part_names, split
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
-from scheduler.tuning.apart import compare, taken_apart
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.tuner import ProblemResult, TuningResult
+from scheduler.tuning.unfused import compare_fusion, unfuse_all
 from tests.unit.matrix.contractions import matmul
 from tests.unit.tuning.test_ledger import decide, entry
 
@@ -33,7 +33,7 @@ def plan(request: pytest.FixtureRequest) -> Schedule:
 
 
 def test_everything_taken_apart_computes_the_same_buffers_in_a_legal_order(plan: Schedule) -> None:
-    everything, parts = taken_apart(plan)  # verified on the way
+    everything, parts = unfuse_all(plan)  # verified on the way
     assert len(everything.nodes) > len(plan.nodes)
     assert set(parts) == set(everything.split)
     names = {node.name for node in everything.nodes}
@@ -52,8 +52,8 @@ def test_each_node_can_be_taken_apart_by_itself(plan: Schedule) -> None:
         assert {node.name for node in single.nodes} == {*whole, *parts} - {name}
 
 
-def test_a_bundle_remembers_what_was_taken_apart(plan: Schedule) -> None:
-    name = taken_apart(plan)[0].split[0]
+def test_a_bundle_remembers_what_was_split(plan: Schedule) -> None:
+    name = unfuse_all(plan)[0].split[0]
     generated = pipeline.generate(split(plan, [name]), [TARGET])
     written = generated.manifest().to_json()
     assert written["split"] == [name]
@@ -78,21 +78,21 @@ def result(times: Iterable[tuple[str, float | None]]) -> TuningResult:
     problems = []
     for name, median in times:
         entries = [entry("k", median, 1.0 if median else 0.0)]
-        marked, _ = decide(entries, {0})
-        problems.append(ProblemResult(problem(name), tuple(marked), None, 0.0))
+        problems.append(ProblemResult(problem(name), tuple(decide(entries, {0})), 0.0))
     return TuningResult(tuple(problems), 0.0, 0, 0, "")
 
 
 @pytest.mark.parametrize(
-    ("fused", "parts", "apart"),
+    ("fused", "parts", "unfused_is_faster"),
     [(20, (5, 6), True), (11, (5, 6), False), (13, (5, 6), False), (20, (5, None), False)],
 )
-def test_only_a_gain_beyond_the_noise_takes_a_kernel_apart(
-    fused: float, parts: tuple[float | None, float | None], apart: bool
+def test_only_a_gain_beyond_the_noise_splits_a_fused_kernel(
+    fused: float, parts: tuple[float | None, float | None], unfused_is_faster: bool
 ) -> None:
     names = ("a_alone", "b_alone")
     run = result([("a", fused), *zip(names, parts, strict=True)])
-    (verdict,) = compare(run, {"a": names})
-    assert verdict.apart is apart
-    assert verdict.fused_ns == fused
-    assert verdict.apart_ns == (11 if None not in parts else None)
+    (found,) = compare_fusion(run, {"a": names})
+    assert found.unfused_is_faster is unfused_is_faster
+    assert found.fused_ns == fused
+    assert found.unfused_ns == (11 if None not in parts else None)
+    assert found.to_json()["apart"] is unfused_is_faster, "readers of the first ledgers"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from scheduler.benchmark.candidate import BuiltCandidate
-from scheduler.benchmark.measure import Bench, Limits, check, sampler
+from scheduler.benchmark.measure import Bench, Limits, check, interrupted_by, sampler
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.problem import make_case
 from scheduler.benchmark.protocol import Sampler
@@ -30,11 +30,10 @@ from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.work import Work
 
 _EDGE = 37  # a prime that fills no tile
-_LOOK_S = 0.2
 _MOST_ROTATIONS = 16
 
 
-class Judge(Protocol):
+class Evaluator(Protocol):
     """What a tuner asks about candidates."""
 
     def use(self, problem: TuningProblem) -> Rejected | None:
@@ -52,10 +51,11 @@ class Judge(Protocol):
         """What takes samples of candidates that passed."""
 
 
-class BenchJudge:
+class BenchEvaluator:
     """The real one. A context manager: its process never outlives it.
 
-    When ``cancellation`` is called, from any thread, the process is ended at once. With a
+    When ``cancellation`` is called, from any thread, the process is ended at once and what was
+    asked of it raises ``Cancelled``. With a
     ``board`` buffers are rotated beyond its caches.
     """
 
@@ -75,14 +75,15 @@ class BenchJudge:
         self._seed = seed
         self._board = board
         self._cancellation = cancellation or Cancellation()
-        self._bench = Bench(device, limits)
+        self._bench = Bench(device, limits, self._cancellation)
         self._folder = tempfile.TemporaryDirectory(prefix="kiln-tune-")
         self._cases: dict[str, Path] = {}
-        self._over = threading.Event()
-        self._watch = threading.Thread(target=self._interrupt_when_cancelled, daemon=True)
+        self._exit = ExitStack()
 
     def __enter__(self) -> Self:
-        self._watch.start()
+        self._exit.callback(self._folder.cleanup)
+        self._exit.enter_context(self._bench)
+        self._exit.enter_context(interrupted_by(self._cancellation, self._bench))
         return self
 
     def __exit__(
@@ -91,17 +92,14 @@ class BenchJudge:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
-        self._watch.join()
-        self._bench.__exit__(kind, error, trace)
-        self._folder.cleanup()
+        self._exit.__exit__(kind, error, trace)
 
     def use(self, problem: TuningProblem) -> Rejected | None:
         try:
             case = self._case(problem, dict(problem.bindings))
             self._bench.use(case, rotations(problem.work, self._board))
-        except WorkerLostError as lost:
-            return lost.rejected
+        except WorkerLostError as gone:
+            return gone.rejected
         return None
 
     def check(self, candidate: BuiltCandidate, most_s: float) -> Check | Rejected:
@@ -118,8 +116,8 @@ class BenchJudge:
                 continue
             try:
                 self._bench.use(self._case(problem, bindings))
-            except WorkerLostError as lost:
-                return lost.rejected
+            except WorkerLostError as gone:
+                return gone.rejected
             found = check(self._bench, BuiltCandidate("edge", library, request), self._limits)
             if isinstance(found, Rejected):
                 return found
@@ -143,11 +141,6 @@ class BenchJudge:
             make_case(problem.node, self._lowered, bindings, rng).save(folder)
             self._cases[key] = folder
         return self._cases[key]
-
-    def _interrupt_when_cancelled(self) -> None:
-        while not self._over.wait(_LOOK_S):
-            if self._cancellation.cancelled:
-                self._bench.interrupt()  # a crash is tried once more: that process ends as well
 
 
 def rotations(work: Work, board: Board | None) -> int:

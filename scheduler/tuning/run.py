@@ -1,0 +1,86 @@
+"""A tuning run: problems, a device, a budget and a strategy in, a decision for each problem out.
+
+This is the one way from candidates to what serves: the command line and the application's workers
+differ in who compiles (``CompilePool``) and in what is done with the events, in nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from scheduler.benchmark.measure import default_plan
+from scheduler.benchmark.measurement import Measurement
+from scheduler.build.process import Cancellation
+from scheduler.fusion.nodes import Schedule
+from scheduler.outcome import Rejected
+from scheduler.runtime.device import DeviceInfo
+from scheduler.targets import find
+from scheduler.tuning import roofline
+from scheduler.tuning.budget import Meter
+from scheduler.tuning.compiling import CompilePool
+from scheduler.tuning.evaluator import BenchEvaluator
+from scheduler.tuning.known import Known
+from scheduler.tuning.problem_state import Setting
+from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.resumed import ResumedEvaluator
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
+from scheduler.tuning.tuner import Event, Tuner, TuningResult
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How candidates are searched for.
+
+    ``strategy`` is a name of the registry, ``seed`` that of the inputs and of the search;
+    ``known`` won before on problems like these. ``measured`` has, by kernel, what an earlier
+    attempt at this same run saw: it is not measured again before the last rounds.
+    """
+
+    strategy: str = DEFAULT_STRATEGY
+    seed: int = 0
+    known: Sequence[Known] = ()
+    measured: Mapping[str, Measurement | Rejected] = field(default_factory=dict)
+
+
+def tune(
+    plan: Schedule,
+    problems: Sequence[TuningProblem],
+    device: DeviceInfo,
+    pool: CompilePool,
+    meter: Meter,
+    options: SearchOptions,
+    on_event: Callable[[Event], None] = lambda _: None,
+    cancellation: Cancellation | None = None,
+) -> TuningResult:
+    """Compile, check, time and decide, within the meter's budget; the pool is closed then.
+
+    The device must be this process's own. Raises ``UserError`` for an unknown strategy, and what
+    ``on_event`` raises.
+    """
+    board = device.board
+    setting = Setting(
+        device=device.id,
+        target=find(device.target),
+        emulated=device.emulated,
+        plan=default_plan(device.emulated),
+        board=board,
+        floors_ns={
+            problem.name: roofline.limit(problem.work, board, cached=True).least_ns
+            for problem in problems
+            if board is not None
+        },
+        seed=options.seed,
+        known=options.known,
+        strategy=options.strategy,
+    )
+    with BenchEvaluator(
+        device.id,
+        setting.target,
+        plan.lowered,
+        seed=options.seed,
+        board=board,
+        cancellation=cancellation,
+    ) as bench:
+        evaluator = ResumedEvaluator(bench, options.measured)
+        return Tuner(problems, setting, evaluator, pool, meter, on_event, cancellation).run()

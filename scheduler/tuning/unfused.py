@@ -1,0 +1,66 @@
+"""Fused kernels against the kernels of their operations, each at its best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scheduler.benchmark.measurement import Measurement
+from scheduler.fusion.nodes import Schedule
+from scheduler.fusion.split import part_names, split
+from scheduler.tuning.tuner import TuningResult
+
+
+@dataclass(frozen=True)
+class FusionComparison:
+    """Times of one fused node and of its parts, in nanoseconds; None where something was not
+    measured. The parts are chosen only where even the slow end of their intervals, added up, lies
+    below the fast end of the fused kernel's."""
+
+    node: str
+    parts: tuple[str, ...]
+    fused_ns: float | None
+    unfused_ns: float | None
+    unfused_is_faster: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Its line of the ledger; ``apart_ns`` and ``apart`` are the keys of the first ledgers."""
+        return asdict(self) | {"apart_ns": self.unfused_ns, "apart": self.unfused_is_faster}
+
+
+def unfuse_all(plan: Schedule) -> tuple[Schedule, Mapping[str, tuple[str, ...]]]:
+    """The schedule with every fused kernel split that can be, and the parts of each such node."""
+    whole = {node.name for node in plan.nodes}
+    everything = split(plan, whole)
+    return everything, {name: part_names(plan, name) for name in everything.split}
+
+
+def compare_fusion(
+    result: TuningResult, parts: Mapping[str, tuple[str, ...]]
+) -> tuple[FusionComparison, ...]:
+    """What the run says of each fused node; its parts were problems of the same run."""
+    best: dict[str, Measurement | None] = {
+        node: one.chosen.measurement if one.chosen else None
+        for one in result.problems
+        for node in one.problem.nodes
+    }
+    return tuple(
+        _comparison(node, names, best.get(node), [best.get(name) for name in names])
+        for node, names in parts.items()
+    )
+
+
+def _comparison(
+    node: str,
+    names: tuple[str, ...],
+    fused: Measurement | None,
+    parts: list[Measurement | None],
+) -> FusionComparison:
+    measured = [one for one in parts if one is not None]
+    if fused is None or len(measured) < len(parts):
+        fused_ns = None if fused is None else fused.median_ns
+        return FusionComparison(node, names, fused_ns, None, False)
+    unfused_ns = sum(one.median_ns for one in measured)
+    is_faster = sum(one.high_ns for one in measured) < fused.low_ns
+    return FusionComparison(node, names, fused.median_ns, unfused_ns, is_faster)

@@ -1,0 +1,182 @@
+"""One decision a problem: the rows, the pages, the log and the selection say what the tuner chose,
+with the measurement that it chose by. Real compilers; a device whose times the test says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import cycle
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from codegen_app.models import BenchmarkResult, Candidate, Graph, Selection, TuningRun
+from codegen_app.services import graphs, ledger, measuring, remote_builds, searching, tuning, work
+from scheduler import samples
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.protocol import Sampler
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.tuning import run as engine
+from scheduler.tuning.budget import Budget
+from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.tuner import ProblemResult, TuningResult
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+US = 1000.0
+
+
+@dataclass
+class Times:
+    """Microseconds of each candidate by its place, in the first look and in the last rounds: a few
+    samples each, again and again."""
+
+    first: tuple[tuple[float, ...], ...]
+    last: tuple[tuple[float, ...], ...]
+
+
+class Device:
+    """An evaluator with these times, in place of the worker process."""
+
+    def __init__(self, times: Times) -> None:
+        self._times = times
+
+    def __call__(self, *_: object, **__: object) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def use(self, problem: TuningProblem) -> None: ...
+
+    def check(self, candidate: BuiltCandidate, most_s: float) -> Check:
+        return Check(True, 0.0, 1.0, 0.0, True)
+
+    def check_edges(self, problem: TuningProblem, caller: TemplateCaller, library: str) -> None: ...
+
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
+        table = self._times.last if len(candidates) > 1 else self._times.first
+        samples: dict[str, Iterator[float]] = {
+            key: cycle(table[int(key.partition(":")[0])]) for key in candidates
+        }
+        return lambda key, batch: next(samples[key]) * US * batch
+
+
+@pytest.fixture
+def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
+    """Prepared; there are no workers: builds are done beside the tuner."""
+    monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
+    made, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
+    held = work.claim_next(Graph.objects.all(), "w")
+    assert held is not None
+    graphs.prepare(held)
+    made.refresh_from_db()
+    return made
+
+
+@pytest.fixture
+def decided(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Times], tuple[TuningRun, ProblemResult]]:
+    """A run of one problem on a device with such times, and what the engine decided."""
+
+    def run_with(times: Times) -> tuple[TuningRun, ProblemResult]:
+        results: list[TuningResult] = []
+
+        def tune(*args: Any, **kwargs: Any) -> TuningResult:
+            results.append(engine.tune(*args, **kwargs))
+            return results[-1]
+
+        monkeypatch.setattr(engine, "BenchEvaluator", Device(times))
+        monkeypatch.setattr(searching, "tune", tune)
+        node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
+        budget = Budget(measurements=len(times.first))
+        run = tuning.start_run(
+            *(graph, "cpu", "cpu", {}, None),
+            template_node=node,
+            budget=budget,
+            strategy="exhaustive",
+        )
+        task = work.claim_next(ledger.ready_tasks("cpu").filter(run=run), "w")
+        assert task is not None
+        measuring.run_task(task)
+        (result,) = results
+        return run, result.problems[0]
+
+    return run_with
+
+
+TIE = Times(
+    first=((100.0, 101.0), (99.0, 100.0), (300.0,)),
+    last=((100.0, 104.0, 102.0), (99.0, 103.0, 101.0), (300.0,)),
+)
+CHANGED = Times(
+    first=((100.0,), (50.0,), (60.0,)),
+    last=((100.0, 100.1), (70.0, 70.1), (60.0, 60.1)),
+)
+
+
+@pytest.mark.parametrize(
+    ("times", "place", "ties"), [(TIE, 0, 2), (CHANGED, 2, 0)], ids=["a tie", "another order"]
+)
+def test_everything_says_what_the_engine_decided(
+    times: Times,
+    place: int,
+    ties: int,
+    decided: Callable[[Times], tuple[TuningRun, ProblemResult]],
+    client: Client,
+) -> None:
+    run, result = decided(times)
+    chosen = result.chosen
+    assert chosen is not None
+    assert chosen.measurement is not None
+    assert result.entries.index(chosen) == place
+    assert len(result.tied) == ties
+    said = (chosen.kernel, chosen.measurement.median_ns)
+    tied = {entry.kernel for entry in result.tied}
+
+    row = Candidate.objects.get(task__run=run, chosen=True)
+    assert row.kernel is not None
+    assert row.result is not None
+    assert (row.kernel.name, row.result.median_ns) == said
+    assert row.result.samples_ns == list(chosen.measurement.samples_ns)
+    assert BenchmarkResult.objects.count() == 3, "the last rounds' times, none beside them"
+    of_run = Candidate.objects.filter(task__run=run)
+    assert set(of_run.filter(tied=True).values_list("kernel__name", flat=True)) == tied
+
+    serving = Selection.objects.get(until__isnull=True)
+    assert serving.result is not None
+    assert (serving.kernel.name, serving.result.median_ns) == said
+
+    client.force_login(User.objects.create_user("reader"))
+    page = client.get(f"/runs/{run.pk}.json").json()
+    assert [(best["kernel"], best["median_ns"]) for best in page["best"]] == [said]
+    lines = page["ledger"]
+    assert [(line["kernel"], line["median_ns"]) for line in lines if line["chosen"]] == [said]
+    assert {line["kernel"] for line in lines if line["tied"]} == tied
+
+    text = client.get(f"/runs/{run.pk}/ledger.jsonl").content.decode()
+    records = [json.loads(line) for line in text.splitlines()][1:]
+    states = [
+        (one["kernel"], one["measurement"]["median_ns"])
+        for one in records
+        if one["state"] == "chosen"
+    ]
+    assert states == [said]
+    assert {one["kernel"] for one in records if one["tied"]} == tied
+
+    log = client.get(f"/runs/{run.pk}/autotune.log").content.decode()
+    first = log.splitlines()[3].split()
+    assert (first[0], first[1], first[3]) == (said[0], f"{said[1] / 1e6:.4f}", "100.0%")
