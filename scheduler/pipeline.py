@@ -23,9 +23,9 @@ from scheduler.codegen.kernel import CallVariant, KernelCall, RenderedKernel
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule as make_schedule
-from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.graph import Graph
-from scheduler.ir.operations import Extern, Lowered
+from scheduler.ir.operations import Extern, GroupKind, Lowered
 from scheduler.lowering import lower as lower_graph
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
@@ -102,7 +102,7 @@ def generate(
     chosen: dict[str, TemplateCaller] = {}
     for node in plan.nodes:
         if node.kind is GroupKind.EXTERN:
-            externs += [_extern(member, len(calls)) for member in node.members]
+            externs += [_extern(extern, len(calls)) for extern in node.externs]
             continue
         caller = (choose(node) if choose else None) or backend.default(node)
         chosen[node.name] = caller
@@ -149,8 +149,5 @@ def build_kernels(
     return dict(zip(keys, results, strict=True))
 
 
-def _extern(operation: object, position: int) -> ExternEntry:
-    assert isinstance(operation, Extern), "an extern group holds externs only"
-    return ExternEntry(
-        operation.node, operation.op, operation.reason, position, tuple(operation.outputs)
-    )
+def _extern(extern: Extern, position: int) -> ExternEntry:
+    return ExternEntry(extern.node, extern.op, extern.reason, position, tuple(extern.outputs))

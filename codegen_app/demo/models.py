@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codegen_app.models import Graph, TuningRun
 from codegen_app.services import graphs, tuning
 from scheduler import samples
-from scheduler.fusion.nodes import GroupKind
+from scheduler.ir.operations import GroupKind
 
 DEVICE = "cpu"
 MODELS = ("gpt2_2layer", "llama_2layer")

@@ -29,7 +29,7 @@ from scheduler.build.flags import DEFAULT, Flags
 from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
 from scheduler.build.process import Cancellation, Cancelled
-from scheduler.fusion.nodes import GroupKind
+from scheduler.ir.operations import GroupKind
 from scheduler.outcome import Rejected, Stage, UserError
 
 # Templates before loops; what a person asks for before all.

@@ -14,9 +14,9 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.scheduling import RejectedConfig
-from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.text import print_expr
-from scheduler.ir.operations import Extern
+from scheduler.ir.operations import GroupKind
 
 # Sources kept for each node. The engine offers a hundred and more; the tuner renders what it
 # wants to try, and pages show these.
@@ -37,7 +37,7 @@ def record_schedule(graph: Graph, scheduled: Scheduled) -> None:
 def _record_node(
     graph: Graph, position: int, node: SchedulerNode, scheduled: Scheduled
 ) -> TemplateNode:
-    extern = next((member for member in node.members if isinstance(member, Extern)), None)
+    extern = next(iter(node.externs), None)
     lowered = scheduled.schedule.lowered
     described = None if extern else problems.describe(node, lowered)
     problem = _problem(described) if described else None

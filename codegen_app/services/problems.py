@@ -18,7 +18,6 @@ import sympy
 
 from scheduler.codegen.names import fused_name
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.access import writes_of
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import print_expr
@@ -26,7 +25,6 @@ from scheduler.ir.operations import (
     Attention,
     Axis,
     Buffer,
-    Contraction,
     Lowered,
     Operation,
     Store,
@@ -56,7 +54,7 @@ def describe(node: SchedulerNode, lowered: Lowered) -> Described:
         "kind": node.kind.value,
         "members": [writer.write(member) for member in node.members],
     }
-    results = [name for member in node.members for name in writes_of(member)]
+    results = [name for member in node.members for name in member.writes]
     in_registers = [writer.buffer(name) for name in results if name not in node.writes]
     if in_registers:
         content["in_registers"] = in_registers
@@ -79,10 +77,8 @@ def describe(node: SchedulerNode, lowered: Lowered) -> Described:
 def op_name(node: SchedulerNode, lowered: Lowered) -> str:
     """The op as users name it: the template's problem, or the fused ops."""
     main = node.members[0]
-    if isinstance(main, Contraction):
-        return main.problem
-    if isinstance(main, Attention):
-        return "attention"
+    if main.template_op:
+        return main.template_op
     wanted = set(node.nodes)
     ops = tuple(part for part in lowered.graph.nodes if part.name in wanted)
     return fused_name(ops).removeprefix("fused_")
@@ -149,24 +145,22 @@ class _Writer:
 
 def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
     """Sizes, types and what is stored, on one line."""
-    if isinstance(main, Contraction):
-        sizes = [axes for axes in (main.batch, main.m, main.n, main.k) if axes]
-        shape = _TIMES.join(_product(axes) for axes in sizes)
-        extras = sorted(
-            {load for store in main.stores for load in _reads(store.value)}
-            - {load for tree in (main.a, main.b) for load in _reads(tree)}
-        )
-        epilogue = f", epilogue reads {len(extras)}" if extras else ""
-        return f"{shape} {_types(main.stores, buffers)}{epilogue}"
-    if isinstance(main, Attention):
-        sizes = [(*main.batch,), (main.row,), (main.column,), (main.depth,)]
-        shape = _TIMES.join(_product(axes) for axes in sizes if axes)
-        return f"{shape} {_types(main.stores, buffers)}{' causal' if main.causal else ''}"
-    axes = getattr(main, "axes", ())
-    reduced = getattr(main, "reduction_axes", ())
-    inner = f" over {_product(reduced)}" if reduced else ""
-    store = getattr(main, "store", None)
-    return f"{_product(axes)}{inner} {_types((store,) if store else (), buffers)}".strip()
+    types = _types(main.results, buffers)
+    if main.template_op:
+        shape = _TIMES.join(_product(axes) for axes in main.dimensions)
+        causal = " causal" if isinstance(main, Attention) and main.causal else ""
+        return f"{shape} {types}{causal}{_epilogue(main)}"
+    outer, inner = main.nest
+    over = f" over {_product(inner)}" if inner else ""
+    return f"{_product(outer)}{over} {types}".strip()
+
+
+def _epilogue(main: Operation) -> str:
+    """How many buffers a template reads for its stores alone."""
+    computed_from = {name for scope in main.scopes for name in _reads(scope.value)}
+    stored = {name for store in main.results for name in _reads(store.value)}
+    extras = len(stored - computed_from)
+    return f", epilogue reads {extras}" if extras else ""
 
 
 def _reads(value: Value) -> set[str]:

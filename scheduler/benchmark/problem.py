@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
@@ -18,19 +17,8 @@ from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import (
-    Attention,
-    Contraction,
-    Extern,
-    Lowered,
-    Operation,
-    Pointwise,
-    Reduction,
-    Scan,
-    Store,
-)
+from scheduler.ir.operations import Lowered
 from scheduler.ir.storage import (
     Array,
     BoundBuffer,
@@ -91,50 +79,13 @@ def index_limits(node: SchedulerNode, bindings: Bindings) -> dict[str, int]:
 def trees(node: SchedulerNode) -> Iterator[Value]:
     """Every value tree of a node's operations."""
     for operation in node.members:
-        yield from _trees(operation)
+        yield from operation.trees
 
 
 def reduction_length(node: SchedulerNode, bindings: Bindings) -> int:
     """Summands behind one output element, over all stages of the node."""
-    return sum(_length(operation, bindings) for operation in node.members) or 1
-
-
-def _trees(operation: Operation) -> Iterator[Value]:
-    stores: tuple[Store, ...] = ()
-    if isinstance(operation, Contraction):
-        yield operation.a
-        yield operation.b
-        stores = operation.stores
-    elif isinstance(operation, Attention):
-        yield from (operation.q, operation.k, operation.v)
-        if operation.mask is not None:
-            yield operation.mask
-        stores = operation.stores
-    elif isinstance(operation, Reduction | Scan):
-        yield operation.value
-        stores = (operation.store,)
-    elif isinstance(operation, Pointwise):
-        stores = (operation.store,)
-    for store in stores:
-        yield store.value
-
-
-def _length(operation: Operation, bindings: Bindings) -> int:
-    if isinstance(operation, Contraction):
-        return _product((axis.size for axis in operation.k), bindings)
-    if isinstance(operation, Reduction):
-        return _product((axis.size for axis in operation.reduction_axes), bindings)
-    if isinstance(operation, Scan):
-        return evaluate(operation.scan_axis.size, bindings)
-    if isinstance(operation, Attention):
-        return _product((operation.column.size,), bindings) + _product(
-            (operation.depth.size,), bindings
-        )
-    return 0
-
-
-def _product(sizes: Iterator[Expr] | tuple[Expr, ...], bindings: Bindings) -> int:
-    return prod(evaluate(size, bindings) for size in sizes)
+    lengths = (operation.accumulation_length for operation in node.members)
+    return sum(evaluate(length, bindings) for length in lengths) or 1
 
 
 def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> Tolerance:
@@ -148,14 +99,10 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
         for part in walk(value)
         if isinstance(part, Cast) and part.dtype.is_float
     ]
-    casts += [_weights_eps(operation) for operation in node.members]
+    averaged = (operation.averaged for operation in node.members)
+    casts += [tree.dtype.eps for tree in averaged if tree is not None]
     inner = sum(eps for eps in casts if eps > accumulate.eps)
     return Tolerance(tolerance.relative + inner, tolerance.absolute + inner)
-
-
-def _weights_eps(operation: Operation) -> float:
-    """Attention's weights are rounded to the type of ``v`` before they multiply it."""
-    return operation.v.dtype.eps if isinstance(operation, Attention) else 0.0
 
 
 def _averaged_magnitude(
@@ -164,8 +111,8 @@ def _averaged_magnitude(
     """The largest value that an attention of the node averages; 0 without one."""
     largest = 0.0
     for operation in node.members:
-        if isinstance(operation, Attention):
-            for load in loads(operation.v):
+        if operation.averaged is not None:
+            for load in loads(operation.averaged):
                 values = held_storage(inputs[load.buffer], buffers[load.buffer])
                 largest = max(largest, float(np.abs(values).max(initial=0.0)))
     return largest
@@ -200,7 +147,6 @@ def _expected(
 ) -> dict[str, Array]:
     values = {name: held_storage(storage, buffers[name]) for name, storage in inputs.items()}
     for operation in node.members:
-        assert not isinstance(operation, Extern), "externs have no kernel to check"
         values |= interpret(operation, values, lowered, bindings)
     return {name: values[name] for name in node.writes}
 

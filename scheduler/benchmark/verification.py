@@ -22,9 +22,10 @@ from scheduler.bundle.inputs import by_buffer
 from scheduler.bundle.reader import Bundle
 from scheduler.bundle.requests import request_of, signature
 from scheduler.fusion import schedule
-from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings
+from scheduler.ir.operations import GroupKind
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.storage import Array
 from scheduler.lowering import lower

@@ -29,12 +29,7 @@ def extern_runner(plan: Schedule, bindings: Bindings) -> RunExtern:
     """
     lowered = plan.lowered
     nodes = {node.name: node for node in lowered.graph.nodes}
-    externs = {
-        member.node: member
-        for group in plan.nodes
-        for member in group.members
-        if isinstance(member, Extern)
-    }
+    externs = {extern.node: extern for group in plan.nodes for extern in group.externs}
 
     def run(entry: ExternEntry, buffers: Mapping[str, Array]) -> Mapping[str, Array]:
         extern = externs.get(entry.node)

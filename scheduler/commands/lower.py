@@ -11,7 +11,6 @@ from scheduler.commands.output import print_json, print_table
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.graph import Graph, Node
 from scheduler.ir.index.text import print_expr
-from scheduler.ir.operations import Extern
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         ],
     )
     externs = [
-        (member.node, member.op, member.reason)
-        for node in plan.nodes
-        for member in node.members
-        if isinstance(member, Extern)
+        (extern.node, extern.op, extern.reason) for node in plan.nodes for extern in node.externs
     ]
     if externs:
         print_table(("\nno kernel", "op", "because"), externs)
@@ -63,9 +59,7 @@ def _json(plan: Schedule, graph: Graph, by_name: dict[str, Node]) -> dict[str, A
                 "frees": list(node.frees),
                 "nodes": list(node.nodes),
                 "origins": [_origin_json(by_name[name]) for name in node.nodes if name in by_name],
-                "externs": [
-                    {"op": m.op, "reason": m.reason} for m in node.members if isinstance(m, Extern)
-                ],
+                "externs": [{"op": one.op, "reason": one.reason} for one in node.externs],
             }
             for node in plan.nodes
         ],

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from scheduler.fusion.group import Group, loops_of
 from scheduler.fusion.joining import Refusal, join, merge_exchange
-from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
-from scheduler.ir.operations import BufferKind, Reduction
+from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.ir.operations import BufferKind, GroupKind, Reduction
 
 
 def standing_alone(plan: Schedule) -> list[tuple[str, str]]:

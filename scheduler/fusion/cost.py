@@ -6,22 +6,19 @@ a reader then reads no more bytes than the value itself has, and cheap if it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from scheduler.fusion.group import Group
 from scheduler.fusion.groups import numel
-from scheduler.fusion.nodes import GroupKind
-from scheduler.ir.access import trees_of
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import (
     Attention,
     Axis,
     Buffer,
     Contraction,
-    Extern,
+    GroupKind,
     Operation,
     Pointwise,
-    Reduction,
 )
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
@@ -57,25 +54,19 @@ def is_view_like(op: Pointwise, readers: Sequence[Operation]) -> bool:
         free = not value.indirect
     else:
         free = not reads and arithmetic(value) <= _CHEAP
-    if not free or not readers or any(isinstance(reader, Extern) for reader in readers):
+    if not free or not readers or any(reader.group_kind is GroupKind.EXTERN for reader in readers):
         return False
     return not any(op.store.buffer in _operands(reader) for reader in readers)
 
 
 def _operands(op: Operation) -> set[str]:
     """Buffers that a template reads as its operands."""
-    trees: Iterable[Value] = ()
-    if isinstance(op, Contraction):
-        trees = (op.a, op.b)
-    elif isinstance(op, Attention):
-        trees = (op.q, op.k, op.v)
-    return {load.buffer for tree in trees for load in loads(tree)}
+    return {load.buffer for tree in op.matrix_operands for load in loads(tree)}
 
 
-def rows_refusal(op: Reduction, hints: Mapping[str, int]) -> str:
+def rows_refusal(op: Operation, hints: Mapping[str, int]) -> str:
     """Why a reduction should not take pointwise work into its rows; "" where it may."""
-    rows = evaluate(numel(op.axes), dict(hints))
-    steps = evaluate(numel(op.reduction_axes), dict(hints))
+    rows, steps = (evaluate(numel(axes), dict(hints)) for axes in op.nest)
     if rows < _FEW_ROWS and rows * steps > _MUCH_WORK:
         return f"{rows} rows would leave most of the device idle while they compute it"
     return ""
@@ -101,7 +92,7 @@ def inline_refusal(
     count = sum(
         load.buffer == buffer
         for member in reader.members
-        for tree in trees_of(member)
+        for tree in member.trees
         for load in loads(tree)
     )
     points = evaluate(numel((*reader.outer, *reader.inner)), dict(hints))
@@ -124,7 +115,7 @@ def _operand_refusal(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -
 
 
 def _work(member: Operation) -> int:
-    return arithmetic(member.store.value) if isinstance(member, Pointwise) else 0
+    return sum(arithmetic(store.value) for store in member.results)
 
 
 def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
@@ -132,7 +123,7 @@ def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
     own = set(group.written())
     total = 0
     for member in group.members:
-        for tree in trees_of(member):
+        for tree in member.trees:
             for load in dict.fromkeys(loads(tree)):
                 if load.buffer not in own and _moves(load, group.outer):
                     total += buffers[load.buffer].dtype.itemsize

@@ -10,18 +10,9 @@ import sympy
 
 from scheduler.fusion.group import Group
 from scheduler.fusion.groups import group_fn, make_node, numel
-from scheduler.fusion.inline import map_trees, with_nodes, with_values
-from scheduler.fusion.nodes import GroupKind, SchedulerNode
-from scheduler.ir.access import reads_of, writes_of
-from scheduler.ir.operations import (
-    Attention,
-    Contraction,
-    Operation,
-    Pointwise,
-    Reduction,
-    Scan,
-    Store,
-)
+from scheduler.fusion.inline import with_values
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.operations import GroupKind, Operation
 from scheduler.ir.values import Value, loads
 
 
@@ -48,14 +39,15 @@ def _inlined_members(group: Group, needed: set[str]) -> list[Operation]:
     members: list[Operation] = []
     for member in group.members:
         inside = member.name in group.inside or not group.inner
-        known = values[inside] if isinstance(member, Pointwise | Reduction) else {}
-        taken = [n for name in reads_of(member) if name in known for n in nodes[name]]
-        made = map_trees(member, partial(with_values, values=known))
-        made = with_nodes(made, tuple(dict.fromkeys(taken)))
+        known = values[inside]
+        taken = [n for name in member.reads if name in known for n in nodes[name]]
+        made = member.map_trees(partial(with_values, values=known))
+        made = made.with_nodes(tuple(dict.fromkeys(taken)))
         members.append(made)
-        if isinstance(made, Pointwise):
-            values[inside][made.store.buffer] = made.store.value
-            nodes[made.store.buffer] = made.nodes
+        if made.group_kind is GroupKind.POINTWISE:
+            (store,) = made.results
+            values[inside][store.buffer] = store.value
+            nodes[store.buffer] = made.nodes
     return _alive(members, needed)
 
 
@@ -63,8 +55,8 @@ def _alive(members: list[Operation], needed: set[str]) -> list[Operation]:
     wanted = set(needed)
     kept = []
     for member in reversed(members):
-        if wanted.intersection(writes_of(member)):
-            wanted.update(reads_of(member))
+        if wanted.intersection(member.writes):
+            wanted.update(member.reads)
             kept.append(member)
     return kept[::-1]
 
@@ -73,14 +65,11 @@ def with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]
     """A template with pointwise operations over its points as stores of its own."""
     if not epilogues:
         return main
-    assert isinstance(main, Contraction | Attention | Scan)
-    own = (main.store,) if isinstance(main, Scan) else main.stores
-    values = {store.buffer: store.value for store in own}
-    nodes = {store.buffer: store.nodes for store in own}
-    stores: dict[str, Store] = {store.buffer: store for store in own}
+    values = {store.buffer: store.value for store in main.results}
+    nodes = {store.buffer: store.nodes for store in main.results}
+    stores = {store.buffer: store for store in main.results}
     for op in epilogues:
-        assert isinstance(op, Pointwise)
-        store = op.store
+        (store,) = op.results
         taken: Mapping[str, None] = dict.fromkeys(
             n for load in loads(store.value) for n in nodes.get(load.buffer, ())
         )
@@ -93,7 +82,4 @@ def with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]
         stores[store.buffer] = made
     kept = tuple(store for store in stores.values() if store.buffer in needed)
     every = tuple(dict.fromkeys(n for s in kept for n in (*main.nodes, *s.nodes)))
-    if isinstance(main, Scan):
-        (only,) = kept
-        return replace(main, store=only, nodes=every)
-    return replace(main, stores=kept, nodes=every)
+    return main.with_results(kept, every)

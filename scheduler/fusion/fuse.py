@@ -11,20 +11,16 @@ from scheduler.fusion.cost import inline_refusal, rows_refusal, tree_extent
 from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.joining import Joined, Refusal, direct_loads, join, merge_exchange
-from scheduler.fusion.nodes import FusionDecision, GroupKind
+from scheduler.fusion.nodes import FusionDecision
 from scheduler.fusion.order import topological
 from scheduler.fusion.points import inverse, moved_pointwise
 from scheduler.fusion.view_like import inline_views
-from scheduler.ir.access import reads_of, writes_of
 from scheduler.ir.operations import (
-    Attention,
     BufferKind,
-    Contraction,
-    Extern,
+    GroupKind,
     Lowered,
     Operation,
     Pointwise,
-    Reduction,
 )
 from scheduler.ir.values import loads
 
@@ -64,7 +60,7 @@ class Fusion:
         self._ops = inline_views(self.lowered, self.outputs, self.decisions)
         consumers: dict[str, list[Operation]] = {}
         for op in self._ops:
-            for name in reads_of(op):
+            for name in op.reads:
                 consumers.setdefault(name, []).append(op)
         self._consumers = consumers
         for index, op in enumerate(self._ops):
@@ -88,7 +84,7 @@ class Fusion:
             self._add(group, answer, index)
             return
         group = begin(index, op, index)
-        if isinstance(op, Reduction):
+        if op.group_kind is GroupKind.REDUCTION:
             group.inside.add(op.name)
         self.groups[index] = group
         self._register(op, group)
@@ -96,15 +92,15 @@ class Fusion:
     def _candidates(self, op: Operation) -> list[Group]:
         """Groups that make what ``op`` reads: templates first, then reductions, latest first; for
         a reduction also those that read the same."""
-        if isinstance(op, Extern | Contraction | Attention):
+        if op.group_kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION, GroupKind.SCAN):
             return []
-        numbers = {self._writer[name] for name in reads_of(op) if name in self._writer}
+        numbers = {self._writer[name] for name in op.reads if name in self._writer}
         later = (GroupKind.EXTERN, GroupKind.SCAN)
         found = [self.groups[n] for n in numbers if self.groups[n].kind not in later]
         found.sort(key=lambda g: (g.is_template, g.kind is not GroupKind.POINTWISE, g.number))
         found.reverse()
-        if isinstance(op, Reduction):
-            for name in reads_of(op):
+        if op.group_kind is GroupKind.REDUCTION:
+            for name in op.reads:
                 for number in self._readers.get(name, [])[-_MOST_SIBLINGS:]:
                     group = self.groups[number]
                     if group.kind is GroupKind.REDUCTION and group not in found:
@@ -117,20 +113,20 @@ class Fusion:
         answer = join(op, group, self.buffers)
         if isinstance(answer, Refusal):
             return answer
-        if isinstance(op, Reduction) and group.kind is GroupKind.POINTWISE:
+        if op.group_kind is GroupKind.REDUCTION and group.kind is GroupKind.POINTWISE:
             refused = self._rows_refusal(group, [op])
             if refused:
                 return Refusal(refused)
         if self._is_too_large(self._extent(op, {group.number}, self._extents)):
             return Refusal(_TOO_LARGE)
-        others = {self._writer[name] for name in reads_of(op) if name in self._writer}
+        others = {self._writer[name] for name in op.reads if name in self._writer}
         if self._reaches(others - {group.number}, group):
             return Refusal("another of its inputs depends on the group: a cycle")
         return answer
 
     def _rows_refusal(self, group: Group, readers: list[Operation]) -> str:
         """Why these readers should not take over pointwise work that others need as well."""
-        reduction = next((r for r in readers if isinstance(r, Reduction)), None)
+        reduction = next((r for r in readers if r.group_kind is GroupKind.REDUCTION), None)
         names = {reader.name for reader in readers} | {member.name for member in group.members}
         elsewhere = any(
             name in self.outputs or any(c.name not in names for c in self._consumers.get(name, []))
@@ -145,8 +141,8 @@ class Fusion:
         readers = self._consumers.get(result, [])
         if result in self.outputs or not all(self._same_points(r, result) for r in readers):
             return False
-        taken = set(reads_of(op)) & set(group.written())
-        if all(isinstance(reader, Reduction) for reader in readers):
+        taken = set(op.reads) & set(group.written())
+        if all(reader.group_kind is GroupKind.REDUCTION for reader in readers):
             return any(name in self.outputs or len(self._consumers[name]) > 1 for name in taken)
         return len(readers) == 1 and any(
             name in self.outputs or not all(self._same_points(r, name) for r in readers_of)
@@ -156,12 +152,11 @@ class Fusion:
 
     def _same_points(self, op: Operation, buffer: str) -> bool:
         """Whether a pointwise operation or a reduction reads each element exactly once a time."""
-        if not isinstance(op, Pointwise | Reduction):
+        if op.group_kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION):
             return False
-        axes = (*op.axes, *(op.reduction_axes if isinstance(op, Reduction) else ()))
         size = self.buffers[buffer].size
         places = [load.index for load in direct_loads(op) if load.buffer == buffer]
-        return bool(places) and all(inverse(p, size, axes) is not None for p in places)
+        return bool(places) and all(inverse(p, size, op.loops) is not None for p in places)
 
     def _add(self, group: Group, joined: Joined, index: int) -> None:
         if joined.regrouped:
@@ -176,25 +171,26 @@ class Fusion:
         self._register(joined.op, group)
 
     def _register(self, op: Operation, group: Group) -> None:
-        for name in reads_of(op):
+        for name in op.reads:
             if self._writer.get(name, group.number) != group.number:
                 group.depends.add(self._writer[name])
             readers = self._readers.setdefault(name, [])
             if group.number not in readers:
                 readers.append(group.number)
         extent = self._extent(op, {group.number}, self._extents)
-        for name in writes_of(op):
+        for name in op.writes:
             self._writer[name] = group.number
             self._extents[name] = extent
 
     def _extent(self, op: Operation, within: set[int], extents: dict[str, Extent]) -> Extent:
         """The tree of an operation with the values of groups ``within`` put into it."""
-        if not isinstance(op, Pointwise):
+        if op.group_kind is not GroupKind.POINTWISE:
             return 1, 1
-        size, depth = tree_extent(op.store.value)
+        (store,) = op.results
+        size, depth = tree_extent(store.value)
         inner = [
             extents[load.buffer]
-            for load in loads(op.store.value)
+            for load in loads(store.value)
             if self._writer.get(load.buffer) in within
         ]
         return size + sum(s for s, _ in inner), depth + max((d for _, d in inner), default=0)
@@ -210,7 +206,7 @@ class Fusion:
             extent = self._extent(member, {group.number, reader.number}, together)
             if self._is_too_large(extent):
                 return None
-            together.update(dict.fromkeys(writes_of(member), extent))
+            together.update(dict.fromkeys(member.writes, extent))
         return together
 
     def _reaches(self, starts: Iterable[int], target: Group) -> bool:

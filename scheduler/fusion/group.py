@@ -7,21 +7,9 @@ from dataclasses import dataclass, field
 
 import sympy
 
-from scheduler.fusion.groups import kind_of
-from scheduler.fusion.nodes import GroupKind
 from scheduler.fusion.points import Index, ranges_of
-from scheduler.ir.access import reads_of, stores_of, trees_of
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import (
-    Attention,
-    Axis,
-    Contraction,
-    Extern,
-    Operation,
-    Pointwise,
-    Reduction,
-    Scan,
-)
+from scheduler.ir.operations import Axis, GroupKind, Operation
 from scheduler.ir.values import loads
 
 TEMPLATES = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
@@ -62,22 +50,22 @@ class Group:
 
     def written(self) -> dict[str, Index]:
         """Where each buffer is written, over the loops."""
-        return {s.buffer: s.index for member in self.members for s in stores_of(member)}
+        return {s.buffer: s.index for member in self.members for s in member.results}
 
     def reads(self) -> set[str]:
         """Every buffer that a member reads."""
-        return {name for member in self.members for name in reads_of(member)}
+        return {name for member in self.members for name in member.reads}
 
     def accesses(self, buffer: str) -> Iterator[Index]:
         """Where a buffer is touched: the store first, then reads without repetition."""
         seen: dict[Index, None] = {}
         for member in self.members:
-            for store in stores_of(member):
+            for store in member.results:
                 if store.buffer == buffer:
                     seen[store.index] = None
         if not self.is_template:
             for member in self.members:
-                for tree in trees_of(member):
+                for tree in member.trees:
                     for load in loads(tree):
                         if load.buffer == buffer and not load.indirect:
                             seen[load.index] = None
@@ -87,22 +75,13 @@ class Group:
 def begin(number: int, op: Operation, index: int) -> Group:
     """A group of one operation."""
     outer, inner = loops_of(op)
-    return Group(number, kind_of(op), outer, inner, [op], [index])
+    return Group(number, op.group_kind, outer, inner, [op], [index])
 
 
 def loops_of(op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """The loops whose points an operation stores at, and those that it reduces over."""
-    if isinstance(op, Pointwise):
-        return op.axes, ()
-    if isinstance(op, Reduction):
-        return op.axes, op.reduction_axes
-    if isinstance(op, Scan):
-        return (*op.axes, op.scan_axis), ()
-    if isinstance(op, Contraction):
-        axes = (*op.batch, *op.m, *op.n)
-        return tuple(axis for axis in axes if axis.size != 1), ()
-    if isinstance(op, Attention):
-        axes = (*op.batch, op.row, op.value_depth)
-        return tuple(axis for axis in axes if axis.size != 1), ()
-    assert isinstance(op, Extern)
-    return (), ()
+    if op.group_kind is GroupKind.REDUCTION:
+        return op.nest
+    if op.group_kind in TEMPLATES:
+        return tuple(axis for axis in op.points if axis.size != 1), ()
+    return op.points, ()

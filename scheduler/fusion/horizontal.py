@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import sympy
 
 from scheduler.fusion.groups import make_node, numel
-from scheduler.fusion.nodes import FusionDecision, GroupKind, SchedulerNode
+from scheduler.fusion.nodes import FusionDecision, SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.operations import Contraction
+from scheduler.ir.operations import Contraction, GroupKind
 
 #: Members of one kernel: queries, keys, values, and one more.
 _MOST_MEMBERS = 4
@@ -56,8 +56,7 @@ def side_by_side(
 def _key(node: SchedulerNode) -> object:
     if node.kind is not GroupKind.GEMM or len(node.members) != 1:
         return None
-    (main,) = node.members
-    assert isinstance(main, Contraction)
+    (main,) = node.contractions
     return main.a, main.batch, main.m, main.k, main.b.dtype
 
 
@@ -101,9 +100,9 @@ def _rebuilt(
         if len(group) == 1:
             made.append(node)
         elif k == group[-1]:
-            members = [nodes[j].members[0] for j in group]
-            points = _points([m for m in members if isinstance(m, Contraction)])
-            made.append(make_node(members, GroupKind.GEMM, (points, sympy.Integer(1)), positions))
+            members = [member for j in group for member in nodes[j].contractions]
+            extents = (_points(members), sympy.Integer(1))
+            made.append(make_node(members, GroupKind.GEMM, extents, positions))
     return _sorted(made)
 
 

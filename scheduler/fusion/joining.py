@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from scheduler.fusion.group import Group
 from scheduler.fusion.groups import numel
-from scheduler.fusion.nodes import GroupKind
 from scheduler.fusion.points import (
     Exchange,
     Index,
@@ -19,10 +18,10 @@ from scheduler.fusion.points import (
     moved_reduction,
     ranges_of,
 )
-from scheduler.ir.access import trees_of
 from scheduler.ir.operations import (
     Axis,
     Buffer,
+    GroupKind,
     Operation,
     Pointwise,
     Reduction,
@@ -76,7 +75,7 @@ def join(op: Operation, group: Group, buffers: Buffers) -> Joined | Refusal:
 
 def direct_loads(op: Operation) -> Iterator[Load]:
     """The reads of an operation whose place does not depend on data."""
-    for tree in trees_of(op):
+    for tree in op.trees:
         yield from (load for load in loads(tree) if not load.indirect)
 
 
@@ -134,7 +133,7 @@ def _by_rows(
 def _reads_what_is_there(op: Operation, group: Group) -> bool:
     """Whether every value of the group that ``op`` reads is that of the same point."""
     written = group.written()
-    every = (load for tree in trees_of(op) for load in loads(tree))
+    every = (load for tree in op.trees for load in loads(tree))
     return all(load.buffer not in written or load.index == written[load.buffer] for load in every)
 
 
@@ -226,7 +225,7 @@ def _all_match(
 ) -> bool:
     ranges = ranges_of(whole)
     for member in consumer.members:
-        for tree in trees_of(member):
+        for tree in member.trees:
             for load in loads(tree):
                 place = written.get(load.buffer)
                 if place is not None and load.index != moved_index(place, exchange, ranges):

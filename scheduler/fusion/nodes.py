@@ -9,22 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.operations import Lowered, Operation
-
-
-class GroupKind(StrEnum):
-    """Which renderer serves a group."""
-
-    POINTWISE = "pointwise"
-    REDUCTION = "reduction"
-    SCAN = "scan"
-    GEMM = "gemm"
-    CONVOLUTION = "convolution"
-    ATTENTION = "attention"
-    EXTERN = "extern"
+from scheduler.ir.operations import Contraction, Extern, GroupKind, Lowered, Operation
 
 
 @dataclass(frozen=True)
@@ -63,6 +50,16 @@ class SchedulerNode:
     writes: tuple[str, ...]
     nodes: tuple[str, ...]
     frees: tuple[str, ...] = ()
+
+    @property
+    def contractions(self) -> tuple[Contraction, ...]:
+        """Its members that are multiplications: all of them in a template group of that kind."""
+        return tuple(member for member in self.members if isinstance(member, Contraction))
+
+    @property
+    def externs(self) -> tuple[Extern, ...]:
+        """Its members that have no kernel: all of them in an extern group."""
+        return tuple(member for member in self.members if isinstance(member, Extern))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.fusion.finalize import finalize
 from scheduler.fusion.fuse import Fusion
-from scheduler.fusion.groups import group_fn, kind_of, make_node
+from scheduler.fusion.groups import alone
 from scheduler.fusion.horizontal import side_by_side
 from scheduler.fusion.memory import plan, with_frees
 from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
@@ -18,17 +18,17 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     With ``fuse`` False every operation is a kernel of its own: the schedule to compare with.
     """
     positions = {node.name: position for position, node in enumerate(lowered.graph.nodes)}
-    nodes, decisions = _fused(lowered, positions) if fuse else (_alone(lowered, positions), ())
+    decisions: list[FusionDecision] = []
+    if fuse:
+        nodes, decisions = _fused(lowered, positions)
+    else:
+        nodes = [alone(operation, positions) for operation in lowered.operations]
     ordered = with_frees(nodes, lowered.buffers)
     hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
     storage, pools = plan(ordered, lowered.buffers, hints)
     made = Schedule(lowered, ordered, tuple(decisions), storage, pools, fused=fuse)
     verify(made)
     return made
-
-
-def _alone(lowered: Lowered, positions: dict[str, int]) -> list[SchedulerNode]:
-    return [make_node([op], kind_of(op), group_fn(op), positions) for op in lowered.operations]
 
 
 def _fused(

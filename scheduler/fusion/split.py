@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from scheduler.fusion.groups import group_fn, kind_of, make_node
+from scheduler.fusion.groups import alone
 from scheduler.fusion.memory import plan as plan_memory
 from scheduler.fusion.memory import with_frees
-from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
-from scheduler.ir.access import reads_of, writes_of
-from scheduler.ir.operations import Operation
+from scheduler.ir.operations import GroupKind, Operation
 
 #: What a kernel's name in the schedule ends with when it was taken out of a fused one.
 ALONE = "_alone"
@@ -35,19 +34,18 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
         for node in plan.nodes
         if node.name not in names
         for member in node.members
-        for name in writes_of(member)
+        for name in member.writes
     }
     for node in plan.nodes:
         apart = _operations(plan, node, written) if node.name in names else []
-        if len(apart) < 2 or any(whole.intersection(writes_of(one)) for one in apart):
+        if len(apart) < 2 or any(whole.intersection(one.writes) for one in apart):
             nodes.append(node)
             written.update(node.writes)
             continue
         taken.append(node.name)
         for operation in apart:
-            alone = make_node([operation], kind_of(operation), group_fn(operation), positions)
-            nodes.append(replace(alone, name=operation.name + ALONE))
-            written.update(writes_of(operation))
+            nodes.append(replace(alone(operation, positions), name=operation.name + ALONE))
+            written.update(operation.writes)
     buffers = plan.lowered.buffers
     ordered = with_frees(nodes, buffers)
     hints = {name: info.hint for name, info in plan.lowered.graph.symbols.items()}
@@ -75,7 +73,7 @@ def _operations(plan: Schedule, node: SchedulerNode, written: Collection[str]) -
     if node.kind is GroupKind.EXTERN:
         return []
     operations = plan.lowered.operations
-    writer = {name: number for number, op in enumerate(operations) for name in writes_of(op)}
+    writer = {name: number for number, op in enumerate(operations) for name in op.writes}
     given = {*node.reads, *written}
     needed: set[int] = set()
     pending = list(node.writes)
@@ -83,6 +81,6 @@ def _operations(plan: Schedule, node: SchedulerNode, written: Collection[str]) -
         number = writer[pending.pop()]
         if number not in needed:
             needed.add(number)
-            reads = reads_of(operations[number])
+            reads = operations[number].reads
             pending += [name for name in reads if name not in given and name in writer]
     return [operations[number] for number in sorted(needed)]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
-from scheduler.ir.access import reads_of, writes_of
-from scheduler.ir.operations import BufferKind, Contraction, Pointwise, Reduction
+from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.ir.operations import BufferKind, GroupKind
 from scheduler.lowering.verifier import InconsistentError, Verifier
 
 
@@ -32,7 +31,7 @@ def verify(plan: Schedule) -> None:
         for member in node.members:
             operations.check(member)
             operations.write(member)
-        results = {name for member in node.members for name in writes_of(member)}
+        results = {name for member in node.members for name in member.writes}
         operations.forget(results.difference(node.writes))
     written = {name for node in plan.nodes for name in node.writes}
     for name, buffer in lowered.buffers.items():
@@ -41,8 +40,8 @@ def verify(plan: Schedule) -> None:
 
 
 def _check_group(node: SchedulerNode) -> None:
-    writes = {name for member in node.members for name in writes_of(member)}
-    reads = {name for member in node.members for name in reads_of(member)} - writes
+    writes = {name for member in node.members for name in member.writes}
+    reads = {name for member in node.members for name in member.reads} - writes
     if not writes.issuperset(node.writes) or reads != set(node.reads):
         raise InconsistentError(
             f"kernel {node.name} does not list what its operations read and write"
@@ -63,31 +62,28 @@ def _check_readers(node: SchedulerNode, plan: Schedule, read: Collection[str]) -
     for name in node.writes:
         if name not in read and buffers[name].kind is BufferKind.INTERMEDIATE:
             raise InconsistentError(f"kernel {node.name} writes {name}, which nothing reads")
-    used = {*node.writes, *(name for member in node.members for name in reads_of(member))}
+    used = {*node.writes, *(name for member in node.members for name in member.reads)}
     for member in node.members:
-        if not used.intersection(writes_of(member)):
+        if not used.intersection(member.writes):
             raise InconsistentError(f"{member.name} of kernel {node.name} computes for nobody")
 
 
 def _check_side_by_side(node: SchedulerNode) -> None:
-    shared = {
-        (m.a, m.batch, m.m, m.k) if isinstance(m, Contraction) else None for m in node.members
-    }
-    if len(shared) != 1:
+    shared = {(m.a, m.batch, m.m, m.k) for m in node.contractions}
+    if len(shared) != 1 or len(node.contractions) != len(node.members):
         raise InconsistentError(
             f"the multiplications of kernel {node.name} do not share their rows"
         )
 
 
 def _check_rows(node: SchedulerNode) -> None:
-    reductions = [m for m in node.members if isinstance(m, Reduction)]
-    first = reductions[0]
-    whole = (*first.axes, *first.reduction_axes)
+    outer, inner = next(m.nest for m in node.members if m.group_kind is GroupKind.REDUCTION)
     for member in node.members:
-        if isinstance(member, Reduction):
-            fits = (member.axes, member.reduction_axes) == (first.axes, first.reduction_axes)
+        if member.group_kind is GroupKind.REDUCTION:
+            fits = member.nest == (outer, inner)
         else:
-            fits = isinstance(member, Pointwise) and member.axes in (first.axes, whole)
+            is_pointwise = member.group_kind is GroupKind.POINTWISE
+            fits = is_pointwise and member.points in (outer, (*outer, *inner))
         if not fits:
             raise InconsistentError(f"{member.name} has other loops than its kernel {node.name}")
 

@@ -6,7 +6,6 @@ from scheduler.fusion.cost import is_view_like
 from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.nodes import FusionDecision
-from scheduler.ir.access import reads_of
 from scheduler.ir.operations import Lowered, Operation, Pointwise
 
 
@@ -16,13 +15,13 @@ def inline_views(
     """Casts and index arithmetic into every reader: each reads no more than it did."""
     consumers: dict[str, list[Operation]] = {}
     for op in lowered.operations:
-        for name in reads_of(op):
+        for name in op.reads:
             consumers.setdefault(name, []).append(op)
     pending: dict[str, Group] = {}
     result: list[Operation] = []
     for op in lowered.operations:
         made = op
-        for name in reads_of(op):
+        for name in op.reads:
             if name in pending:
                 value, nodes = inlined(pending[name], name)
                 reader = begin(0, made, 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scheduler.ir.access import reads_of, writes_of
 from scheduler.ir.operations import BufferKind, Lowered, Operation
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
@@ -21,7 +20,7 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
             raise UserError(f"output {name!r} is a number, not a tensor")
         names.append(_output(b, name, value))
     operations = _alive(b.operations, set(names))
-    used = {name for op in operations for name in (*reads_of(op), *writes_of(op))}
+    used = {name for op in operations for name in (*op.reads, *op.writes)}
     buffers = {
         name: buffer
         for name, buffer in b.buffers.items()
@@ -53,7 +52,7 @@ def _alive(operations: Sequence[Operation], wanted: set[str]) -> list[Operation]
     """Operations that an output depends on, in order."""
     kept = []
     for operation in reversed(operations):
-        if wanted.intersection(writes_of(operation)):
-            wanted.update(reads_of(operation))
+        if wanted.intersection(operation.writes):
+            wanted.update(operation.reads)
             kept.append(operation)
     return kept[::-1]

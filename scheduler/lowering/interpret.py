@@ -25,7 +25,6 @@ from scheduler.ir.operations import (
     Attention,
     Axis,
     Contraction,
-    Extern,
     Lowered,
     Operation,
     Pointwise,
@@ -51,9 +50,10 @@ def interpret(
     ``IndexError`` for a read outside a buffer and ``KeyError`` for a buffer or symbol without a
     value.
     """
-    if isinstance(operation, Extern):
+    rule = _RULES.get(type(operation))
+    if rule is None:
         raise TypeError(f"{operation.name} has no operations to interpret")
-    return _RULES[type(operation)](operation, _Scope(dict(values), lowered, bindings))
+    return rule(operation, _Scope(dict(values), lowered, bindings))
 
 
 def view_value(view: ViewOf, values: Values, lowered: Lowered, bindings: Bindings) -> Array:

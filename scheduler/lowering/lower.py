@@ -219,7 +219,7 @@ def _tensor_names(node: Node, graph: Graph) -> list[str]:
             for part in argument:
                 visit(part)
 
-    for _, argument in node.arguments():
+    for argument in (*node.args, *node.kwargs.values()):
         visit(argument)
     return list(names)
 

@@ -6,28 +6,21 @@ the message names the graph's node and where it came from in the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
 import sympy
 
-from scheduler.ir.access import reads_of, stores_of, writes_of
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.index.polynomial import Poly
 from scheduler.ir.index.simplify import is_nonnegative, simplifier
 from scheduler.ir.operations import (
-    Attention,
     Axis,
     Buffer,
     BufferKind,
-    Contraction,
-    Extern,
     Lowered,
     Operation,
-    Pointwise,
-    Reduction,
-    Scan,
     Store,
 )
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
@@ -77,26 +70,23 @@ class Verifier:
     def check(self, op: Operation) -> None:
         """One operation, with what was written before it."""
         self._op = op
-        for name in reads_of(op):
+        for name in op.reads:
             if name not in self._buffers:
                 self._fail(f"reads {name}, which is no buffer")
             if name not in self._made:
                 self._fail(f"reads {name} before an operation writes it")
-        if isinstance(op, Extern):
-            for view in op.inputs.values():
-                self._tree(view.value, view.axes)
-            return
-        for axes, trees in _scopes(op):
-            for tree in trees:
-                self._tree(tree, axes)
-        for store in stores_of(op):
-            self._store(store, _store_axes(op))
-        self._own_types(op)
+        for scope in op.scopes:
+            self._tree(scope.value, scope.axes)
+        for store in op.results:
+            self._store(store, op.points)
+        fault = op.type_fault()
+        if fault:
+            self._fail(fault)
 
     def write(self, op: Operation) -> None:
         """Note what an operation writes; one writer a buffer."""
         self._op = op
-        for name in writes_of(op):
+        for name in op.writes:
             if name not in self._buffers:
                 self._fail(f"writes {name}, which is no buffer")
             if name in self._made:
@@ -106,14 +96,6 @@ class Verifier:
     def forget(self, names: Iterable[str]) -> None:
         """What stayed in registers of a kernel: no later operation may read it."""
         self._made.difference_update(names)
-
-    def _own_types(self, op: Operation) -> None:
-        if isinstance(op, Reduction | Scan) and op.value.dtype.compute is not op.accumulate:
-            self._fail(f"reduces {op.value.dtype.label} as {op.accumulate.label}")
-        if isinstance(op, Contraction) and op.a.dtype is not op.b.dtype:
-            self._fail(f"multiplies {op.a.dtype.label} by {op.b.dtype.label}")
-        if isinstance(op, Attention) and not op.q.dtype is op.k.dtype is op.v.dtype:
-            self._fail("queries, keys and values have different types")
 
     def _store(self, store: Store, axes: Sequence[Axis]) -> None:
         buffer = self._buffers.get(store.buffer)
@@ -249,31 +231,3 @@ def _extremes(terms: Poly, ranges: Mapping[sympy.Symbol, Expr]) -> tuple[Expr, E
         else:
             low, high = low + top, high + top
     return low, high
-
-
-def _scopes(op: Operation) -> Iterator[tuple[tuple[Axis, ...], list[Value]]]:
-    """Trees of an operation, but for its stores, with the loops that they are over."""
-    if isinstance(op, Reduction):
-        yield (*op.axes, *op.reduction_axes), [op.value]
-    elif isinstance(op, Scan):
-        yield (*op.axes, op.scan_axis), [op.value]
-    elif isinstance(op, Contraction):
-        yield (*op.batch, *op.m, *op.k), [op.a]
-        yield (*op.batch, *op.k, *op.n), [op.b]
-    elif isinstance(op, Attention):
-        yield (*op.batch, op.row, op.depth), [op.q]
-        yield (*op.batch, op.column, op.depth), [op.k]
-        yield (*op.batch, op.column, op.value_depth), [op.v]
-        if op.mask is not None:
-            yield (*op.batch, op.row, op.column), [op.mask]
-
-
-def _store_axes(op: Operation) -> tuple[Axis, ...]:
-    if isinstance(op, Scan):
-        return (*op.axes, op.scan_axis)
-    if isinstance(op, Contraction):
-        return (*op.batch, *op.m, *op.n)
-    if isinstance(op, Attention):
-        return (*op.batch, op.row, op.value_depth)
-    assert isinstance(op, Pointwise | Reduction)
-    return op.axes

@@ -15,7 +15,6 @@ from typing import TypeAlias
 import numpy as np
 import sympy
 
-from scheduler.ir.access import trees_of
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
@@ -39,16 +38,14 @@ class Guard:
     holds: bool
 
 
-def elements_read(
-    operation: Operation, axes: Sequence[Axis], lowered: Lowered, bindings: Bindings
-) -> dict[str, int]:
+def elements_read(operation: Operation, lowered: Lowered, bindings: Bindings) -> dict[str, int]:
     """For each buffer, a number of different elements that the operation certainly reads over
-    all points of ``axes``, its loops."""
-    sizes = {axis.var: evaluate(axis.size, bindings) for axis in axes}
+    all points of its loops."""
+    sizes = {axis.var: evaluate(axis.size, bindings) for axis in operation.loops}
     found: dict[str, int] = {}
     if any(size == 0 for size in sizes.values()):
         return found
-    for tree in trees_of(operation):
+    for tree in operation.trees:
         for load, guards in guarded_loads(tree):
             if guards:
                 elements = guarded_elements(load, guards, sizes, lowered, bindings)

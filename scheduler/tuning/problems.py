@@ -10,9 +10,10 @@ from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
-from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
 from scheduler.targets import Target
 from scheduler.tuning.known import Shape

@@ -9,12 +9,11 @@ import sympy
 
 from codegen_app.services.problems import describe
 from scheduler import pipeline, samples
-from scheduler.fusion.nodes import GroupKind, SchedulerNode
-from scheduler.ir.access import writes_of
+from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, SymbolInfo
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, Lowered, Store
+from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, GroupKind, Lowered, Store
 from scheduler.ir.values import Accumulator, Call, Load, Value
 
 S0 = symbol("s0")
@@ -105,7 +104,7 @@ def test_only_the_symbols_in_use_are_named() -> None:
 def test_what_stays_in_registers_is_part_of_the_problem() -> None:
     plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path("gpt2_2layer"))))
     node = next(node for node in plan.nodes if len(node.members) > 1)
-    results = tuple(name for member in node.members for name in writes_of(member))
+    results = tuple(name for member in node.members for name in member.writes)
     assert set(node.writes) < set(results)
     stored = replace(node, writes=results)
     assert describe(stored, plan.lowered).digest != describe(node, plan.lowered).digest

@@ -51,7 +51,7 @@ class GemmTemplate(KernelTemplate):
         comment: MetadataComment | None = None,
     ) -> None:
         super().__init__(node, lowered, targets, comment)
-        members = tuple(item for item in node.members if isinstance(item, Contraction))
+        members = node.contractions
         if len(members) != len(node.members):
             raise TypeError(f"{node.name} has members that are no contractions")
         self._members = self.prepare(members)

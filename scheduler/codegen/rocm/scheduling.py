@@ -15,7 +15,8 @@ from scheduler.codegen.rocm.reduction import ReductionTemplate
 from scheduler.codegen.rocm.scan import ScanTemplate
 from scheduler.codegen.scheduling import BaseScheduling, Candidates, RejectedConfig
 from scheduler.codegen.template import KernelTemplate
-from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.ir.operations import GroupKind
 from scheduler.targets import Target
 
 TemplateTable = Mapping[GroupKind, type[KernelTemplate]]

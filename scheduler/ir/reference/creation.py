@@ -114,12 +114,7 @@ def two(function: Callable[[Any, Any], Any]) -> Rule:
 
 
 def one(function: Callable[[Any], Any]) -> Rule:
-    """A function of the one argument, whatever Python calls it."""
-    return lambda a: function(next(iter(a.values())))
-
-
-def rounded_number(a: Args) -> Any:
-    return round(a["number"], a["ndigits"])
+    return lambda a: function(a["a"])
 
 
 def zero(a: Args) -> Any:

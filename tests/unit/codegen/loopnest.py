@@ -18,11 +18,11 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Node, SymbolInfo
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, evaluate, symbol
-from scheduler.ir.operations import Axis, Buffer, BufferKind, Lowered, Operation
+from scheduler.ir.operations import Axis, Buffer, BufferKind, GroupKind, Lowered, Operation
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 from scheduler.runtime.cpu import CpuDevice

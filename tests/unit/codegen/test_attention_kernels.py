@@ -9,11 +9,10 @@ import pytest
 
 from scheduler import targets
 from scheduler.codegen.rocm.attention import AttentionTemplate
-from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
-from scheduler.ir.operations import Attention, Axis, Store
+from scheduler.ir.operations import Attention, Axis, GroupKind, Store
 from scheduler.ir.values import Accumulator, Call, Cast, Load
 from scheduler.targets.amd import amd_hardware
 from tests.unit.codegen.loopnest import (

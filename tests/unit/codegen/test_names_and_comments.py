@@ -6,10 +6,10 @@ import sympy
 
 from scheduler.codegen.comment import MetadataComment, source_name
 from scheduler.codegen.names import fused_name, kernel_name
-from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Origin, Ref, TensorMeta
-from scheduler.ir.operations import Buffer, BufferKind, Lowered
+from scheduler.ir.operations import Buffer, BufferKind, GroupKind, Lowered
 from tests.unit.codegen.loopnest import contiguous, ints
 
 

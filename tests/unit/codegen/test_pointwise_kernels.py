@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from scheduler import targets
 from scheduler.codegen.rocm.pointwise import PointwiseTemplate
-from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.operations import Pointwise, Store
+from scheduler.ir.operations import GroupKind, Pointwise, Store
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
 from scheduler.ir.values import (
     Call,

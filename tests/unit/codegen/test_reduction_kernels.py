@@ -10,11 +10,10 @@ import pytest
 from scheduler import targets
 from scheduler.codegen.rocm.reduction import ReductionTemplate
 from scheduler.codegen.rocm.scan import ScanTemplate
-from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.operations import Pointwise, Reduction, ReductionKind, Scan, Store
+from scheduler.ir.operations import GroupKind, Pointwise, Reduction, ReductionKind, Scan, Store
 from scheduler.ir.values import Accumulator, Call, Cast, Const, Load, Value
 from tests.unit.codegen.loopnest import (
     at,

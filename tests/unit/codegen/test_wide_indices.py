@@ -7,9 +7,9 @@ import sympy
 
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion import schedule
-from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Ref, SymbolInfo
+from scheduler.ir.operations import GroupKind
 from scheduler.lowering import lower
 from scheduler.targets import find
 from tests.unit.lowering.graphs import graph, meta, node

@@ -15,11 +15,10 @@ import sympy
 from scheduler.bundle.manifest import Manifest, kernel_entry
 from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.codegen.wrapper import render_wrapper
-from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.operations import Buffer, BufferKind, Pointwise, Store
+from scheduler.ir.operations import Buffer, BufferKind, GroupKind, Pointwise, Store
 from scheduler.ir.values import Call, Const, Load
 from scheduler.targets import find
 from tests.unit.codegen.loopnest import at, axes, compiled, contiguous, group, ints

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from scheduler.fusion import schedule
-from scheduler.fusion.nodes import GroupKind, Schedule
+from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Ref
-from scheduler.ir.operations import Attention, Contraction, Reduction, Scan
+from scheduler.ir.operations import Attention, Contraction, GroupKind, Reduction, Scan
 from scheduler.ir.values import Load, loads
 from scheduler.lowering import lower
 from tests.unit.lowering.graphs import GraphBuilder

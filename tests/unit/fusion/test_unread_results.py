@@ -84,7 +84,7 @@ def softmax() -> Schedule:
 def test_a_schedule_that_writes_for_nobody_is_refused() -> None:
     plan = softmax()
     (node,) = plan.nodes
-    hidden = node.members[0].store.buffer  # type: ignore[union-attr]
+    hidden = node.members[0].writes[0]
     storage, pools = {hidden: "pool0"}, {"pool0": plan.lowered.buffers[hidden].size[0] * 4}
     wrong = replace(node, writes=(hidden, *node.writes))
     with pytest.raises(InconsistentError, match=f"writes {hidden}, which nothing reads"):
@@ -95,9 +95,9 @@ def test_a_schedule_that_computes_for_nobody_is_refused() -> None:
     plan = softmax()
     (node,) = plan.nodes
     spare = node.members[0]
-    store = replace(spare.store, buffer="spare")  # type: ignore[union-attr]
-    members = (*node.members, replace(spare, name="spare", store=store))  # type: ignore[call-arg]
-    with pytest.raises(InconsistentError, match="spare of kernel op0 computes for nobody"):
+    again = spare.with_results([replace(spare.results[0], buffer="spare")], spare.nodes)
+    members = (*node.members, again)
+    with pytest.raises(InconsistentError, match=f"{spare.name} of kernel op0 computes for nobody"):
         verify(replace(plan, nodes=(replace(node, members=members),)))
 
 

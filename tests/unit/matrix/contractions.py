@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import sympy
 
-from scheduler.fusion.nodes import GroupKind, Schedule, SchedulerNode
+from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Node, SymbolInfo
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, symbol
-from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, Lowered, Store
+from scheduler.ir.operations import Axis, Buffer, BufferKind, Contraction, GroupKind, Lowered, Store
 from scheduler.ir.values import (
     Accumulator,
     Call,

@@ -16,9 +16,10 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, KernelCall
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.commands.main import main
-from scheduler.fusion.nodes import GroupKind, SchedulerNode
+from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hints
 from scheduler.ir.graph import SymbolInfo
+from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
 from scheduler.targets import find
 from scheduler.tuning.buckets import parse_buckets, without_repeats

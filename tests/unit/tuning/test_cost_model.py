@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scheduler import pipeline, samples
 from scheduler.build.model import Build, Resources, Toolchain
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
-from scheduler.fusion.nodes import GroupKind
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.operations import GroupKind
 from scheduler.ir.values import Call, Const, IndexValue, Load
 from scheduler.targets import boards, find
 from scheduler.tuning.cost_model import expected_ns

@@ -1,0 +1,42 @@
+"""What lowering makes of a graph: operations over buffers, in order.
+
+An operation has loop axes and value trees over them (``ir/values.py``), and says of itself what
+the passes need to know (``base.Operation``). Every operation writes whole buffers; nothing
+aliases, because views are index expressions and in-place forms were made functional. Each keeps
+the names of the graph nodes it computes.
+"""
+
+from scheduler.ir.operations.attention import Attention
+from scheduler.ir.operations.base import (
+    Axes,
+    Axis,
+    GroupKind,
+    Operation,
+    Products,
+    Store,
+    ViewOf,
+)
+from scheduler.ir.operations.contraction import Contraction
+from scheduler.ir.operations.extern import Extern
+from scheduler.ir.operations.loops import Pointwise, Reduction, ReductionKind, Scan
+from scheduler.ir.operations.lowered import Buffer, BufferKind, Lowered
+
+__all__ = [
+    "Attention",
+    "Axes",
+    "Axis",
+    "Buffer",
+    "BufferKind",
+    "Contraction",
+    "Extern",
+    "GroupKind",
+    "Lowered",
+    "Operation",
+    "Pointwise",
+    "Products",
+    "Reduction",
+    "ReductionKind",
+    "Scan",
+    "Store",
+    "ViewOf",
+]

@@ -1,0 +1,127 @@
+"""Attention as one operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv
+from scheduler.ir.operations.base import (
+    Axes,
+    Axis,
+    GroupKind,
+    Operation,
+    Products,
+    Store,
+    ViewOf,
+    numel,
+)
+from scheduler.ir.values import Value
+
+
+@dataclass(frozen=True)
+class Attention(Operation):
+    """softmax(scale * q k^T + mask) v with an online softmax: a template node.
+
+    ``q`` is a tree over (batch, row, depth), ``k`` over (batch, column, depth), ``v`` over
+    (batch, column, value_depth), ``mask`` an additive (float) or selecting (bool) tree over
+    (batch, row, column) or None. Grouped queries are index expressions in ``k`` and ``v``.
+    ``causal``: column <= row (top-left aligned, as torch's is_causal).
+    """
+
+    name: str
+    batch: Axes
+    row: Axis
+    column: Axis
+    depth: Axis
+    value_depth: Axis
+    q: Value
+    k: Value
+    v: Value
+    mask: Value | None
+    causal: bool
+    scale: float
+    stores: tuple[Store, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind.ATTENTION
+
+    @property
+    def nest(self) -> tuple[Axes, Axes]:
+        return self.points, ()
+
+    @property
+    def points(self) -> Axes:
+        return (*self.batch, self.row, self.value_depth)
+
+    @property
+    def loops(self) -> Axes:
+        return (*self.batch, self.row, self.column, self.depth, self.value_depth)
+
+    @property
+    def scopes(self) -> tuple[ViewOf, ...]:
+        trees = (
+            ViewOf((*self.batch, self.row, self.depth), self.q),
+            ViewOf((*self.batch, self.column, self.depth), self.k),
+            ViewOf((*self.batch, self.column, self.value_depth), self.v),
+        )
+        if self.mask is None:
+            return trees
+        return (*trees, ViewOf((*self.batch, self.row, self.column), self.mask))
+
+    @property
+    def results(self) -> tuple[Store, ...]:
+        return self.stores
+
+    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
+        return replace(self, stores=tuple(stores), nodes=nodes)
+
+    def with_scopes(self, values: Sequence[Value]) -> Self:
+        if self.mask is None:
+            q, k, v = values
+            return replace(self, q=q, k=k, v=v)
+        q, k, v, mask = values
+        return replace(self, q=q, k=k, v=v, mask=mask)
+
+    @property
+    def template_op(self) -> str:
+        return "attention"
+
+    @property
+    def dimensions(self) -> tuple[Axes, ...]:
+        each = (self.batch, (self.row,), (self.column,), (self.depth,))
+        return tuple(axes for axes in each if axes)
+
+    @property
+    def products(self) -> Products:
+        """Of the pairs of a row and a column that may see each other."""
+        rows, columns = self.row.size, self.column.size
+        pairs = rows * columns
+        if self.causal:
+            few = sympy.Min(rows, columns)
+            pairs = FloorDiv(few * (few + 1), 2) + sympy.Max(0, rows - columns) * columns
+        both = self.depth.size + self.value_depth.size
+        return Products(numel(self.batch) * pairs * both, self.q.dtype)
+
+    @property
+    def matrix_operands(self) -> tuple[Value, ...]:
+        return self.q, self.k, self.v
+
+    @property
+    def averaged(self) -> Value:
+        return self.v
+
+    @property
+    def accumulation_length(self) -> Expr:
+        """The sums of the scores, and those over the columns."""
+        return self.depth.size + self.column.size
+
+    def type_fault(self) -> str:
+        same = self.q.dtype is self.k.dtype is self.v.dtype
+        return "" if same else "queries, keys and values have different types"

@@ -1,0 +1,195 @@
+"""What every operation says of itself: its loops, its trees, what it reads and writes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Self, TypeAlias
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.values import Value, loads
+
+
+class GroupKind(StrEnum):
+    """Which kernel template serves an operation, or several together."""
+
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    SCAN = "scan"
+    GEMM = "gemm"
+    CONVOLUTION = "convolution"
+    ATTENTION = "attention"
+    EXTERN = "extern"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One loop: its variable and how many steps it makes."""
+
+    var: sympy.Symbol
+    size: Expr
+
+
+Axes: TypeAlias = tuple[Axis, ...]
+
+
+@dataclass(frozen=True)
+class ViewOf:
+    """A tree over loops: element [axes] is ``value``."""
+
+    axes: Axes
+    value: Value
+
+
+@dataclass(frozen=True)
+class Store:
+    """Write ``value`` to ``buffer`` at ``index`` (one expression for each of its dimensions)."""
+
+    buffer: str
+    index: tuple[Expr, ...]
+    value: Value
+    nodes: tuple[str, ...] = ()  # graph nodes that this store computes
+
+
+@dataclass(frozen=True)
+class Products:
+    """Multiplications, each with its addition, of elements of ``dtype``."""
+
+    multiply_adds: Expr
+    dtype: DType
+
+
+class Operation(ABC):
+    """An operation of a lowered graph: loops, trees over them, and stores.
+
+    ``nodes`` are the graph nodes that it computes.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def group_kind(self) -> GroupKind:
+        """Which template serves it where it stands alone."""
+
+    @property
+    @abstractmethod
+    def nest(self) -> tuple[Axes, Axes]:
+        """Its loops as a kernel nests them: the outer ones, and those that a reduction or a scan
+        runs along. A template's reduction is its own affair: it has no inner loops."""
+
+    @property
+    @abstractmethod
+    def points(self) -> Axes:
+        """The loops at whose points it stores."""
+
+    @property
+    @abstractmethod
+    def loops(self) -> Axes:
+        """All loops, those that it reduces over included."""
+
+    @property
+    @abstractmethod
+    def scopes(self) -> tuple[ViewOf, ...]:
+        """The trees that it computes from, each over its own loops. What is stored is over
+        ``points`` and not among them."""
+
+    @property
+    @abstractmethod
+    def results(self) -> tuple[Store, ...]:
+        """What it stores; nothing for an extern, which fills whole buffers (``writes``)."""
+
+    @abstractmethod
+    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
+        """It with other stores over the same points, computing these graph nodes.
+
+        ``ValueError`` where it cannot have that many.
+        """
+
+    @abstractmethod
+    def with_scopes(self, values: Sequence[Value]) -> Self:
+        """It with other trees, one for each of its scopes, in their order.
+
+        ``ValueError`` where it has another number of them.
+        """
+
+    @property
+    def template_op(self) -> str:
+        """The op as users name it, where one op is what a template serves: ``addmm``; "" where
+        the graph nodes' names say it."""
+        return ""
+
+    @property
+    def dimensions(self) -> tuple[Axes, ...]:
+        """Loops by their role, as a problem is written: batch, m, n, k; those without any go."""
+        return tuple(axes for axes in self.nest if axes)
+
+    @property
+    def products(self) -> Products | None:
+        """The products that it needs whatever its kernel looks like; None without any."""
+        return None
+
+    @property
+    def matrix_operands(self) -> tuple[Value, ...]:
+        """The scopes' trees that matrix instructions take, in the instructions' own type."""
+        return ()
+
+    @property
+    def averaged(self) -> Value | None:
+        """The tree whose values it averages by weights that are rounded to the tree's type."""
+        return None
+
+    @property
+    def accumulation_length(self) -> Expr:
+        """How many terms are added up, one after the other, for one result; 0 without a sum."""
+        return sympy.Integer(0)
+
+    def type_fault(self) -> str:
+        """What is wrong with the types of its trees, as ``multiplies f16 by f32``; "" if nothing.
+
+        Types within a tree, and those of stores, are for the verifier to compare.
+        """
+        return ""
+
+    @property
+    def trees(self) -> tuple[Value, ...]:
+        """Every tree: what it computes from first, then what is stored."""
+        stored = (store.value for store in self.results)
+        return (*(scope.value for scope in self.scopes), *stored)
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The buffers that it reads, in order, each once."""
+        return tuple(dict.fromkeys(load.buffer for tree in self.trees for load in loads(tree)))
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The buffers that it writes."""
+        return tuple(store.buffer for store in self.results)
+
+    def map_trees(self, change: Callable[[Value], Value]) -> Self:
+        """It with every tree changed; where it stores is not."""
+        stores = [replace(store, value=change(store.value)) for store in self.results]
+        values = [change(scope.value) for scope in self.scopes]
+        return self.with_scopes(values).with_results(stores, self.nodes)
+
+    def with_nodes(self, nodes: tuple[str, ...]) -> Self:
+        """It computing further graph nodes, which come first."""
+
+        def joined(own: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys((*nodes, *own)))
+
+        stores = [replace(store, nodes=joined(store.nodes)) for store in self.results]
+        return self.with_results(stores, joined(self.nodes))
+
+
+def numel(axes: Sequence[Axis]) -> Expr:
+    """How many points loops have, as a product that is not simplified."""
+    return sympy.Mul(*(axis.size for axis in axes))

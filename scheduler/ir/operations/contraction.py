@@ -1,0 +1,96 @@
+"""Matrix multiplications and convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations.base import Axes, GroupKind, Operation, Products, Store, ViewOf, numel
+from scheduler.ir.values import Value
+
+
+@dataclass(frozen=True)
+class Contraction(Operation):
+    """A matrix multiplication in general form: a template node (gemm, convolution).
+
+    out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], accumulated in f32 (f64 for
+    f64), then stored through ``stores`` whose values hold the ``Accumulator``. Each of batch, m,
+    n, k is any number of axes (m, n, k at least one). ``a`` and ``b`` are trees over the axes: a
+    plain strided ``Load`` takes the vector path; anything else (a convolution's masked window, a
+    fused prologue) is computed element by element.
+
+    ``problem`` is the op as users name it: ``linear``, ``addmm``, ``mm``, ``bmm``, ``conv2d``.
+    """
+
+    name: str
+    template: str  # "gemm" | "convolution"
+    problem: str
+    batch: Axes
+    m: Axes
+    n: Axes
+    k: Axes
+    a: Value
+    b: Value
+    stores: tuple[Store, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.template)
+
+    @property
+    def nest(self) -> tuple[Axes, Axes]:
+        return self.points, ()
+
+    @property
+    def points(self) -> Axes:
+        return (*self.batch, *self.m, *self.n)
+
+    @property
+    def loops(self) -> Axes:
+        return (*self.points, *self.k)
+
+    @property
+    def scopes(self) -> tuple[ViewOf, ...]:
+        return (
+            ViewOf((*self.batch, *self.m, *self.k), self.a),
+            ViewOf((*self.batch, *self.k, *self.n), self.b),
+        )
+
+    @property
+    def results(self) -> tuple[Store, ...]:
+        return self.stores
+
+    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
+        return replace(self, stores=tuple(stores), nodes=nodes)
+
+    def with_scopes(self, values: Sequence[Value]) -> Self:
+        a, b = values
+        return replace(self, a=a, b=b)
+
+    @property
+    def template_op(self) -> str:
+        return self.problem
+
+    @property
+    def dimensions(self) -> tuple[Axes, ...]:
+        return tuple(axes for axes in (self.batch, self.m, self.n, self.k) if axes)
+
+    @property
+    def products(self) -> Products:
+        return Products(numel(self.loops), self.a.dtype)
+
+    @property
+    def matrix_operands(self) -> tuple[Value, ...]:
+        return self.a, self.b
+
+    @property
+    def accumulation_length(self) -> Expr:
+        return numel(self.k)
+
+    def type_fault(self) -> str:
+        if self.a.dtype is self.b.dtype:
+            return ""
+        return f"multiplies {self.a.dtype.label} by {self.b.dtype.label}"
