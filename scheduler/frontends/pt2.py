@@ -233,17 +233,19 @@ def _read_node(part: Json, target: str, index: int) -> Node:
         raise UserError(f"node number {index}: its name is no text")
     where = f"node {name!r}"
     args: list[Argument] = []
+    labels: list[str] = []
     kwargs: dict[str, Argument] = {}
     for entry in field(part, "inputs", list, where):
         label = field(entry, "name", str, where)
         value = read_argument(field(entry, "arg", dict, where), f"{where}, argument {label!r}")
-        # Kind 2 is by keyword; files before schema 8.3 do not say, and then order is position.
+        if label and (label in labels or label in kwargs):
+            raise UserError(f"{where}: argument {label!r} stands twice")
+        # Kind 2 is by keyword; files before schema 8.3 do not say, and labels alone tell.
         if entry.get("kind") == 2:
-            if label in kwargs:
-                raise UserError(f"{where}: argument {label!r} stands twice")
             kwargs[label] = value
         else:
             args.append(value)
+            labels.append(label)
     return Node(
         name=name,
         target=target.removeprefix("torch.ops."),
@@ -251,6 +253,8 @@ def _read_node(part: Json, target: str, index: int) -> Node:
         kwargs=kwargs,
         outputs=outputs,
         origin=read_origin(part.get("metadata")),
+        # Ops of higher order have arguments without a name.
+        labels=tuple(labels) if all(labels) else (),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
 from scheduler.ir.index.text import check_name
@@ -44,7 +44,7 @@ def references(argument: Argument) -> Iterator[str]:
 
 def node_references(node: Node) -> Iterator[str]:
     """Names of the values that a node reads, in order, repeated where it reads them twice."""
-    for argument in (*node.args, *node.kwargs.values()):
+    for _, argument in node.arguments():
         yield from references(argument)
 
 
@@ -94,6 +94,23 @@ def _check_inputs(graph: Graph) -> set[str]:
     return made
 
 
+def _check_labels(node: Node) -> None:
+    if node.labels and len(node.labels) != len(node.args):
+        raise UserError(
+            f"node {node.name!r} names {len(node.labels)} of its {len(node.args)} arguments"
+        )
+
+
+def _unmade(node: Node, label: str, name: str, makers: Mapping[str, str]) -> str:
+    use = f"node {node.name!r} uses {name!r}"
+    if name in makers:
+        return (
+            f"{use} before node {makers[name]!r} makes it, as its argument {label!r}: "
+            "a cycle, or nodes out of order"
+        )
+    return f"{use} as its argument {label!r}, which nothing makes"
+
+
 def _check_nodes(graph: Graph, made: set[str]) -> None:
     makers = {output: node.name for node in graph.nodes for output in node.outputs}
     names: set[str] = set()
@@ -101,15 +118,11 @@ def _check_nodes(graph: Graph, made: set[str]) -> None:
         if node.name in names:
             raise UserError(f"two nodes have the name {node.name!r}")
         names.add(node.name)
-        for name in node_references(node):
-            if name in made:
-                continue
-            if name in makers:
-                raise UserError(
-                    f"node {node.name!r} uses {name!r} before node {makers[name]!r} makes it: "
-                    "a cycle, or nodes out of order"
-                )
-            raise UserError(f"node {node.name!r} uses {name!r}, which nothing makes")
+        _check_labels(node)
+        for label, argument in node.arguments():
+            for name in references(argument):
+                if name not in made:
+                    raise UserError(_unmade(node, label, name, makers))
         for output in node.outputs:
             if output in made:
                 raise UserError(f"node {node.name!r} makes {output!r}, which exists already")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -72,8 +72,9 @@ class Node:
     """One call in the graph.
 
     ``target`` is the op with its overload and without ``torch.ops.``: ``aten.addmm.default``.
-    ``args`` are positional, ``kwargs`` by name, both in the file's order. ``outputs`` name the
-    values made: usually one; several for ``split``; symbolic integers count as values too.
+    ``args`` are positional, ``kwargs`` by name, both in the file's order. ``labels`` are the names
+    that the file gives the positional ones, as many as they are, or none at all. ``outputs`` name
+    the values made: usually one; several for ``split``; symbolic integers count as values too.
     """
 
     name: str
@@ -82,6 +83,13 @@ class Node:
     kwargs: Mapping[str, Argument]
     outputs: tuple[str, ...]
     origin: Origin = field(default_factory=Origin)
+    labels: tuple[str, ...] = ()
+
+    def arguments(self) -> Iterator[tuple[str, Argument]]:
+        """All arguments by name; one that the file does not name by its position, from 0."""
+        for place, argument in enumerate(self.args):
+            yield (self.labels[place] if self.labels else str(place)), argument
+        yield from self.kwargs.items()
 
 
 class InputKind(StrEnum):

@@ -158,17 +158,19 @@ def overload_of(row: Op, target: str) -> Overload:
 def bind(node: Node, params: tuple[Param, ...]) -> Mapping[str, Argument]:
     """The node's arguments by name, defaults filled in, in the schema's order.
 
-    Raises ``UserError`` where they do not fit it.
+    Positional arguments go by the names that the file gives them, and by position only where it
+    gives none. Raises ``UserError`` where they do not fit the schema.
     """
-    positional = [param for param in params if not param.keyword_only]
-    if len(node.args) > len(positional):
+    positional = [param.name for param in params if not param.keyword_only]
+    if not node.labels and len(node.args) > len(positional):
         raise UserError(
             f"node {node.name!r}: {node.target} takes {len(positional)} arguments by position, "
             f"not {len(node.args)}"
         )
-    given = dict(zip((param.name for param in positional), node.args, strict=False))
     names = {param.name for param in params}
-    for name, value in node.kwargs.items():
+    given: dict[str, Argument] = {}
+    by_position = zip(node.labels or positional, node.args, strict=False)
+    for name, value in (*by_position, *node.kwargs.items()):
         if name in given or name not in names:
             raise UserError(f"node {node.name!r}: {node.target} has no further argument {name!r}")
         given[name] = value

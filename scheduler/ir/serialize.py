@@ -41,10 +41,15 @@ _T = TypeVar("_T")
 
 
 def with_digest(graph: Graph) -> Graph:
-    """The graph with the sha256 of its content: all of it but its name and its producer."""
+    """The graph with the sha256 of its content.
+
+    That is all of it but its name, its producer, and the names of positional arguments.
+    """
     content = graph_to_json(graph)
     for label in ("name", "digest", "producer"):
         del content[label]
+    for node in content["nodes"]:
+        node.pop("labels", None)  # they say again what the op's schema says
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return replace(graph, digest=hashlib.sha256(text.encode()).hexdigest())
 
@@ -85,6 +90,7 @@ def _node_to_json(node: Node) -> dict[str, Any]:
         "name": node.name,
         "target": node.target,
         "args": [_argument_to_json(arg) for arg in node.args],
+        **({"labels": list(node.labels)} if node.labels else {}),
         "kwargs": {name: _argument_to_json(arg) for name, arg in node.kwargs.items()},
         "outputs": list(node.outputs),
         "origin": {
@@ -215,6 +221,8 @@ def _node(data: Any, where: str) -> Node:
             module_type=_text(origin, "module_type", where),
             torch_function=_text(origin, "torch_function", where),
         ),
+        # Bundles written before labels were kept have none.
+        labels=tuple(_names(data, "labels", where)) if "labels" in data else (),
     )
 
 

@@ -219,7 +219,7 @@ def _tensor_names(node: Node, graph: Graph) -> list[str]:
             for part in argument:
                 visit(part)
 
-    for argument in (*node.args, *node.kwargs.values()):
+    for _, argument in node.arguments():
         visit(argument)
     return list(names)
 

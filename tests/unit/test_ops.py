@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,13 @@ def test_position_and_keyword_are_the_same() -> None:
     assert list(by_position) == ["self", "mat1", "mat2", "beta", "alpha"]
 
 
+def test_labels_go_before_positions() -> None:
+    """The names that the file gives its arguments tell which they are, not their order."""
+    node = _node("aten.addmm.default", Ref("y"), 2, Ref("b"), Ref("x"))
+    labelled = replace(node, labels=("mat2", "beta", "self", "mat1"))
+    assert bind(labelled) == bind(_node("aten.addmm.default", Ref("b"), Ref("x"), Ref("y"), beta=2))
+
+
 @pytest.mark.parametrize(
     ("node", "named"),
     [
@@ -34,6 +42,8 @@ def test_position_and_keyword_are_the_same() -> None:
         (_node("aten.addmm.default", 1, 2, 3, 4), "takes 3 arguments by position, not 4"),
         (_node("aten.relu.default", Ref("a"), self=Ref("b")), "no further argument 'self'"),
         (_node("aten.relu.default", Ref("a"), what=1), "no further argument 'what'"),
+        (replace(_node("aten.relu.default", 1), labels=("what",)), "no further argument 'what'"),
+        (replace(_node("aten.mm.default", 1), labels=("mat2",)), "lacks its argument 'self'"),
     ],
 )
 def test_arguments_that_do_not_fit_are_named(node: Node, named: str) -> None:

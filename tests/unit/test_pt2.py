@@ -18,6 +18,7 @@ from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Frame, InputKind, Ref
 from scheduler.ir.index.functions import symbol
+from scheduler.lowering.ops import bind
 from scheduler.outcome import UserError
 
 S27 = "Symbol('s27', positive=True, integer=True)"
@@ -185,6 +186,25 @@ def test_every_kind_of_argument(tmp_path: Path) -> None:
     assert dict(node.kwargs) == {tag: expected for tag, (_, expected) in arguments.items()}
 
 
+def test_positional_arguments_keep_their_names(tmp_path: Path) -> None:
+    (linear, relu) = read(write(tmp_path, model())).nodes[:2]
+    assert linear.labels == ("input", "weight")
+    assert relu.labels == ("self",)
+
+
+def test_keywords_of_a_file_that_does_not_say_which_they_are(tmp_path: Path) -> None:
+    """Schemas before 8.3 have no kind: an argument after one left out is known by its name."""
+    document = model()
+    relu = document["graph_module"]["graph"]["nodes"][1]
+    relu["target"] = "torch.ops.aten.sum.default"
+    relu["inputs"] = [
+        {"name": "self", "arg": _tensor("linear")},
+        {"name": "dtype", "arg": {"as_scalar_type": 7}},
+    ]
+    node = read(write(tmp_path, document)).nodes[1]
+    assert bind(node) == {"self": Ref("linear"), "dtype": DType.F32}
+
+
 def test_hints_are_solved_where_no_size_is_the_bare_symbol(tmp_path: Path) -> None:
     text = json.dumps(model()).replace(
         json.dumps(_expr(S27, 8)), json.dumps(_expr(f"Add(Mul(Integer(2), {S27}), Integer(1))", 17))
@@ -249,7 +269,7 @@ BAD: dict[str, tuple[Damage, str]] = {
         lambda d: d[G]["graph"]["nodes"][1]["inputs"].__setitem__(
             0, _arg("self", _tensor("ghost"))
         ),
-        "node 'relu' uses 'ghost'",
+        "node 'relu' uses 'ghost' as its argument 'self', which nothing makes",
     ),
     "cycle": (
         lambda d: d[G]["graph"]["nodes"][0]["inputs"].__setitem__(0, _arg("i", _tensor("relu"))),

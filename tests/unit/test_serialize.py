@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from scheduler.ir.graph import (
 )
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.ir.serialize import graph_from_json, graph_to_json, with_digest
+from scheduler.lowering.ops import bind
 from scheduler.outcome import UserError
 
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"
@@ -72,6 +74,9 @@ def graphs(draw: st.DrawFn) -> Graph:
                 Origin(frames, "layer.0", "torch.nn.Linear", "f"),
             )
         )
+        count = len(nodes[-1].args)
+        labels = st.lists(st.text(max_size=5), min_size=count, max_size=count)
+        nodes[-1] = replace(nodes[-1], labels=tuple(draw(st.one_of(st.just([]), labels))))
     inputs = (GraphInput("x", InputKind.USER), GraphInput("y", InputKind.PARAMETER, "w"))
     symbols = {"n": SymbolInfo("n", 8, 2, draw(st.sampled_from([None, 64])))}
     graph = Graph(
@@ -95,6 +100,17 @@ def test_any_graph_comes_back_as_it_was(graph: Graph) -> None:
     assert back == graph
     assert json.dumps(graph_to_json(back)) == text
     assert with_digest(back).digest == graph.digest
+
+
+def test_a_graph_without_labels_is_read_as_before_and_is_the_same_graph() -> None:
+    """Bundles from before the names of positional arguments were kept."""
+    graph = read(SAMPLES / "gpt2_2layer.pt2")
+    data = graph_to_json(graph)
+    for node in data["nodes"]:
+        assert len(node.pop("labels", ())) == len(node["args"])
+    old = graph_from_json(data)
+    assert [bind(node) for node in old.nodes] == [bind(node) for node in graph.nodes]
+    assert with_digest(old).digest == graph.digest
 
 
 def test_types_of_arguments_survive() -> None:
@@ -138,7 +154,12 @@ DAMAGES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda d: d.update(schema=2), "schema 1"),
     (lambda d: d.pop("nodes"), "'nodes' is missing"),
     (lambda d: _first(d).pop("origin"), "nodes[0]: 'origin'"),
-    (lambda d: _first(d).update(args=[{"ref": "ghost"}]), "which nothing makes"),
+    (
+        lambda d: _first(d).update(args=[{"ref": "ghost"}], labels=["self"]),
+        "uses 'ghost' as its argument 'self', which nothing makes",
+    ),
+    (lambda d: _first(d).update(labels=["self"]), "names 1 of its 2 arguments"),
+    (lambda d: _first(d).update(labels=[1, 2]), "'labels' holds something that is no name"),
     (lambda d: _first(d).update(args=[{"what": 1}]), "nodes[0]: an argument of unknown form"),
     (lambda d: _first(d).update(args=[{"expr": "exec('1')"}]), "nodes[0]"),
     (lambda d: _first(d).update(args=[{"dtype": "f8"}]), "nodes[0]: unknown dtype 'f8'"),

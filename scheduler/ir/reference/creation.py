@@ -114,7 +114,12 @@ def two(function: Callable[[Any, Any], Any]) -> Rule:
 
 
 def one(function: Callable[[Any], Any]) -> Rule:
-    return lambda a: function(a["a"])
+    """A function of the one argument, whatever Python calls it."""
+    return lambda a: function(next(iter(a.values())))
+
+
+def rounded_number(a: Args) -> Any:
+    return round(a["number"], a["ndigits"])
 
 
 def zero(a: Args) -> Any:

@@ -46,9 +46,9 @@ ROWS = (
     op("torch.sym_int", "a", SIZE, ref.one(int)),
     op("torch.sym_not", "a", SIZE, ref.one(operator.not_)),
     op("torch.sym_sqrt", "a", SIZE, ref.one(math.sqrt)),
-    op("math.trunc", "a", SIZE, ref.one(math.trunc)),
-    op("math.floor", "a", SIZE, ref.one(math.floor)),
-    op("math.ceil", "a", SIZE, ref.one(math.ceil)),
+    op("math.trunc", "x", SIZE, ref.one(math.trunc)),
+    op("math.floor", "x", SIZE, ref.one(math.floor)),
+    op("math.ceil", "x", SIZE, ref.one(math.ceil)),
     op("torch._sym_sqrt", "a", SIZE, ref.one(math.sqrt)),
-    op("builtins.round", "a", SIZE, ref.one(round)),
+    op("builtins.round", "number, ndigits=None", SIZE, ref.rounded_number),
 )
