@@ -13,16 +13,20 @@ from codegen_app.selectors.pages.limits import LimitRow, Limits, Point
 from codegen_app.selectors.pages.node import CandidateRow
 
 POSITION = "order"
+UNNAMED = "not named"
 Figure = dict[str, Any]
 
 
 def axes(rows: Sequence[CandidateRow]) -> tuple[str, ...]:
-    """What a chart of candidates can have as X or colour: parameters that differ, and the order."""
-    values: dict[str, set[str]] = {}
-    for row in rows:
-        for name, value in row.config.items():
-            values.setdefault(name, set()).add(str(value))
-    return (POSITION, *(name for name, seen in sorted(values.items()) if len(seen) > 1))
+    """What a chart of candidates can have as X or colour: parameters that differ (not to name one
+    differs too), and the order."""
+    names = sorted({name for row in rows for name in row.config})
+    return (POSITION, *(name for name in names if len({_value(row, name) for row in rows}) > 1))
+
+
+def _value(row: CandidateRow, name: str) -> str:
+    """A candidate's parameter as text; ``UNNAMED`` where it leaves that to the kernel."""
+    return str(row.config.get(name, UNNAMED))
 
 
 def chosen(asked: str | None, allowed: Sequence[str], default: str = POSITION) -> str:
@@ -40,7 +44,7 @@ def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | No
         return None
     groups: dict[str, list[CandidateRow]] = {}
     for row in timed:
-        groups.setdefault(str(row.config.get(colour, "")) if colour else "", []).append(row)
+        groups.setdefault(_value(row, colour) if colour else "", []).append(row)
     traces = [_trace(name, group, x, colour) for name, group in sorted(groups.items(), key=_key)]
     emulated = any(row.timing.emulated for row in timed if row.timing)
     figure = go.Figure(
@@ -169,7 +173,7 @@ def _trace(name: str, rows: Sequence[CandidateRow], x: str, colour: str) -> go.S
     return go.Scatter(
         name=f"{colour}={name}" if colour else "candidates",
         mode="markers",
-        x=[row.position if x == POSITION else row.config.get(x) for row in rows],
+        x=[row.position if x == POSITION else row.config.get(x, UNNAMED) for row in rows],
         y=[timing.median_ns / 1000 for timing in timings],
         error_y={
             "type": "data",

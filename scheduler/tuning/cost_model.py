@@ -14,6 +14,12 @@
 Rates, clocks, bandwidth and caches are the board's (``targets/amd_boards.py`` names their sources);
 waves a SIMD come from the build's registers and LDS, before the build from LDS alone. The constants
 are common rules of thumb and fitted to nothing: the model only orders what is then measured.
+
+The size of the matrix instruction (``MATRIX_INSTR_NONKDIM``) changes none of these: both sizes
+reach the peak rate (AMD Matrix Instruction Calculator: 32x32x8 f16 takes twice the cycles of
+16x16x16, for twice the products), and a wave reads its rectangle of the tile once a step and keeps
+it in registers, whichever multiplies it. What differs (half the instructions to issue, other banks
+of LDS) is left to the measurement.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from scheduler.build import matrix_header
+from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import (
     INSTRUCTIONS,
     Digit,
@@ -67,6 +68,12 @@ def test_a_lane_reads_one_run_of_k_and_the_same_of_both_operands(one: MatrixInst
         run = range(one.a_values)
         assert [one.a.at(lane, value) for value in run] == [(row, k + value) for value in run]
         assert [one.b.at(lane, value) for value in run] == [(k + value, row) for value in run]
+
+
+@pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
+def test_products_are_summed_in_the_type_that_kernels_compute_in(one: MatrixInstruction) -> None:
+    """Rules count a lane's accumulators, and templates name their type, by ``DType.compute``."""
+    assert one.accumulator == DType.from_label(one.element).compute.label
 
 
 @pytest.mark.parametrize("one", ALL, ids=by_name)

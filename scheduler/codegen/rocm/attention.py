@@ -180,11 +180,6 @@ class AttentionTemplate(LaunchTemplate):
         return max(serving, key=fitness)
 
     @property
-    def _accumulate(self) -> DType:
-        """The type of scores and sums."""
-        return DType.F64 if self.element is DType.F64 else DType.F32
-
-    @property
     def _padded_depth(self) -> int:
         return -(-int(self.operation.depth.size) // WIDEST_STEP_K) * WIDEST_STEP_K
 
@@ -220,9 +215,9 @@ class AttentionTemplate(LaunchTemplate):
             value_depth=operation.value_depth.size,
             rows=index(operation.row.size),
             columns=index(operation.column.size),
-            scale=literal(operation.scale, self._accumulate),
+            scale=literal(operation.scale, self.element.compute),
             causal=operation.causal,
-            power_as_element=convert("power", self._accumulate, self.element),
+            power_as_element=convert("power", self.element.compute, self.element),
             marked=mark(operation.nodes),
             **self._bodies,
         )
@@ -288,7 +283,7 @@ class AttentionTemplate(LaunchTemplate):
     def _store_lines(self) -> Lines:
         lines = Lines(4)
         printer = self._printer(self._out, lines)
-        held = self._accumulate
+        held = self.element.compute
         for store in self.operation.stores:
             for part in walk(store.value):
                 if isinstance(part, Accumulator):

@@ -22,7 +22,7 @@ from scheduler.codegen.rocm.gemm_config import (
     reject,
     vector_widths,
 )
-from scheduler.codegen.rocm.gemm_interface import GemmInterface, Member, accumulator, argument
+from scheduler.codegen.rocm.gemm_interface import GemmInterface, Member, argument
 from scheduler.codegen.rocm.operand import Operand
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, KernelTemplate, RenderedTemplate
@@ -150,7 +150,7 @@ class GemmTemplate(KernelTemplate):
             "header": self.header(),
             "globals": self.globals(),
             "element": interface.element.cpp,
-            "accumulator": accumulator(interface.element).cpp,
+            "accumulator": interface.element.compute.cpp,
             "fields": [f"{field.strip()};" for field in parameters.split(",")],
             "groups": self._groups(),
             "operands": self._operands(),
@@ -247,7 +247,7 @@ class GemmTemplate(KernelTemplate):
     def _workspace_bytes(self, split_k: int) -> Expr:
         if split_k == 1:
             return sympy.Integer(0)
-        return self._points() * (split_k * accumulator(self.interface.element).itemsize)
+        return self._points() * (split_k * self.interface.element.compute.itemsize)
 
 
 def _constants(config: GemmConfig) -> str:

@@ -123,7 +123,7 @@ def held_registers(config: GemmConfig, problem: GemmProblem) -> int:
     A load takes its data's registers and two for the address; one behind a mask three for the
     indices that the mask looks at.
     """
-    held = config.block_m * config.block_n * max(problem.element.itemsize, 4) // 4
+    held = config.block_m * config.block_n * problem.element.compute.itemsize // 4
     for block, vector, masked in (
         (config.block_m, config.vector_a, problem.masked_a),
         (config.block_n, config.vector_b, problem.masked_b),

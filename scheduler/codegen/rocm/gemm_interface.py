@@ -11,7 +11,6 @@ from scheduler.codegen.cpp import IndexPrinter, Lines, Memory, ValuePrinter
 from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.codegen.rocm.contraction import IndexGroup, Parametrizer
 from scheduler.codegen.rocm.operand import Operand, analyse
-from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.bounds import INT32_MAX, bounds, symbol_ranges
 from scheduler.ir.index.functions import symbol
@@ -227,11 +226,6 @@ class GemmInterface:
 def _reads(member: Contraction) -> list[Load]:
     trees = (member.a, member.b, *(store.value for store in member.stores))
     return [load for tree in trees for load in loads(tree)]
-
-
-def accumulator(element: DType) -> DType:
-    """The type in which products are summed."""
-    return DType.F64 if element is DType.F64 else DType.F32
 
 
 def argument(name: str) -> sympy.Symbol:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.build.cache import CodeCache
+from scheduler.build.compile import build
+from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.rocm.gemm_config import step_k, waves_along_m
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
@@ -150,6 +154,23 @@ def test_waves_share_the_block_out_whole(block_m: int, block_n: int, waves: int)
     else:
         assert block_m % (along_m * 16) == 0
         assert block_n % (waves // along_m * 16) == 0
+
+
+@pytest.mark.parametrize("size", [16, 32])
+def test_kernels_share_a_block_out_as_the_rules_do(
+    size: int, toolchain: Toolchain, cache: CodeCache
+) -> None:
+    """``waves_along_m`` is there twice, since the kernel's text holds no answer of Python's."""
+    cases = list(product((16, 32, 48, 64, 128, 256), (16, 32, 64, 128, 256), (1, 2, 4, 8)))
+    checks = "".join(
+        f"static_assert(kiln::mma::waves_along_m({m}, {n}, {waves}, {size})"
+        f" == {waves_along_m(m, n, waves, size)});\n"
+        for m, n, waves in cases
+    )
+    source = f"#include <kiln/mma.h>\n{checks}"
+    source += 'extern "C" PT_EXPORT int compared() { return 0; }\n'
+    result = build(source, "compared", find("cpu"), toolchain, cache)
+    assert isinstance(result, Build), result.detail
 
 
 @pytest.mark.parametrize(

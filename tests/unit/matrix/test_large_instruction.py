@@ -95,6 +95,19 @@ def test_several_weights_split_k_and_two_stages(
         assert error <= tolerance(264, DType.F16, magnitude=4.0)
 
 
+def test_a_padded_window(runner: Runner, rng: np.random.Generator) -> None:
+    x, w = (random_values(rng, size, DType.F16) for size in ((2, 8, 9, 7), (80, 8, 3, 3)))
+    schedule = convolution((2, 8, 9, 7), (80, 8, 3, 3), DType.F16, padding=1)
+    caller = largest(candidates(schedule, "cpu"), BLOCK_N=64)
+    assert caller.kernel.template == "convolution"
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), (3, 3), axis=(2, 3)
+    )
+    expected = np.einsum("ncyxhw,ochw->noyx", windows, w)
+    error = np.abs(runner(caller, {"x": x, "w": w})["y"] - expected).max()
+    assert error <= tolerance(72, DType.F16, magnitude=4.0)
+
+
 def test_every_tile_of_the_list_is_right(runner: Runner, rng: np.random.Generator) -> None:
     schedule = matmul(33, 65, 72, DType.F16)
     x, w = (random_values(rng, size, DType.F16) for size in ((33, 72), (72, 65)))

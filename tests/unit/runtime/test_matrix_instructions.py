@@ -201,37 +201,56 @@ def test_every_lane_gets_what_the_hardware_gives_it(
     np.testing.assert_array_equal(found, expected)
 
 
-def test_a_row_alone_is_enough_to_emulate_an_instruction(run: Callable[..., None]) -> None:
+def test_a_row_alone_is_enough_for_emulation_and_for_a_waves_tile(run: Callable[..., None]) -> None:
     """NVIDIA's mma.m16n8k16, whose operands differ in size and whose columns depend on the value:
-    the struct and the emulation that its row gives, lane for lane by the PTX ISA's formulae."""
+    a tile of 2x2 of them, A and B in their lanes by the PTX ISA's formulae."""
     one = MMA_M16N8K16
-    name = f"kiln::instruction::{one.name}"
     source = f"""
-    namespace kiln::instruction {{ {struct(one)} }}
-    using I = {name};
-    __global__ void k(const I::A* a, const I::B* b, I::D* c) {{
-      int lane = threadIdx.x;
-      c[lane] = kiln_cpu::multiply<I>(a[lane], b[lane], c[lane], __LINE__);
+    #include <kiln/mma.h>
+    namespace kiln::instruction {{
+    {struct(one)}
+    template <>
+    struct Select<float, 16> {{  // which nothing else serves on this target
+      static constexpr bool kAvailable = true;
+      using type = {one.name};
+    }};
     }}
-    EXPORT go(void* a, void* b, void* c, size_t*, uint8_t*, hipStream_t stream) {{
-      hipLaunchKernelGGL(k, dim3(1), dim3(32), 0, stream, (I::A*)a, (I::B*)b, (I::D*)c);
+    using I = kiln::instruction::{one.name};
+    __global__ void k(const I::A* a, const I::B* b, const float* c, float* out) {{
+      const int lane = threadIdx.x;
+      kiln::mma::Tile<float, 32, 16> tile(lane);
+      static_assert(tile.kRows == 4 && tile.kColumns == 4 && tile.kRowLanes == 4);
+      for (int i = 0; i < tile.kRows; ++i)
+        for (int j = 0; j < tile.kColumns; ++j)
+          tile.put(i, j, c[tile.row(i) * 16 + tile.column(j)]);
+      for (int i = 0; i < tile.kTilesM; ++i)
+        for (int j = 0; j < tile.kTilesN; ++j)
+          tile.d[i][j] = kiln_cpu::multiply<I>(a[32 * i + lane], b[32 * j + lane], tile.d[i][j],
+                                               __LINE__);
+      for (int i = 0; i < tile.kRows; ++i)
+        for (int j = 0; j < tile.kColumns; ++j)
+          out[tile.row(i) * 16 + tile.column(j)] = tile.at(i, j);
+    }}
+    EXPORT go(void* a, void* b, void* c, void* out, size_t*, uint8_t*, hipStream_t stream) {{
+      hipLaunchKernelGGL(k, dim3(1), dim3(32), 0, stream, (I::A*)a, (I::B*)b, (float*)c,
+                         (float*)out);
       return hipGetLastError();
     }}
     """
     rng = np.random.default_rng(16816)
-    a, b = rng.integers(-8, 9, (16, 16)), rng.integers(-8, 9, (16, 8))
-    c = rng.integers(-99, 100, (16, 8))
+    a, b = rng.integers(-8, 9, (32, 16)), rng.integers(-8, 9, (16, 16))
+    c = rng.integers(-99, 100, (32, 16)).astype(np.float32)
     lanes = np.arange(32)[:, None]
     group, thread = lanes // 4, lanes % 4
     i = np.arange(8)
     row, column = group + 8 * (i // 2 % 2), 2 * thread + i % 2 + 8 * (i // 4)
-    registers_a = a[row, column].astype(np.float16)
+    registers_a = np.concatenate([a[row + 16 * t, column] for t in range(2)]).astype(np.float16)
     i = np.arange(4)
-    registers_b = b[2 * thread + i % 2 + 8 * (i // 2), group].astype(np.float16)
-    at = group + 8 * (i // 2), 2 * thread + i % 2
-    registers_c = c[at].astype(np.float32)
-    run(source, "go", registers_a, registers_b, registers_c, target="cpu-gfx1100")
-    np.testing.assert_array_equal(registers_c, (a @ b + c)[at])
+    row = 2 * thread + i % 2 + 8 * (i // 2)
+    registers_b = np.concatenate([b[row, group + 8 * t] for t in range(2)]).astype(np.float16)
+    out = np.zeros_like(c)
+    run(source, "go", registers_a, registers_b, c, out, target="cpu-gfx1100")
+    np.testing.assert_array_equal(out, a @ b + c)
 
 
 def test_a_layout_here_uses_every_register_once() -> None:

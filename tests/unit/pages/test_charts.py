@@ -1,0 +1,32 @@
+"""What a chart of candidates shows of parameters that only some of them name."""
+
+from __future__ import annotations
+
+from codegen_app import charts
+from codegen_app.selectors.pages.node import CandidateRow, Timing
+
+
+def row(position: int, **config: int) -> CandidateRow:
+    timing = Timing("MI300X", "gfx942", {}, 2000.0, 1900.0, 2100.0, 30, False)
+    return CandidateRow(position, f"k{position}", "", config, "", False, False, (), (), timing, ())
+
+
+ROWS = [row(0, BLOCK_M=64, STAGES=1), row(1, BLOCK_M=128, STAGES=1, MATRIX_INSTR_NONKDIM=32)]
+
+
+def test_a_parameter_that_one_does_not_name_differs() -> None:
+    assert charts.axes(ROWS) == ("order", "BLOCK_M", "MATRIX_INSTR_NONKDIM")
+
+
+def test_a_candidate_without_the_parameter_keeps_its_point() -> None:
+    figure = charts.candidates(ROWS, "MATRIX_INSTR_NONKDIM", "")
+    assert figure is not None
+    assert figure["layout"]["xaxis"]["type"] == "category"
+    assert figure["data"][0]["x"] == ["not named", 32]
+
+
+def test_a_colour_has_a_name_for_those_without_the_parameter() -> None:
+    figure = charts.candidates(ROWS, "BLOCK_M", "MATRIX_INSTR_NONKDIM")
+    assert figure is not None
+    names = [trace["name"] for trace in figure["data"]]
+    assert names == ["MATRIX_INSTR_NONKDIM=32", "MATRIX_INSTR_NONKDIM=not named"]
