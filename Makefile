@@ -19,7 +19,7 @@ BIN := .venv/bin
 help:
 	@echo "make demo     run Kiln here with two real models (PORT=8000)"
 	@echo "make test     run the tests (PYTEST='-k name' for some)"
-	@echo "make check    ruff, mypy --strict, import-linter"
+	@echo "make check    ruff, mypy --strict, import-linter, djlint"
 	@echo "make format   format the code"
 	@echo "make clean    remove what the demo and the tests made, the demo's data included"
 
@@ -34,10 +34,12 @@ check: install-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/djlint --check --lint --quiet templates
 
 format: install-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	$(BIN)/djlint --reformat --quiet --warn templates
 
 install:
 	@$(HAVE_PYTHON)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+from django.contrib.messages import constants as levels
+
 from codegen_app.config import broker, env
 from codegen_app.postgres import cluster_for
 
@@ -90,6 +92,14 @@ MEDIA_ROOT = VAR_DIR / "artifacts"
 STORAGES = {
     "default": {"BACKEND": env.text("KILN_STORAGE", "django.core.files.storage.FileSystemStorage")},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# A message's class in the style sheet.
+MESSAGE_TAGS = {
+    levels.INFO: "ok",
+    levels.SUCCESS: "ok",
+    levels.WARNING: "warn",
+    levels.ERROR: "bad",
 }
 
 # An imported file: what is larger is refused before it is read.

@@ -9,7 +9,7 @@ from typing import Any
 from django import template
 from django.template import Context
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from codegen_app.views.page import changed
@@ -54,6 +54,19 @@ def us(value_ns: float | None) -> str:
     value = value_ns / 1000
     digits = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 10 else 3
     return grouped(value, digits)
+
+
+@register.filter
+def interval(measured: Any) -> str:
+    """``low_ns`` to ``high_ns`` of a row in microseconds; nothing where it was not measured."""
+    low, high = getattr(measured, "low_ns", None), getattr(measured, "high_ns", None)
+    return "" if low is None or high is None else f"{us(low)} \N{EN DASH} {us(high)}"
+
+
+@register.filter
+def counted(counts: Mapping[str, int]) -> str:
+    """Counts by what they are of: ``1 234 same, 2 changed``."""
+    return ", ".join(f"{grouped(count)} {name}" for name, count in counts.items())
 
 
 @register.filter
@@ -153,6 +166,47 @@ def status(state: str, label: str = "") -> SafeString:
     return format_html(
         '<span class="status {}">{}</span>', _GLYPHS.get(state, "wait"), label or state
     )
+
+
+@register.simple_tag
+def fact(name: str, value: Any, title: str = "", unit: str = "", label: str = "") -> SafeString:
+    """A name with its value, within ``dl.facts``; nothing where there is no value."""
+    if value is None or value == "":
+        return SafeString("")
+    hover = format_html(' title="{}"', title) if title else ""
+    shown = format_html_join(" ", "{}", ((part,) for part in (value, unit, label) if part != ""))
+    return format_html("<div><dt>{}</dt><dd{}>{}</dd></div>", name, hover, shown)
+
+
+@register.inclusion_tag("partials/empty.html")
+def nothing_yet(missing: str, command: str = "", url: str = "", link: str = "") -> dict[str, str]:
+    """What is missing, and the command or the page that brings it."""
+    return {"missing": missing, "command": command, "url": url, "link": link}
+
+
+@register.simple_tag
+def line_links(lines: Sequence[tuple[int, int]], url: str, most: int = 0) -> SafeString:
+    """Links to ranges of a source's lines, (first, last) each; beyond ``most`` a single one."""
+    shown = lines[:most] if most else lines
+    links = [
+        format_html(
+            '<a href="{}#L{}">{}</a>',
+            url,
+            first,
+            first if first == last else f"{first}\N{EN DASH}{last}",
+        )
+        for first, last in shown
+    ]
+    if len(shown) < len(lines):
+        links.append(
+            format_html(
+                '<a href="{}#L{}" title="{} parts">\N{HORIZONTAL ELLIPSIS}</a>',
+                url,
+                lines[0][0],
+                len(lines),
+            )
+        )
+    return format_html_join(" ", "{}", ((link,) for link in links))
 
 
 @register.simple_tag

@@ -12,7 +12,7 @@ from codegen_app.models import Graph
 from codegen_app.selectors.pages.graph import GraphPage, graph_page
 from codegen_app.selectors.pages.graphs import graph_list
 from codegen_app.services import choices
-from codegen_app.views.page import Crumb, kept, respond
+from codegen_app.views.page import Crumb, changed, kept, respond
 from scheduler.outcome import UserError
 
 _TABS = (("kernels", "Scheduled nodes"), ("nodes", "Graph nodes"), ("fusion", "Fusion"))
@@ -41,7 +41,10 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         as_json=as_json,
         title=page.name,
         stages=[Crumb(page.name)],
-        tabs=tabs.items(),
+        tabs=[
+            (text, changed(request, view="" if key == "kernels" else key), key == view)
+            for key, text in tabs.items()
+        ],
         view=view,
         times=TimesForm(request.GET, page.buckets),
         kept=kept(request, "view", "node"),

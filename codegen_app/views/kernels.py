@@ -37,7 +37,7 @@ def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpRes
     whole = changed(request, loop="")
     answer = respond(
         request,
-        "partials/builds.html" if inner else "pages/kernel.html",
+        "partials/kernel/builds.html" if inner else "pages/kernel.html",
         page,
         as_json=as_json,
         title=page.name,

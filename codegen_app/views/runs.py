@@ -32,7 +32,7 @@ def tuning_run(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpR
     inner = bool(request.headers.get("HX-Request"))
     return respond(
         request,
-        "partials/run.html" if inner else "pages/run.html",
+        "partials/run/live.html" if inner else "pages/run.html",
         page,
         as_json=as_json,
         title=f"Run {pk} of {page.run.graph}",

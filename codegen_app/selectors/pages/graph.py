@@ -109,6 +109,11 @@ class GraphPage:
         return sum(1 for row in self.scheduled if row.serving and row.serving.median_ns is not None)
 
     @property
+    def coverage(self) -> str:
+        """How many of the nodes that have a kernel the sum is made of."""
+        return f"{self.measured} of {self.with_kernel}"
+
+    @property
     def total_ns(self) -> float:
         """The sum of the serving kernels' times."""
         return sum(
