@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import Any
 
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Problem, TemplateNode
-from codegen_app.services import limits, problems
+from codegen_app.services import limits
 from codegen_app.services.engine import Scheduled
+from scheduler.codegen import problem
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
@@ -39,18 +40,17 @@ def _record_node(
 ) -> TemplateNode:
     extern = next(iter(node.externs), None)
     lowered = scheduled.schedule.lowered
-    described = None if extern else problems.describe(node, lowered)
-    problem = _problem(described) if described else None
-    if problem is not None:
+    row = None if extern else _problem(problem.problem_of(node, lowered))
+    if row is not None:
         hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
-        limits.record(problem, node, lowered, hints)
+        limits.record(row, node, lowered, hints)
     return TemplateNode.objects.create(
         graph=graph,
-        problem=problem,
+        problem=row,
         position=position,
         name=node.name,
         kind=node.kind.value,
-        op=(extern.op if extern else problems.op_name(node, lowered))[:64],
+        op=(extern.op if extern else problem.op_name(node, lowered))[:64],
         group=[print_expr(extent) for extent in node.group],
         reads=list(node.reads),
         writes=list(node.writes),
@@ -59,17 +59,9 @@ def _record_node(
     )
 
 
-def _problem(described: problems.Described) -> Problem:
-    row, _ = Problem.objects.get_or_create(
-        digest=described.digest,
-        defaults={
-            "kind": described.kind,
-            "op": described.op,
-            "summary": described.summary,
-            "symbols": described.symbols,
-            "text": described.text,
-        },
-    )
+def _problem(found: problem.Problem) -> Problem:
+    fields = asdict(found) | {"op": found.op[:64], "summary": found.summary[:300]}
+    row, _ = Problem.objects.get_or_create(digest=found.digest, defaults=fields)
     return row
 
 

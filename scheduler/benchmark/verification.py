@@ -20,7 +20,8 @@ from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
 from scheduler.bundle.inputs import by_buffer
 from scheduler.bundle.reader import Bundle
-from scheduler.bundle.requests import request_of, signature
+from scheduler.bundle.requests import request_of
+from scheduler.codegen.problem import problem_of
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
@@ -99,14 +100,15 @@ def _kernels(
     bundle: Bundle, plan: Schedule, device: str, bindings: Bindings, seed: int, limits: Limits
 ) -> Iterator[Finding]:
     target = device_target(device)
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     with Bench(device, limits) as bench:
         for node, each in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
             call = each.at(bindings)
+            key = call.kernel, problem_of(node, plan.lowered).key(bindings)
+            if key in seen:
+                continue  # an identical layer: same kernel, same problem, same sizes
+            seen.add(key)
             request = request_of(bundle.manifest, call, target, bindings)
-            if signature(request) in seen:
-                continue  # an identical layer: same kernel, same sizes
-            seen.add(signature(request))
             rng = np.random.default_rng([seed, len(seen)])
             case = make_case(node, plan.lowered, bindings, rng)
             library = str(bundle.library(call.kernel, target))

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from scheduler.bundle.manifest import Manifest
-from scheduler.codegen.benchmark_request import (
-    BenchmarkRequest,
-    TensorArg,
-    request_at,
-)
+from scheduler.codegen.benchmark_request import BenchmarkRequest, request_at
 from scheduler.codegen.kernel import KernelCall
 from scheduler.ir.bindings import Bindings
 
@@ -29,12 +23,3 @@ def request_of(
         symbol=entry.symbol,
         target=target,
     )
-
-
-def signature(request: BenchmarkRequest) -> str:
-    """Equal for two calls of one kernel with equal sizes, whatever their buffers are called."""
-    said = [
-        [arg.dtype, arg.size, arg.stride] if isinstance(arg, TensorArg) else arg.value
-        for arg in request.args
-    ]
-    return json.dumps([request.kernel, said])

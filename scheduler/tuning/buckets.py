@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scheduler.bundle.requests import signature
 from scheduler.ir.bindings import Bindings, check_bindings, parse_bindings
 from scheduler.ir.graph import SymbolInfo
 from scheduler.outcome import UserError
@@ -54,7 +53,7 @@ def parse_buckets(
 
 def without_repeats(problems: Iterable[TuningProblem]) -> tuple[TuningProblem, ...]:
     """The problems, without those of a bucket whose sizes do not depend on the symbol."""
-    seen: dict[tuple[str, str], TuningProblem] = {}
+    seen: dict[str, TuningProblem] = {}
     for problem in problems:
-        seen.setdefault((problem.node.name, signature(problem.request)), problem)
+        seen.setdefault(problem.key, problem)
     return tuple(seen.values())

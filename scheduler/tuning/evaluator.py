@@ -19,7 +19,6 @@ from scheduler.benchmark.problem import make_case
 from scheduler.benchmark.protocol import Sampler
 from scheduler.benchmark.worker import WorkerLostError
 from scheduler.build.process import Cancellation
-from scheduler.bundle.requests import signature
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import SymbolInfo
@@ -109,11 +108,10 @@ class BenchEvaluator:
     def check_edges(
         self, problem: TuningProblem, caller: TemplateCaller, library: str
     ) -> Rejected | None:
-        seen = {signature(problem.request)}
         for bindings in edge_bindings(self._lowered.graph.symbols):
-            request = caller.benchmark_request(self._target.name, bindings)
-            if signature(replace(request, kernel=problem.request.kernel)) in seen:
+            if problem.identity.key(bindings) == problem.key:
                 continue
+            request = caller.benchmark_request(self._target.name, bindings)
             try:
                 self._bench.use(self._case(problem, bindings))
             except WorkerLostError as gone:

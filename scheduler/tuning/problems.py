@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from scheduler.bundle.requests import signature
 from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.problem import Problem, problem_of
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings
@@ -25,10 +25,11 @@ from scheduler.tuning.work import Work, work_of
 class TuningProblem:
     """One call of a kernel at concrete sizes, and all that could serve it.
 
-    ``nodes`` are the scheduler nodes that make this very call (a model's layers repeat theirs),
+    ``nodes`` are the scheduler nodes whose problem this is (a model's layers repeat theirs),
     ``node`` the first of them. ``callers`` begin with the default.
     """
 
+    identity: Problem
     node: SchedulerNode
     nodes: tuple[str, ...]
     bindings: Mapping[str, int]
@@ -37,6 +38,11 @@ class TuningProblem:
     request: BenchmarkRequest = field(repr=False)
     work: Work
     note: str = ""  # " at s0=16" where these are not the sizes that the titles speak of
+
+    @property
+    def key(self) -> str:
+        """Its identity at its sizes."""
+        return self.identity.key(self.bindings)
 
     @property
     def name(self) -> str:
@@ -96,14 +102,12 @@ def find_problems(
     chosen = [node for node in schedule.nodes if node.kind is not GroupKind.EXTERN]
     if only:
         chosen = _named(chosen, only)
-    groups: dict[str, list[SchedulerNode]] = {}
-    requests: dict[str, BenchmarkRequest] = {}
+    groups: dict[Problem, list[SchedulerNode]] = {}
     for node in chosen:
-        request = backend.default(node).benchmark_request(target.name, bindings)
-        groups.setdefault(signature(request), []).append(node)
-        requests.setdefault(signature(request), request)
+        groups.setdefault(problem_of(node, schedule.lowered), []).append(node)
     problems = [
-        _problem(schedule, backend, nodes, requests[key], bindings) for key, nodes in groups.items()
+        _problem(schedule, backend, target, identity, nodes, bindings)
+        for identity, nodes in groups.items()
     ]
     return tuple(sorted(problems, key=lambda p: (p.work.matrix_flops, p.work.bytes, p.name)))
 
@@ -122,8 +126,9 @@ def _named(nodes: Iterable[SchedulerNode], only: Collection[str]) -> list[Schedu
 def _problem(
     schedule: Schedule,
     backend: BaseScheduling,
+    target: Target,
+    identity: Problem,
     nodes: list[SchedulerNode],
-    request: BenchmarkRequest,
     bindings: Bindings,
 ) -> TuningProblem:
     first = nodes[0]
@@ -132,12 +137,13 @@ def _problem(
     other = [f"{n}={size}" for n, size in sorted(bindings.items()) if size != usual[n]]
     others = tuple(c for c in offered.callers if c.kernel.config != default.kernel.config)
     return TuningProblem(
+        identity=identity,
         node=first,
         nodes=tuple(node.name for node in nodes),
         bindings=dict(bindings),
         callers=(default, *others),
         rejected=offered.rejected,
-        request=request,
+        request=default.benchmark_request(target.name, bindings),
         work=work_of(first, schedule.lowered, bindings),
         note=f" at {' '.join(other)}" if other else "",
     )

@@ -3,6 +3,9 @@
 Buffers and loop variables are renamed in the order in which they appear, names of operations and
 of graph nodes are left out; sizes, dtypes, strides and the whole value trees stay. What is left
 is equal for two nodes exactly when the same kernels serve both.
+
+This is the one identity of problems: bundles skip repeated layers by it, the tuner groups nodes by
+it, the application stores it.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
@@ -36,18 +39,30 @@ _LABELS = frozenset({"name", "nodes"})
 
 
 @dataclass(frozen=True)
-class Described:
-    """What a ``Problem`` row holds."""
+class Problem:
+    """What has to be computed: ``digest`` is the sha256 of ``text``, the canonical description.
+
+    ``op`` and ``summary`` (shapes as expressions, types, epilogue) name it for people; ``symbols``
+    are the sizes that it uses, ``{name: {hint, min, max}}``.
+    """
 
     digest: str
     kind: str
     op: str
     summary: str
-    symbols: dict[str, dict[str, int | None]]
+    symbols: Mapping[str, Mapping[str, int | None]] = field(hash=False)
     text: str
 
+    def sizes(self, bindings: Mapping[str, int]) -> dict[str, int]:
+        """The sizes that it uses. Raises ``KeyError`` for one that has no value."""
+        return {name: bindings[name] for name in self.symbols}
 
-def describe(node: SchedulerNode, lowered: Lowered) -> Described:
+    def key(self, bindings: Mapping[str, int]) -> str:
+        """Equal for equal problems at equal sizes, and only for those."""
+        return " ".join([self.digest, *(f"{n}={v}" for n, v in self.sizes(bindings).items())])
+
+
+def problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
     """The problem that a node with a kernel solves."""
     writer = _Writer(lowered.buffers)
     content = {
@@ -60,7 +75,7 @@ def describe(node: SchedulerNode, lowered: Lowered) -> Described:
         content["in_registers"] = in_registers
     text = json.dumps(content, separators=(",", ":"))
     graph = lowered.graph
-    return Described(
+    return Problem(
         digest=hashlib.sha256(text.encode()).hexdigest(),
         kind=node.kind.value,
         op=op_name(node, lowered)[:64],
@@ -113,11 +128,11 @@ class _Writer:
             self._variable(value.symbol)
         skipped = frozenset[str]() if isinstance(value, Accumulator) else _LABELS
         written: list[Any] = [type(value).__name__]
-        for field in fields(value):
-            if field.name in skipped or not field.compare:
+        for one in fields(value):
+            if one.name in skipped or not one.compare:
                 continue
-            part = getattr(value, field.name)
-            if field.name == "buffer" and isinstance(value, Load | Store):
+            part = getattr(value, one.name)
+            if one.name == "buffer" and isinstance(value, Load | Store):
                 written.append(self.buffer(part))
             else:
                 written.append(self.write(part))

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import sympy
 
-from codegen_app.services.problems import describe
 from scheduler import pipeline, samples
+from scheduler.codegen.problem import problem_of
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, SymbolInfo
@@ -69,8 +69,8 @@ def _ints(values: tuple[int, ...]) -> tuple[sympy.Integer, ...]:
 
 
 def test_names_do_not_count() -> None:
-    one = describe(*lowered())
-    other = describe(*lowered(names=("buf7", "w", "out"), prefix="x"))
+    one = problem_of(*lowered())
+    other = problem_of(*lowered(names=("buf7", "w", "out"), prefix="x"))
     assert one == other
     assert one.op == "mm"
     assert one.summary.startswith("s0 ")
@@ -82,7 +82,7 @@ def test_names_do_not_count() -> None:
     ids=["dtype", "row stride", "layout", "epilogue"],
 )
 def test_what_is_computed_counts(changed: dict[str, object]) -> None:
-    assert describe(*lowered()).digest != describe(*lowered(**changed)).digest
+    assert problem_of(*lowered()).digest != problem_of(*lowered(**changed)).digest
 
 
 def test_a_matrix_with_itself_is_another_problem() -> None:
@@ -93,12 +93,12 @@ def test_a_matrix_with_itself_is_another_problem() -> None:
     b = main.b
     assert isinstance(b, Load)
     alone = replace(main, b=replace(b, buffer="a"))
-    same = describe(replace(node, members=(alone,)), plan)
-    assert same.digest != describe(node, plan).digest
+    same = problem_of(replace(node, members=(alone,)), plan)
+    assert same.digest != problem_of(node, plan).digest
 
 
 def test_only_the_symbols_in_use_are_named() -> None:
-    assert describe(*lowered()).symbols == {"s0": {"hint": 128, "min": 2, "max": None}}
+    assert problem_of(*lowered()).symbols == {"s0": {"hint": 128, "min": 2, "max": None}}
 
 
 def test_what_stays_in_registers_is_part_of_the_problem() -> None:
@@ -107,4 +107,12 @@ def test_what_stays_in_registers_is_part_of_the_problem() -> None:
     results = tuple(name for member in node.members for name in member.writes)
     assert set(node.writes) < set(results)
     stored = replace(node, writes=results)
-    assert describe(stored, plan.lowered).digest != describe(node, plan.lowered).digest
+    assert problem_of(stored, plan.lowered).digest != problem_of(node, plan.lowered).digest
+
+
+def test_sizes_count_where_they_are_used_and_no_others() -> None:
+    problem = problem_of(*lowered())
+    at = problem.key({"s0": 16, "s9": 1})
+    assert at == problem.key({"s0": 16, "s9": 8})
+    assert at != problem.key({"s0": 17, "s9": 1})
+    assert at != problem_of(*lowered(dtype=DType.BF16)).key({"s0": 16, "s9": 1})
