@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import sympy
-
-from scheduler.fusion.points import Index, ranges_of
-from scheduler.ir.graph import Expr
+from scheduler.fusion.points import Index
+from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.operations import Axis, GroupKind, Operation
 from scheduler.ir.values import loads
 
@@ -34,9 +32,9 @@ class Group:
     inside: set[str] = field(default_factory=set)
 
     @property
-    def ranges(self) -> dict[sympy.Symbol, Expr]:
-        """All loops, as the simplifier takes them."""
-        return ranges_of((*self.outer, *self.inner))
+    def ranges(self) -> Ranges:
+        """The ranges of all loops."""
+        return loops_over(self.outer, self.inner)
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from scheduler.ir.operations import Axis, GroupKind, Operation
 
 def numel(axes: Iterable[Axis]) -> Expr:
     """How many points loops have."""
-    return simplify(sympy.Mul(*(axis.size for axis in axes)), {})
+    return simplify(sympy.Mul(*(axis.size for axis in axes)))
 
 
 def group_fn(operation: Operation) -> tuple[Expr, Expr]:

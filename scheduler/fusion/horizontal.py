@@ -109,7 +109,7 @@ def _rebuilt(
 def _points(members: Sequence[Contraction]) -> Expr:
     columns = sympy.Add(*(numel(member.n) for member in members))
     first = members[0]
-    return simplify(numel([*first.batch, *first.m]) * columns, {})
+    return simplify(numel([*first.batch, *first.m]) * columns)
 
 
 def _sorted(nodes: list[SchedulerNode]) -> list[SchedulerNode]:

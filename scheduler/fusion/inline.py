@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import sympy
-
 from scheduler.fusion.group import Group
-from scheduler.fusion.points import exchange_at, ranges_of
-from scheduler.ir.graph import Expr
+from scheduler.fusion.points import exchange_at
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
 from scheduler.ir.index.trees import ranges_inside, simplify_tree
 from scheduler.ir.operations import (
@@ -82,6 +80,6 @@ def replace_loads(
     return None if failed else made.with_nodes(nodes)
 
 
-def all_ranges(op: Operation, reader: Group) -> dict[sympy.Symbol, Expr]:
+def all_ranges(op: Operation, reader: Group) -> Ranges:
     """Every loop of an operation, those of a template's operands included."""
-    return {**reader.ranges, **ranges_of(op.loops)}
+    return reader.ranges.over(op.loops)

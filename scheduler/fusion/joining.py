@@ -16,8 +16,8 @@ from scheduler.fusion.points import (
     moved_index,
     moved_pointwise,
     moved_reduction,
-    ranges_of,
 )
+from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.operations import (
     Axis,
     Buffer,
@@ -102,7 +102,7 @@ def _exchanges(
             for axes in levels:
                 if inverse(at, size, axes) is None:
                     continue
-                exchange = exchange_at(load.index, size, op.axes, at, ranges_of(axes))
+                exchange = exchange_at(load.index, size, op.axes, at, loops_over(axes))
                 if exchange is not None:
                     yield exchange, axes
     if group.inner:
@@ -175,7 +175,7 @@ def _take_into_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joine
     axes = (*op.axes, *op.reduction_axes)
     if numel(axes) != numel(group.outer):
         return Refusal("it reduces other points than the group computes")
-    ranges = ranges_of(axes)
+    ranges = loops_over(axes)
     written = group.written()
     for load in dict.fromkeys(direct_loads(op)):
         if load.buffer not in written:
@@ -211,7 +211,7 @@ def merge_exchange(producer: Group, consumer: Group, buffers: Buffers) -> Exchan
         for at in consumer.accesses(buffer):
             if inverse(at, size, whole) is None:
                 continue
-            exchange = exchange_at(place, size, producer.outer, at, ranges_of(whole))
+            exchange = exchange_at(place, size, producer.outer, at, loops_over(whole))
             if exchange is not None and _all_match(written, consumer, exchange, whole):
                 return exchange
     return Refusal("it reads the other's result at other points than it computes")
@@ -223,7 +223,7 @@ def _all_match(
     exchange: Exchange,
     whole: tuple[Axis, ...],
 ) -> bool:
-    ranges = ranges_of(whole)
+    ranges = loops_over(whole)
     for member in consumer.members:
         for tree in member.trees:
             for load in loads(tree):

@@ -8,9 +8,11 @@ from dataclasses import replace
 import sympy
 
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.graph import Expr
+from scheduler.ir.graph import Expr, SymbolInfo
+from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.index.simplify import is_nonnegative, simplify
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Buffer, BufferKind
 
 #: How many free allocations are looked at for a new buffer: keeps planning linear.
@@ -37,11 +39,13 @@ def size_bytes(buffer: Buffer) -> Expr:
     extent = [(s - 1) * stride for s, stride in zip(buffer.size, buffer.stride, strict=True)]
     if any(s == 0 for s in buffer.size):
         return sympy.Integer(0)
-    return simplify((sympy.Add(*extent) + 1) * buffer.dtype.itemsize, {})
+    return simplify((sympy.Add(*extent) + 1) * buffer.dtype.itemsize)
 
 
 def plan(
-    nodes: Sequence[SchedulerNode], buffers: Mapping[str, Buffer], hints: Mapping[str, int]
+    nodes: Sequence[SchedulerNode],
+    buffers: Mapping[str, Buffer],
+    symbols: Mapping[str, SymbolInfo],
 ) -> tuple[dict[str, str], dict[str, Expr]]:
     """``storage`` and ``pools`` of a schedule.
 
@@ -49,6 +53,8 @@ def plan(
     one can be shown to hold the other at every binding; the allocation then has the larger one.
     Of the fitting ones the nearest in size at the example's sizes is taken.
     """
+    sizes = Ranges.of_symbols(symbols)
+    hints = {name: info.hint for name, info in symbols.items()}
     storage: dict[str, str] = {}
     pools: dict[str, Expr] = {}
     free: list[str] = []
@@ -57,34 +63,38 @@ def plan(
             if buffers[name].kind is not BufferKind.INTERMEDIATE:
                 continue
             size = size_bytes(buffers[name])
-            chosen = _choose(size, free, pools, hints)
+            chosen = _choose(size, free, pools, hints, sizes)
             if chosen is None:
                 chosen = f"pool{len(pools)}"
                 pools[chosen] = size
             else:
                 free.remove(chosen)
-                pools[chosen] = _larger(size, pools[chosen]) or size
+                pools[chosen] = _larger(size, pools[chosen], sizes) or size
             storage[name] = chosen
         free.extend(storage[name] for name in node.frees if name in storage)
     return storage, pools
 
 
 def _choose(
-    size: Expr, free: Sequence[str], pools: Mapping[str, Expr], hints: Mapping[str, int]
+    size: Expr,
+    free: Sequence[str],
+    pools: Mapping[str, Expr],
+    hints: dict[str, int],
+    sizes: Ranges,
 ) -> str | None:
-    wanted = evaluate(size, dict(hints))
+    wanted = evaluate(size, hints)
     best: tuple[int, str] | None = None
     for name in free[-_CANDIDATES:]:
-        if _larger(size, pools[name]) is None:
+        if _larger(size, pools[name], sizes) is None:
             continue
-        distance = abs(evaluate(pools[name], dict(hints)) - wanted)
+        distance = abs(evaluate(pools[name], hints) - wanted)
         if best is None or distance < best[0]:
             best = (distance, name)
     return best[1] if best else None
 
 
-def _larger(a: Expr, b: Expr) -> Expr | None:
+def _larger(a: Expr, b: Expr, sizes: Ranges) -> Expr | None:
     """The one of two sizes that is never the smaller one, if that can be shown."""
-    if a == b or is_nonnegative(a - b, {}):
+    if a == b or is_nonnegative(a - b, sizes):
         return a
-    return b if is_nonnegative(b - a, {}) else None
+    return b if is_nonnegative(b - a, sizes) else None

@@ -9,8 +9,10 @@ from functools import lru_cache
 import sympy
 
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
-from scheduler.ir.index.simplify import linear, simplify
+from scheduler.ir.index.ranges import Ranges, loops_over
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Axis, Pointwise, Reduction, Store
@@ -21,11 +23,6 @@ Index = tuple[Expr, ...]
 Exchange = Mapping[sympy.Symbol, Expr]
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
-
-
-def ranges_of(axes: Sequence[Axis]) -> dict[sympy.Symbol, Expr]:
-    """Loops as the simplifier takes them."""
-    return {axis.var: axis.size for axis in axes}
 
 
 @lru_cache(maxsize=4096)
@@ -42,27 +39,27 @@ def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
         return direct
     if _total(size) == 0:
         return None  # there is no point to tell
-    flat = simplify(_row_major(index, size), ranges_of(axes))
-    variables = tuple(axis.var for axis in axes)
-    steps = linear(flat, variables)
-    if steps is None or steps[1] != 0:
+    flat = simplify(_row_major(index, size), loops_over(axes))
+    form = affine(flat, {axis.var for axis in axes})
+    if form is None or form.rest != 0:
         return None
+    steps = [form.at(axis.var) for axis in axes]
     number = _row_major(dims, size)
     found: dict[int, Expr] = {}
     step: Expr = _ONE
     while len(found) < len(axes):
-        position = next((j for j, c in enumerate(steps[0]) if j not in found and c == step), None)
+        position = next((j for j, c in enumerate(steps) if j not in found and c == step), None)
         if position is None:
             return None
         part = FloorDiv(number, step)
-        step = simplify(step * axes[position].size, {})
+        step = simplify(step * axes[position].size)
         found[position] = part if step == _total(size) else Mod(part, axes[position].size)
     return tuple(found[j] for j in range(len(axes))) if step == _total(size) else None
 
 
 @lru_cache(maxsize=4096)
 def _total(size: Index) -> Expr:
-    return simplify(sympy.Mul(*size), {})
+    return simplify(sympy.Mul(*size))
 
 
 def _row_major(index: Sequence[Expr], size: Index) -> Expr:
@@ -85,7 +82,7 @@ def _direct(
 
 
 def exchange_at(
-    index: Index, size: Index, axes: tuple[Axis, ...], at: Index, ranges: Exchange
+    index: Index, size: Index, axes: tuple[Axis, ...], at: Index, ranges: Ranges
 ) -> dict[sympy.Symbol, Expr] | None:
     """Expressions for ``axes`` so that ``index`` becomes ``at`` (over the loops of ``ranges``)."""
     variables = inverse(index, size, axes)
@@ -98,19 +95,19 @@ def exchange_at(
     }
 
 
-def moved(value: Value, exchange: Exchange, ranges: Exchange) -> Value:
+def moved(value: Value, exchange: Exchange, ranges: Ranges) -> Value:
     """A tree over other loops."""
     if all(var == expr for var, expr in exchange.items()):
         return value
     return simplify_tree(substitute(value, exchange), ranges)
 
 
-def moved_index(index: Index, exchange: Exchange, ranges: Exchange) -> Index:
+def moved_index(index: Index, exchange: Exchange, ranges: Ranges) -> Index:
     """An index over other loops."""
     return tuple(simplify(substitute_expr(i, exchange), ranges) for i in index)
 
 
-def moved_store(store: Store, exchange: Exchange, ranges: Exchange) -> Store:
+def moved_store(store: Store, exchange: Exchange, ranges: Ranges) -> Store:
     """A store over other loops."""
     return replace(
         store,
@@ -121,7 +118,7 @@ def moved_store(store: Store, exchange: Exchange, ranges: Exchange) -> Store:
 
 def moved_pointwise(op: Pointwise, exchange: Exchange, axes: tuple[Axis, ...]) -> Pointwise:
     """A pointwise operation over other loops."""
-    return replace(op, axes=axes, store=moved_store(op.store, exchange, ranges_of(axes)))
+    return replace(op, axes=axes, store=moved_store(op.store, exchange, loops_over(axes)))
 
 
 def moved_reduction(
@@ -132,6 +129,6 @@ def moved_reduction(
         op,
         axes=outer,
         reduction_axes=inner,
-        value=moved(op.value, exchange, ranges_of((*outer, *inner))),
-        store=moved_store(op.store, exchange, ranges_of(outer)),
+        value=moved(op.value, exchange, loops_over(outer, inner)),
+        store=moved_store(op.store, exchange, loops_over(outer)),
     )

@@ -24,8 +24,7 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     else:
         nodes = [alone(operation, positions) for operation in lowered.operations]
     ordered = with_frees(nodes, lowered.buffers)
-    hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
-    storage, pools = plan(ordered, lowered.buffers, hints)
+    storage, pools = plan(ordered, lowered.buffers, lowered.graph.symbols)
     made = Schedule(lowered, ordered, tuple(decisions), storage, pools, fused=fuse)
     verify(made)
     return made

@@ -48,8 +48,7 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
             written.update(operation.writes)
     buffers = plan.lowered.buffers
     ordered = with_frees(nodes, buffers)
-    hints = {name: info.hint for name, info in plan.lowered.graph.symbols.items()}
-    storage, pools = plan_memory(ordered, buffers, hints)
+    storage, pools = plan_memory(ordered, buffers, plan.lowered.graph.symbols)
     result = replace(plan, nodes=ordered, storage=storage, pools=pools, split=tuple(taken))
     verify(result)
     return result

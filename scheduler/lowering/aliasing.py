@@ -12,12 +12,15 @@ from collections.abc import Mapping
 import sympy
 
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
+from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
-from scheduler.ir.index.simplify import linear, simplify
+from scheduler.ir.index.ranges import loops_over
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import Load, Value
-from scheduler.lowering import layout, trees
-from scheduler.lowering.builder import Builder, ranges_of
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
 
@@ -36,7 +39,7 @@ def written_through(
     if not isinstance(shown, Load) or shown.indirect:
         raise Unsupported("what it writes to is no view of memory")
     base = b.tensor(b.buffers[shown.buffer])
-    place = tuple(simplify(i, ranges_of(axes)) for i in shown.index)
+    place = tuple(simplify(i, loops_over(axes)) for i in shown.index)
     outside = [name for name, tensor in sharing.items() if not _shows(b, tensor, base)]
     if outside:
         raise Unsupported(f"{outside[0]!r} shares its memory in a way that is not followed")
@@ -84,11 +87,11 @@ def _position(
     conditions: list[Value] = []
     found: dict[Axis, Expr] = {}
     for i, expr, extent in zip(at, place, size, strict=True):
-        steps = linear(expr, tuple(axis.var for axis in axes))
-        if steps is None:
+        form = affine(expr, {axis.var for axis in axes})
+        if form is None:
             raise Unsupported(f"it writes to a view at {expr}, which is not inverted")
-        moving = [(axis, c) for axis, c in zip(axes, steps[0], strict=True) if c != 0]
-        rest = i - steps[1]
+        moving = [(axis, form.at(axis.var)) for axis in axes if form.at(axis.var) != 0]
+        rest = i - form.rest
         if not moving:
             conditions.append(trees.call("eq", trees.index_value(rest), trees.index_value(0)))
             continue
@@ -101,7 +104,7 @@ def _position(
         if step != 1:
             zero = trees.index_value(0)
             conditions.append(trees.call("eq", trees.index_value(Mod(rest, as_expr(step))), zero))
-        if rest != i or step != 1 or not layout.same(axis.size, extent):
+        if rest != i or step != 1 or not is_equal(axis.size, extent):
             conditions.append(trees.call("ge", trees.index_value(rest), trees.index_value(0)))
             conditions.append(trees.less(found[axis], axis.size))
     for axis in axes:

@@ -10,6 +10,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, symbol
+from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Attention, Axis, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Const, Value
@@ -59,7 +60,7 @@ def attention(
     buffer = b.buffer(meta.dtype, meta.size, _stride(b))
     place = (*index, row.var, value_depth.var)
     held = meta.dtype.compute
-    inside = {axis.var: axis.size for axis in (row, value_depth)}
+    inside = loops_over((row, value_depth))
     store = Store(
         buffer.name,
         tuple(simplify(i, inside) for i in place),
@@ -193,7 +194,7 @@ def _mask(
 def _repeated(tensor: Tensor, lead: tuple[Expr, ...]) -> Tensor:
     """Grouped queries: each head of ``tensor`` serves as many heads of the query in a row."""
     heads, own = lead[-1], tensor.size[-3]
-    times = simplify(FloorDiv(heads, own), {})
+    times = simplify(FloorDiv(heads, own))
     size = (*tensor.size[:-3], heads, *tensor.size[-2:])
     return tensor.view(size, lambda i: (*i[:-3], FloorDiv(i[-3], times), *i[-2:]))
 

@@ -9,7 +9,9 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
+from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
     Axis,
@@ -27,11 +29,6 @@ from scheduler.lowering import layout, trees
 from scheduler.lowering.tensor import After, Index, ReadAt, Reader, ReadReduced, Tensor
 
 _ZERO = sympy.Integer(0)
-
-
-def ranges_of(axes: Sequence[Axis]) -> dict[sympy.Symbol, Expr]:
-    """The simplifier's view of loops."""
-    return {axis.var: axis.size for axis in axes}
 
 
 class Builder:
@@ -192,7 +189,7 @@ class Builder:
 
     def finish(self, value: Value, axes: Sequence[Axis]) -> Value:
         """A tree as operations hold it: indices in normal form, calls named by their node."""
-        return trees.named(simplify_tree(value, ranges_of(axes)), self._name)
+        return trees.named(simplify_tree(value, loops_over(axes)), self._name)
 
     @property
     def _name(self) -> str:
@@ -220,7 +217,7 @@ class Builder:
         """``read(position)`` where the position along an axis of ``size`` is an element of
         ``tensor`` (negative ones count from the end)."""
         value = tensor.at(index)
-        if isinstance(value, IndexValue) and value.expr.is_nonnegative:
+        if isinstance(value, IndexValue) and is_nonnegative(value.expr):
             return read(value.expr)
         if isinstance(value, Const) and int(value.value) >= 0:
             return read(sympy.Integer(int(value.value)))

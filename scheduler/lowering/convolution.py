@@ -50,7 +50,7 @@ def convolution(
     pads = _padding(padding, weight.size[2:], dilation, rank)
     view = window(input.size, size, weight.size[2:], stride, pads, dilation)
     in_each, outputs = weight.size[1], weight.size[0]
-    out_each = simplify(FloorDiv(outputs, sympy.Integer(groups)), {})
+    out_each = simplify(FloorDiv(outputs, sympy.Integer(groups)))
     if groups > 1 and in_each == 1:
         made = _depthwise(b, input, weight, bias, view, out_each, size)
     else:
@@ -81,7 +81,7 @@ def _grouped(
     size: tuple[Expr, ...],
 ) -> Tensor:
     in_each = weight.size[1]
-    out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)), {})
+    out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
     zero = const(0, input.dtype)
     batch = (sympy.Integer(groups),) if groups > 1 else ()
 

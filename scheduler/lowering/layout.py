@@ -8,8 +8,10 @@ from functools import lru_cache
 import sympy
 
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
+from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate
-from scheduler.ir.index.simplify import linear, simplify
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
@@ -18,18 +20,13 @@ _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
 @lru_cache(maxsize=4096)
 def product(sizes: tuple[Expr, ...]) -> Expr:
     """Product of sizes, in the simplifier's normal form."""
-    return simplify(sympy.Mul(*sizes), {}) if sizes else _ONE
+    return simplify(sympy.Mul(*sizes)) if sizes else _ONE
 
 
 @lru_cache(maxsize=4096)
 def contiguous(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """Row-major strides in elements."""
     return tuple(product(size[d + 1 :]) for d in range(len(size)))
-
-
-def same(a: Expr, b: Expr) -> bool:
-    """Whether two sizes are equal at every binding."""
-    return bool(a == b) or simplify(a - b, {}) == 0
 
 
 def hint(expr: Expr, hints: Mapping[str, int]) -> int:
@@ -46,7 +43,7 @@ def dense(
     dims = [d for d in range(len(size)) if size[d] != 1]
     ordered = sorted(dims, key=lambda d: (-hint(stride[d], hints), d))
     strides = permuted(size, ordered)
-    if all(same(stride[d], strides[d]) for d in dims):
+    if all(is_equal(stride[d], strides[d]) for d in dims):
         return strides
     return contiguous(size)
 
@@ -81,7 +78,7 @@ def merge_axes(
         runs_on = (
             groups
             and steps is not None
-            and all(same(step[j - 1], axis.size * step[j]) for step in steps)
+            and all(is_equal(step[j - 1], axis.size * step[j]) for step in steps)
         )
         if runs_on:
             groups[-1].append(j)
@@ -104,10 +101,7 @@ def merge_axes(
 def _coefficients(
     variables: tuple[sympy.Symbol, ...], offsets: Sequence[Expr]
 ) -> list[tuple[Expr, ...]] | None:
-    steps = []
-    for expr in offsets:
-        found = linear(expr, variables)
-        if found is None:
-            return None
-        steps.append(found[0])
-    return steps
+    forms = [affine(expr, variables) for expr in offsets]
+    if any(form is None for form in forms):
+        return None
+    return [tuple(form.at(variable) for variable in variables) for form in forms if form]

@@ -8,13 +8,14 @@ from typing import Any, TypeAlias
 import sympy
 
 from scheduler.ir.graph import Argument, Expr, Graph, InputKind, Node, Ref, TensorMeta
+from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
 from scheduler.lowering import layout
 from scheduler.lowering.accepted import accepted_arguments
 from scheduler.lowering.aliasing import written_through
-from scheduler.lowering.builder import Builder, ranges_of
+from scheduler.lowering.builder import Builder
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, where
 from scheduler.lowering.ops import bind, find
@@ -168,7 +169,7 @@ class _Lowering:
             tensor = self._values[name]
             assert isinstance(tensor, Tensor)
             axes, index = self._b.loops(tensor.size, "i")
-            inputs[name] = ViewOf(axes, simplify_tree(tensor.at(index), ranges_of(axes)))
+            inputs[name] = ViewOf(axes, simplify_tree(tensor.at(index), loops_over(axes)))
         outputs = []
         for name in node.outputs:
             meta = self._graph.tensors.get(name)

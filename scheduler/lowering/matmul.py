@@ -10,14 +10,16 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.index.trees import offset, simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Value, loads
 from scheduler.lowering import layout, trees
-from scheduler.lowering.builder import Builder, ranges_of
+from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, reshape, transpose
@@ -58,7 +60,7 @@ def contract(
     buffer = b.buffer(dtype, size)
     axes = [_axes(sizes, name) for sizes, name in _named(batch, left.sizes, right.sizes, k)]
     batch_i, m_i, n_i, k_i = (tuple(a.var for a in group) for group in axes)
-    ranges = ranges_of([a for group in axes for a in group])
+    ranges = loops_over(*axes)
     a_value = simplify_tree(left.read(batch_i, m_i, k_i), ranges)
     b_value = simplify_tree(right.read(batch_i, n_i, k_i), ranges)
     a_value, b_value = _of_one_type(a_value, b_value)
@@ -72,7 +74,7 @@ def contract(
     a_value, b_value, result = (
         b.finish(substitute(value, exprs), final) for value in (a_value, b_value, result)
     )
-    inside = ranges_of(final)
+    inside = loops_over(final)
     store_index = tuple(_at(i, exprs, inside) for i in index)
     store = Store(buffer.name, store_index, trees.held(result, dtype), b.nodes)
     batch_axes, m_axes, n_axes, k_axes = merged
@@ -114,7 +116,7 @@ def _axes(sizes: Sequence[Expr], name: str) -> tuple[Axis, ...]:
     return tuple(Axis(symbol(f"{name}{j}"), extent) for j, extent in enumerate(sizes))
 
 
-def _at(expr: Expr, exprs: dict[sympy.Symbol, Expr], ranges: dict[sympy.Symbol, Expr]) -> Expr:
+def _at(expr: Expr, exprs: dict[sympy.Symbol, Expr], ranges: Ranges) -> Expr:
     return simplify(substitute_expr(expr, exprs), ranges)
 
 
@@ -126,7 +128,7 @@ def _merge(
     buffer: Buffer,
 ) -> tuple[list[tuple[Axis, ...]], dict[sympy.Symbol, Expr]]:
     """Each group of axes merged by the memory of those that it runs over."""
-    ranges = ranges_of([axis for group in axes for axis in group])
+    ranges = loops_over(*axes)
     a_offsets, b_offsets = (
         [offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
         for value in operands
@@ -161,7 +163,7 @@ def matmul(
         raise Unsupported("a matrix multiplication of a tensor without dimensions")
     x = left if left.rank > 1 else left.view((_ONE, *left.size), lambda i: i[1:])
     y = right if right.rank > 1 else right.view((*right.size, _ONE), lambda i: i[:-1])
-    if not layout.same(x.size[-1], y.size[-2]):
+    if not is_equal(x.size[-1], y.size[-2]):
         raise Unsupported(f"inner sizes {x.size[-1]} and {y.size[-2]} differ")
     extra = _vector_dims(left, right, meta.size)
     size = tuple(_insert(meta.size, extra, _ONE))

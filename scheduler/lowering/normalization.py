@@ -127,7 +127,7 @@ def group_norm(
     """layer_norm over the channels of a group and all positions, weight and bias by channel."""
     channels = input.size[1]
     groups = sympy.Integer(int(num_groups))
-    each = simplify(FloorDiv(channels, groups), {})
+    each = simplify(FloorDiv(channels, groups))
     split = reshape(b, input, (input.size[0], groups, each, *input.size[2:]))
     dims = tuple(range(2, split.rank))
     average, inverse = moments(b, split, dims, _inverse_deviation(count(split, dims), eps))

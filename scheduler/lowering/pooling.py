@@ -251,7 +251,7 @@ def _even(size: Expr, output: Expr) -> bool:
 def _longest(size: Expr, output: Expr) -> Expr:
     """The longest window: size / output, two more at most where that is uneven."""
     if _even(size, output):
-        return simplify(FloorDiv(size, output), {})
+        return simplify(FloorDiv(size, output))
     if size.is_Integer and output.is_Integer:
         n, o = int(size), int(output)
         return sympy.Integer(max(-(-(i + 1) * n // o) - i * n // o for i in range(o)))

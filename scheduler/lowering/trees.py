@@ -12,6 +12,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Cast, Const, IndexValue, Masked, Value, rebuild
 
@@ -111,9 +112,9 @@ def _fold_logic(op: str, args: tuple[Value, ...]) -> Value | None:
 def _fold_comparison(op: str, difference: Expr) -> Value | None:
     """What a comparison with zero says, where the sign is known at every point."""
     truth: bool | None = None
-    if op in ("ge", "lt") and difference.is_nonnegative:
+    if op in ("ge", "lt") and is_nonnegative(difference):
         truth = op == "ge"
-    elif op in ("le", "gt") and difference.is_nonpositive:
+    elif op in ("le", "gt") and is_nonnegative(-difference):
         truth = op == "le"
     elif op in ("eq", "ne") and difference.is_Integer:
         truth = (difference == 0) == (op == "eq")

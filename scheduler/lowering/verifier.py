@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
-import sympy
-
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
-from scheduler.ir.index.polynomial import Poly
-from scheduler.ir.index.simplify import is_nonnegative, simplifier
+from scheduler.ir.index.affine import affine
+from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.index.ranges import ANY_SIZES, Ranges, loops_over
+from scheduler.ir.index.trees import ranges_inside
 from scheduler.ir.operations import (
     Axis,
     Buffer,
@@ -58,7 +58,7 @@ class Verifier:
             for name, buffer in buffers.items()
             if buffer.kind not in (BufferKind.INTERMEDIATE, BufferKind.OUTPUT)
         }
-        self._ranges: dict[sympy.Symbol, Expr] = {}
+        self._ranges = ANY_SIZES
         self._op: Operation | None = None
 
     def run(self, operations: Sequence[Operation]) -> None:
@@ -101,7 +101,7 @@ class Verifier:
         buffer = self._buffers.get(store.buffer)
         if buffer is None:
             self._fail(f"writes {store.buffer}, which is no buffer")
-        self._ranges = {axis.var: axis.size for axis in axes}
+        self._ranges = loops_over(axes)
         self._index(store.index, buffer, guarded=False)
         if store.value.dtype.compute is not buffer.dtype.compute:
             self._fail(
@@ -111,7 +111,7 @@ class Verifier:
         self._tree(store.value, axes)
 
     def _tree(self, value: Value, axes: Sequence[Axis]) -> None:
-        self._ranges = {axis.var: axis.size for axis in axes}
+        self._ranges = loops_over(axes)
         self._value(value, guarded=False)
 
     def _value(self, value: Value, guarded: bool) -> None:
@@ -137,7 +137,7 @@ class Verifier:
         if load.dtype is not buffer.dtype:
             self._fail(f"reads {load.buffer} as {load.dtype.label}, not {buffer.dtype.label}")
         outer = self._ranges
-        self._ranges = {**outer, **{i.symbol: i.size for i in load.indirect}}
+        self._ranges = ranges_inside(load, outer)
         self._index(load.index, buffer, guarded)
         self._ranges = outer
         for indirect in load.indirect:
@@ -177,7 +177,7 @@ class Verifier:
         if expr.is_Integer:
             return
         for symbol in expr.free_symbols:
-            if symbol not in self._ranges and symbol.name not in self._symbols:
+            if symbol not in self._ranges.extents and symbol.name not in self._symbols:
                 self._fail(f"uses {symbol}, which is neither a loop nor a size")
 
     def _fail(self, fault: str) -> NoReturn:
@@ -197,37 +197,25 @@ def _fits(dtype: DType, domain: Domain) -> bool:
     return domain is Domain.ANY or dtype is not DType.BOOL
 
 
-def _is_outside(index: Expr, extent: Expr, ranges: Mapping[sympy.Symbol, Expr]) -> bool:
+def _is_outside(index: Expr, extent: Expr, ranges: Ranges) -> bool:
     """Whether an index certainly leaves its dimension at some point of the loops.
 
     An affine index takes its extreme values at the loops' ends; for any other, nothing is said.
     """
-    if index.is_Symbol and ranges.get(index) == extent:
+    if index.is_Symbol and ranges.extents.get(index) == extent:
         return False
-    if any(size == 0 for size in ranges.values()):
+    if any(size == 0 for size in ranges.extents.values()):
         return False
-    tool = simplifier(tuple(ranges.items()))
-    terms = tool.to_poly(index)
-    if any(len([s for s in m if s in ranges]) > 1 or not _is_plain(m, ranges) for m in terms):
+    form = affine(index, ranges.extents)
+    if form is None:
         return False
-    low, high = _extremes(terms, ranges)
-    return is_nonnegative(-low - 1, {}) or is_nonnegative(high - extent, {})
-
-
-def _is_plain(monomial: Sequence[Expr], ranges: Mapping[sympy.Symbol, Expr]) -> bool:
-    return all(part.is_Symbol for part in monomial) or not any(
-        part.free_symbols.intersection(ranges) for part in monomial
-    )
-
-
-def _extremes(terms: Poly, ranges: Mapping[sympy.Symbol, Expr]) -> tuple[Expr, Expr]:
-    low: Expr = sympy.Integer(0)
-    high: Expr = sympy.Integer(0)
-    for monomial, factor in terms.items():
-        ends = [ranges[s] - 1 if s in ranges else s for s in monomial]
-        top = factor * sympy.Mul(*ends)
-        if any(s in ranges for s in monomial):
-            low, high = (low, high + top) if factor > 0 else (low + top, high)
+    low = high = form.rest
+    for variable, step in form.coefficients.items():
+        reach = step * (ranges.extents[variable] - 1)
+        if is_nonnegative(step, ranges):
+            high = high + reach
+        elif is_nonnegative(-step, ranges):
+            low = low + reach
         else:
-            low, high = low + top, high + top
-    return low, high
+            return False
+    return is_nonnegative(-low - 1, ranges) or is_nonnegative(high - extent, ranges)

@@ -14,6 +14,7 @@ from typing import Any
 import sympy
 
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_equal, is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
@@ -37,7 +38,7 @@ def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     lead = len(size) - tensor.rank
     fixed = []
     for have, want in zip(tensor.size, size[lead:], strict=True) if lead >= 0 else [(_ZERO, _ONE)]:
-        if have != 1 and not layout.same(have, want):
+        if have != 1 and not is_equal(have, want):
             raise Unsupported(f"shape {shape(tensor.size)} does not broadcast to {shape(size)}")
         fixed.append(have == 1)
     return tensor.view(
@@ -55,7 +56,7 @@ def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     """The same elements in row-major order under another shape."""
     if tensor.size == size:
         return tensor
-    if not layout.same(layout.product(tensor.size), layout.product(size)):
+    if not is_equal(layout.product(tensor.size), layout.product(size)):
         raise Unsupported(f"{shape(tensor.size)} does not have as many elements as {shape(size)}")
     groups = _matching_groups(tensor.size, size, b.hints)
 
@@ -76,7 +77,7 @@ def _matching_groups(
     while i < len(old) or j < len(new):
         start = (i, j)
         i, j = min(i + 1, len(old)), min(j + 1, len(new))
-        while not layout.same(layout.product(old[start[0] : i]), layout.product(new[start[1] : j])):
+        while not is_equal(layout.product(old[start[0] : i]), layout.product(new[start[1] : j])):
             left = layout.hint(layout.product(old[start[0] : i]), hints)
             right = layout.hint(layout.product(new[start[1] : j]), hints)
             if i < len(old) and (left <= right or j == len(new)):
@@ -193,9 +194,9 @@ def _bound(value: Any, extent: Expr, default: Expr) -> Expr:
         length = int(extent)
         place = int(position) + length if int(position) < 0 else int(position)
         return sympy.Integer(min(max(place, 0), length))
-    if position.is_nonnegative:
+    if is_nonnegative(position):
         return position
-    if (-position).is_nonnegative:
+    if is_nonnegative(-position):
         return extent + position
     raise Unsupported(f"a slice from {position}, whose sign is not known")
 
@@ -208,7 +209,7 @@ def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tenso
 def select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
     at = axis(dim, self.rank)
     position = as_expr(index)
-    if not position.is_nonnegative:
+    if not is_nonnegative(position):
         position = self.size[at] + position
     size = (*self.size[:at], *self.size[at + 1 :])
     return self.view(size, lambda i: (*i[:at], position, *i[at:]))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import sympy
-
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_less
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
@@ -63,8 +62,7 @@ class Window:
             - self.padding[d]
             + (self.kernel[d] - 1) * self.dilation[d]
         )
-        beyond = sympy.expand(last - self.input[d] + 1 - margin)
-        return bool(beyond.is_Integer and beyond <= 0)
+        return is_less(last, self.input[d] + margin)
 
 
 def window(

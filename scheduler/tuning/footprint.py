@@ -18,6 +18,7 @@ import sympy
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Axis, Lowered, Operation, ViewOf
 from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children, loads, walk
@@ -107,18 +108,13 @@ def distinct_elements(load: Load, sizes: Sizes, bindings: Bindings) -> int:
 def _linear_steps(index: Expr, sizes: Sizes, bindings: Bindings) -> dict[sympy.Symbol, int]:
     """Axes that stand in sums and products alone, with their steps' sizes; none where anything
     else in the index moves."""
-    moving = [symbol for symbol in index.free_symbols if symbol in sizes]
-    try:
-        polynomial = sympy.Poly(index, *moving) if moving else None
-    except sympy.PolynomialError:
+    form = affine(index, sizes)
+    if form is None:
         return {}
-    if polynomial is None or polynomial.total_degree() > 1:
-        return {}
-    steps = {axis: polynomial.coeff_monomial(axis) for axis in moving}
     known = set(bindings)
-    if any({s.name for s in step.free_symbols} - known for step in steps.values()):
+    if any({s.name for s in step.free_symbols} - known for step in form.coefficients.values()):
         return {}
-    return {axis: abs(evaluate(step, bindings)) for axis, step in steps.items()}
+    return {axis: abs(evaluate(step, bindings)) for axis, step in form.coefficients.items()}
 
 
 @dataclass(frozen=True)

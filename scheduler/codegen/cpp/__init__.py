@@ -1,6 +1,6 @@
 """Sizes, indices and value trees as C++ text."""
 
-from scheduler.codegen.cpp.index import IndexPrinter, print_index
+from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import Lines, finish, mark
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.values import Memory, ValuePrinter
@@ -13,5 +13,4 @@ __all__ = [
     "finish",
     "literal",
     "mark",
-    "print_index",
 ]

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.bounds import INT32_MAX, Ranges, nonnegative
+from scheduler.ir.index.bounds import INT32_MAX
+from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
 
@@ -20,7 +22,7 @@ _SUM, _PRODUCT, _ATOM = 1, 2, 3
 class IndexPrinter:
     """Prints many expressions of one kernel, each only once.
 
-    ``ranges`` are intervals of symbols (by name); ``names`` gives a symbol another text. With
+    ``ranges`` say where a division needs no helper; ``names`` gives a symbol another text. With
     ``wide`` every symbol is taken as 64 bits, for callers whose variables are narrower.
     """
 
@@ -28,11 +30,11 @@ class IndexPrinter:
         self,
         *,
         wide: bool = False,
-        ranges: Ranges | None = None,
+        ranges: Ranges = ANY_SIZES,
         names: Mapping[str, str] | None = None,
     ) -> None:
         self._wide = wide
-        self._ranges = ranges or {}
+        self._ranges = ranges
         self._names = names or {}
         self._printed: dict[Expr, tuple[str, int]] = {}
 
@@ -102,7 +104,7 @@ class IndexPrinter:
 
     def _division(self, expr: Expr, operator: str, helper: str) -> tuple[str, int]:
         a, b = expr.args
-        if nonnegative(a, self._ranges) and nonnegative(b, self._ranges):
+        if is_nonnegative(a, self._ranges) and is_nonnegative(b, self._ranges):
             # One step below an atom on purpose: a * (b / c) must keep its parentheses.
             text = f"{self._at_least(a, _ATOM)} {operator} {self._at_least(b, _ATOM)}"
             return text, _PRODUCT
@@ -122,12 +124,3 @@ def _place(term: Expr) -> tuple[bool, bool, bool]:
 
 def _negative(term: Expr) -> bool:
     return bool(term.could_extract_minus_sign())
-
-
-def print_index(expr: Expr | int, *, wide: bool = False, ranges: Ranges | None = None) -> str:
-    """The C++ text of an integer expression over sizes and loop variables.
-
-    ``wide`` takes every symbol as 64 bits. Raises ``TypeError`` for what is no integer
-    expression. Use an ``IndexPrinter`` for more than a few.
-    """
-    return IndexPrinter(wide=wide, ranges=ranges)(expr)

@@ -1,7 +1,6 @@
 """Loop nests over buffers: which accesses there are, which axes merge, what is a vector."""
 
-from scheduler.codegen.loops.affine import Affine, affine, divides
 from scheduler.codegen.loops.nest import Access, LoopNest
 from scheduler.codegen.loops.statements import Statement
 
-__all__ = ["Access", "Affine", "LoopNest", "Statement", "affine", "divides"]
+__all__ = ["Access", "LoopNest", "Statement"]

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import sympy
 
-from scheduler.codegen.loops.affine import Affine, affine, divides
 from scheduler.codegen.loops.statements import (
     axes_of,
     on_axes,
@@ -23,12 +22,14 @@ from scheduler.codegen.loops.statements import (
     without_unit_axes,
 )
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.bounds import INT32_MAX, Interval, bounds
+from scheduler.ir.index.affine import Affine, affine_parts
+from scheduler.ir.index.bounds import INT32_MAX, bounds
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
 
 AccessKey = tuple[str, tuple[Expr, ...]]
-_ZERO = sympy.Integer(0)
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,15 @@ class LoopNest:
 
     ``inner`` are the axes of a reduction or a scan. ``inputs`` are buffers that are read from
     outside, ``outputs`` those written to memory, both in order of first use: what is stored to a
-    buffer that is not ``visible`` stays in registers (None: all are). ``ranges`` holds the
-    interval of every symbol and loop variable by name.
+    buffer that is not ``visible`` stays in registers (None: all are). ``ranges`` holds
+    every symbolic size, later the loops too.
     """
 
     def __init__(
         self,
         members: Sequence[Pointwise | Reduction | Scan],
         buffers: Mapping[str, Buffer],
-        ranges: Mapping[str, Interval],
+        ranges: Ranges,
         *,
         visible: Collection[str] | None = None,
         arrange: bool = True,
@@ -73,11 +74,11 @@ class LoopNest:
         self.inner = tuple(axis for axis in self.inner if axis.size != 1)
         if arrange:
             self._place_by_stride()
-        self._symbol_ranges = ranges
+        self._sizes = ranges
         self._accesses = self._find_accesses()
         if arrange:
             self._merge()
-        self.ranges = {**ranges, **dict(self._axis_ranges())}
+        self.ranges = ranges.over((*self.outer, *self.inner))
         self.inputs, self.outputs = self._buffer_order(visible)
         self._check_read_backs()
 
@@ -119,12 +120,16 @@ class LoopNest:
     ) -> None:
         known = found.get((buffer, index))
         if known is None:
-            offset = affine(index, self._buffers[buffer].stride, variables)
+            offset = affine_parts(self._flat(buffer, index), variables)
             found[buffer, index] = Access(buffer, index, offset, masked, written)
         elif (known.masked and not masked) or (written and not known.written):
             found[buffer, index] = replace(
                 known, masked=known.masked and masked, written=known.written or written
             )
+
+    def _flat(self, buffer: str, index: tuple[Expr, ...]) -> Expr:
+        strides = self._buffers[buffer].stride
+        return sympy.Add(*(i * s for i, s in zip(index, strides, strict=True)))
 
     def reads(self) -> Iterator[Load]:
         """Every read of every statement."""
@@ -163,10 +168,9 @@ class LoopNest:
         if len(self.outer) < 2:
             return
         store = self.statements[-1].store
-        offset = affine(
-            store.index, self._buffers[store.buffer].stride, {axis.var for axis in self.outer}
-        )
-        steps = [offset.coefficient(axis.var) for axis in self.outer]
+        variables = {axis.var for axis in self.outer}
+        offset = affine_parts(self._flat(store.buffer, store.index), variables)
+        steps = [offset.step(axis.var) for axis in self.outer]
         if all(step is not None and step.is_Integer for step in steps):
             order = sorted(range(len(steps)), key=lambda i: -int(steps[i] or 0))
             self.outer = tuple(self.outer[i] for i in order)
@@ -204,15 +208,11 @@ class LoopNest:
 
     def _one_stride(self, axis: Axis, last: Axis) -> bool:
         for access in self._accesses.values():
-            outer = access.offset.coefficients.get(axis.var, _ZERO)
-            inner = access.offset.coefficients.get(last.var, _ZERO)
+            outer = access.offset.at(axis.var)
+            inner = access.offset.at(last.var)
             if outer != inner * last.size:
                 return False
         return True
-
-    def _axis_ranges(self) -> Iterator[tuple[str, Interval]]:
-        for axis in (*self.outer, *self.inner):
-            yield axis.var.name, (0, max(bounds(axis.size, self._symbol_ranges)[1] - 1, 0))
 
     # -- what templates ask ------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class LoopNest:
             for size in self._buffers[name].size:
                 found |= size.free_symbols
         found |= self._symbols_of_values()
-        return tuple(sorted(s.name for s in found - loop if s.name in self._symbol_ranges))
+        return tuple(sorted(s.name for s in found - loop if s.name in self._sizes.intervals))
 
     def _symbols_of_values(self) -> set[sympy.Symbol]:
         found: set[sympy.Symbol] = set()
@@ -268,7 +268,7 @@ class LoopNest:
 
     def _is_large(self, count: Expr) -> bool:
         # A block may begin up to a block's steps below the end, and stop past it.
-        return bounds(count, self._symbol_ranges)[1] > INT32_MAX - 2**16
+        return bounds(count, self._sizes)[1] > INT32_MAX - 2**16
 
     def is_vector(self, access: Access, axis: Axis, width: int) -> bool:
         """Whether ``width`` steps along ``axis`` are one aligned run of memory."""
@@ -276,11 +276,11 @@ class LoopNest:
         return (
             not access.masked
             and (access.buffer in self.inputs or access.buffer in self.outputs)
-            and offset.coefficient(axis.var) == 1
-            and divides(width, axis.size)
-            and divides(width, offset.rest)
+            and offset.step(axis.var) == 1
+            and is_multiple(axis.size, width)
+            and is_multiple(offset.rest, width)
             and all(
-                divides(width, step)
+                is_multiple(step, width)
                 for variable, step in offset.coefficients.items()
                 if variable != axis.var
             )

@@ -187,7 +187,7 @@ class NestPrinter:
                 return True
             if isinstance(part, Load):
                 offset = self.nest.access(part.buffer, part.index).offset
-                if offset.coefficient(pack.axis.var) != 0:
+                if offset.step(pack.axis.var) != 0:
                     return True
         return False
 

@@ -13,9 +13,11 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.substitute import Substitution, substitute_expr
 from scheduler.ir.operations import Axis, Pointwise, Reduction, ReductionKind, Scan, Store
-from scheduler.ir.values import IndexValue, Load, Value, rebuild
+from scheduler.ir.values import Value
 
 _ZERO = sympy.Integer(0)
 
@@ -85,7 +87,7 @@ def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbo
     if [axis.size for axis in own] == sizes:
         return {mine.var: axis.var for mine, axis in zip(own, axes, strict=True)}
     steps = product([axis.size for axis in own])
-    if steps == 0 or sympy.expand(steps - product(sizes)) != 0:
+    if steps == 0 or not is_equal(steps, product(sizes)):
         return None  # loops over nothing are the same only where each of them is
     flat: Expr = _ZERO
     for axis in axes:
@@ -104,22 +106,13 @@ def _substituted(statement: Statement, exchange: dict[sympy.Symbol, Expr]) -> St
     if not exchange:
         return statement
 
-    def change(value: Value) -> Value | None:
-        if isinstance(value, IndexValue):
-            return IndexValue(value.expr.xreplace(exchange), value.dtype)
-        if isinstance(value, Load):
-            index = tuple(part.xreplace(exchange) for part in value.index)
-            indirect = tuple(
-                replace(part, value=rebuild(part.value, change)) for part in value.indirect
-            )
-            return replace(value, index=index, indirect=indirect)
-        return None
-
-    store = statement.store
-    index = tuple(part.xreplace(exchange) for part in store.index)
-    stored = rebuild(store.value, change)
-    value = stored if statement.kind is None else rebuild(statement.value, change)
-    return replace(statement, value=value, store=replace(store, index=index, value=stored))
+    made = Substitution(exchange)
+    stored = made.apply(statement.store.value)
+    value = stored if statement.kind is None else made.apply(statement.value)
+    index = tuple(substitute_expr(part, exchange) for part in statement.store.index)
+    return replace(
+        statement, value=value, store=replace(statement.store, index=index, value=stored)
+    )
 
 
 def without_unit_axes(statement: Statement, axes: tuple[Axis, ...]) -> Statement:

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 import sympy
 
-from scheduler.codegen.rocm.contraction import IndexGroup, address, ranges_of
+from scheduler.codegen.rocm.contraction import IndexGroup, address
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.index.trees import simplify_tree
@@ -51,8 +52,8 @@ def _splits(members: tuple[Contraction, ...]) -> Iterator[tuple[Axis, Expr]]:
                 axis = axes.get(variable)
                 if axis is None or not divisor.free_symbols.isdisjoint(axes):
                     continue
-                outer = simplify(FloorDiv(axis.size, divisor), {})
-                if divisor != axis.size and simplify(outer * divisor - axis.size, {}) == 0:
+                outer = simplify(FloorDiv(axis.size, divisor))
+                if divisor != axis.size and simplify(outer * divisor - axis.size) == 0:
                     yield axis, divisor
 
 
@@ -68,7 +69,7 @@ def _indices(member: Contraction) -> Iterator[Expr]:
 
 
 def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:
-    high = Axis(symbol(f"outer{number}"), simplify(FloorDiv(axis.size, inner), {}))
+    high = Axis(symbol(f"outer{number}"), simplify(FloorDiv(axis.size, inner)))
     low = Axis(symbol(f"inner{number}"), inner)
     exchange = {axis.var: high.var * inner + low.var}
 
@@ -76,7 +77,7 @@ def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contrac
         return tuple(new for old in group for new in ((high, low) if old == axis else (old,)))
 
     batch, m, n, k = (axes(group) for group in (member.batch, member.m, member.n, member.k))
-    ranges = ranges_of(batch, m, n, k)
+    ranges = loops_over(batch, m, n, k)
 
     def tree(value: Value) -> Value:
         return simplify_tree(substitute(value, exchange), ranges)
@@ -103,7 +104,7 @@ def columns_contiguous(contraction: Contraction, buffers: Mapping[str, Buffer]) 
     Neighbouring lanes hold neighbouring columns, and should write neighbouring memory.
     """
     store = contraction.stores[0]
-    ranges = ranges_of(contraction.batch, contraction.m, contraction.n)
+    ranges = loops_over(contraction.batch, contraction.m, contraction.n)
     form = address(store, buffers[store.buffer], ranges)
     m = IndexGroup("m", contraction.m).innermost
     n = IndexGroup("n", contraction.n).innermost
@@ -126,7 +127,7 @@ def window_as_in_memory(
     load = next(loads(contraction.a), None)
     if load is None:
         return contraction
-    ranges = ranges_of(contraction.batch, contraction.m, contraction.k)
+    ranges = loops_over(contraction.batch, contraction.m, contraction.k)
     form = address(load, buffers[load.buffer], ranges)
     if form is None:
         return contraction

@@ -16,8 +16,10 @@ import sympy
 from scheduler.codegen.kernel import ArgType
 from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import Affine, affine
+from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
-from scheduler.ir.index.simplify import Ranges, linear
+from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.index.trees import offset
 from scheduler.ir.operations import Axis, Buffer, Store
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
@@ -64,37 +66,15 @@ class IndexGroup:
         return names
 
 
-@dataclass(frozen=True)
-class LinearForm:
-    """``constant`` plus the sum of coefficient times loop variable."""
-
-    coefficients: Mapping[sympy.Symbol, Expr]
-    constant: Expr
-
-    def at(self, var: sympy.Symbol) -> Expr:
-        """The coefficient of a variable, 0 where it does not occur."""
-        return self.coefficients.get(var, _ZERO)
-
-
-def address(access: Load | Store, buffer: Buffer, ranges: Ranges) -> LinearForm | None:
-    """The element's offset in its buffer as a linear form over the loop variables (the keys of
-    ``ranges``) and over what is read from memory, or None where it is none."""
+def address(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Affine | None:
+    """The element's offset in its buffer, affine over the loops of ``ranges`` and over what is read
+    from memory; None where it is not."""
     reads = access.indirect if isinstance(access, Load) else ()
-    variables = (*ranges, *(part.symbol for part in reads))
-    found = linear(offset(access, buffer, ranges), variables)
-    if found is None:
-        return None
-    coefficients, constant = found
-    steps = zip(variables, coefficients, strict=True)
-    return LinearForm({var: step for var, step in steps if step != 0}, constant)
+    variables = {*ranges.extents, *(part.symbol for part in reads)}
+    return affine(offset(access, buffer, ranges), variables)
 
 
-def ranges_of(*groups: Sequence[Axis]) -> dict[sympy.Symbol, Expr]:
-    """The loop variables with their sizes."""
-    return {axis.var: axis.size for axes in groups for axis in axes}
-
-
-def collapsed(form: LinearForm, group: IndexGroup) -> Expr | None:
+def collapsed(form: Affine, group: IndexGroup) -> Expr | None:
     """The coefficient of the group's flat index, where its axes fall together in this address.
 
     Axis i joins axis i + 1 where its step is the whole extent of the inner one.
@@ -104,7 +84,7 @@ def collapsed(form: LinearForm, group: IndexGroup) -> Expr | None:
         return _ZERO
     for outer, inner in pairwise(axes):
         step = form.at(inner.var) * inner.size
-        if form.at(outer.var) != step and sympy.expand(form.at(outer.var) - step) != 0:
+        if not is_equal(form.at(outer.var), step):
             return None
     return form.at(axes[-1].var)
 
@@ -129,7 +109,7 @@ class Parametrizer:
         self._groups = groups
         self._buffers = buffers
         self._index_type: ArgType = "i64" if wide else "i32"
-        self._ranges = ranges_of(*(group.axes for group in groups))
+        self._ranges = loops_over(*(group.axes for group in groups))
         self._rename = {
             axis.var: group.component(position) if axis.size != 1 else _ZERO
             for group in groups
@@ -181,7 +161,7 @@ class Parametrizer:
         form = address(access, buffer, self._ranges)
         if form is None:
             return self._expression(offset(access, buffer, self._ranges), "i64")
-        terms = [self._named(f"{prefix}_at", form.constant)]
+        terms = [self._named(f"{prefix}_at", form.rest)]
         for group in self._groups:
             together = collapsed(form, group)
             if together is not None:
@@ -219,7 +199,7 @@ class Parametrizer:
         return expr
 
     def _varies(self, expr: Expr) -> bool:
-        return not expr.free_symbols.isdisjoint(self._ranges.keys() | self._read)
+        return not expr.free_symbols.isdisjoint(self._ranges.extents.keys() | self._read)
 
     def _constant(self, expr: Expr, type_: ArgType) -> Expr:
         if expr.could_extract_minus_sign():
@@ -233,12 +213,3 @@ class Parametrizer:
             name = f"c{count}"
             self._constants[key] = symbol(self._kernel.named_scalar(name, expr, type_))
         return self._constants[key]
-
-
-def multiple_of(expr: Expr, divisor: int) -> bool:
-    """Whether ``expr`` is known to be a multiple of ``divisor`` at every size."""
-    for term in sympy.Add.make_args(expr):
-        number, _ = term.as_coeff_Mul()
-        if not number.is_Integer or int(number) % divisor != 0:
-            return False
-    return True

@@ -12,8 +12,9 @@ from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.codegen.rocm.contraction import IndexGroup, Parametrizer
 from scheduler.codegen.rocm.operand import Operand, analyse
 from scheduler.ir.graph import SymbolInfo
-from scheduler.ir.index.bounds import INT32_MAX, bounds, symbol_ranges
+from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Axis, Buffer, Contraction
 from scheduler.ir.values import Load, Value, loads
 
@@ -42,7 +43,7 @@ class GemmInterface:
         input_reorder: tuple[int, ...] | None = None,
     ) -> None:
         first = members[0]
-        self._symbols = symbol_ranges(symbols)
+        self._sizes = Ranges.of_symbols(symbols)
         self.buffers = buffers
         self.kernel = KernelInterface()
         self.sizes: dict[str, list[str]] = {}  # how the text names the axes' sizes, by group
@@ -120,7 +121,7 @@ class GemmInterface:
     def _wide(self) -> bool:
         """Whether an index inside a division may need 64 bits, at some size within its range."""
         numels = (sympy.Mul(*buffer.size) for buffer in self.kernel.buffers.values())
-        return any(bounds(numel, self._symbols)[1] > INT32_MAX for numel in numels)
+        return any(bounds(numel, self._sizes)[1] > INT32_MAX for numel in numels)
 
     def _member(self, position: int, member: Contraction, counts: dict[str, int]) -> Member:
         batch, m, k = (

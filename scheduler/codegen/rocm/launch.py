@@ -22,8 +22,8 @@ from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import KernelTemplate, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.bounds import symbol_ranges
 from scheduler.ir.index.functions import FloorDiv, as_expr, evaluate, symbol
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import Target
@@ -70,7 +70,7 @@ class LaunchTemplate(KernelTemplate):
         comment: MetadataComment | None = None,
     ) -> None:
         super().__init__(node, lowered, targets, comment)
-        self.ranges = symbol_ranges(lowered.graph.symbols)
+        self.ranges = Ranges.of_symbols(lowered.graph.symbols)
         self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
 
     @property

@@ -9,15 +9,14 @@ import sympy
 
 from scheduler.codegen.rocm.contraction import (
     IndexGroup,
-    LinearForm,
     address,
     collapsed,
-    multiple_of,
-    ranges_of,
 )
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.simplify import Ranges
+from scheduler.ir.index.affine import Affine
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.operations import Buffer
 from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, walk
 
@@ -39,7 +38,7 @@ class Operand:
     k: IndexGroup
     load: Load | None
     condition: Value | None
-    form: LinearForm | None
+    form: Affine | None
     along_k: bool
 
     @property
@@ -63,13 +62,13 @@ class Operand:
             return f"no axis of {self.name} is contiguous"
         together = collapsed(self.form, run) == 1 and self.condition is None
         extent = run.extent if together else inner.size
-        if not multiple_of(extent, elements):
+        if not is_multiple(extent, elements):
             return f"the contiguous axis of {self.name} has {extent} elements"
         if self.condition is not None and inner.var in _symbols(self.condition):
             return f"the mask of {self.name} changes along its contiguous axis"
         steps = [step for var, step in self.form.coefficients.items() if var is not inner.var]
-        for step in (*([] if together else steps), *self._outside(run), self.form.constant):
-            if not multiple_of(step, elements):
+        for step in (*([] if together else steps), *self._outside(run), self.form.rest):
+            if not is_multiple(step, elements):
                 return f"{self.name} has a stride or offset of {step}"
         return ""
 
@@ -91,7 +90,7 @@ def analyse(
     """The operand over (batch, row, k)."""
     batch, row, k = groups
     load, condition = _strided(value, element)
-    ranges = ranges_of(*(group.axes for group in groups))
+    ranges = loops_over(*(group.axes for group in groups))
     form = address(load, buffers[load.buffer], ranges) if load else None
     run = form or _first_form(value, ranges, buffers)
     inner_row = row.innermost
@@ -113,7 +112,7 @@ def _strided(value: Value, element: DType) -> tuple[Load | None, Value | None]:
     return None, None
 
 
-def _first_form(value: Value, ranges: Ranges, buffers: Mapping[str, Buffer]) -> LinearForm | None:
+def _first_form(value: Value, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Affine | None:
     forms = (
         address(part, buffers[part.buffer], ranges)
         for part in walk(value)

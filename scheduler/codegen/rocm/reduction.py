@@ -124,8 +124,8 @@ class ReductionTemplate(LoopTemplate):
             return True
         outer = self.nest.outer[-1].var
         reads = [a.offset for a in self.nest.accesses if not a.written]
-        along_inner = sum(offset.coefficient(axis.var) == 1 for offset in reads)
-        along_outer = sum(offset.coefficient(outer) == 1 for offset in reads)
+        along_inner = sum(offset.step(axis.var) == 1 for offset in reads)
+        along_outer = sum(offset.step(outer) == 1 for offset in reads)
         return bool(along_inner >= along_outer)
 
     @property

@@ -1,54 +1,45 @@
-"""Intervals of integer expressions: what sign and width an index can have."""
+"""Intervals of integer expressions, in numbers: what sign and width an index can have."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Iterable
 
 import sympy
 
-from scheduler.ir.graph import Expr, SymbolInfo
+from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
-
-#: Least and greatest value; an infinity where there is no bound.
-Interval: TypeAlias = tuple[float, float]
-Ranges: TypeAlias = Mapping[str, Interval]
+from scheduler.ir.index.ranges import Interval, Ranges
 
 INT32_MAX = 2**31 - 1
-
-
-def symbol_ranges(symbols: Mapping[str, SymbolInfo]) -> dict[str, Interval]:
-    """The ranges of a graph's symbolic sizes, as the export guarantees them."""
-    return {
-        name: (info.minimum, math.inf if info.maximum is None else info.maximum)
-        for name, info in symbols.items()
-    }
+_ANY: Interval = (-math.inf, math.inf)
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
     """An interval that holds every value of ``expr``; wider than needed where terms are related.
 
-    A symbol without a range is taken by its assumptions. Floats hold integers exactly to 2**53,
-    which is beyond any index that fits memory.
+    Finite ends are exact integers.
     """
     if expr.is_Integer:
         return int(expr), int(expr)
-    if expr.is_Symbol:
-        known = ranges.get(expr.name)
-        return known or (0 if expr.is_nonnegative else -math.inf, math.inf)
+    low, high = _symbol(expr, ranges) if expr.is_Symbol else _function(expr, ranges)
+    return max(low, ranges.least.get(expr, low)), high
+
+
+def _symbol(symbol: sympy.Symbol, ranges: Ranges) -> Interval:
+    extent = ranges.extents.get(symbol)
+    if extent is not None:
+        return 0, max(bounds(extent, ranges)[1] - 1, 0)
+    known = ranges.intervals.get(symbol.name)
+    return known or (0 if symbol.is_nonnegative else -math.inf, math.inf)
+
+
+def _function(expr: Expr, ranges: Ranges) -> Interval:
     parts = [bounds(arg, ranges) for arg in expr.args]
-    return _combine(expr, parts)
-
-
-def _combine(expr: Expr, parts: list[Interval]) -> Interval:
     if isinstance(expr, sympy.Add):
-        return sum(low for low, _ in parts), sum(high for _, high in parts)
+        return _sum(low for low, _ in parts), _sum(high for _, high in parts)
     if isinstance(expr, sympy.Mul):
-        product = parts[0]
-        for part in parts[1:]:
-            product = _corners(product, part)
-        return product
+        return _product(parts)
     if isinstance(expr, sympy.Max):
         return max(low for low, _ in parts), max(high for _, high in parts)
     if isinstance(expr, sympy.Min):
@@ -58,39 +49,57 @@ def _combine(expr: Expr, parts: list[Interval]) -> Interval:
     if isinstance(expr, Mod):
         return _remainder(*parts)
     if isinstance(expr, sympy.Pow) and expr.args[1].is_Integer and int(expr.args[1]) > 0:
-        product = parts[0]
-        for _ in range(int(expr.args[1]) - 1):
-            product = _corners(product, parts[0])
-        return product
-    return -math.inf, math.inf
+        return _product([parts[0]] * int(expr.args[1]))
+    return _ANY
 
 
-def _corners(a: Interval, b: Interval) -> Interval:
-    # 0 * inf is 0 here: an infinity stands for "some large integer", and 0 times that is 0.
-    corners = [0 if x == 0 or y == 0 else x * y for x in a for y in b]
-    return min(corners), max(corners)
+def _infinite(end: float) -> bool:
+    return abs(end) == math.inf  # math.isinf takes no integer beyond a float's range
+
+
+def _sum(ends: Iterable[float]) -> float:
+    """The sum of lower ends, or of upper ones: they are infinite to one side only."""
+    total: float = 0
+    for end in ends:
+        if _infinite(total) or _infinite(end):
+            total = total if _infinite(total) else end
+        else:
+            total += end
+    return total
+
+
+def _product(parts: list[Interval]) -> Interval:
+    low, high = parts[0]
+    for part in parts[1:]:
+        corners = [_times(x, y) for x in (low, high) for y in part]
+        low, high = min(corners), max(corners)
+    return low, high
+
+
+def _times(x: float, y: float) -> float:
+    # An infinity stands for "some large integer", and 0 times that is 0.
+    if x == 0 or y == 0:
+        return 0
+    if _infinite(x) or _infinite(y):
+        return math.inf if (x > 0) == (y > 0) else -math.inf
+    return x * y
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:
     if b[0] <= 0:
-        return -math.inf, math.inf
-    low = a[0] / (b[0] if a[0] < 0 else b[1])
-    high = a[1] / (b[0] if a[1] >= 0 else b[1])
-    return _floor(low), _floor(high)
+        return _ANY
+    return _divided(a[0], b[0] if a[0] < 0 else b[1]), _divided(a[1], b[0] if a[1] >= 0 else b[1])
 
 
-def _floor(value: float) -> float:
-    return value if math.isinf(value) or math.isnan(value) else math.floor(value)
+def _divided(a: float, b: float) -> float:
+    if _infinite(a):
+        return a
+    return a // b if not _infinite(b) else (-1 if a < 0 else 0)
 
 
 def _remainder(a: Interval, b: Interval) -> Interval:
     if b[0] <= 0:
-        return -math.inf, math.inf
+        return _ANY
     if a[0] >= 0 and a[1] < b[0]:
         return a
     return 0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1
-
-
-def nonnegative(expr: Expr, ranges: Ranges) -> bool:
-    """Whether no value of ``expr`` is below zero."""
-    return bounds(expr, ranges)[0] >= 0

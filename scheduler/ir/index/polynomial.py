@@ -114,6 +114,8 @@ def divide(p: Poly, q: Poly) -> tuple[Poly, Poly]:
 @lru_cache(maxsize=16384)
 def expand(expr: Expr) -> Poly:
     """The expression multiplied out and nothing else: every function in it is an atom."""
+    if expr.is_Symbol:
+        return atom(expr)
     if expr.is_Integer:
         return constant(int(expr))
     if expr.is_Add:
@@ -136,6 +138,8 @@ def expand(expr: Expr) -> Poly:
 
 def expression(p: Poly) -> Expr:
     """The polynomial as a sympy expression."""
+    if not p or (len(p) == 1 and () in p):
+        return sympy.Integer(p.get((), 0))
     terms = [
         sympy.Mul(sympy.Integer(coefficient), *monomial) if monomial else sympy.Integer(coefficient)
         for monomial, coefficient in p.items()

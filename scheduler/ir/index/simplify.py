@@ -1,9 +1,7 @@
-"""Simplification of index expressions, knowing how far each loop variable runs.
+"""Simplification of index expressions, knowing how far each symbol runs.
 
-Loop variables (the keys of ``ranges``) run from 0 to their size, exclusive. Every other symbol is
-a size; a divisor is at least 1, and so is a size wherever a loop over it has a body to run.
-
-Rules, with c dividing exactly what it is said to divide:
+Rules, with c dividing exactly what it is said to divide, for divisors that are never negative (by
+0 nothing is divided):
   (c*a + r) // c = a + r // c          (c*a + r) % c = r % c
   (g*a + r) // (g*c) = a // c          (g*a + r) % (g*c) = g*(a % c) + r      for 0 <= r < g
   r // c = 0, r % c = r                                                       for 0 <= r < c
@@ -14,76 +12,42 @@ Rules, with c dividing exactly what it is said to divide:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeAlias
 
 import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index import polynomial as poly
+from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.polynomial import Poly
-
-#: Size of each loop variable.
-Ranges: TypeAlias = Mapping[sympy.Symbol, Expr]
+from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 
 
-def simplify(expr: Expr, ranges: Ranges) -> Expr:
-    """An expression equal to ``expr`` at every point of the loops, in normal form."""
+def simplify(expr: Expr, ranges: Ranges = ANY_SIZES) -> Expr:
+    """An expression equal to ``expr`` at every point of ``ranges``, in normal form."""
     if expr.is_Integer:
         return expr
     if expr.is_Symbol:
-        return sympy.Integer(0) if ranges.get(expr) == 1 else expr
-    return simplifier(tuple(ranges.items())).simplify(expr)
-
-
-def is_less(a: Expr, b: Expr, ranges: Ranges) -> bool:
-    """Whether ``a < b`` can be shown for every point; False says nothing."""
-    return simplifier(tuple(ranges.items())).is_less(a, b)
-
-
-def is_nonnegative(expr: Expr, ranges: Ranges) -> bool:
-    """Whether ``expr >= 0`` can be shown for every point; False says nothing."""
-    return simplifier(tuple(ranges.items())).is_less(sympy.Integer(-1), expr)
-
-
-def linear(expr: Expr, variables: tuple[sympy.Symbol, ...]) -> tuple[tuple[Expr, ...], Expr] | None:
-    """``coefficients, offset`` with ``expr = sum of coefficient * variable + offset``.
-
-    None where the expression, multiplied out, is not linear in them.
-    """
-    if not expr.free_symbols.intersection(variables):
-        return (sympy.Integer(0),) * len(variables), expr
-    parts = poly.expand(expr)
-    coefficients: list[Poly] = [{} for _ in variables]
-    offset: Poly = {}
-    for monomial, factor in parts.items():
-        inside = [atom for atom in monomial if atom.free_symbols.intersection(variables)]
-        if not inside:
-            offset[monomial] = factor
-        elif len(inside) == 1 and inside[0] in variables:
-            rest = poly.divide_monomial(monomial, (inside[0],))
-            assert rest is not None
-            coefficients[variables.index(inside[0])][rest] = factor
-        else:
-            return None
-    return tuple(poly.expression(c) for c in coefficients), poly.expression(offset)
+        return sympy.Integer(0) if ranges.extents.get(expr) == 1 else expr
+    return simplifier(ranges).simplify(expr)
 
 
 @lru_cache(maxsize=4096)
-def simplifier(ranges: tuple[tuple[sympy.Symbol, Expr], ...]) -> Simplifier:
-    """The simplifier for these loops; it remembers what it has seen."""
-    return Simplifier(dict(ranges))
+def simplifier(ranges: Ranges) -> Simplifier:
+    """The simplifier for these ranges; it remembers what it has seen."""
+    return Simplifier(ranges)
 
 
 class Simplifier:
-    """Simplifies expressions over one set of loops."""
+    """Simplifies expressions over one set of points."""
 
     def __init__(self, ranges: Ranges) -> None:
         self._ranges = ranges
+        self._loops = ranges.extents
         self._polys: dict[Expr, Poly] = {}
         self._done: dict[Expr, Expr] = {}
+        self._leasts: dict[Expr, int | None] = {}
 
     def simplify(self, expr: Expr) -> Expr:
         """The normal form of ``expr``."""
@@ -92,10 +56,9 @@ class Simplifier:
             known = self._done[expr] = poly.expression(self.to_poly(expr))
         return known
 
-    def is_less(self, a: Expr, b: Expr) -> bool:
-        """Whether ``a < b`` can be shown."""
-        difference = poly.add(poly.add(self.to_poly(b), self.to_poly(a), -1), poly.constant(-1))
-        return self._nonnegative(difference)
+    def is_nonnegative(self, expr: Expr) -> bool:
+        """Whether ``expr >= 0`` can be shown."""
+        return self._nonnegative(self.to_poly(expr))
 
     def to_poly(self, expr: Expr) -> Poly:
         """The normal form as a polynomial."""
@@ -108,7 +71,7 @@ class Simplifier:
         if expr.is_Integer:
             return poly.constant(int(expr))
         if expr.is_Symbol:
-            return {} if self._ranges.get(expr) == 1 else poly.atom(expr)
+            return {} if self._loops.get(expr) == 1 else poly.atom(expr)
         if isinstance(expr, sympy.Add):
             result: Poly = {}
             for arg in expr.args:
@@ -135,16 +98,18 @@ class Simplifier:
         args = [self.simplify(arg) for arg in expr.args]
         if isinstance(expr, sympy.Max | sympy.Min) and len(args) == 2:
             a, b = args if isinstance(expr, sympy.Min) else reversed(args)
-            one = sympy.Integer(1)
-            if self.is_less(a, b + one):
+            difference = poly.add(self.to_poly(b), self.to_poly(a), -1)
+            if self._nonnegative(difference):
                 return self.to_poly(args[0])
-            if self.is_less(b, a + one):
+            if self._nonnegative(poly.add({}, difference, -1)):
                 return self.to_poly(args[1])
         return poly.atom(expr.func(*args))
 
     def _floordiv(self, p: Poly, q: Poly) -> Poly:
         if not q or not p or q == {(): 1}:
             return p if q else poly.atom(FloorDiv(poly.expression(p), sympy.Integer(0)))
+        if not self._nonnegative(q):
+            return self._atom(FloorDiv, p, q)
         if self._in_range(p, q):
             return {}
         quotient, rest = poly.divide(p, q)
@@ -170,6 +135,8 @@ class Simplifier:
         if isinstance(monomial[0], FloorDiv):
             return self._floordiv(x, poly.multiply(c, q))
         quotient, rest = poly.divide(c, q)
+        if not self._nonnegative(c):
+            return None
         return self._mod(self._floordiv(x, q), quotient) if not rest else None
 
     def _mod(self, p: Poly, q: Poly) -> Poly:
@@ -177,6 +144,8 @@ class Simplifier:
             return {}
         if not q:
             return poly.atom(Mod(poly.expression(p), sympy.Integer(0)))
+        if not self._nonnegative(q):
+            return self._atom(Mod, p, q)
         if self._in_range(p, q):
             return p
         quotient, rest = poly.divide(p, q)
@@ -245,15 +214,19 @@ class Simplifier:
 
     def _in_range(self, p: Poly, q: Poly) -> bool:
         """Whether 0 <= p < q can be shown."""
-        low = self._bound(p, upper=False)
-        if low is None or not _always_nonnegative(low):
+        if not self._nonnegative(p):
             return False
         difference = poly.add(poly.add(q, p, -1), poly.constant(-1))
         return self._nonnegative(difference)
 
     def _nonnegative(self, p: Poly) -> bool:
+        """Whether p >= 0 can be shown."""
+        if not p:
+            return True
+        if set(p) == {()}:
+            return p[()] > 0
         low = self._bound(p, upper=False)
-        return low is not None and _always_nonnegative(low)
+        return low is not None and self._is_nonnegative_size(low)
 
     def _bound(self, p: Poly, *, upper: bool) -> Poly | None:
         """A polynomial of sizes only that is never below (``upper``) or above ``p``."""
@@ -270,35 +243,51 @@ class Simplifier:
 
     def _atom_bound(self, part: Expr, *, upper: bool) -> Poly | None:
         """A bound of an atom that is not negative; None where it may be, or has no bound."""
-        if part.is_Symbol:
-            size = self._ranges.get(part)
-            if size is None:
-                return poly.atom(part)
+        size = self._loops.get(part)
+        if size is not None:
             return poly.add(self.to_poly(size), poly.constant(-1)) if upper else {}
+        if not part.free_symbols.intersection(self._loops):
+            return poly.atom(part) if self._least(part) is not None else None
         if isinstance(part, Mod):
-            return poly.add(self.to_poly(part.args[1]), poly.constant(-1)) if upper else {}
+            return self._remainder_bound(part, upper=upper)
         if isinstance(part, FloorDiv):
-            x, c = (self.to_poly(arg) for arg in part.args)
-            if not self._nonnegative(x):
-                return None
-            if not part.free_symbols.intersection(self._ranges):
-                return poly.atom(part)
-            bound = self._bound(x, upper=upper)
-            return None if bound is None else self._floordiv(bound, c)
-        if part.free_symbols.intersection(self._ranges):
+            return self._quotient_bound(part, upper=upper)
+        return None
+
+    def _remainder_bound(self, part: Expr, *, upper: bool) -> Poly | None:
+        divisor = self.to_poly(part.args[1])
+        if not self._nonnegative(divisor):
             return None
-        return poly.atom(part) if part.is_nonnegative else None
+        if not upper:
+            return {}
+        most = self._bound(divisor, upper=True)
+        return None if most is None else poly.add(most, poly.constant(-1))
 
+    def _quotient_bound(self, part: Expr, *, upper: bool) -> Poly | None:
+        x, c = (self.to_poly(arg) for arg in part.args)
+        if part.args[1].free_symbols.intersection(self._loops):
+            return None
+        if not self._nonnegative(x) or not self._nonnegative(c):
+            return None
+        bound = self._bound(x, upper=upper)
+        return None if bound is None else self._floordiv(bound, c)
 
-def _always_nonnegative(p: Poly) -> bool:
-    """Whether a polynomial of sizes is never negative, each size being at least 1."""
-    if all(factor >= 0 for factor in p.values()):
-        return True
-    one = poly.constant(1)
-    shifted: Poly = {}
-    for monomial, factor in p.items():
-        product = poly.constant(factor)
-        for part in monomial:
-            product = poly.multiply(product, poly.add(poly.atom(part), one))
-        shifted = poly.add(shifted, product)
-    return all(factor >= 0 for factor in shifted.values())
+    def _is_nonnegative_size(self, p: Poly) -> bool:
+        """Whether a polynomial of sizes is never negative, each size being at its least."""
+        shifted: Poly = {}
+        for monomial, factor in p.items():
+            product = poly.constant(factor)
+            for part in monomial:
+                least = self._least(part)
+                if least is None:
+                    return False
+                product = poly.multiply(product, poly.add(poly.atom(part), poly.constant(least)))
+            shifted = poly.add(shifted, product)
+        return all(factor >= 0 for factor in shifted.values())
+
+    def _least(self, part: Expr) -> int | None:
+        """What an atom of sizes is at least; None where it may be negative."""
+        if part not in self._leasts:
+            low = bounds(part, self._ranges)[0]
+            self._leasts[part] = int(low) if low >= 0 else None
+        return self._leasts[part]

@@ -7,13 +7,14 @@ from dataclasses import replace
 import sympy
 
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.simplify import Ranges, simplify
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Buffer, Store
 from scheduler.ir.values import IndexValue, Load, Value, rebuild
 
 
 def simplify_tree(value: Value, ranges: Ranges) -> Value:
-    """The tree with every index expression in normal form for these loops."""
+    """The tree with every index expression in normal form."""
 
     def change(part: Value) -> Value | None:
         if isinstance(part, IndexValue):
@@ -35,7 +36,7 @@ def ranges_inside(access: Load | Store, ranges: Ranges) -> Ranges:
     along its axis, 0 included."""
     if isinstance(access, Store) or not access.indirect:
         return ranges
-    return {**ranges, **{i.symbol: i.size for i in access.indirect}}
+    return ranges.with_loops((i.symbol, i.size) for i in access.indirect)
 
 
 def offset(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Expr:

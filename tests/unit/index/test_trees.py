@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, evaluate, symbol
-from scheduler.ir.index.simplify import linear
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import offset, simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind
 from scheduler.ir.values import Indirect, Load, loads
@@ -19,7 +20,7 @@ from scheduler.ir.values import Indirect, Load, loads
 ROW, COLUMN, PLACE, OTHER = symbol("i"), symbol("j"), symbol("ind0"), symbol("ind1")
 ROWS, COLUMNS, PLACES, OTHERS = 3, 4, 5, 6
 EXTENTS = {ROW: ROWS, COLUMN: COLUMNS, PLACE: PLACES, OTHER: OTHERS}
-LOOPS = {ROW: as_expr(ROWS), COLUMN: as_expr(COLUMNS)}
+LOOPS = Ranges(((ROW, as_expr(ROWS)), (COLUMN, as_expr(COLUMNS))))
 
 _leaves = st.sampled_from([ROW, COLUMN, PLACE]) | st.integers(-4, 9).map(sympy.Integer)
 
@@ -71,22 +72,10 @@ def test_an_offset_keeps_its_value_at_every_position_read_from_memory(index: Exp
     assert_equal_everywhere(index * stride, offset(gathered(index), buffer, LOOPS))
 
 
-@settings(max_examples=150, deadline=None)
-@given(_indices)
-def test_steps_and_rest_add_up_to_the_index(index: Expr) -> None:
-    found = linear(index, (ROW, COLUMN, PLACE))
-    if found is None:
-        return
-    steps, rest = found
-    assert not rest.free_symbols
-    total = sum((v * c for v, c in zip((ROW, COLUMN, PLACE), steps, strict=True)), rest)
-    assert_equal_everywhere(index, total)
-
-
 def test_the_row_before_a_gathered_one_is_held_on_the_axis() -> None:
     """A position of 0 has none before it: that the maximum goes must not be taken as shown."""
     clamped = sympy.Max(0, PLACE - 1)
     after = simplify_tree(gathered(clamped), LOOPS)
     assert isinstance(after, Load)
     assert after.index == (clamped,)
-    assert linear(clamped, (PLACE,)) is None
+    assert affine(clamped, (PLACE,)) is None

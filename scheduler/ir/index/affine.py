@@ -1,0 +1,77 @@
+"""An index as a sum over variables: c0 * x0 + c1 * x1 + … + rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index import polynomial as poly
+from scheduler.ir.index.polynomial import Poly
+
+_ZERO = sympy.Integer(0)
+_ONE = sympy.Integer(1)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``coefficients``, none of them 0, are free of variables. ``rest`` holds no product of a
+    variable with such a factor; ``nonlinear`` are the variables that it holds otherwise."""
+
+    coefficients: Mapping[sympy.Symbol, Expr]
+    rest: Expr
+    nonlinear: frozenset[sympy.Symbol] = frozenset()
+
+    def at(self, variable: sympy.Symbol) -> Expr:
+        """The coefficient of a variable, 0 where it does not occur."""
+        return self.coefficients.get(variable, _ZERO)
+
+    def step(self, variable: sympy.Symbol) -> Expr | None:
+        """How far one step of ``variable`` moves; None where that is not the same everywhere."""
+        return None if variable in self.nonlinear else self.at(variable)
+
+    def merged(self, outer: sympy.Symbol) -> Affine:
+        """With ``outer`` gone into the axis inside it."""
+        kept = {var: c for var, c in self.coefficients.items() if var != outer}
+        return Affine(kept, self.rest, self.nonlinear)
+
+    def expr(self) -> Expr:
+        """The index itself."""
+        return sympy.Add(*(var * c for var, c in self.coefficients.items()), self.rest)
+
+
+def affine(expr: Expr, variables: Collection[sympy.Symbol]) -> Affine | None:
+    """The expression as an affine form, None where it is none. Nothing is simplified for it."""
+    parts = affine_parts(expr, variables)
+    return None if parts.nonlinear else parts
+
+
+def _moves(part: Expr, variables: Collection[sympy.Symbol]) -> bool:
+    if part.is_Symbol:
+        return part in variables
+    return not part.free_symbols.isdisjoint(variables)
+
+
+def affine_parts(expr: Expr, variables: Collection[sympy.Symbol]) -> Affine:
+    """What is affine in an expression, and the rest."""
+    if expr.is_Symbol and expr in variables:
+        return Affine({expr: _ONE}, _ZERO)
+    if expr.is_Integer or expr.free_symbols.isdisjoint(variables):
+        return Affine({}, expr)
+    coefficients: dict[sympy.Symbol, Poly] = {}
+    rest: Poly = {}
+    nonlinear: set[sympy.Symbol] = set()
+    for monomial, factor in poly.expand(expr).items():
+        inside = [part for part in monomial if _moves(part, variables)]
+        if len(inside) == 1 and inside[0].is_Symbol:
+            others = poly.divide_monomial(monomial, (inside[0],))
+            assert others is not None
+            coefficients.setdefault(inside[0], {})[others] = factor
+            continue
+        rest[monomial] = factor
+        for part in inside:
+            nonlinear |= part.free_symbols.intersection(variables)
+    found = {variable: poly.expression(c) for variable, c in coefficients.items()}
+    return Affine(found, poly.expression(rest), frozenset(nonlinear))

@@ -1,0 +1,39 @@
+"""What can be shown of index expressions: sign, order, equality, divisibility.
+
+True holds at every point of the ranges; False says nothing.
+"""
+
+from __future__ import annotations
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.bounds import bounds
+from scheduler.ir.index.ranges import ANY_SIZES, Ranges
+from scheduler.ir.index.simplify import simplifier, simplify
+
+
+def is_nonnegative(expr: Expr, ranges: Ranges = ANY_SIZES) -> bool:
+    """Whether ``expr >= 0``."""
+    return bounds(expr, ranges)[0] >= 0 or simplifier(ranges).is_nonnegative(expr)
+
+
+def is_less(a: Expr, b: Expr, ranges: Ranges = ANY_SIZES) -> bool:
+    """Whether ``a < b``."""
+    return is_nonnegative(b - a - 1, ranges)
+
+
+def is_equal(a: Expr, b: Expr) -> bool:
+    """Whether ``a == b``, whatever their symbols are."""
+    return bool(a == b) or simplify(a - b) == 0
+
+
+def is_multiple(expr: Expr, divisor: int) -> bool:
+    """Whether ``expr`` is a multiple of ``divisor``, whatever its symbols are."""
+    if divisor == 1:
+        return True
+    for term in sympy.Add.make_args(expr):
+        number, _ = term.as_coeff_Mul()
+        if not number.is_Integer or int(number) % divisor != 0:
+            return False
+    return True

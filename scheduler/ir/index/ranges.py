@@ -1,0 +1,92 @@
+"""What values the symbols of an index expression can have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import sympy
+
+from scheduler.ir.graph import Expr, SymbolInfo
+from scheduler.ir.index import polynomial as poly
+from scheduler.ir.operations import Axis
+
+#: Least and greatest value; an infinity where there is no bound.
+Interval: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The points that a fact is about: every point of the loops, at every binding of the sizes.
+
+    ``loops`` holds variables with their sizes: each runs from 0 to its size, exclusive. What is
+    read from memory to be used as an index is one of them. ``sizes`` holds the intervals of
+    symbolic sizes by name. Any other symbol is what sympy's assumptions say: an integer that is
+    not negative.
+    """
+
+    loops: tuple[tuple[sympy.Symbol, Expr], ...] = ()
+    sizes: tuple[tuple[str, Interval], ...] = ()
+
+    @staticmethod
+    def of_symbols(symbols: Mapping[str, SymbolInfo]) -> Ranges:
+        """The ranges of a graph's symbolic sizes, as the export guarantees them."""
+        return Ranges(
+            sizes=tuple(
+                (name, (info.minimum, math.inf if info.maximum is None else info.maximum))
+                for name, info in symbols.items()
+            )
+        )
+
+    def over(self, axes: Iterable[Axis]) -> Ranges:
+        """These ranges and those of more loops."""
+        return self.with_loops((axis.var, axis.size) for axis in axes)
+
+    def with_loops(self, loops: Iterable[tuple[sympy.Symbol, Expr]]) -> Ranges:
+        """These ranges and those of more loops: variables with their sizes."""
+        return Ranges((*self.loops, *loops), self.sizes)
+
+    @cached_property
+    def extents(self) -> Mapping[sympy.Symbol, Expr]:
+        """The size of each loop."""
+        return dict(self.loops)
+
+    @cached_property
+    def intervals(self) -> Mapping[str, Interval]:
+        """The interval of each symbolic size that has one."""
+        return dict(self.sizes)
+
+    @cached_property
+    def least(self) -> Mapping[Expr, int]:
+        """What sizes are at least because every loop makes a step: s // 2 - 3 >= 1 tells that
+        s // 2 >= 4. Where a loop makes none there is no point for a fact to be about."""
+        found: dict[Expr, int] = {}
+        for _, size in self.loops:
+            for part, value in _least_of_parts(size):
+                found[part] = max(value, found.get(part, 0))
+        return found
+
+
+def _least_of_parts(size: Expr) -> Iterable[tuple[Expr, int]]:
+    """What ``factor * part * … + constant >= 1`` says of the parts."""
+    terms = dict(poly.expand(size))
+    constant = terms.pop((), 0)
+    if len(terms) != 1:
+        return []
+    ((parts, factor),) = terms.items()
+    if factor <= 0 or not all(part.is_nonnegative for part in parts):
+        return []
+    product = -((constant - 1) // factor)
+    return [(part, product if len(parts) == 1 else min(product, 1)) for part in parts]
+
+
+#: Nothing but what sympy's assumptions say.
+ANY_SIZES = Ranges()
+
+
+def loops_over(*groups: Iterable[Axis]) -> Ranges:
+    """The ranges of loops, of whatever size."""
+    return Ranges(tuple((axis.var, axis.size) for group in groups for axis in group))
