@@ -24,6 +24,13 @@ def erfc(x: Any) -> Any:
     return _in_float64(special.erfc, x)
 
 
+def erfinv(x: Any) -> Any:
+    """The inverse of erf, in float64: infinite at -1 and 1, NaN beyond."""
+    from scipy import special  # noqa: PLC0415
+
+    return _in_float64(special.erfinv, x)
+
+
 def _in_float64(function: Any, x: Any) -> Any:
     x = np.asarray(x)
     return np.asarray(function(x.astype(np.float64))).astype(x.dtype)

@@ -130,6 +130,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _unary("sigmoid", numerics.sigmoid),
         _unary("erf", numerics.erf),
         _unary("erfc", numerics.erfc),
+        _unary("erfinv", numerics.erfinv, 64),
         _unary("floor", np.floor, 1),
         _unary("ceil", np.ceil, 1),
         _unary("round", np.round, 1),

@@ -68,7 +68,7 @@ class Posterior:
         own = points[known]
         self._factor = _factor(own, hyperparameters)
         across = _kernel(own, points, hyperparameters.scales)
-        solved = np.linalg.solve(self._factor, across)
+        solved = _solved(self._factor, across)
         self._solved = np.empty((2 * len(known) + 16, len(points)))
         self._solved[: len(known)] = solved
         self._explained: Floats = np.einsum("ij,ij->j", solved, solved)
@@ -95,7 +95,7 @@ class Posterior:
         """Mean and standard deviation at every point, in the unit of ``values`` (standardised,
         one for each known place)."""
         size = len(self.known)
-        weights = np.linalg.solve(self._factor, values)
+        weights = _solved(self._factor, values)
         variance = max(float(weights @ weights) / size, _LEAST)
         left = np.maximum(1.0 - self._explained, _LEAST)
         return weights @ self._solved[:size], np.sqrt(left * variance)
@@ -104,7 +104,7 @@ class Posterior:
 def _evidence(points: Floats, values: Floats, one: Hyperparameters) -> float:
     """Log marginal likelihood (its variance integrated out) plus the scales' log prior."""
     factor = _factor(points, one)
-    solved = np.linalg.solve(factor, values)
+    solved = _solved(factor, values)
     variance = max(float(solved @ solved) / len(values), _LEAST)
     likelihood = -0.5 * len(values) * np.log(variance) - np.log(np.diag(factor)).sum()
     prior = -0.5 * (((np.log(one.scales) - _SCALE_CENTRE) / _SCALE_SPREAD) ** 2).sum()
@@ -117,6 +117,14 @@ def _factor(points: Floats, one: Hyperparameters) -> Floats:
     matrix[np.diag_indices_from(matrix)] += one.noise + _JITTER
     factor: Floats = np.linalg.cholesky(matrix).astype(np.float64)
     return factor
+
+
+def _solved(factor: Floats, values: Floats) -> Floats:
+    """x of factor x = values, for a lower triangular factor (n x n)."""
+    from scipy.linalg import solve_triangular  # noqa: PLC0415 - only a search needs it
+
+    solved: Floats = solve_triangular(factor, values, lower=True, check_finite=False)
+    return solved
 
 
 def _kernel(a: Floats, b: Floats, scales: Floats) -> Floats:

@@ -132,6 +132,23 @@ def contents(folder: Path) -> dict[str, bytes]:
     return files
 
 
+def test_lowering_and_compiling_wait_for_no_scipy(
+    bundle: Path, cache: CodeCache, tmp_path: Path
+) -> None:
+    """It takes a third of a second to load; only the reference and the search need it."""
+    program = (
+        "import sys; from scheduler.commands.main import main; status = main();"
+        "sys.exit(status or 'scipy' in sys.modules)"
+    )
+    for arguments in (
+        ["lower", MODEL],
+        ["compile", MODEL, "--target", "cpu", "--cache", str(cache.root), "--out", "again"],
+    ):
+        command = [sys.executable, "-c", program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr or "SciPy was loaded"
+
+
 def test_verify_accepts_what_was_compiled_without_fusion(bundle: Path, unfused: Path) -> None:
     manifests = [json.loads((one / "manifest.json").read_text()) for one in (unfused, bundle)]
     assert [manifest["fused"] for manifest in manifests] == [False, True]

@@ -49,6 +49,8 @@ UNARY: list[Callable[[Any], Any]] = [
     *(torch.isnan, torch.isinf, torch.isfinite, torch.logical_not, torch.reciprocal),
     lambda x: torch.acosh(x.abs() + 1),
     lambda x: torch.atanh(torch.sin(x)),
+    torch.erfinv,
+    lambda x: torch.erfinv(torch.sin(x)),
     lambda x: torch.copysign(x, x - 1),
     lambda x: torch.copysign(x, -2),
     lambda x: torch.hypot(x, x - 1),

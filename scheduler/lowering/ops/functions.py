@@ -33,6 +33,7 @@ ROWS = (
     op("aten.atanh", "self", unary("atanh"), ref.floats("atanh")),
     op("aten.erf", "self", unary("erf"), ref.floats("erf")),
     op("aten.erfc", "self", unary("erfc"), ref.floats("erfc")),
+    op("aten.erfinv", "self", unary("erfinv"), ref.floats("erfinv")),
     op("aten.sigmoid", "self", unary("sigmoid"), ref.floats("sigmoid")),
     op("aten.sign", "self", unary("sign"), ref.unary("sign")),
     op("aten.floor", "self", identity_on_integers("floor"), ref.rounding("floor")),

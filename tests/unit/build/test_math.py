@@ -14,6 +14,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from scipy import special
 
 from scheduler import targets
 from scheduler.build.cache import CodeCache
@@ -26,7 +27,7 @@ Array = np.ndarray[Any, Any]
 UNARY = re.findall(
     r"\w+",
     "sqrt reciprocal rsqrt floor ceil trunc round exp exp2 expm1 log log2 log10 log1p sigmoid sin"
-    " cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc",
+    " cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv",
 )
 BINARY = ["atan2", "fmod", "hypot", "pow"]
 NAMES = UNARY + BINARY
@@ -92,7 +93,7 @@ def _samples(dtype: type[np.floating[Any]], name: str) -> tuple[Array, Array]:
     """All magnitudes, the usual ranges, the neighbourhood of 1, and every special value."""
     rng = np.random.default_rng(NAMES.index(name))
     many = 30_000 if dtype is np.float32 else 6_000
-    if name in ("erf", "erfc") and dtype is np.float64:
+    if name in ("erf", "erfc", "erfinv") and dtype is np.float64:
         many = 400  # their reference is slow
     bits = rng.integers(0, 2**63, many, dtype=np.uint64) * np.uint64(2)
     unsigned = np.uint32 if dtype is np.float32 else np.uint64
@@ -103,6 +104,10 @@ def _samples(dtype: type[np.floating[Any]], name: str) -> tuple[Array, Array]:
     x += [1 + rng.normal(0, 1e-3, many), rng.normal(0, 3, many)]
     w = [rng.normal(0, 3, many), rng.normal(0, 30, many), rng.uniform(-4, 4, many)]
     w += [rng.normal(0, 1e4, many), np.round(rng.normal(0, 5, many))]
+    if name == "erfinv":  # where it grows: down to the last place before 1
+        places = 24 if dtype is np.float32 else 53
+        x[2] = 1 - 2 ** rng.uniform(-places, -1, many)
+        x[4] = x[2] * np.where(rng.integers(0, 2, many) == 0, -1, 1)
     if name == "pow":
         x[:4] = [np.abs(part) for part in x[:4]]
     info = np.finfo(dtype)
@@ -137,10 +142,9 @@ _NUMPY: dict[str, Callable[[Array, Array], Any]] = {
 def _reference(name: str, x: Array, w: Array) -> Array:
     """In the next wider type: double for float, 80 bits or more for double."""
     wide = np.float64 if x.dtype == np.float32 else np.longdouble
-    if name in ("erf", "erfc"):
+    if name in ("erf", "erfc", "erfinv"):
         if wide is np.float64:
-            function = getattr(math, name)
-            return np.array([function(float(each)) for each in x])
+            return np.asarray(getattr(special, name)(x.astype(wide)))
         return np.array([_exact(name, float(each)) for each in x], wide)
     if name in _NUMPY:
         return np.asarray(_NUMPY[name](x.astype(wide), w.astype(wide)))
@@ -148,8 +152,8 @@ def _reference(name: str, x: Array, w: Array) -> Array:
 
 
 def _exact(name: str, x: float) -> np.longdouble:
-    if x == 0 or not math.isfinite(x) or abs(x) > 40:
-        return np.longdouble(getattr(math, name)(x))
+    if x == 0 or not math.isfinite(x) or abs(x) > 40 or (name == "erfinv" and abs(x) >= 1):
+        return np.longdouble(getattr(special, name)(x))
     with mpmath.workdps(30):
         return np.longdouble(mpmath.nstr(getattr(mpmath, name)(mpmath.mpf(x)), 25))
 

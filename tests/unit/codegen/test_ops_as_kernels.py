@@ -77,6 +77,10 @@ def variance_and_position(m: Model) -> Ref:
     return m.op("aten.add.Tensor", spread, where)
 
 
+def inverse_of_the_error_function(m: Model) -> Ref:
+    return m.op("aten.erfinv.default", m.op("aten.tanh.default", m.floats(5, 40)))
+
+
 def sum_of_everything(m: Model) -> Ref:
     return m.op("aten.sum.default", m.op("aten.exp.default", m.floats(40, 30)))
 
@@ -121,6 +125,7 @@ MODELS: dict[str, Callable[[Model], Ref]] = {
         norm_over_groups,
         mean_of_several_dimensions,
         variance_and_position,
+        inverse_of_the_error_function,
         sum_of_everything,
         running_sum_of_the_first_dimension,
         parts_and_paddings,

@@ -53,6 +53,14 @@ struct Coefficients<float> {
     0x1.0983b0p-3f, -0x1.e88d8cp-4f, 0x1.17c346p-4f,
     -0x1.851a78p-6f, 0x1.4ea806p-9f, 0x1.d4c5d2p-10f,
     -0x1.9516d8p-11f, 0x1.0418f6p-14f};
+  // erfinv(x) / x - 1 in z = x^2, |x| <= 1/2
+  static constexpr float kErfinv[] = {
+    -0x1.d203b6p-4f, 0x1.db29dap-3f, 0x1.054454p-3f, 0x1.610602p-4f, 0x1.1a79a8p-4f,
+    0x1.e98cfap-6f, 0x1.8f24aep-4f};
+  // y of erfc(y) = exp(-(u + 3)^2), sqrt(ln(2)) - 3 <= u <= 1.08, to 2e-4
+  static constexpr float kErfcinvGuess[] = {
+    0x1.5b7b30p+1f, 0x1.0ac614p+0f, -0x1.3c6d84p-8f, -0x1.0a2de4p-10f, -0x1.7ffdbcp-11f,
+    0x1.c837b0p-12f, 0x1.62079ap-11f};
 };
 
 template <>
@@ -109,6 +117,19 @@ struct Coefficients<double> {
     -0x1.8b2a19161e9c9p-21, 0x1.d257ad951e706p-19, 0x1.8bd049a6ca084p-22,
     -0x1.50e2593b97f69p-21, -0x1.51cb593e9132ap-23, 0x1.11166b5ebb59fp-23,
     0x1.77ddea07d0582p-25, -0x1.3477ef7e14bcfp-25, 0x1.5db3cddfd8e32p-28};
+  // erfinv(x) / x - 1 in z = x^2, |x| <= 1/2
+  static constexpr double kErfinv[] = {
+    -0x1.d203b725884abp-4, 0x1.db29fb2fee5d7p-3, 0x1.053c2c0aba07cp-3, 0x1.62847c4705debp-4,
+    0x1.0a1318d0130dcp-4, 0x1.a7c84db275d4ap-5, 0x1.5eec804dd7c46p-5, 0x1.2aa3f3e188ee7p-5,
+    0x1.049c5b96cfb40p-5, 0x1.b9dcba921c856p-6, 0x1.fa6e99af1c795p-6, -0x1.7eea0f1d96346p-10,
+    0x1.6549e2528d134p-4, -0x1.8af293987967fp-4, 0x1.ebabd1a6a2469p-4};
+  // y of erfc(y) = exp(-(u + 3)^2), sqrt(ln(2)) - 3 <= u <= 3.07, to 2e-7
+  static constexpr double kErfcinvGuess[] = {
+    0x1.5b7d49fac270dp+1, 0x1.0ab04aa130eecp+0, -0x1.64a7a9f169851p-8, 0x1.26bdbb039d862p-14,
+    0x1.78ca1540d9f8bp-12, -0x1.abc0df66dfb2ap-13, 0x1.65422584a16e9p-14,
+    -0x1.f4de75cf0e15fp-16, 0x1.33a85d9b21f09p-17, -0x1.9cc72eb506a79p-19,
+    0x1.43f59e1f83a91p-20, -0x1.935b2188118eap-22, 0x1.1fa2de27339f5p-24,
+    -0x1.549413f625dd6p-28};
 };
 
 }  // namespace kiln::detail

@@ -6,7 +6,7 @@
 //   sqrt 0.5  reciprocal 0.5  floor ceil trunc round fmod exact
 //   exp 1.5  exp2 1.5  expm1 2  log 1.5  log2 2  log10 2  log1p 2  rsqrt 1.5  sigmoid 3
 //   sin cos 1.5  tan 3  asin acos atan 3  atan2 3  sinh cosh tanh 3  asinh acosh atanh 4
-//   erf 1.5  erfc 5  hypot 2  pow 1.5
+//   erf 1.5  erfc 5  erfinv 2.5  hypot 2  pow 1.5
 //
 // Special values are those of C's <math.h>. Denormal numbers are kept.
 #pragma once
@@ -440,6 +440,31 @@ KILN_INLINE T erfc(T x) {
   }
   const T tail = erfc_tail(a);
   return x > T(0) ? tail : T(2) - tail;
+}
+
+namespace detail {
+
+// y of erfc(y) = q for 0 < q < 1/2: a polynomial in sqrt(-log(q)), the variable of M. Giles,
+// "Approximating the erfinv function" (GPU Computing Gems, Jade Edition, 2011), and one step of
+// Halley's method, which cubes its error. An error of erfc counts erfc(y) / (y erfc'(y)) in y.
+template <typename T>
+KILN_INLINE T erfcinv(T q) {
+  const T y = polynomial<Coefficients<T>::kErfcinvGuess>(sqrt(-log(q)) - T(3));
+  constexpr T half_root_pi = pick<T>(0x1.c5bf8ap-1f, 0x1.c5bf891b4ef6bp-1);
+  const T newton = (q - erfc(y)) * half_root_pi * exp(y * y);
+  return y - newton / fma(newton, y, T(1));
+}
+
+}  // namespace detail
+
+// 1 - |x| is exact where the second form is used.
+template <typename T>
+KILN_INLINE T erfinv(T x) {
+  using namespace detail;
+  const T a = abs(x);
+  if (a <= T(0.5)) return fma(x, polynomial<Coefficients<T>::kErfinv>(x * x), x);
+  if (a < T(1)) return copysign(erfcinv(T(1) - a), x);
+  return a == T(1) ? copysign(kInf<T>, x) : isnan(x) ? x : kNaN<T>;
 }
 
 // ---- powers --------------------------------------------------------------------------------------
