@@ -358,4 +358,8 @@ class Fusion:
         self.decisions.append(FusionDecision(producer, consumer, fused, reason))
 
     def _in_order(self) -> list[Group]:
-        return topological(list(self.groups.values()))
+        """Otherwise by where they ended in the graph."""
+        groups = self.groups
+        depends = {number: group.depends for number, group in groups.items()}
+        order = topological(depends, lambda number: max(groups[number].indices))
+        return [groups[number] for number in order]

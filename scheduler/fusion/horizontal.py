@@ -8,6 +8,7 @@ import sympy
 
 from scheduler.fusion.groups import make_node, numel
 from scheduler.fusion.nodes import FusionDecision, SchedulerNode
+from scheduler.fusion.order import topological
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Contraction, GroupKind
@@ -115,18 +116,7 @@ def _points(members: Sequence[Contraction]) -> Expr:
 def _sorted(nodes: list[SchedulerNode]) -> list[SchedulerNode]:
     """The nodes after those they read from, otherwise in their order."""
     writers = {name: k for k, node in enumerate(nodes) for name in node.writes}
-    done: set[int] = set()
-    ordered: list[SchedulerNode] = []
-    for start in range(len(nodes)):
-        stack = [start]
-        while stack:
-            k = stack[-1]
-            before = {writers[n] for n in nodes[k].reads if n in writers} - done - {k}
-            if k in done or not before:
-                stack.pop()
-                if k not in done:
-                    done.add(k)
-                    ordered.append(nodes[k])
-            else:
-                stack.extend(sorted(before, reverse=True))
-    return ordered
+    depends = {
+        k: {writers[name] for name in node.reads if name in writers} for k, node in enumerate(nodes)
+    }
+    return [nodes[k] for k in topological(depends, lambda k: k)]

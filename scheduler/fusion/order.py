@@ -1,30 +1,31 @@
-"""Execution order of groups."""
+"""An order in which kernels can run."""
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Collection, Hashable, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeVar
 
-from scheduler.fusion.group import Group
+Name = TypeVar("Name", bound=Hashable)
 
 
-def topological(groups: list[Group]) -> list[Group]:
-    """Groups after those they depend on; otherwise by where they began in the graph."""
-    waiting = {g.number: len(g.depends) for g in groups}
-    by_number = {g.number: g for g in groups}
-    followers: dict[int, list[int]] = {}
-    for group in groups:
-        for number in group.depends:
-            followers.setdefault(number, []).append(group.number)
-    ready = [(max(g.indices), g.number) for g in groups if not g.depends]
-    heapq.heapify(ready)
-    ordered = []
-    while ready:
-        _, number = heapq.heappop(ready)
-        ordered.append(by_number[number])
-        for follower in followers.get(number, ()):
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                heapq.heappush(ready, (max(by_number[follower].indices), follower))
-    if len(ordered) != len(groups):
-        raise AssertionError("fusion made a cycle of kernels")
+def topological(
+    depends: Mapping[Name, Collection[Name]], priority: Callable[[Name], Any]
+) -> list[Name]:
+    """Names after those they depend on; of those that may come next always the least by
+    ``priority``, so that the order is the same everywhere."""
+    sorter = TopologicalSorter(depends)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise AssertionError(f"fusion made a cycle of kernels: {error.args[1]}") from None
+    ready: list[tuple[Any, Name]] = []
+    ordered: list[Name] = []
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(ready, (priority(name), name))
+        _, name = heapq.heappop(ready)
+        ordered.append(name)
+        sorter.done(name)
     return ordered

@@ -250,7 +250,9 @@ def _store(stores: Sequence[Store], scope: _Scope) -> dict[str, Array]:
             out = np.zeros(shape, dtype=_host(buffer.dtype))
             if value.size:
                 places = tuple(np.asarray(_index(expr, scope)) for expr in store.index)
-                out[places] = value
+                # Loops of one step may be in no index: a dot product's has none at all.
+                at = np.broadcast_shapes(*(place.shape for place in places))
+                out[places] = value.reshape(at)
         written[store.buffer] = scope.values[store.buffer] = out
     return written
 

@@ -13,7 +13,7 @@ from scheduler.ir.operations import Attention, Contraction, GroupKind, Reduction
 from scheduler.ir.values import Load, loads
 from scheduler.lowering import lower
 from tests.unit.lowering.graphs import GraphBuilder
-from tests.unit.lowering.interpreter import run_schedule
+from tests.unit.lowering.running import run_schedule
 
 
 class Model(GraphBuilder):

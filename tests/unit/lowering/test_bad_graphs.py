@@ -17,7 +17,7 @@ from scheduler.lowering import lower, verify
 from scheduler.lowering.verifier import InconsistentError
 from scheduler.outcome import UserError
 from tests.unit.lowering.graphs import GraphBuilder, graph, meta, node
-from tests.unit.lowering.interpreter import run_schedule
+from tests.unit.lowering.running import run_schedule
 
 X = [GraphInput("x", InputKind.USER)]
 

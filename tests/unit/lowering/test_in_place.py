@@ -10,7 +10,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, GraphInput, InputKind, Ref
 from scheduler.lowering import lower
 from tests.unit.lowering.graphs import graph, meta, node
-from tests.unit.lowering.interpreter import run_schedule
+from tests.unit.lowering.running import run_schedule
 
 X = [GraphInput("x", InputKind.USER)]
 

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduler.fusion import schedule
-from scheduler.fusion.alone import standing_alone
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Ref
 from scheduler.lowering import lower
+from tests.support.standing_alone import standing_alone
 from tests.unit.lowering.graphs import GraphBuilder
-from tests.unit.lowering.interpreter import run_lowered, run_schedule
+from tests.unit.lowering.running import run_lowered, run_schedule
 
 _UNARY = ("neg", "abs", "tanh", "sigmoid", "relu", "sin", "silu", "gelu", "square")
 _BINARY = ("add.Tensor", "sub.Tensor", "mul.Tensor", "maximum.default", "minimum.default")

@@ -8,11 +8,11 @@ import pytest
 from scheduler import samples
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule
-from scheduler.fusion.alone import standing_alone
 from scheduler.ir.operations import Extern
 from scheduler.lowering import lower
 from scheduler.reference import random_inputs, run
-from tests.unit.lowering.interpreter import run_lowered, run_schedule
+from tests.support.standing_alone import standing_alone
+from tests.unit.lowering.running import run_lowered, run_schedule
 
 # Kernels of each model, unfused and fused.
 KERNELS = {

@@ -15,7 +15,7 @@ from scheduler.ir.graph import Graph
 from scheduler.ir.operations import Extern
 from scheduler.lowering import lower
 from scheduler.reference import run
-from tests.unit.lowering.interpreter import run_schedule
+from tests.unit.lowering.running import run_schedule
 
 pytest.importorskip("torch")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from scheduler.fusion.group import Group, loops_of
 from scheduler.fusion.joining import Refusal, join, merge_exchange
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.ir.operations import BufferKind, GroupKind, Reduction
+from scheduler.ir.operations import BufferKind, GroupKind
 
 
 def standing_alone(plan: Schedule) -> list[tuple[str, str]]:
@@ -72,6 +72,6 @@ def _reaches(starts: set[int], target: int, groups: Sequence[Group]) -> bool:
 
 
 def _group(number: int, node: SchedulerNode) -> Group:
-    main = next((m for m in node.members if isinstance(m, Reduction)), node.members[0])
+    main = next((m for m in node.members if m.group_kind is GroupKind.REDUCTION), node.members[0])
     outer, inner = loops_of(main)
     return Group(number, node.kind, outer, inner, list(node.members), [number])
