@@ -20,7 +20,7 @@ from scheduler.bundle.manifest import ExternEntry, Manifest
 from scheduler.bundle.writer import manifest_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, KernelCall, RenderedKernel
-from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.codegen.scheduling import BaseScheduling, scheduling_for
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule as make_schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
@@ -81,9 +81,9 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     return make_schedule(lowered, fuse=fuse)
 
 
-def scheduling(plan: Schedule, targets: Sequence[Target]) -> ROCmCPPScheduling:
-    """The backend for a schedule."""
-    return ROCmCPPScheduling(plan, tuple(targets))
+def scheduling(plan: Schedule, targets: Sequence[Target]) -> BaseScheduling:
+    """The backend for a schedule. ``UserError`` for targets that cannot share sources."""
+    return scheduling_for(plan, targets)
 
 
 def generate(
@@ -112,7 +112,7 @@ def generate(
 
 
 def _variants(
-    backend: ROCmCPPScheduling, node: SchedulerNode, call: KernelCall, buckets: Sequence[Bucket]
+    backend: BaseScheduling, node: SchedulerNode, call: KernelCall, buckets: Sequence[Bucket]
 ) -> tuple[CallVariant, ...]:
     """The calls at smaller sizes; none where all sizes are served by one kernel. Of neighbouring
     buckets with the same kernel the larger one says it all."""

@@ -12,6 +12,7 @@ from codegen_app.models.template_node import TemplateNode
 class GeneratedKernel(models.Model):
     """One rendered source; equal sources are one row, whichever graph they came from.
 
+    ``source_file`` is what a file with the source is called (source.hip).
     ``args`` is ``[{name, type, is_output, dtype}]`` of the exported C function, ``launches``
     ``[{function, grid, block, lds_bytes, args, dynamic_lds}]`` with grid expressions as text.
     """
@@ -21,6 +22,7 @@ class GeneratedKernel(models.Model):
     template = models.CharField(max_length=64)
     config = models.JSONField(default=dict)
     source = models.TextField()
+    source_file = models.CharField(max_length=40)
     args = models.JSONField(default=list)
     launches = models.JSONField(default=list)
     workspace_bytes = models.CharField(max_length=500, default="0")
@@ -32,7 +34,9 @@ class GeneratedKernel(models.Model):
     class Meta:
         ordering = ["name"]
         constraints = [
-            models.CheckConstraint(name="generatedkernel_has_source", condition=~Q(source="")),
+            models.CheckConstraint(
+                name="generatedkernel_has_source", condition=~Q(source="") & ~Q(source_file="")
+            ),
         ]
 
     def __str__(self) -> str:

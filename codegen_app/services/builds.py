@@ -24,11 +24,11 @@ from codegen_app.models import (
 from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
 from scheduler import targets
 from scheduler.build import compile as compiler
-from scheduler.build.diagnostics import diagnostics
 from scheduler.build.flags import DEFAULT, Flags
 from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
 from scheduler.build.process import Cancellation, Cancelled
+from scheduler.build.recipe import Recipe, recipe_of
 from scheduler.ir.operations import GroupKind
 from scheduler.outcome import Rejected, Stage, UserError
 
@@ -186,6 +186,7 @@ def _identity(toolchain: Toolchain) -> tuple[str, str, str]:
 
 
 def _done(build: Build, result: Built) -> None:
+    recipe = _recipe(build)
     with transaction.atomic():
         work.finish(
             build,
@@ -194,11 +195,11 @@ def _done(build: Build, result: Built) -> None:
             duration_s=result.duration_s,
             cached=result.cached,
             log=result.log,
-            diagnostics=_diagnostics(result.log),
-            resources={name: asdict(one) for name, one in result.resources.items()},
-            listing=_artifact(result.directory / "kernel.s"),
-            code_object=_artifact(result.directory / "kernel.hsaco"),
-            library=_artifact(result.directory / "kernel.so"),
+            diagnostics=_diagnostics(recipe, result.log),
+            resources=dict(result.resources),
+            listing=_artifact(result.directory, recipe.listing_file),
+            code_object=_artifact(result.directory, recipe.code_object_file),
+            library=_artifact(result.directory, recipe.library_file),
         )
         ledger.build_is_over(build)
 
@@ -212,14 +213,19 @@ def _lost(build: Build, rejected: Rejected) -> None:
             stage=rejected.stage,
             reason=rejected.reason,
             log=rejected.detail,
-            diagnostics=_diagnostics(rejected.detail),
+            diagnostics=_diagnostics(_recipe(build), rejected.detail),
         )
         ledger.build_is_over(build)
 
 
-def _artifact(file: Path) -> Artifact | None:
-    return artifacts.store_file(file) if file.exists() else None
+def _recipe(build: Build) -> Recipe:
+    return recipe_of(targets.find(build.target))
 
 
-def _diagnostics(log: str) -> list[dict[str, object]]:
-    return [asdict(diagnostic) for diagnostic in diagnostics(log)]
+def _artifact(directory: Path, name: str) -> Artifact | None:
+    """A file of a build, kept; None for one that the recipe does not make."""
+    return artifacts.store_file(directory / name) if name else None
+
+
+def _diagnostics(recipe: Recipe, log: str) -> list[dict[str, object]]:
+    return [asdict(diagnostic) for diagnostic in recipe.diagnostics(log)]

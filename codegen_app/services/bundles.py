@@ -17,7 +17,8 @@ from codegen_app.services import artifacts, choices, engine
 from scheduler import pipeline, targets
 from scheduler.build.flags import DEFAULT
 from scheduler.build.model import Build as Built
-from scheduler.build.model import Resources, Toolchain
+from scheduler.build.model import Toolchain
+from scheduler.build.recipe import recipe_of
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
@@ -142,7 +143,12 @@ def _zipped(
 def _built(row: Build, folder: Path) -> Built:
     """A row as the engine's build, its files in a folder under the names that a bundle uses."""
     folder.mkdir(parents=True)
-    files = zip(writer.BUILD_FILES, (row.listing, row.code_object, row.library), strict=True)
+    recipe = recipe_of(targets.find(row.target))
+    files = (
+        (recipe.listing_file, row.listing),
+        (recipe.code_object_file, row.code_object),
+        (recipe.library_file, row.library),
+    )
     for name, artifact in files:
         if artifact is None:
             continue
@@ -154,15 +160,13 @@ def _built(row: Build, folder: Path) -> Built:
         (folder / name).symlink_to(file)
     return Built(
         target=row.target,
-        toolchain=Toolchain(
-            row.toolchain, row.toolchain_version, row.toolchain_digest, clang=(), linker=()
-        ),
+        toolchain=Toolchain(row.toolchain, row.toolchain_version, row.toolchain_digest),
         flags=tuple(row.flags),
         source_digest=row.kernel.source_digest,
         code_digest=row.code_digest,
         duration_s=row.duration_s or 0.0,
         log=row.log,
         directory=folder,
-        resources={name: Resources(**one) for name, one in row.resources.items()},
+        resources=row.resources,
         cached=row.cached,
     )

@@ -14,7 +14,7 @@ from codegen_app.models import Artifact
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.codegen.scheduling import BaseScheduling, served_together
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 
@@ -24,7 +24,7 @@ class Scheduled:
     """A graph in execution order, and the backend that makes its kernels."""
 
     schedule: Schedule
-    backend: ROCmCPPScheduling
+    backend: BaseScheduling
 
     def wrapper(self, target_names: Sequence[str]) -> str:
         """``wrapper.py`` of a bundle for these targets, every node served by its default."""
@@ -45,7 +45,8 @@ def scheduled(file_digest: str) -> Scheduled:
     """The imported file of that digest, scheduled. Raises ``UserError`` for what it cannot be."""
     file = artifacts.local_file(Artifact.objects.get(digest=file_digest), ".pt2")
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
-    wanted = tuple(targets.find(name) for name in targets.names())
+    # All whose kernels have the same sources as the first target's: one row serves them all.
+    wanted = served_together(targets.find(targets.names()[0]))
     return Scheduled(schedule, pipeline.scheduling(schedule, wanted))
 
 

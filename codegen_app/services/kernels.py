@@ -26,7 +26,7 @@ RECORDED = 8
 
 def record_schedule(graph: Graph, scheduled: Scheduled) -> None:
     """Write a graph's template nodes with all their candidates. Part of ``graphs.prepare``."""
-    comment = MetadataComment(scheduled.schedule.lowered)
+    comment = scheduled.backend.comment
     graph_nodes = dict(graph.nodes.values_list("name", "pk"))
     for position, node in enumerate(scheduled.schedule.nodes):
         row = _record_node(graph, position, node, scheduled)
@@ -99,7 +99,7 @@ def record_candidate(
     """The row of a candidate that was searched for, with its use by the node."""
     kernel = _kernels([caller.kernel])[caller.name]
     node = scheduled.node(row.name)
-    comment = MetadataComment(scheduled.schedule.lowered)
+    comment = scheduled.backend.comment
     KernelUse.objects.bulk_create(
         [
             KernelUse(
@@ -141,6 +141,7 @@ def _kernel(kernel: RenderedKernel) -> GeneratedKernel:
         template=kernel.template,
         config=dict(kernel.config),
         source=kernel.source,
+        source_file=kernel.source_file,
         args=[asdict(arg) for arg in kernel.args],
         launches=[
             {**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]}

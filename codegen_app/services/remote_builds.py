@@ -12,15 +12,16 @@ from django.db import InterfaceError, OperationalError, connection
 
 from codegen_app.models import OPEN_STATES, Build, State
 from codegen_app.services import artifacts, builds, work
+from scheduler import targets
 from scheduler.build.model import Build as Built
-from scheduler.build.model import Resources, Toolchain
+from scheduler.build.model import Toolchain
+from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import Rejected, Stage
 
 _LOOK_S = 0.1
 # A build that no other worker took by then is done here, beside the measurements.
 _ALONE_AFTER_S = 1.0
-_LIBRARY = "kernel.so"
 
 log = logging.getLogger(__name__)
 
@@ -106,9 +107,8 @@ def built(build: Build, *, cached: bool) -> Built | Rejected:
     if build.state != State.DONE or build.library is None:
         reason = build.reason or "the build was cancelled"
         return Rejected(Stage.COMPILE, reason, build.log or build.detail)
-    toolchain = Toolchain(
-        build.toolchain, build.toolchain_version, build.toolchain_digest, clang=(), linker=()
-    )
+    toolchain = Toolchain(build.toolchain, build.toolchain_version, build.toolchain_digest)
+    recipe = recipe_of(targets.find(build.target))
     return Built(
         target=build.target,
         toolchain=toolchain,
@@ -117,7 +117,7 @@ def built(build: Build, *, cached: bool) -> Built | Rejected:
         code_digest=build.code_digest,
         duration_s=build.duration_s or 0.0,
         log=build.log,
-        directory=artifacts.local_folder(build.library, _LIBRARY),
-        resources={name: Resources(**one) for name, one in build.resources.items()},
+        directory=artifacts.local_folder(build.library, recipe.library_file),
+        resources=build.resources,
         cached=cached,
     )

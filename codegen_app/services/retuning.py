@@ -12,6 +12,7 @@ from codegen_app.models import Graph, Selection, TemplateNode, TuningRun, Worker
 from codegen_app.services import tuning
 from scheduler import targets
 from scheduler.outcome import UserError
+from scheduler.runtime.devices import usual_device
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
@@ -132,13 +133,11 @@ def device_for(target: str) -> str:
     Raises ``UserError`` for an unknown target.
     """
     found = targets.find(target)
-    if found.family == "cpu":
-        return found.name
     for worker in Worker.objects.all():
         for device in worker.devices if worker.is_alive else ():
             if device["target"] == found.name:
                 return str(device["id"])
-    return "rocm:0"
+    return usual_device(found)
 
 
 def _keys(given: Sequence[str]) -> list[int]:

@@ -17,9 +17,8 @@ from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page, 
 from codegen_app.selectors.pages.listing import FunctionRow
 from codegen_app.views.page import Crumb, changed, number, respond
 from scheduler import targets
+from scheduler.build.recipe import recipe_of
 from scheduler.isa.instructions import Kind
-
-_FILES = {"kernel.s": "listing", "kernel.hsaco": "code_object", "kernel.so": "library"}
 
 
 def kernel(request: HttpRequest, name: str, *, as_json: bool = False) -> HttpResponse:
@@ -84,10 +83,10 @@ def lines(_request: HttpRequest, name: str, build: int, first: int) -> HttpRespo
     return HttpResponse(codeview.listing_chunk(view, target, first))
 
 
-def source(_request: HttpRequest, name: str) -> HttpResponse:
+def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
     """The source as a file."""
-    kernel = get_object_or_404(GeneratedKernel, name=name)
-    disposition = f'attachment; filename="{kernel.name}.hip"'
+    kernel = get_object_or_404(GeneratedKernel, name=name, source_file=file)
+    disposition = f'attachment; filename="{kernel.name}.{file.rpartition(".")[2]}"'
     return HttpResponse(
         kernel.source,
         content_type="text/plain; charset=utf-8",
@@ -98,9 +97,16 @@ def source(_request: HttpRequest, name: str) -> HttpResponse:
 def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
     """One file of a build: listing, code object or library."""
     row = get_object_or_404(
-        Build.objects.select_related(*_FILES.values()), pk=build, kernel__name=name
+        Build.objects.select_related("listing", "code_object", "library"),
+        pk=build,
+        kernel__name=name,
     )
-    artifact = getattr(row, _FILES[file]) if file in _FILES else None
+    recipe = recipe_of(targets.find(row.target))
+    artifact = {
+        recipe.listing_file: row.listing,
+        recipe.code_object_file: row.code_object,
+        recipe.library_file: row.library,
+    }.get(file)
     if file == "kernel.html" and row.listing is not None:
         return _offline(name, row)
     if artifact is None:

@@ -31,7 +31,6 @@ urlpatterns = [
     *twin("nodes/<int:pk>", template_node, "template_node"),
     *twin("kernels", kernels, "kernels"),
     *twin("kernels/<slug:name>", kernel, "kernel"),
-    path("kernels/<slug:name>/source.hip", source, name="kernel_source"),
     path("kernels/<slug:name>/bundle.zip", kernel_bundle, name="kernel_bundle"),
     path("graphs/<int:pk>/bundle.zip", graph_bundle, name="graph_bundle"),
     path("kernels/<slug:name>/<int:build>/lines/<int:first>", lines, name="kernel_lines"),
@@ -52,4 +51,6 @@ urlpatterns = [
     path("retune", retune, name="retune"),
     path("kernels/<slug:name>/build", changes.build_kernel, name="build_kernel"),
     path("components", components, name="components"),
+    # Last: any name that is none of those above.
+    path("kernels/<slug:name>/<str:file>", source, name="kernel_source"),
 ]

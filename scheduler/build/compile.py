@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scheduler.build import bundle_format, commands
 from scheduler.build.cache import CodeCache, Entry, digest
-from scheduler.build.diagnostics import first_error
-from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import DEFAULT, Flags
-from scheduler.build.metadata import resources
-from scheduler.build.model import Build, Resources, Toolchain
+from scheduler.build.model import Build, Toolchain
 from scheduler.build.process import Cancellation, Completed, Limits, run
-from scheduler.build.toolchains import HEADERS, TOOL_ENVIRONMENT
+from scheduler.build.recipe import Recipe, recipe_of
+from scheduler.build.toolchains import TOOL_ENVIRONMENT
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import Target
 
-# Counts up when what is made beside the commands changes: the bundle, the record, the checks.
-_RECIPE = "3"
-# What a library for a GPU may leave open: the HIP runtime's functions, and what compilers call
-# of the C library by themselves.
-_OFFERED = re.compile(r"(__)?hip[A-Z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)")
+_ANY_ERROR = re.compile(r"^.*?\b(?:fatal )?error: .*$", re.MULTILINE)
 
 
 def build(
@@ -39,39 +33,37 @@ def build(
     limits: Limits = Limits(),
     cancellation: Cancellation | None = None,
 ) -> Build | Rejected:
-    """Build a HIP source, or find it built.
+    """Build a source, or find it built.
 
     ``name`` is the symbol that the library must export. A source that does not compile, or that
     takes the compiler over its limits, is ``Rejected`` with its log; the first kind is remembered
     too. Raises ``UserError`` for a cache that cannot be written, ``Cancelled`` when stopped.
     """
-    if target.family == "cpu" and not toolchain.host:
-        reason = f"the {toolchain.name} compiler has no C library for {target.name}"
-        return Rejected(Stage.COMPILE, reason, "the bundled compiler has one")
+    recipe = recipe_of(target)
+    if obstacle := recipe.obstacle(toolchain):
+        reason = f"the {toolchain.name} compiler cannot build for {target.name}: {obstacle}"
+        return Rejected(Stage.COMPILE, reason)
     key = _key(source, name, target, toolchain, flags)
     entry = cache.get(key)
     if entry is not None:
         return _result(entry, target, toolchain, flags, source, cached=True)
     with cache.workspace() as directory:
-        steps = _Steps(directory, cache, limits, cancellation)
-        _prepare(directory, source, toolchain)
-        made = _make(steps, name, target, toolchain, flags)
-        if isinstance(made, Rejected):
-            if not steps.lost:
-                cache.put(key, {}, {"reason": made.reason, "log": made.detail})
-            return made
+        steps = _Steps(recipe, directory, cache, limits, cancellation)
+        (directory / recipe.source_file).write_text(source)
+        recipe.prepare(directory, toolchain)
+        rejected = _make(steps, name, target, toolchain, flags)
+        if rejected is not None:
+            if not steps.killed:
+                cache.put(key, {}, {"reason": rejected.reason, "log": rejected.detail})
+            return rejected
+        code = (directory / recipe.code_file).read_bytes()
         record = {
             "log": steps.log,
             "duration_s": steps.seconds,
-            "code_digest": hashlib.sha256((directory / made[-1]).read_bytes()).hexdigest(),
-            "resources": {
-                function: asdict(one)
-                for function, one in resources(
-                    (directory / commands.LISTING).read_text(), target
-                ).items()
-            },
+            "code_digest": hashlib.sha256(code).hexdigest(),
+            "resources": recipe.resources(directory, target),
         }
-        entry = cache.put(key, {file: directory / file for file in made}, record)
+        entry = cache.put(key, {file: directory / file for file in recipe.files}, record)
     return _result(entry, target, toolchain, flags, source, cached=False)
 
 
@@ -88,7 +80,7 @@ def to_json(result: Build) -> dict[str, Any]:
         "code_digest": result.code_digest,
         "duration_s": result.duration_s,
         "log": result.log,
-        "resources": {name: asdict(one) for name, one in result.resources.items()},
+        "resources": {name: dict(one) for name, one in result.resources.items()},
     }
 
 
@@ -96,13 +88,14 @@ def to_json(result: Build) -> dict[str, Any]:
 class _Steps:
     """Runs one command after the other and keeps what they said and took."""
 
+    recipe: Recipe
     directory: Path
     cache: CodeCache
     limits: Limits
     cancellation: Cancellation | None
     log: str = ""
     seconds: float = 0.0
-    lost: bool = False
+    killed: bool = False  # over its limits, which says nothing of the source
     environment: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -122,81 +115,42 @@ class _Steps:
         self.log += done.output
         if done.ok:
             return None
-        self.lost = bool(done.lost)
-        return Rejected(Stage.COMPILE, _reason(done), self.log)
+        self.killed = bool(done.lost)
+        return Rejected(Stage.COMPILE, self._reason(done), self.log)
 
-
-def _reason(done: Completed) -> str:
-    if done.lost:
-        return f"the compiler was {done.lost}"
-    return first_error(done.output) or f"the compiler failed with status {done.returncode}"
-
-
-def _prepare(directory: Path, source: str, toolchain: Toolchain) -> None:
-    (directory / commands.SOURCE).write_text(source)
-    (directory / "include").symlink_to(HEADERS)
-    if toolchain.builtin_headers:
-        (directory / "builtin").symlink_to(toolchain.builtin_headers)
-
-
-def _plan(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[tuple[str, ...], ...]:
-    """The commands, in order."""
-    if target.family == "cpu":
-        return (
-            commands.emulation_listing(target, toolchain, flags),
-            commands.emulation_library(toolchain, flags),
-        )
-    return (
-        commands.listing(target, toolchain, flags),
-        commands.code_object(target, toolchain),
-        commands.linked_code_object(toolchain),
-        commands.host(target, toolchain, flags),
-        commands.library(toolchain),
-    )
+    def _reason(self, done: Completed) -> str:
+        """One line for a table."""
+        if done.lost:
+            return f"the compiler was {done.lost}"
+        for diagnostic in self.recipe.diagnostics(done.output):
+            if diagnostic.severity == "error":
+                return f"line {diagnostic.line}: {diagnostic.message}"
+        match = _ANY_ERROR.search(done.output)
+        return match[0].strip() if match else f"the compiler failed with status {done.returncode}"
 
 
 def _make(
     steps: _Steps, name: str, target: Target, toolchain: Toolchain, flags: Flags
-) -> tuple[str, ...] | Rejected:
-    """The files made, the one that holds the code last."""
-    for command in _plan(target, toolchain, flags):
-        if commands.BUNDLE in command:
-            body = (steps.directory / commands.CODE_OBJECT).read_bytes()
-            bundle = bundle_format.pack({target.name: body})
-            (steps.directory / commands.BUNDLE).write_bytes(bundle)
-        lost = steps.do(command)
-        if lost:
-            return lost
-    lost = _unloadable(steps, name, target)
-    if lost:
-        return lost
-    if target.family == "cpu":
-        return (commands.LISTING, commands.LIBRARY)
-    return (commands.LISTING, commands.LIBRARY, commands.CODE_OBJECT)
-
-
-def _unloadable(steps: _Steps, name: str, target: Target) -> Rejected | None:
-    """What would only be found when the library is loaded."""
-    symbols = dynamic_symbols((steps.directory / commands.LIBRARY).read_bytes())
-    if name not in symbols.defined:
-        return Rejected(Stage.COMPILE, f"the source does not export {name}", steps.log)
-    strangers = sorted(each for each in symbols.undefined if not _OFFERED.fullmatch(each))
-    if target.family != "cpu" and strangers:
-        reason = f"nothing offers {', '.join(strangers)} when the library is loaded"
-        return Rejected(Stage.COMPILE, reason, steps.log)
-    return None
+) -> Rejected | None:
+    """Make the recipe's files."""
+    recipe, directory = steps.recipe, steps.directory
+    for step in recipe.steps(target, toolchain, flags):
+        if step.before is not None:
+            step.before(directory)
+        if (rejected := steps.do(step.command)) is not None:
+            return rejected
+    reason = recipe.unloadable(directory, name)
+    return Rejected(Stage.COMPILE, reason, steps.log) if reason else None
 
 
 def _key(source: str, name: str, target: Target, toolchain: Toolchain, flags: Flags) -> str:
     """Everything that decides the output; of the commands all but where the compiler lies."""
-    anywhere = replace(
-        toolchain, clang=("clang",), linker=("ld.lld",), host=("bin/cc",) if toolchain.host else ()
-    )
-    plan = _plan(target, anywhere, flags)
+    recipe = recipe_of(target)
+    steps = recipe.steps(target, toolchain.anywhere(), flags)
     return digest(
-        *(_RECIPE, source, name, target.name, commands.host_machine()),
+        *(recipe.version, source, name, target.name, platform.machine()),
         *(toolchain.name, toolchain.version, toolchain.path_digest),
-        *("\0".join(command) for command in plan),
+        *("\0".join(step.command) for step in steps),
     )
 
 
@@ -215,6 +169,6 @@ def _result(
         duration_s=record["duration_s"],
         log=record["log"],
         directory=entry.directory,
-        resources={name: Resources(**one) for name, one in record["resources"].items()},
+        resources=record["resources"],
         cached=cached,
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -14,16 +16,22 @@ class Toolchain:
 
     ``host`` compiles C++ for this machine against a C library of its own; empty where the
     toolchain has none, and then it cannot build CPU emulation. ``builtin_headers`` is the folder
-    of stddef.h and the like where the driver does not find it by itself.
+    of stddef.h and the like where the driver does not find it by itself. A backend with compilers
+    of another kind has a subclass.
     """
 
     name: str
     version: str
     path_digest: str
-    clang: tuple[str, ...]  # command that is the clang driver
-    linker: tuple[str, ...]  # command that is ld.lld
+    clang: tuple[str, ...] = ()  # command that is the clang driver
+    linker: tuple[str, ...] = ()  # command that is ld.lld
     host: tuple[str, ...] = ()
     builtin_headers: str = ""
+
+    def anywhere(self) -> Toolchain:
+        """The same wherever it lies: two that are equal then make the same output."""
+        host = ("bin/cc",) if self.host else ()
+        return replace(self, clang=("clang",), linker=("ld.lld",), host=host)
 
 
 @dataclass(frozen=True)
@@ -45,32 +53,11 @@ class Diagnostic:
 
 
 @dataclass(frozen=True)
-class Resources:
-    """What one device function takes, as the compiler says (units in the names).
-
-    ``vgpr`` is what is allocated (on gfx90a and later architectural plus accumulation), of which
-    ``agpr`` are accumulation registers.
-    """
-
-    vgpr: int
-    agpr: int
-    sgpr: int
-    lds_bytes: int
-    scratch_bytes: int
-    vgpr_spills: int
-    sgpr_spills: int
-    code_bytes: int
-    wavefront: int
-    occupancy_waves_per_simd: int
-    limiter: str
-
-
-@dataclass(frozen=True)
 class Build:
     """One source built for one target, as it lies in the code cache.
 
-    ``directory`` holds kernel.s (the listing), kernel.hsaco (GPU targets) and kernel.so.
-    ``resources`` has an entry a device function; empty for CPU emulation. ``cached`` says that
+    ``directory`` holds the files that the target's recipe names. ``resources`` has an entry a
+    device function, in its maker's own terms; empty where nothing is known. ``cached`` says that
     nothing was compiled for this call.
     """
 
@@ -82,5 +69,5 @@ class Build:
     duration_s: float
     log: str
     directory: Path
-    resources: dict[str, Resources]
+    resources: Mapping[str, Mapping[str, Any]]
     cached: bool

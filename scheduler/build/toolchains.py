@@ -1,4 +1,6 @@
-"""Finding the compilers: ROCm's, a system clang with the AMDGPU target, and the bundled one.
+"""Finding the compilers: each backend's, and those that come with this project.
+
+HIP sources are built by ROCm's clang, a system clang with the AMDGPU target, or the bundled one.
 
 Nothing is read from the environment here: the caller says where to look.
 """
@@ -17,8 +19,10 @@ from typing import TypeAlias
 from scheduler.build.cache import CodeCache, digest
 from scheduler.build.model import AbsentToolchain, Toolchain
 from scheduler.build.process import Limits, run
+from scheduler.build.recipe import recipe_of
 from scheduler.outcome import UserError
 from scheduler.targets import Target
+from scheduler.targets.registry import backend_of, backends, part
 
 Found: TypeAlias = Toolchain | AbsentToolchain
 
@@ -39,7 +43,19 @@ class Search:
 
 
 def find_all(search: Search) -> tuple[Found, ...]:
-    """Every kind of compiler, in order of preference, or why it is not there."""
+    """Every backend's compilers, in order of preference, or why one is not there."""
+    finders = dict.fromkeys(backend.compilers for backend in backends())
+    return tuple(dict.fromkeys(found for finder in finders for found in part(finder)(search)))
+
+
+def find_for(target: Target, search: Search) -> tuple[Found, ...]:
+    """The compilers of the target's backend, as ``find_all``."""
+    found: tuple[Found, ...] = part(backend_of(target).compilers)(search)
+    return found
+
+
+def clang_compilers(search: Search) -> tuple[Found, ...]:
+    """Those that build HIP sources: ROCm's before the bundled one, whose clang may be newer."""
     return (_rocm(search), _bundled(search.cache), _system(search))
 
 
@@ -53,15 +69,17 @@ def bundled(cache: CodeCache | None = None) -> Toolchain:
 
 def preferred(found: Sequence[Found], target: Target) -> Toolchain:
     """The first that builds for the target. ``UserError`` with each reason where none does."""
-    present = [one for one in found if isinstance(one, Toolchain)]
-    for toolchain in present:
-        if target.family != "cpu" or toolchain.host:
-            return toolchain
-    reasons = "; ".join(
-        f"{one.name}: {one.reason if isinstance(one, AbsentToolchain) else 'no host C library'}"
-        for one in found
+    recipe, reasons = recipe_of(target), []
+    for one in found:
+        if isinstance(one, AbsentToolchain):
+            reasons.append(f"{one.name}: {one.reason}")
+        elif obstacle := recipe.obstacle(one):
+            reasons.append(f"{one.name}: {obstacle}")
+        else:
+            return one
+    raise UserError(
+        f"no compiler for {target.name} ({'; '.join(reasons)}); install the ziglang package"
     )
-    raise UserError(f"no compiler for {target.name} ({reasons}); install the ziglang package")
 
 
 def headers_digest() -> str:

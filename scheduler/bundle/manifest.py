@@ -111,7 +111,7 @@ def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
     return KernelEntry(
         template=kernel.template,
         config=dict(kernel.config),
-        source=f"kernels/{kernel.name}/source.hip",
+        source=kernel.source_path,
         symbol=kernel.symbol,
         nodes=kernel.nodes,
         workspace_bytes=kernel.workspace_bytes,

@@ -11,10 +11,12 @@ from typing import Any
 
 import jsonschema
 
+from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import Manifest
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.serialize import graph_from_json
 from scheduler.outcome import UserError
+from scheduler.targets import find
 
 MAX_BYTES = 256 * 2**20
 _SCHEMA = Path(__file__).with_name("schema.json")
@@ -37,7 +39,7 @@ class Bundle:
 
     def library(self, kernel: str, target: str) -> Path:
         """The shared library of a kernel; ``UserError`` where the bundle has none."""
-        path = self.folder / "kernels" / kernel / target / "kernel.so"
+        path = self.folder / "kernels" / kernel / target / recipe_of(find(target)).library_file
         if not path.is_file():
             raise UserError(
                 f"{self.folder} has no build of {kernel} for {target}: compile it with"

@@ -11,15 +11,16 @@ from typing import Any
 
 from scheduler.build.compile import to_json as build_to_json
 from scheduler.build.model import Build
+from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import ExternEntry, Manifest, kernel_entry
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
+from scheduler.targets import find
 
 MARKER = "manifest.json"
-BUILD_FILES = ("kernel.s", "kernel.hsaco", "kernel.so")
 
 
 def manifest_of(
@@ -96,14 +97,14 @@ def _write_kernel(
     targets: Sequence[str],
 ) -> None:
     folder.mkdir(parents=True)
-    (folder / "source.hip").write_text(kernel.source)
+    (folder / kernel.source_file).write_text(kernel.source)
     for target in targets:
         build = builds.get((kernel.name, target))
         if build is None:
             continue
         place = folder / target
         place.mkdir()
-        for name in BUILD_FILES:
+        for name in recipe_of(find(target)).files:
             if (build.directory / name).is_file():
                 shutil.copyfile(build.directory / name, place / name)
         _write_json(place / "build.json", build_to_json(build))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from scheduler.codegen.kernel import KernelArg, KernelCall
 from scheduler.ir.bindings import Bindings
@@ -62,8 +62,8 @@ class BenchmarkRequest:
         data["bindings"] = dict(self.bindings)
         return data
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> BenchmarkRequest:
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The request again; ``KeyError`` or ``TypeError`` where a field is missing or unknown."""
         args: list[TensorArg | ScalarArg] = []
         for item in data["args"]:
@@ -74,7 +74,7 @@ class BenchmarkRequest:
                 args.append(TensorArg(**fields))
             else:
                 args.append(ScalarArg(**fields))
-        return BenchmarkRequest(**{**data, "args": tuple(args)})
+        return cls(**{**data, "args": tuple(args)})
 
 
 def request_at(
@@ -87,9 +87,11 @@ def request_at(
     symbol: str,
     target: str,
     source: str = "",
+    request_type: type[BenchmarkRequest] = BenchmarkRequest,
 ) -> BenchmarkRequest:
     """A call at concrete sizes; ``args`` are the kernel's, ``source`` is empty where it is built
-    already. Raises ``KeyError`` for a symbol that has no binding."""
+    already. Raises ``KeyError`` for a symbol that has no binding, and what ``request_type``, the
+    backend's, raises for sizes that its kernels cannot be called with."""
     made: list[TensorArg | ScalarArg] = []
     scalars = dict(bindings)
     for arg in args:
@@ -101,7 +103,7 @@ def request_at(
         else:
             scalars[arg.name] = evaluate(value, bindings)
             made.append(ScalarArg(arg.name, arg.type, scalars[arg.name]))
-    return BenchmarkRequest(
+    return request_type(
         call.kernel,
         symbol,
         source,

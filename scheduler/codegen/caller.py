@@ -6,10 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from scheduler.codegen.benchmark_request import BenchmarkRequest, request_at
-from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
-from scheduler.codegen.rocm.buffer import ROCmTemplateBuffer
+from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
@@ -21,6 +21,8 @@ class TemplateCaller:
 
     ``description`` is one line for the autotune log; ``buffers`` are those of the call.
     """
+
+    request_type: ClassVar[type[BenchmarkRequest]] = BenchmarkRequest
 
     node: str
     problem: str
@@ -71,27 +73,6 @@ class TemplateCaller:
             raise TypeError(f"buffer {value} stands where a number is due")
         return evaluate(value, dict(bindings))
 
-    def info_dict(self) -> dict[str, ConfigValue]:
-        """What the ledger and the pages say of the candidate."""
-        return {
-            "backend": "ROCm",
-            "template": self.kernel.template,
-            "problem": self.problem,
-            "name": self.kernel.name,
-            **self.kernel.config,
-        }
-
-    def output(self) -> ROCmTemplateBuffer:
-        """What the template leaves in the IR."""
-        written = {arg.name for arg in self.kernel.args if arg.is_output}
-        pointers = [arg.name for arg in self.kernel.args if arg.type == "ptr"]
-        return ROCmTemplateBuffer(
-            self.kernel.template,
-            tuple(str(self.call.args[name]) for name in pointers if name not in written),
-            tuple(self.buffers[str(self.call.args[name])] for name in pointers if name in written),
-            self.kernel.workspace_bytes,
-        )
-
     def benchmark_request(self, target: str, bindings: Mapping[str, int]) -> BenchmarkRequest:
         """The request for one target and one binding of the symbolic sizes."""
         return request_at(
@@ -103,4 +84,5 @@ class TemplateCaller:
             symbol=self.kernel.symbol,
             target=target,
             source=self.kernel.source,
+            request_type=self.request_type,
         )

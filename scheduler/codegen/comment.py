@@ -1,13 +1,14 @@
 """The metadata comment above a kernel, in Inductor's format.
 
-Inductor writes it in ``torch/_inductor/utils.py`` (``get_kernel_metadata``); here its lines begin
-with ``//`` and the path is the one that the kernel's source has inside a bundle.
+Inductor writes it in ``torch/_inductor/utils.py`` (``get_kernel_metadata``); here the path is the
+one that the kernel's source has inside a bundle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from scheduler.codegen.kernel import source_path
 from scheduler.codegen.names import op_packet
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
@@ -28,15 +29,18 @@ _TORCH_DTYPE = {
 }
 
 
-def kernel_path(kernel: str) -> str:
-    """Where a kernel's source lies, relative to the bundle."""
-    return f"kernels/{kernel}/source.hip"
-
-
 class MetadataComment:
-    """Writes the comments of one lowered graph; users are counted once for all kernels."""
+    """Writes the comments of one lowered graph; users are counted once for all kernels.
 
-    def __init__(self, lowered: Lowered, device: str = "cuda:0") -> None:
+    ``source_file`` is what a kernel's source is called, ``mark`` what begins a comment in it,
+    ``device`` what PyTorch calls the device.
+    """
+
+    def __init__(
+        self, lowered: Lowered, source_file: str, mark: str = "//", device: str = "cuda:0"
+    ) -> None:
+        self._source_file = source_file
+        self._mark = mark
         self._buffers = lowered.buffers
         self._tensors = lowered.graph.tensors
         self._device = device
@@ -54,7 +58,7 @@ class MetadataComment:
             sources.setdefault(source_name(part), []).append(part.name)
         ops = dict.fromkeys(op_packet(part.target) for part in parts)
         lines = [
-            f"kernel path: {kernel_path(kernel)}",
+            f"kernel path: {source_path(kernel, self._source_file)}",
             f"Topologically Sorted Source Nodes: [{', '.join(sources)}], "
             f"Original ATen: [{', '.join(ops)}]",
             "Source node to ATen node mapping:",
@@ -64,7 +68,7 @@ class MetadataComment:
             *(f"  {self._call(part)}" for part in parts),
             f"  return {','.join(f'%{name}' for name in node.writes)}",
         ]
-        return "".join(f"// {_one_line(line)}\n" for line in lines)
+        return "".join(f"{self._mark} {_one_line(line)}\n" for line in lines)
 
     def _placeholder(self, buffer: Buffer) -> str:
         described = self._describe(buffer.dtype, buffer.size, buffer.stride)

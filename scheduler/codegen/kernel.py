@@ -19,8 +19,8 @@ ConfigValue: TypeAlias = int | str | bool
 class KernelArg:
     """One argument of the exported C function, in order.
 
-    After these the C function takes ``size_t* workspace_size, uint8_t* workspace, hipStream_t
-    stream``. A pointer may be null only where its buffer is empty.
+    After these the C function takes ``size_t* workspace_size, uint8_t* workspace`` and the stream
+    of the device's runtime. A pointer may be null only where its buffer is empty.
     """
 
     name: str
@@ -60,15 +60,16 @@ class LineOrigin:
 class RenderedKernel:
     """The product of code generation for one scheduler node and one configuration.
 
-    ``name`` is ``rocm_<fused>_<8 hex>``, from the content of ``source`` alone; it is also the
-    exported symbol. The same source serves every target (the text selects by the compiler's
-    macros), so that one kernel folder holds builds for several targets.
+    ``name`` is ``<backend>_<fused>_<8 hex>``, from the content of ``source`` alone; it is also the
+    exported symbol. The same source serves every target of the backend (the text selects by the
+    compiler's macros), so that one kernel folder holds builds for several targets.
     """
 
     name: str
     template: str
     config: Mapping[str, ConfigValue]
     source: str
+    source_file: str  # what a file with the source is called
     args: tuple[KernelArg, ...]
     launches: tuple[Launch, ...]
     workspace_bytes: Expr
@@ -79,6 +80,16 @@ class RenderedKernel:
     def symbol(self) -> str:
         """The exported C function."""
         return self.name
+
+    @property
+    def source_path(self) -> str:
+        """Where the source lies, relative to the bundle."""
+        return source_path(self.name, self.source_file)
+
+
+def source_path(kernel: str, source_file: str) -> str:
+    """Where a kernel's source lies, relative to the bundle."""
+    return f"kernels/{kernel}/{source_file}"
 
 
 @dataclass(frozen=True)

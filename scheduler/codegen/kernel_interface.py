@@ -1,4 +1,4 @@
-"""The C interface of one kernel: which buffers and numbers it takes, and by which names.
+"""The interface of one kernel: which buffers and numbers it takes, and by which names.
 
 ``KernelInterface`` collects arguments while a template renders; a buffer that stands in
 several roles (``mm(x, x)``) is one argument under one name.
@@ -12,14 +12,6 @@ from scheduler.codegen.kernel import ArgType, KernelArg, KernelCall
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Buffer
-
-_SCALARS: Mapping[ArgType, str] = {
-    "i32": "int32_t",
-    "i64": "int64_t",
-    "f32": "float",
-    "f64": "double",
-}
-HOST_PARAMETERS = "size_t* workspace_size, uint8_t* workspace, hipStream_t stream"
 
 
 class KernelInterface:
@@ -78,6 +70,10 @@ class KernelInterface:
         self._values[name] = as_expr(value)
         return name
 
+    def buffer_of(self, arg: KernelArg) -> Buffer:
+        """The buffer that a pointer argument stands for."""
+        return self._buffers[str(self._values[arg.name])]
+
     @property
     def args(self) -> tuple[KernelArg, ...]:
         """All arguments so far, in order."""
@@ -91,24 +87,6 @@ class KernelInterface:
     def arg_name(self, buffer: Buffer | str) -> str:
         """The argument that holds a registered buffer; ``KeyError`` where it is none."""
         return self._names[buffer if isinstance(buffer, str) else buffer.name]
-
-    def parameters(self) -> str:
-        """The C parameter list, without the three that every exported function ends with."""
-        return ", ".join(self._parameter(arg) for arg in self._args)
-
-    def _parameter(self, arg: KernelArg) -> str:
-        if arg.type != "ptr":
-            return f"{_SCALARS[arg.type]} {arg.name}"
-        buffer = self._buffers[str(self._values[arg.name])]
-        return f"{'' if arg.is_output else 'const '}{buffer.dtype.cpp}* {arg.name}"
-
-    def signature(self, name: str) -> str:
-        """The exported function's head."""
-        parameters = self.parameters()
-        return (
-            f'extern "C" PT_EXPORT int {name}('
-            f"{parameters}{', ' if parameters else ''}{HOST_PARAMETERS})"
-        )
 
     def size(
         self, buffer: Buffer, start: int, end: int | None = None, default: Expr | int = 0
@@ -124,12 +102,6 @@ class KernelInterface:
         for extent in buffer.size[first : last + 1]:
             product = product * extent
         return product
-
-    def check_not_null(self, buffer: Buffer | str, numel: str) -> str:
-        """A C statement: a null pointer is legal only while ``numel`` (a C expression) is 0."""
-        name = self.arg_name(buffer)
-        size = numel if numel.isidentifier() else f"({numel})"
-        return f"if ({name} == nullptr && {size} > 0) return kiln::kNullPointer;"
 
     def call_kernel(self, name: str, nodes: tuple[str, ...]) -> KernelCall:
         """The wrapper's call: a buffer or an expression for each argument."""

@@ -1,4 +1,4 @@
-"""Names of kernels, stable by content: ``rocm_<fused>_<8 hex>``."""
+"""Names of kernels, stable by content: ``<backend>_<fused>_<8 hex>``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _plain(op: str) -> str:
     return re.sub(r"\W", "_", op, flags=re.ASCII).strip("_") or "op"
 
 
-def kernel_name(node: SchedulerNode, graph: Graph, source: str) -> str:
+def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> str:
     """The name of the kernel with this text, in which ``KERNEL_NAME`` stands for the name.
 
     Only the ops' names and the text decide it, so the same kernel has the same name in any run.
@@ -48,4 +48,4 @@ def kernel_name(node: SchedulerNode, graph: Graph, source: str) -> str:
     wanted = set(node.nodes)
     ops = tuple(part for part in graph.nodes if part.name in wanted)
     digest = hashlib.sha256(source.encode()).hexdigest()
-    return f"rocm_{fused_name(ops)}_{digest[:8]}"
+    return f"{prefix}_{fused_name(ops)}_{digest[:8]}"

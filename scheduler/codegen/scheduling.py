@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-import sympy
+from typing import ClassVar, TypeAlias
 
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
-from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.graph import Expr
-from scheduler.outcome import Rejected
+from scheduler.codegen.template import KernelTemplate
+from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.ir.operations import GroupKind
+from scheduler.outcome import Rejected, UserError
+from scheduler.targets import Target
+from scheduler.targets.registry import backend_of, backends, part, targets_of
+
+TemplateTable: TypeAlias = Mapping[GroupKind, type[KernelTemplate]]
 
 
 @dataclass(frozen=True)
@@ -26,32 +31,122 @@ class RejectedConfig:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All that can serve a node, and all that was turned down: nothing is dropped silently."""
+    """All that can serve a node, and all that was rejected: nothing is dropped silently."""
 
     callers: tuple[TemplateCaller, ...]
     rejected: tuple[RejectedConfig, ...]
 
 
 class BaseScheduling(ABC):
-    """A backend: groups nodes, makes candidates, and renders the chosen one."""
+    """A backend for one schedule and the targets that its kernels must serve: nodes become
+    candidates, the chosen ones become kernels and calls."""
 
-    @staticmethod
-    def group_fn(sizes: Sequence[Sequence[Expr]]) -> tuple[Expr, ...]:
-        """The simplified product of each size tuple, as Inductor groups iteration spaces."""
-        return tuple(
-            sympy.simplify(sympy.Mul(*size)) if size else sympy.Integer(1) for size in sizes
-        )
+    source_file: ClassVar[str]
+    """What a file with a kernel's source is called."""
+
+    comment_mark: ClassVar[str] = "//"
+    """What begins a comment in a kernel's source."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        targets: tuple[Target, ...],
+        templates: TemplateTable | None = None,
+    ) -> None:
+        if not targets:
+            raise ValueError("a schedule needs at least one target")
+        self.schedule = schedule
+        self.targets = targets
+        self.comment = MetadataComment(schedule.lowered, self.source_file, self.comment_mark)
+        self._table = self.templates() if templates is None else templates
+        self._templates: dict[str, KernelTemplate] = {}
+        self._kernels: dict[str, RenderedKernel] = {}
 
     @abstractmethod
+    def templates(self) -> TemplateTable:
+        """The template that serves each kind of group."""
+
+    @property
+    def kernels(self) -> tuple[RenderedKernel, ...]:
+        """Every kernel defined so far, in order of first use."""
+        return tuple(self._kernels.values())
+
+    def template(self, node: SchedulerNode) -> KernelTemplate:
+        """The template applied to the node. ``UserError`` where the backend has none for it."""
+        if node.name not in self._templates:
+            if node.kind not in self._table:
+                names = ", ".join(target.name for target in self.targets)
+                raise UserError(f"{node.name}: nothing makes {node.kind} kernels for {names}")
+            template = self._table[node.kind]
+            self._templates[node.name] = template(
+                node, self.schedule.lowered, self.targets, self.comment
+            )
+        return self._templates[node.name]
+
     def candidates(self, node: SchedulerNode) -> Candidates:
-        """Every configuration for the node, rendered, and the ones turned down."""
+        """Every configuration for the node, rendered, and the ones rejected."""
+        template = self.template(node)
+        callers: list[TemplateCaller] = []
+        rejections: list[RejectedConfig] = []
+        for config in template.configs():
+            rejected = template.reject(config)
+            if rejected is None:
+                callers.append(template.generate(config))
+            else:
+                rejections.append(RejectedConfig(template.name, tuple(config.items()), rejected))
+        return Candidates(tuple(callers), tuple(rejections))
 
-    @abstractmethod
     def default(self, node: SchedulerNode) -> TemplateCaller:
         """The configuration that the problem's size speaks for, without any measurement."""
+        template = self.template(node)
+        return template.generate(template.default_config())
 
-    @abstractmethod
+    def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
+        """The one kernel of that source: nodes that render the same text share it.
+
+        The name is the source's digest, so that equal names are equal sources.
+        """
+        return self._kernels.setdefault(kernel.name, kernel)
+
     def codegen(
         self, node: SchedulerNode, caller: TemplateCaller
     ) -> tuple[RenderedKernel, KernelCall]:
         """The kernel (shared with every node of equal source) and this node's call of it."""
+        if caller.node != node.name:
+            raise ValueError(f"candidate of {caller.node} cannot serve {node.name}")
+        return self.define_kernel(caller.kernel), caller.call
+
+
+SchedulingFactory: TypeAlias = Callable[[Schedule, tuple[Target, ...]], BaseScheduling]
+"""What a backend gives for a schedule and its targets."""
+
+
+def scheduling_for(schedule: Schedule, targets: Sequence[Target]) -> BaseScheduling:
+    """The one scheduling that serves all of these targets, whose kernels share their sources.
+
+    Raises ``UserError`` where their backends have different ones.
+    """
+    by_scheduling: dict[str, list[str]] = {}
+    for target in targets:
+        by_scheduling.setdefault(backend_of(target).scheduling, []).append(target.name)
+    if len(by_scheduling) > 1:
+        first, second, *_ = (", ".join(names) for names in by_scheduling.values())
+        raise UserError(
+            f"one source cannot serve both {first} and {second}: compile for them one by one"
+        )
+    (reference,) = by_scheduling or ("",)
+    if not reference:
+        raise ValueError("a schedule needs at least one target")
+    factory: SchedulingFactory = part(reference)
+    return factory(schedule, tuple(targets))
+
+
+def served_together(target: Target) -> tuple[Target, ...]:
+    """Every target whose kernels have the same sources, in the order in which they are shown."""
+    wanted = backend_of(target).scheduling
+    return tuple(
+        each
+        for backend in backends()
+        if backend.scheduling == wanted
+        for each in targets_of(backend)
+    )

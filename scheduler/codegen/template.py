@@ -15,7 +15,6 @@ from typing import ClassVar, TypeAlias
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import (
-    ArgType,
     ConfigValue,
     KernelArg,
     KernelCall,
@@ -31,14 +30,6 @@ from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
 Config: TypeAlias = Mapping[str, ConfigValue]
-
-
-@dataclass(frozen=True)
-class ArgInfo:
-    """A runtime argument of the kernel: its name and C type."""
-
-    name: str
-    type: ArgType
 
 
 @dataclass(frozen=True)
@@ -61,6 +52,13 @@ class KernelTemplate(ABC):
     """A template applied to one scheduler node, for a set of targets that share the text."""
 
     name: ClassVar[str]
+    prefix: ClassVar[str]
+    """What the names of the backend's kernels begin with."""
+
+    source_file: ClassVar[str]
+    """What a file with the text is called."""
+
+    caller_type: ClassVar[type[TemplateCaller]] = TemplateCaller
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class KernelTemplate(ABC):
         self.node = node
         self.lowered = lowered
         self.targets = targets
-        write = comment or MetadataComment(lowered)
+        write = comment or MetadataComment(lowered, self.source_file)
         self._comment = write(node, PLACEHOLDER)
 
     # ---- what a template says of itself
@@ -100,23 +98,6 @@ class KernelTemplate(ABC):
 
     # ---- what all share
 
-    def header(self) -> str:
-        """Includes of every kernel."""
-        return (
-            "#include <hip/hip_runtime.h>\n"
-            "#include <kiln/index.h>\n"
-            "#include <kiln/pointwise.h>\n"
-            "#include <kiln/types.h>\n"
-        )
-
-    def globals(self) -> str:
-        """Declarations before the kernel; none by default."""
-        return ""
-
-    def get_runtime_arg_info(self, rendered: RenderedTemplate) -> tuple[ArgInfo, ...]:
-        """The numbers that are passed at the call, in order."""
-        return tuple(ArgInfo(arg.name, arg.type) for arg in rendered.args if arg.type != "ptr")
-
     def buffers(self, rendered: RenderedTemplate) -> dict[str, Buffer]:
         """The buffers of a call, by name."""
         return {
@@ -128,7 +109,7 @@ class KernelTemplate(ABC):
     def generate(self, config: Config) -> TemplateCaller:
         """One candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
-        name = kernel_name(self.node, self.lowered.graph, rendered.source)
+        name = kernel_name(self.prefix, self.node, self.lowered.graph, rendered.source)
         # The name is that of the text without the comment, which speaks of one node alone.
         source = self._comment + rendered.source
         shift = self._comment.count("\n")
@@ -137,13 +118,14 @@ class KernelTemplate(ABC):
             template=self.name,
             config=config,
             source=source.replace(PLACEHOLDER, name),
+            source_file=self.source_file,
             args=rendered.args,
             launches=tuple(_renamed(launch, name) for launch in rendered.launches),
             workspace_bytes=rendered.workspace_bytes,
             nodes=self.node.nodes,
             line_origins=tuple(_shifted(origin, shift) for origin in rendered.line_origins),
         )
-        return TemplateCaller(
+        return self.caller_type(
             node=self.node.name,
             problem=self.problem,
             kernel=kernel,

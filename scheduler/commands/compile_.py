@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table, say
 from scheduler.ir.bindings import parse_bindings
 from scheduler.ir.graph import Graph
+from scheduler.isa.occupancy import OccupancyRules, rules_of
 from scheduler.outcome import Rejected
+from scheduler.targets import Target
 
 Results = Mapping[tuple[str, str], Build | Rejected]
 
@@ -59,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not lost:
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
     facts = _facts(arguments.out, generated, builds, lost, (rendered_s, watch.seconds()))
-    _report(facts, builds, arguments.json)
+    _report(facts, builds, targets, arguments.json)
     return 1 if lost else 0
 
 
@@ -104,21 +106,32 @@ def _facts(
     }
 
 
-def _report(facts: dict[str, Any], builds: Mapping[tuple[str, str], Build], as_json: bool) -> None:
+def _print_resources(
+    rules: OccupancyRules, builds: Mapping[tuple[str, str], Build], targets: Collection[str]
+) -> None:
+    """What each device function takes, for the targets that these rules are of."""
+    rows = [
+        (kernel, target, *(resources[figure] for figure in rules.headings.values()))
+        for (kernel, target), build in sorted(builds.items())
+        for resources in build.resources.values()
+        if target in targets
+    ]
+    if rows:
+        print_table(("kernel", "target", *rules.headings), rows)
+
+
+def _report(
+    facts: dict[str, Any],
+    builds: Mapping[tuple[str, str], Build],
+    targets: Sequence[Target],
+    as_json: bool,
+) -> None:
     if as_json:
         print_json(facts)
         return
-    rows = [
-        (
-            *(kernel, target, r.vgpr, r.agpr, r.sgpr, r.lds_bytes, r.scratch_bytes),
-            *(r.occupancy_waves_per_simd, r.limiter),
-        )
-        for (kernel, target), build in sorted(builds.items())
-        for r in build.resources.values()
-    ]
-    if rows:
-        header = ("kernel", "target", "VGPR", "AGPR", "SGPR", "LDS B", "scratch B", "waves", "by")
-        print_table(header, rows)
+    for rules in dict.fromkeys(rules_of(target) for target in targets):
+        if rules is not None:
+            _print_resources(rules, builds, [t.name for t in targets if rules_of(t) is rules])
     for extern in facts["externs"]:
         say(f"no kernel for {extern['node']} ({extern['op']}): {extern['reason']}")
     for failure in facts["failures"]:

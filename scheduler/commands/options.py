@@ -6,11 +6,12 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Found, Search, find_all, preferred
+from scheduler.build.toolchains import Found, Search, find_all, find_for, preferred
 from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 
@@ -69,11 +70,14 @@ def code_cache(arguments: argparse.Namespace) -> CodeCache:
 
 def toolchains(arguments: argparse.Namespace) -> tuple[Found, ...]:
     """Every compiler found, and why the others are not there."""
-    path = os.pathsep.join(os.get_exec_path())
-    return find_all(Search(arguments.rocm, path, code_cache(arguments)))
+    return find_all(_search(arguments))
 
 
 def toolchain_for(arguments: argparse.Namespace) -> Callable[[Target], Toolchain]:
     """The compiler to use for each target."""
-    found = toolchains(arguments)
-    return lambda target: preferred(found, target)
+    return cache(lambda target: preferred(find_for(target, _search(arguments)), target))
+
+
+def _search(arguments: argparse.Namespace) -> Search:
+    path = os.pathsep.join(os.get_exec_path())
+    return Search(arguments.rocm, path, code_cache(arguments))

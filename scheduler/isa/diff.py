@@ -8,7 +8,6 @@ memory, runs of instructions that stand once on either side cut the two into pie
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
@@ -16,13 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction
+from scheduler.isa.listing import Function
+from scheduler.isa.reader import ListingReader
 
-_REGISTER = re.compile(
-    r"\b(?:([vas])(?:\d+|\[(\d+)(?::(\d+))?\])|(ttmp)\d+|(vcc|exec|m0)(_lo|_hi)?)"
-)
-_LABEL = re.compile(r"\.L\w+")
-_ADDRESS = re.compile(r"\b(?:offset:|0x)[0-9a-f]+|\b\d{4,}\b")
 _ANCHOR_RUNS = (8, 4, 2, 1)
 _TABLE_BITS = 1 << 29  # 64 MiB
 
@@ -46,17 +41,16 @@ class Row:
     right: int | None
 
 
-def normalized(instruction: Instruction) -> str:
-    """The instruction with registers by their class and width, labels and addresses left out."""
-    operands = _LABEL.sub("label", instruction.operands)
-    operands = _REGISTER.sub(_register, operands)
-    return f"{instruction.mnemonic} {_ADDRESS.sub('address', operands)}"
-
-
-def diff(left: Function, right: Function, table_bits: int = _TABLE_BITS) -> tuple[Row, ...]:
-    """Rows in the order of both sides. ``table_bits`` bounds the memory of an exact comparison."""
-    old = [normalized(instruction) for instruction in left.instructions]
-    new = [normalized(instruction) for instruction in right.instructions]
+def diff(
+    left: Function,
+    right: Function,
+    readers: tuple[ListingReader, ListingReader],
+    table_bits: int = _TABLE_BITS,
+) -> tuple[Row, ...]:
+    """Rows in the order of both sides, each side read by its own reader. ``table_bits`` bounds the
+    memory of an exact comparison."""
+    old = [readers[0].normalized(instruction) for instruction in left.instructions]
+    new = [readers[1].normalized(instruction) for instruction in right.instructions]
     rows: list[Row] = []
     at_left = at_right = 0
     for begin_left, begin_right, length in common_runs(old, new, table_bits):
@@ -81,13 +75,6 @@ def summary(rows: Sequence[Row]) -> dict[Change, int]:
     """How many rows of each kind."""
     found = Counter(row.change for row in rows)
     return {change: found[change] for change in Change}
-
-
-def _register(match: re.Match[str]) -> str:
-    if match[1]:
-        width = int(match[3]) - int(match[2]) + 1 if match[3] else 1
-        return f"{match[1]}{width}"
-    return "s2" if match[5] and not match[6] else "s1"
 
 
 def _gap(

@@ -1,12 +1,9 @@
-"""What in a kernel's resources is likely to cost time, in words."""
+"""What in a kernel's resources is likely to cost time, whoever's hardware it is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-
-from scheduler.build.model import Resources
-from scheduler.targets import boards
 
 
 class Hazard(StrEnum):
@@ -23,24 +20,3 @@ class Caution:
 
     hazard: Hazard
     text: str
-
-
-def hazards(resources: Resources, target: str) -> tuple[Caution, ...]:
-    """Register spills, private memory, and code beyond the instruction cache of the target's
-    reference board (``Board.instruction_cache_bytes``); empty where there is nothing to mind."""
-    found = []
-    spilled = resources.vgpr_spills + resources.sgpr_spills
-    if spilled:
-        text = f"{resources.vgpr_spills} VGPRs and {resources.sgpr_spills} SGPRs spilled"
-        found.append(Caution(Hazard.SPILLS, text))
-    if resources.scratch_bytes:
-        text = f"{resources.scratch_bytes} bytes of scratch memory a lane"
-        found.append(Caution(Hazard.SCRATCH, text))
-    for board in boards(target)[:1]:
-        if resources.code_bytes > board.instruction_cache_bytes:
-            text = (
-                f"{resources.code_bytes} bytes of code, more than the instruction cache of"
-                f" {board.instruction_cache_bytes} bytes"
-            )
-            found.append(Caution(Hazard.CODE_SIZE, text))
-    return tuple(found)

@@ -1,71 +1,64 @@
-"""The next step to a higher occupancy: what one more wave would take, in words and numbers."""
+"""How many groups of threads a device holds at once: what a backend gives for its targets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeAlias
 
-from scheduler.build.occupancy import Demand, Limiter, Occupancy, occupancy
+from scheduler.isa.hazards import Caution
 from scheduler.targets import Target
+from scheduler.targets.registry import backend_of, part
+
+Resources: TypeAlias = Mapping[str, Any]
+"""What one device function takes, as the backend's recipe gives it."""
 
 
-@dataclass(frozen=True)
-class NextStep:
-    """What must change for more waves: ``text`` reads ``12 fewer VGPRs: 5 → 6 waves``."""
+class OccupancyRules(ABC):
+    """One maker's rules. A wave is what runs in lockstep (NVIDIA: a warp), a SIMD what holds
+    waves (NVIDIA: a partition of an SM)."""
 
-    limiter: Limiter
-    change: int
-    waves: int
-    text: str
+    headings: ClassVar[Mapping[str, str]]
+    """What a table shows of a function's resources: the heading, and the figure's name."""
 
+    numbers: ClassVar[tuple[str, ...]]
+    """The figures that are numbers and can be compared, the most telling first."""
 
-def next_step(demand: Demand, target: Target) -> NextStep | None:
-    """The smallest change of the limiting resource alone that lets in more waves.
+    @abstractmethod
+    def most_waves(self, target: Target) -> int:
+        """Waves that a SIMD can hold at most."""
 
-    None when the hardware's maximum is reached, or when no change of one resource helps.
-    """
-    now = occupancy(demand, target)
-    if now.limiter is Limiter.VGPR:
-        return _fewer(demand.vgpr, lambda n: replace(demand, vgpr=n), "VGPR", target, now)
-    if now.limiter is Limiter.SGPR:
-        return _fewer(demand.sgpr, lambda n: replace(demand, sgpr=n), "SGPR", target, now)
-    if now.limiter is Limiter.LDS:
-        return _fewer(demand.lds_bytes, lambda n: replace(demand, lds_bytes=n), "", target, now)
-    if now.limiter is Limiter.WORKGROUP:
-        return _other_block(demand, target, now)
-    return None
+    @abstractmethod
+    def simds(self, target: Target) -> int:
+        """SIMDs of a compute unit."""
 
+    @abstractmethod
+    def waves(self, resources: Resources) -> int:
+        """Waves that a SIMD holds of a built function."""
 
-def _fewer(
-    have: int, asking: Callable[[int], Demand], unit: str, target: Target, now: Occupancy
-) -> NextStep | None:
-    """Bisect for the greatest smaller count with more waves: they only rise as it falls."""
+    @abstractmethod
+    def waves_before_build(self, threads: int, shared_bytes: int, target: Target) -> float:
+        """An estimate from a block's size and shared memory alone."""
 
-    def waves(count: int) -> int:
-        return occupancy(asking(count), target).waves
+    @abstractmethod
+    def registers(self, resources: Resources) -> int:
+        """Registers of a thread."""
 
-    low, high = 1, have  # waves(low) is more than now, waves(high) is not
-    if waves(low) <= now.waves:
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if waves(middle) > now.waves else (low, middle)
-    change = have - low
-    plural = "" if change == 1 else "s"
-    what = f"{unit}{plural}" if unit else f"byte{plural} of LDS"
-    text = f"{change} fewer {what}: {now.waves} → {waves(low)} waves"
-    return NextStep(now.limiter, change, waves(low), text)
+    @abstractmethod
+    def spills(self, resources: Resources) -> bool:
+        """Whether a function keeps in memory what has no place in registers."""
+
+    @abstractmethod
+    def cautions(self, resources: Resources, target: Target) -> tuple[Caution, ...]:
+        """What is likely to cost time."""
+
+    @abstractmethod
+    def next_steps(self, listing: str, target: Target) -> Mapping[str, str]:
+        """For each device function of a listing what would let in one more wave; "" for nothing."""
 
 
-def _other_block(demand: Demand, target: Target, now: Occupancy) -> NextStep | None:
-    """The nearest smaller block of whole waves with which more waves fit."""
-    for threads in range(demand.workgroup - 1, 0, -1):
-        if threads % target.wavefront:
-            continue
-        smaller = min(demand.smallest_workgroup, threads)
-        held = occupancy(replace(demand, workgroup=threads, smallest_workgroup=smaller), target)
-        if held.waves > now.waves:
-            change = demand.workgroup - threads
-            text = f"blocks of {threads} threads: {now.waves} → {held.waves} waves"
-            return NextStep(Limiter.WORKGROUP, change, held.waves, text)
-    return None
+def rules_of(target: Target) -> OccupancyRules | None:
+    """The rules of the target's backend; None where nothing limits how much runs at once."""
+    reference = backend_of(target).occupancy
+    rules: OccupancyRules | None = part(reference) if reference else None
+    return rules

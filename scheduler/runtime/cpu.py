@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.runtime.device import DeviceError, DeviceInfo, LoadedKernel
+from scheduler.runtime.device import Device, DeviceError, DeviceInfo, DeviceProvider, LoadedKernel
 from scheduler.runtime.library import ExportedKernel, Library, prepared
 from scheduler.targets import Target
+from scheduler.targets.amd import EMULATIONS
 
 _ALIGNMENT = 256
 # What the emulation's header gives as hipError_t.
@@ -92,7 +93,7 @@ class CpuDevice:
         ctypes.memset(pointer, byte, nbytes)
 
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
-        """Open a kernel.so that was built for this device's target, and find its function."""
+        """Open a library that was built for this device's target, and find its function."""
         opened = Library(library)
         try:
             opened.function("kiln_cpu_set_threads")(ctypes.c_int(self._threads))
@@ -194,3 +195,17 @@ def _failures(library: Library) -> Callable[[int], None]:
             raise DeviceError(status, said or f"the kernel's function returned {code}")
 
     return raise_for
+
+
+class CpuDevices:
+    """One device for each target that can be emulated."""
+
+    def probe(self) -> tuple[DeviceInfo, ...]:
+        return tuple(device_info(target) for target in EMULATIONS)
+
+    def open(self, device_id: str, threads: int | None) -> Device | None:
+        found = (target for target in EMULATIONS if target.name == device_id)
+        return next((CpuDevice(target, threads) for target in found), None)
+
+
+DEVICES: DeviceProvider = CpuDevices()

@@ -86,7 +86,7 @@ class Device(Protocol):
     def fill(self, pointer: int, byte: int, nbytes: int) -> None: ...
 
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
-        """Open a kernel.so and find its function. ``arg_types`` as in the manifest."""
+        """Open a kernel's library and find its function. ``arg_types`` as in the manifest."""
 
     def synchronize(self) -> None: ...
 
@@ -94,3 +94,15 @@ class Device(Protocol):
         """Device time of the launches (kernel, args, workspace) back to back, in nanoseconds."""
 
     def close(self) -> None: ...
+
+
+class DeviceProvider(Protocol):
+    """The devices of one backend."""
+
+    def probe(self) -> tuple[DeviceInfo | Absent, ...]:
+        """Those that can be opened here, or why there is none."""
+
+    def open(self, device_id: str, threads: int | None) -> Device | None:
+        """The device of that id; None for an id that no device of the backend can have.
+        ``threads`` of the host are for devices that are its cores. Raises ``DeviceError`` where
+        the device is not there."""

@@ -1,4 +1,4 @@
-"""Exported functions of a kernel.so, called through ctypes: the same for every device."""
+"""Exported functions of a kernel's library, called through ctypes: the same for every device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RANGES = {"ptr": (0, 2**64 - 1), "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63)
 
 
 class Library:
-    """A kernel.so in this process. Raises ``DeviceError`` where it cannot be opened."""
+    """A kernel's library in this process. Raises ``DeviceError`` where it cannot be opened."""
 
     def __init__(self, path: Path) -> None:
         try:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from hip import hip
 from rocm.bindings.util.paths import get_library_path
 
-from scheduler.runtime.device import Absent, DeviceError, DeviceInfo, LoadedKernel
+from scheduler.runtime.device import Absent, DeviceError, DeviceInfo, DeviceProvider, LoadedKernel
 from scheduler.runtime.library import ExportedKernel, Library, prepared
 
 KIND = "rocm"
@@ -36,7 +36,7 @@ class RocmDevice:
         self._info = device_info(index)
         self._use()
         self._stream = _call(hip.hipStreamCreate)
-        # The very library that hip-python opened: kernel.so finds its symbols there.
+        # The very library that hip-python opened: a kernel's finds its symbols there.
         self._runtime = ctypes.CDLL(get_library_path("amdhip64").decode(), ctypes.RTLD_GLOBAL)
         self._libraries: list[Library] = []
         self._blocks: set[int] = set()
@@ -84,7 +84,7 @@ class RocmDevice:
         self.synchronize()
 
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
-        """Open a kernel.so that was built for this device's target, and find its function."""
+        """Open a library that was built for this device's target, and find its function."""
         self._use()
         opened = Library(library)
         try:
@@ -139,12 +139,25 @@ class RocmDevice:
         _call(hip.hipSetDevice, self._index)
 
 
-def probe() -> tuple[DeviceInfo | Absent, ...]:
-    """Every GPU that HIP sees, or one line of why there is none."""
-    try:
-        return tuple(device_info(index) for index in range(_call(hip.hipGetDeviceCount)))
-    except DeviceError as error:
-        return (Absent(KIND, absence(error)),)
+class RocmDevices:
+    """The GPUs that HIP sees, by their numbers."""
+
+    def probe(self) -> tuple[DeviceInfo | Absent, ...]:
+        """Every one, or one line of why there is none."""
+        try:
+            return tuple(device_info(index) for index in range(_call(hip.hipGetDeviceCount)))
+        except DeviceError as error:
+            return (Absent(KIND, absence(error)),)
+
+    def open(self, device_id: str, threads: int | None) -> RocmDevice:  # noqa: ARG002 - of the host
+        """``rocm:0`` and so on."""
+        try:
+            return RocmDevice(int(device_id.removeprefix(f"{KIND}:")))
+        except DeviceError as error:
+            raise DeviceError(error.status, absence(error)) from None
+
+
+DEVICES: DeviceProvider = RocmDevices()
 
 
 def absence(error: DeviceError, driver: Path = _DRIVER) -> str:

@@ -28,18 +28,41 @@ class Backend:
 
     name: str
     targets: str  # tuple[Target, ...]
+    scheduling: str  # codegen.scheduling.SchedulingFactory
+    recipe: str  # build.recipe.Recipe
+    compilers: str  # build.toolchains: Callable[[Search], tuple[Found, ...]]
+    listings: str  # isa.reader.ListingReader
+    devices: str  # runtime.device.DeviceProvider
+    device_ids: str  # a regular expression that the devices' ids match, and no other backend's
+    usual_device: str  # the id that one has where nothing is known of it, of ``{target}``
     boards: str = ""  # tuple[Board, ...], the reference board of each target first
+    occupancy: str = ""  # isa.occupancy.OccupancyRules
 
 
 BUILT_IN = (
     Backend(
         name="rocm",
         targets="scheduler.targets.amd:TARGETS",
+        scheduling="scheduler.codegen.rocm.scheduling:ROCmCPPScheduling",
+        recipe="scheduler.build.rocm.recipe:GPU",
+        compilers="scheduler.build.toolchains:clang_compilers",
+        listings="scheduler.isa.rocm.reader:GPU",
+        devices="scheduler.runtime.rocm:DEVICES",
+        device_ids=r"rocm:\d{1,3}",
+        usual_device="rocm:0",
         boards="scheduler.targets.amd_boards:BOARDS",
+        occupancy="scheduler.isa.rocm.rules:RULES",
     ),
     Backend(
         name="emulation",
         targets="scheduler.targets.amd:EMULATIONS",
+        scheduling="scheduler.codegen.rocm.scheduling:ROCmCPPScheduling",
+        recipe="scheduler.build.rocm.recipe:EMULATION",
+        compilers="scheduler.build.toolchains:clang_compilers",
+        listings="scheduler.isa.rocm.reader:EMULATION",
+        devices="scheduler.runtime.cpu:DEVICES",
+        device_ids=r"cpu(-gfx\w+)?",
+        usual_device="{target}",
     ),
 )
 

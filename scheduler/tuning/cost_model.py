@@ -35,8 +35,8 @@ from scheduler.codegen.kernel import ConfigValue, Launch
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
+from scheduler.isa.occupancy import OccupancyRules, rules_of
 from scheduler.targets import Board, Target, find
-from scheduler.targets.amd import amd_hardware
 from scheduler.tuning.roofline import products_ns
 from scheduler.tuning.work import Work
 
@@ -59,23 +59,24 @@ def expected_ns(
 
     ``build`` refines it with what the compiler allocated.
     """
-    if board is None or target.family == "cpu":
+    rules = rules_of(target)
+    if board is None or rules is None:
         return None
     scalars = _scalars(caller, target, bindings)
     total = 0.0
     for number, launch in enumerate(caller.kernel.launches):
         blocks = prod(max(1, evaluate(size, scalars)) for size in launch.grid)
-        waves = _waves_per_simd(launch, target, build)
+        waves = _waves_per_simd(launch, target, rules, build)
         # All launches after the first only add partial results up, which is their memory's time.
         share = work if number == 0 else Work(0, 0, 0, "", 0)
         busiest = _busiest_ns(caller, share, scalars, blocks, board)
-        total += _LAUNCH_NS + busiest / _filling(launch, blocks, waves, target, board) / min(
-            1.0, waves / _ENOUGH_WAVES
-        )
+        total += _LAUNCH_NS + busiest / _filling(
+            launch, blocks, waves * rules.simds(target), board
+        ) / min(1.0, waves / _ENOUGH_WAVES)
     if len(caller.kernel.launches) > 1:
         partial = evaluate(caller.kernel.workspace_bytes, scalars)
         total += 2e9 * partial / board.memory_bytes_per_s
-    return total * (_SPILL_COST if build is not None and _spills(build) else 1.0)
+    return total * (_SPILL_COST if build is not None and _spills(build, rules) else 1.0)
 
 
 def _scalars(caller: TemplateCaller, target: Target, bindings: Bindings) -> dict[str, int]:
@@ -113,20 +114,18 @@ def _tile(config: Mapping[str, ConfigValue]) -> tuple[int, int, int] | None:
     return int(config["BLOCK_M"]), int(config["BLOCK_N"]), int(config.get("SPLIT_K", 1))
 
 
-def _waves_per_simd(launch: Launch, target: Target, build: Build | None) -> float:
+def _waves_per_simd(
+    launch: Launch, target: Target, rules: OccupancyRules, build: Build | None
+) -> float:
     if build is not None and launch.function in build.resources:
-        return float(max(1, build.resources[launch.function].occupancy_waves_per_simd))
-    gpu = amd_hardware(target)
-    waves = -(-prod(launch.block) // gpu.wavefront)
-    groups = gpu.lds_bytes // launch.lds_bytes if launch.lds_bytes else 16
-    held = max(1, groups) * waves / max(1, gpu.simds_per_cu)
-    return max(0.25, min(float(gpu.max_waves_per_simd), held))
+        return float(max(1, rules.waves(build.resources[launch.function])))
+    return rules.waves_before_build(prod(launch.block), launch.lds_bytes, target)
 
 
-def _filling(launch: Launch, blocks: int, waves: float, target: Target, board: Board) -> float:
+def _filling(launch: Launch, blocks: int, waves_per_unit: float, board: Board) -> float:
     """The share of the block slots, over all rounds, in which a block runs."""
-    per_block = max(1, -(-prod(launch.block) // target.wavefront))
-    slots = board.compute_units * max(1, int(waves * amd_hardware(target).simds_per_cu / per_block))
+    per_block = max(1, -(-prod(launch.block) // find(board.target).wavefront))
+    slots = board.compute_units * max(1, int(waves_per_unit / per_block))
     rounds = -(-blocks // slots)
     if rounds > 1:
         return blocks / (rounds * slots)
@@ -134,5 +133,5 @@ def _filling(launch: Launch, blocks: int, waves: float, target: Target, board: B
     return min(1.0, blocks / board.compute_units)
 
 
-def _spills(build: Build) -> bool:
-    return any(r.vgpr_spills or r.scratch_bytes for r in build.resources.values())
+def _spills(build: Build, rules: OccupancyRules) -> bool:
+    return any(rules.spills(resources) for resources in build.resources.values())

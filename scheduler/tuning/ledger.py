@@ -105,7 +105,7 @@ def build_facts(build: Build) -> dict[str, Any]:
     return {
         "code_digest": build.code_digest,
         "compile_s": 0.0 if build.cached else build.duration_s,
-        "resources": {name: asdict(one) for name, one in build.resources.items()},
+        "resources": {name: dict(one) for name, one in build.resources.items()},
     }
 
 

@@ -14,6 +14,7 @@ from scheduler.benchmark.measure import Outcome, summarise
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.protocol import Samples, TimingPlan
 from scheduler.build.model import Build
+from scheduler.build.recipe import library_of
 from scheduler.outcome import Rejected
 from scheduler.targets import Board, Target
 from scheduler.tuning.budget import Meter
@@ -26,7 +27,6 @@ from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 # A build that the model puts so far behind the best one waits until the others are done.
 _HOPELESS = 4.0
-_LIBRARY = "kernel.so"
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class ProblemState:
 
     def library(self, index: int) -> str:
         """Where the built candidate lies."""
-        return str(self.builds[index].directory / _LIBRARY)
+        return str(library_of(self.builds[index]))
 
     def fastest(self) -> list[int]:
         """What was timed, the fastest first."""

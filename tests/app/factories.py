@@ -44,6 +44,7 @@ def kernel(**fields: Any) -> GeneratedKernel:
         "source_digest": name,
         "template": "gemm",
         "source": "// nothing\n",
+        "source_file": "source.hip",
     }
     return GeneratedKernel.objects.create(**defaults | fields)
 

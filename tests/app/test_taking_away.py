@@ -16,10 +16,11 @@ from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
 from codegen_app.services import artifacts, builds, graphs, work
-from codegen_app.views.kernels import _FILES
 from scheduler import samples
 from scheduler.build.flags import DEFAULT
+from scheduler.build.recipe import recipe_of
 from scheduler.bundle import reader as bundle_reader
+from scheduler.targets import find
 from tests.app import factories
 from tests.support.pages_world import World
 
@@ -171,7 +172,7 @@ def test_text_from_a_kernel_stays_text_in_the_file(reader: Client, world: World)
 
 def test_every_file_of_a_build_has_a_download(reader: Client, world: World) -> None:
     build = world.kernels[0].builds.get(target="gfx942")
-    for file in _FILES:
+    for file in recipe_of(find("gfx942")).files:
         answer = reader.get(f"/kernels/{world.kernels[0].name}/{build.pk}/{file}")
         assert answer.status_code == 200, file
         assert "attachment" in answer.headers["Content-Disposition"], file

@@ -22,8 +22,9 @@ from scheduler.build.model import Build
 from scheduler.build.parallel import Request, build_all
 from scheduler.build.toolchains import bundled
 from scheduler.isa.diff import diff
-from scheduler.isa.listing import Function, parse
-from scheduler.isa.liveness import live_registers
+from scheduler.isa.listing import Function
+from scheduler.isa.rocm.liveness import live_registers
+from scheduler.isa.rocm.reader import GPU
 from scheduler.targets import find, names
 from tests.unit.build.sources import ADD, GEMM
 
@@ -74,7 +75,7 @@ def listings(cache: CodeCache) -> None:
     text = (result.directory / "kernel.s").read_text()
     copies = 1 + 20_000 // text.count("\n")
     large = "".join(re.sub(r"BB0_", f"BB{number}_", text) for number in range(copies))
-    read, listing = timed(lambda: parse(large))
+    read, listing = timed(lambda: GPU.parse(large))
     live, _ = timed(lambda: [live_registers(function) for function in listing.functions])
     instructions = [each for function in listing.functions for each in function.instructions]
     one = Function("one", 1, 1, tuple((instructions * 10)[:10_000]), {})

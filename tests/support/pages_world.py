@@ -6,7 +6,7 @@ Kernels are compiled by the real compiler; times are made up, which is why they 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -218,6 +218,7 @@ def _kernel(position: int) -> GeneratedKernel:
             "template": "gemm",
             "config": {"block": block, "unroll": unroll},
             "source": text.replace("NAME", name),
+            "source_file": "source.hip",
             "args": [
                 {"name": "x", "type": "ptr", "is_output": False, "dtype": "f32"},
                 {"name": "y", "type": "ptr", "is_output": True, "dtype": "f32"},
@@ -273,7 +274,7 @@ def _build(kernel: GeneratedKernel, target: str, cache: Path) -> Build:
             "code_digest": made.code_digest,
             "duration_s": made.duration_s,
             "log": made.log,
-            "resources": {name: asdict(one) for name, one in made.resources.items()},
+            "resources": dict(made.resources),
             "listing": artifact("kernel.s"),
             "code_object": artifact("kernel.hsaco"),
             "library": artifact("kernel.so"),

@@ -10,8 +10,11 @@ from typing import Any
 from django.core.files.storage import default_storage
 
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
+from scheduler import targets
 from scheduler.isa.diff import Change, common_runs, diff, summary
-from scheduler.isa.listing import Function, Instruction, parse
+from scheduler.isa.listing import Function, Instruction
+from scheduler.isa.occupancy import rules_of
+from scheduler.isa.reader import ListingReader, reader_of
 
 CONTEXT = 3  # equal lines shown around each change
 MOST = 8  # sides that still fit beside one another
@@ -123,6 +126,7 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     shown = shown if 0 < shown < len(rows) else 1
     left, right = rows[0], rows[shown]
     one, other = _functions(left), _functions(right)
+    readers = _reader(left), _reader(right)
     same_source = left.kernel_id == right.kernel_id
     pairs = _paired(left, one or (), right, other or ())
     return ComparePage(
@@ -131,7 +135,7 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
         resources=_resources(rows),
         same_source=same_source,
         source=() if same_source else tuple(_source_rows(left.kernel.source, right.kernel.source)),
-        functions=tuple(_function_diff(a, b) for a, b in pairs if a and b),
+        functions=tuple(_function_diff(a, b, readers) for a, b in pairs if a and b),
         unpaired=tuple(one.name for pair in pairs if None in pair for one in pair if one),
         missing=tuple(
             _label(build, _EVERYTHING) for build, of in ((left, one), (right, other)) if of is None
@@ -208,8 +212,12 @@ def _functions(build: Build) -> tuple[Function, ...] | None:
     if build.listing is None:
         return None
     with suppress(FileNotFoundError), default_storage.open(build.listing.path, "rb") as file:
-        return parse(file.read().decode("utf-8", errors="replace")).functions
+        return _reader(build).parse(file.read().decode("utf-8", errors="replace")).functions
     return None
+
+
+def _reader(build: Build) -> ListingReader:
+    return reader_of(targets.find(build.target))
 
 
 def _paired(
@@ -223,23 +231,12 @@ def _paired(
     return [(names.get(name), others.get(name)) for name in {**names, **others}]
 
 
-_FIGURES = (
-    "occupancy_waves_per_simd",
-    "vgpr",
-    "agpr",
-    "sgpr",
-    "lds_bytes",
-    "scratch_bytes",
-    "vgpr_spills",
-    "sgpr_spills",
-    "code_bytes",
-)
-
-
 def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
     """Figures of the device function that takes the most registers on each side."""
+    sides = [rules_of(targets.find(build.target)) for build in builds]
+    names = dict.fromkeys(name for rules in sides if rules for name in rules.numbers)
     heaviest = [_heaviest(build) for build in builds]
-    return tuple(_resource_row(name, [each.get(name) for each in heaviest]) for name in _FIGURES)
+    return tuple(_resource_row(name, [each.get(name) for each in heaviest]) for name in names)
 
 
 def _resource_row(name: str, values: Sequence[int | None]) -> ResourceRow:
@@ -254,8 +251,9 @@ def _resource_row(name: str, values: Sequence[int | None]) -> ResourceRow:
 
 
 def _heaviest(build: Build) -> Mapping[str, int]:
+    rules = rules_of(targets.find(build.target))
     functions: list[Mapping[str, int]] = list(build.resources.values())
-    return max(functions, key=lambda resources: resources["vgpr"], default={})
+    return max(functions, key=rules.registers, default={}) if rules else {}
 
 
 def _source_rows(left: str, right: str) -> Iterator[DiffRow]:
@@ -291,8 +289,10 @@ def _source_row(
     )
 
 
-def _function_diff(left: Function, right: Function) -> FunctionDiff:
-    found = diff(left, right)
+def _function_diff(
+    left: Function, right: Function, readers: tuple[ListingReader, ListingReader]
+) -> FunctionDiff:
+    found = diff(left, right, readers)
     rows = [
         DiffRow(
             change=row.change.value,

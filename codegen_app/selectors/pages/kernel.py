@@ -25,8 +25,9 @@ from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
 from codegen_app.selectors.pages.origins import lines_by_node
 from scheduler import targets
-from scheduler.build.model import Resources
-from scheduler.isa.hazards import Caution, hazards
+from scheduler.build.recipe import recipe_of
+from scheduler.isa.hazards import Caution
+from scheduler.isa.occupancy import rules_of
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ class KernelPage:
     template: str
     config: Mapping[str, Any]
     source: str
+    source_file: str
     source_digest: str
     args: tuple[Mapping[str, Any], ...]
     launches: tuple[Mapping[str, Any], ...]
@@ -190,6 +192,7 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None, sizes: int
         template=kernel.template,
         config=kernel.config,
         source=kernel.source,
+        source_file=kernel.source_file,
         source_digest=kernel.source_digest,
         args=tuple(kernel.args),
         launches=tuple(kernel.launches),
@@ -250,6 +253,7 @@ def _listing(build: BuildRow | None, paths: Mapping[str, str]) -> ListingView | 
 def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> Iterator[ResourceRow]:
     for build in builds:
         target = targets.find(build.target)
+        rules = rules_of(target)
         steps: Mapping[str, str] = {}
         if build.resources and build.listing_digest in paths:
             with suppress(FileNotFoundError):
@@ -259,10 +263,10 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
                 build=build.id,
                 target=build.target,
                 function=function,
-                max_waves=target.facts().get("max_waves_per_simd", 0),
+                max_waves=rules.most_waves(target) if rules else 0,
                 resources=resources,
                 next_step=steps.get(function, ""),
-                hazards=hazards(Resources(**resources), build.target),
+                hazards=rules.cautions(resources, target) if rules else (),
             )
 
 
@@ -310,6 +314,7 @@ def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
 
 
 def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
+    recipe = recipe_of(targets.find(build.target))
     return BuildRow(
         id=build.pk,
         target=build.target,
@@ -326,9 +331,11 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
         diagnostics=tuple(build.diagnostics),
         log=build.log or build.detail,
         listing_digest=build.listing.digest if build.listing else "",
-        listing_url=_download(kernel, build, "kernel.s") if build.listing else "",
-        code_object_url=_download(kernel, build, "kernel.hsaco") if build.code_object else "",
-        library_url=_download(kernel, build, "kernel.so") if build.library_id else "",
+        listing_url=_download(kernel, build, recipe.listing_file) if build.listing else "",
+        code_object_url=_download(kernel, build, recipe.code_object_file)
+        if build.code_object
+        else "",
+        library_url=_download(kernel, build, recipe.library_file) if build.library_id else "",
         offline_url=_download(kernel, build, "kernel.html") if build.listing else "",
         created_at=build.created_at,
     )

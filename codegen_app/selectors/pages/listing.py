@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scheduler.build.metadata import kernels
 from scheduler.isa.flow import Loop
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction, LineKind, Listing, counts, parse
-from scheduler.isa.liveness import live_registers
-from scheduler.isa.occupancy import next_step
+from scheduler.isa.listing import Function, Instruction, LineKind, Listing, counts
+from scheduler.isa.occupancy import rules_of
+from scheduler.isa.reader import reader_of
 from scheduler.targets import Target
 
 
@@ -113,9 +112,10 @@ class ListingView:
 
 
 def read_listing(text: str, target: Target) -> ListingView:
-    """Read a listing. Live registers are known for AMD's targets only."""
+    """Read a listing. Live registers are known where the target's reader follows them."""
     text = text.removesuffix("\n")
-    listing = parse(text)
+    reader = reader_of(target)
+    listing = reader.parse(text)
     rows = text.split("\n")
     lines = [
         ListingLine(LineKind.DIRECTIVE.value if row.startswith(_ASIDE) else kind.value)
@@ -124,7 +124,7 @@ def read_listing(text: str, target: Target) -> ListingView:
     at_label = _label_lines(text, listing)
     functions = []
     for function in listing.functions:
-        live = live_registers(function) if target.family != "cpu" else None
+        live = reader.live_registers(function)
         peaks = set(live.peaks) if live else set()
         begins = {block.first: number for number, block in enumerate(function.blocks, 1)}
         for index, instruction in enumerate(function.instructions):
@@ -133,7 +133,7 @@ def read_listing(text: str, target: Target) -> ListingView:
                 instruction=instruction.kind.value,
                 source=instruction.source_line,
                 depth=function.depths[index],
-                live=live.vgpr[index] if live else None,
+                live=live.counts[index] if live else None,
                 peak=index in peaks,
                 jump=at_label.get(instruction.target, 0),
                 target=instruction.target,
@@ -146,12 +146,10 @@ def read_listing(text: str, target: Target) -> ListingView:
 _ASIDE = (".Ltmp", ".Lfunc_begin", ".Lfunc_end")  # labels of the debug information
 
 
-def next_steps(text: str, target: Target) -> dict[str, str]:
+def next_steps(text: str, target: Target) -> Mapping[str, str]:
     """For each device function of a listing what would let in one more wave; "" for nothing."""
-    if target.family == "cpu":
-        return {}
-    steps = {name: next_step(metadata.demand(), target) for name, metadata in kernels(text).items()}
-    return {name: step.text if step else "" for name, step in steps.items()}
+    rules = rules_of(target)
+    return {} if rules is None else rules.next_steps(text, target)
 
 
 def _label_lines(text: str, listing: Listing) -> dict[str, int]:

@@ -1,18 +1,16 @@
-"""The IR node that a template leaves behind: what it writes and the workspace it needs."""
+"""What a template leaves behind when it takes the place of a node's operations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer
 
 
 @dataclass(frozen=True)
 class ROCmTemplateBuffer:
-    """Output of a template kernel. ``workspace_bytes`` is scratch memory for one call."""
+    """The names of the buffers that a template's kernel reads, and those that it writes."""
 
     template: str
     inputs: tuple[str, ...]
     outputs: tuple[Buffer, ...]
-    workspace_bytes: Expr

@@ -14,7 +14,7 @@ from itertools import pairwise
 import sympy
 
 from scheduler.codegen.kernel import ArgType
-from scheduler.codegen.kernel_interface import KernelInterface
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine
 from scheduler.ir.index.facts import is_equal
@@ -98,7 +98,7 @@ class Parametrizer:
 
     def __init__(
         self,
-        kernel: KernelInterface,
+        kernel: ROCmTemplateKernel,
         groups: Sequence[IndexGroup],
         buffers: Mapping[str, Buffer],
         counts: dict[str, int],

@@ -24,8 +24,9 @@ from scheduler.codegen.rocm.gemm_config import (
 )
 from scheduler.codegen.rocm.gemm_interface import GemmInterface, Member, argument
 from scheduler.codegen.rocm.operand import Operand
+from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
-from scheduler.codegen.template import Config, KernelTemplate, RenderedTemplate
+from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, evaluate
@@ -37,7 +38,7 @@ _SUM_THREADS = 256
 _CONFIGURATION = "CONFIGURATION"
 
 
-class GemmTemplate(KernelTemplate):
+class GemmTemplate(ROCmTemplate):
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
     epilogues as trees. Several members share ``a``: the block's place in n chooses the member."""
 
@@ -148,7 +149,6 @@ class GemmTemplate(KernelTemplate):
             parameters, names = f"{parameters}, uint8_t* workspace", [*names, "workspace"]
         return {
             "header": self.header(),
-            "globals": self.globals(),
             "element": interface.element.cpp,
             "accumulator": interface.element.compute.cpp,
             "fields": [f"{field.strip()};" for field in parameters.split(",")],

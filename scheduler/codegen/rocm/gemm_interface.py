@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import sympy
 
 from scheduler.codegen.cpp import IndexPrinter, Lines, Memory, ValuePrinter
-from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.codegen.rocm.contraction import IndexGroup, Parametrizer
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.operand import Operand, analyse
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.bounds import INT32_MAX, bounds
@@ -45,7 +45,7 @@ class GemmInterface:
         first = members[0]
         self._sizes = Ranges.of_symbols(symbols)
         self.buffers = buffers
-        self.kernel = KernelInterface()
+        self.kernel = ROCmTemplateKernel()
         self.sizes: dict[str, list[str]] = {}  # how the text names the axes' sizes, by group
         self.batch = IndexGroup("batch", first.batch)
         self.m = IndexGroup("m", first.m)

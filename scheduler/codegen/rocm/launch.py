@@ -17,9 +17,10 @@ from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import finish
 from scheduler.codegen.cpp.values import Memory
 from scheduler.codegen.kernel import ArgType, Launch
-from scheduler.codegen.kernel_interface import KernelInterface
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
-from scheduler.codegen.template import KernelTemplate, RenderedTemplate
+from scheduler.codegen.template import RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, as_expr, evaluate, symbol
@@ -59,7 +60,7 @@ def refuse(reason: str, detail: str = "") -> Rejected:
     return Rejected(Stage.RULE, reason, detail)
 
 
-class LaunchTemplate(KernelTemplate):
+class LaunchTemplate(ROCmTemplate):
     """A template whose exported function is one launch."""
 
     def __init__(
@@ -102,9 +103,9 @@ class LaunchTemplate(KernelTemplate):
     # -- arguments -------------------------------------------------------------------------------
 
     @cached_property
-    def kernel(self) -> KernelInterface:
+    def kernel(self) -> ROCmTemplateKernel:
         """The C interface: inputs, outputs, then the symbolic sizes."""
-        kernel = KernelInterface()
+        kernel = ROCmTemplateKernel()
         buffers, interface = self.lowered.buffers, self.interface
         inputs = [buffers[name] for name in interface.inputs]
         outputs = [buffers[name] for name in interface.outputs]

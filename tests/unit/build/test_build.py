@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from scheduler import targets
-from scheduler.build import bundle_format
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build, to_json
-from scheduler.build.diagnostics import diagnostics
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags, parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.process import Limits
+from scheduler.build.recipe import recipe_of
+from scheduler.build.rocm import bundle_format
 from scheduler.outcome import Rejected, Stage, UserError
 from tests.unit.build.sources import ADD, GEMM
 
@@ -52,10 +52,10 @@ def test_a_gpu_build_is_one_code_object_in_a_library_that_needs_only_the_hip_run
     assert foreign <= {"__cxa_atexit", "__cxa_finalize"}
     assert (result.directory / "kernel.s").read_text().count("s_endpgm") == 1
     (resources,) = result.resources.values()
-    assert resources.wavefront == targets.find(name).wavefront
-    assert 0 < resources.vgpr < 32
-    assert resources.scratch_bytes == 0
-    assert resources.code_bytes > 40
+    assert resources["wavefront"] == targets.find(name).wavefront
+    assert 0 < resources["vgpr"] < 32
+    assert resources["scratch_bytes"] == 0
+    assert resources["code_bytes"] > 40
 
 
 @pytest.mark.parametrize("name", ["gfx942", "cpu"])
@@ -133,7 +133,9 @@ def test_an_error_points_at_its_line_and_is_remembered(
     target = targets.find("gfx942")
     first = lost(build(source, "add_one", target, toolchain, cache))
     assert first.reason == "line 5: use of undeclared identifier 'z'"
-    errors = [each for each in diagnostics(first.detail) if each.severity == "error"]
+    errors = [
+        each for each in recipe_of(target).diagnostics(first.detail) if each.severity == "error"
+    ]
     assert [(each.line, each.column) for each in errors] == [(5, 21)]
     broken = replace(toolchain, clang=("/nowhere/clang",))
     assert build(source, "add_one", target, broken, cache) == first
@@ -143,8 +145,9 @@ def test_a_warning_is_kept_once_though_two_passes_give_it(
     toolchain: Toolchain, cache: CodeCache
 ) -> None:
     source = ADD.replace("int i =", '\n#warning "mind"\nint i =')
-    result = made(build(source, "add_one", targets.find("gfx942"), toolchain, cache))
-    (warning,) = diagnostics(result.log)
+    target = targets.find("gfx942")
+    result = made(build(source, "add_one", target, toolchain, cache))
+    (warning,) = recipe_of(target).diagnostics(result.log)
     assert (warning.severity, warning.line) == ("warning", 5)
     assert "mind" in warning.message
 
@@ -231,8 +234,8 @@ def test_the_gemm_uses_matrix_cores_and_spills_nothing(
         result = made(build(GEMM, "product", targets.find(name), toolchain, cache))
         assert instruction in (result.directory / "kernel.s").read_text()
         (resources,) = result.resources.values()
-        assert resources.lds_bytes > 8192
-        assert resources.vgpr_spills == resources.sgpr_spills == 0
+        assert resources["lds_bytes"] > 8192
+        assert resources["vgpr_spills"] == resources["sgpr_spills"] == 0
 
 
 def test_nothing_is_left_of_builds_that_failed(toolchain: Toolchain, cache: CodeCache) -> None:

@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from scheduler import targets
-from scheduler.build.bundle_format import unpack
 from scheduler.build.cache import CodeCache
-from scheduler.build.commands import host_compiler
 from scheduler.build.compile import build
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.process import Limits, run
+from scheduler.build.rocm.bundle_format import unpack
+from scheduler.build.rocm.commands import host_compiler
 from tests.unit.build.sources import ADD
 
 RUNTIME = r"""

@@ -194,4 +194,4 @@ def test_all_of_it_compiles_without_device_libraries(
     result = build(_source(), "evaluate", targets.find(name), toolchain, shared_cache)
     assert isinstance(result, Build), result
     assert len(result.resources) == 2 * len(NAMES)
-    assert sum(each.scratch_bytes for each in result.resources.values()) == 0
+    assert sum(each["scratch_bytes"] for each in result.resources.values()) == 0

@@ -162,8 +162,8 @@ def test_defaults_use_matrix_instructions_and_do_not_spill(target: str) -> None:
     caller = (made := attention(F16, S, 512, 64, 64)).generate(made.default_config())
     build = compiled(caller, target)
     (resources,) = build.resources.values()
-    assert resources.vgpr_spills == resources.scratch_bytes == 0
-    assert resources.lds_bytes == caller.kernel.launches[0].lds_bytes
+    assert resources["vgpr_spills"] == resources["scratch_bytes"] == 0
+    assert resources["lds_bytes"] == caller.kernel.launches[0].lds_bytes
     listing = (build.directory / "kernel.s").read_text()
     family = amd_hardware(targets.find(target)).matrix
     assert ("v_mfma" in listing) == (family == "mfma")

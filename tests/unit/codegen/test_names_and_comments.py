@@ -43,7 +43,9 @@ def test_the_comment_is_inductors() -> None:
     mm = node("addmm", "aten.addmm.default", Ref("arg0_1"), Ref("arg2_1"), source="linear_1;F.x")
     relu = node("relu", "aten.relu.default", Ref("addmm"))
     made, lowered = scheduled(mm, relu, reads=("arg2_1",))
-    assert MetadataComment(lowered)(made, "rocm_fused_addmm_relu_0badcafe").split("\n") == [
+    assert MetadataComment(lowered, "source.hip")(made, "rocm_fused_addmm_relu_0badcafe").split(
+        "\n"
+    ) == [
         "// kernel path: kernels/rocm_fused_addmm_relu_0badcafe/source.hip",
         "// Topologically Sorted Source Nodes: [linear_1, relu], "
         "Original ATen: [aten.addmm, aten.relu]",
@@ -65,14 +67,14 @@ def test_the_comment_is_inductors() -> None:
 def test_arguments_are_written_as_fx_writes_them() -> None:
     cast = node("to", "aten.to.dtype", Ref("arg0_1"), DType.F16, (1, -1), None, alpha=2.5)
     made, lowered = scheduled(cast)
-    text = MetadataComment(lowered)(made, "k")
+    text = MetadataComment(lowered, "source.hip")(made, "k")
     assert "(args = (%arg0_1, torch.float16, [1, -1], None), kwargs = {alpha: 2.5})" in text
 
 
 def test_a_models_names_cannot_leave_the_comment() -> None:
     hostile = node("x", "aten.relu.default", Ref("arg0_1"), source='y\n#include "/etc/passwd"\\;')
     made, lowered = scheduled(hostile)
-    text = MetadataComment(lowered)(made, "k")
+    text = MetadataComment(lowered, "source.hip")(made, "k")
     assert all(line.startswith("// ") for line in text.splitlines())
     assert not any(line.endswith("\\") for line in text.splitlines())
 
@@ -90,9 +92,12 @@ def test_fused_names_are_sorted_distinct_and_bounded() -> None:
 
 def test_the_name_follows_the_text() -> None:
     made, lowered = scheduled(node("addmm", "aten.addmm.default"))
-    names = {kernel_name(made, lowered.graph, text) for text in ("KERNEL_NAME 1", "KERNEL_NAME 2")}
+    names = {
+        kernel_name("rocm", made, lowered.graph, text)
+        for text in ("KERNEL_NAME 1", "KERNEL_NAME 2")
+    }
     assert len(names) == 2
-    assert kernel_name(made, lowered.graph, "KERNEL_NAME 1") == "rocm_fused_addmm_4525b700"
+    assert kernel_name("rocm", made, lowered.graph, "KERNEL_NAME 1") == "rocm_fused_addmm_4525b700"
 
 
 def test_a_source_node_is_named_without_the_kind_of_its_function() -> None:

@@ -338,7 +338,7 @@ def test_one_text_builds_for_every_target(target: str) -> None:
     caller = made.generate({"threads": 256, "vector": 8})
     build = compiled(caller, target)
     (resources,) = build.resources.values()
-    assert resources.scratch_bytes == 0
+    assert resources["scratch_bytes"] == 0
     listing = (build.directory / "kernel.s").read_text()
     assert "_load_dwordx4" in listing or "_load_b128" in listing, "one load for a whole pack"
 

@@ -274,6 +274,8 @@ def test_one_text_builds_for_every_target(target: str) -> None:
     for config in ({"lanes": 256, "vector": 4, "keep": True}, made.default_config()):
         caller = made.generate(config)
         (resources,) = compiled(caller, target).resources.values()
-        assert resources.scratch_bytes == 0
-        within_a_wave = int(config["lanes"]) <= resources.wavefront
-        assert resources.lds_bytes == (0 if within_a_wave else caller.kernel.launches[0].lds_bytes)
+        assert resources["scratch_bytes"] == 0
+        within_a_wave = int(config["lanes"]) <= resources["wavefront"]
+        assert resources["lds_bytes"] == (
+            0 if within_a_wave else caller.kernel.launches[0].lds_bytes
+        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from scheduler import targets
-from scheduler.build.metadata import kernels, resources
-from scheduler.isa.hazards import Hazard, hazards
+from scheduler.build.rocm.metadata import kernels, resources
+from scheduler.isa.hazards import Hazard
+from scheduler.isa.rocm.hazards import hazards
 from tests.unit.build.sources import GEMM
 from tests.unit.isa.conftest import ListingOf
 

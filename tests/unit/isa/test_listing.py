@@ -7,9 +7,11 @@ from itertools import pairwise
 
 import pytest
 
-from scheduler.build.metadata import kernels
-from scheduler.isa.instructions import Kind, kind_of
-from scheduler.isa.listing import Function, LineKind, Listing, counts, parse
+from scheduler.build.rocm.metadata import kernels
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Function, LineKind, Listing, counts
+from scheduler.isa.rocm.instructions import kind_of
+from scheduler.isa.rocm.reader import GPU
 from tests.unit.build.sources import ADD, GEMM
 from tests.unit.isa.conftest import ListingOf
 
@@ -27,7 +29,7 @@ def test_every_instruction_of_a_kernel_is_read_and_classified(
     name: str, listing_of: ListingOf
 ) -> None:
     text = listing_of(GEMM, "product", name)
-    function = gemm(parse(text))
+    function = gemm(GPU.parse(text))
     lines = text.splitlines()
     code = lines[function.first_line : function.last_line]
     expected = [line.split()[0] for line in code if re.match(r"\t[a-z]\w+( |$)", line)]
@@ -48,7 +50,7 @@ def test_every_instruction_has_its_line_of_the_source_or_is_the_compilers_own(
     name: str, listing_of: ListingOf
 ) -> None:
     source = GEMM.splitlines()
-    function = gemm(parse(listing_of(GEMM, "product", name)))
+    function = gemm(GPU.parse(listing_of(GEMM, "product", name)))
     by_line: dict[int, set[str]] = {}
     for each in function.instructions:
         by_line.setdefault(each.source_line, set()).add(each.mnemonic)
@@ -71,7 +73,7 @@ def test_every_instruction_has_its_line_of_the_source_or_is_the_compilers_own(
 def test_the_blocks_hold_every_instruction_once_and_branches_lead_to_blocks(
     name: str, listing_of: ListingOf
 ) -> None:
-    function = gemm(parse(listing_of(GEMM, "product", name)))
+    function = gemm(GPU.parse(listing_of(GEMM, "product", name)))
     assert function.blocks[0].first == 0
     assert all(one.end == other.first for one, other in pairwise(function.blocks))
     assert function.blocks[-1].end == len(function.instructions)
@@ -91,7 +93,7 @@ def test_the_blocks_hold_every_instruction_once_and_branches_lead_to_blocks(
 @pytest.mark.parametrize("name", GPUS)
 def test_loops_agree_with_the_compilers_own_comments(name: str, listing_of: ListingOf) -> None:
     text = listing_of(GEMM, "product", name)
-    function = gemm(parse(text))
+    function = gemm(GPU.parse(text))
     # ".LBB0_3:  ; =>This Loop Header: Depth=1", continued on lines of their own
     commented = {
         f".L{label}": int(depth)
@@ -114,7 +116,7 @@ def test_loops_agree_with_the_compilers_own_comments(name: str, listing_of: List
 def test_the_loop_where_the_time_goes_is_the_one_with_the_matrix_instructions(
     name: str, listing_of: ListingOf
 ) -> None:
-    function = gemm(parse(listing_of(GEMM, "product", name)))
+    function = gemm(GPU.parse(listing_of(GEMM, "product", name)))
     loop = function.inner_loop()
     assert loop is not None
     found = counts(function.of_loop(loop))
@@ -124,7 +126,7 @@ def test_the_loop_where_the_time_goes_is_the_one_with_the_matrix_instructions(
 
 def test_lines_have_kinds(listing_of: ListingOf) -> None:
     text = listing_of(ADD, "add_one", "gfx942")
-    listing = parse(text)
+    listing = GPU.parse(text)
     lines = text.splitlines()
     assert len(listing.kinds) == len(lines)
     by_kind = {
@@ -143,7 +145,7 @@ def test_lines_have_kinds(listing_of: ListingOf) -> None:
 
 def test_a_listing_for_the_host_is_read_too(listing_of: ListingOf) -> None:
     text = listing_of(ADD, "add_one", "cpu")
-    function = parse(text).function("add_one")
+    function = GPU.parse(text).function("add_one")
     assert function is not None
     assert not kernels(text)
     assert {each.source_line for each in function.instructions} & set(range(7, 13))
@@ -153,7 +155,7 @@ def test_a_listing_for_the_host_is_read_too(listing_of: ListingOf) -> None:
 
 @pytest.mark.parametrize("text", ["", "\n", "garbage", ".loc x", "\t.file\n\t.loc 1\nf:\n\tx"])
 def test_nonsense_is_read_as_nothing(text: str) -> None:
-    assert parse(text).functions == ()
+    assert GPU.parse(text).functions == ()
 
 
 def test_a_line_inlined_through_two_headers_is_that_of_the_innermost_call_in_the_source() -> None:
@@ -164,7 +166,7 @@ def test_a_line_inlined_through_two_headers_is_that_of_the_innermost_call_in_the
         "\tv_nop\n\t.loc 0 0 0\n\tv_nop\n\t.loc 0 8 4 ; source.hip:8:4 @[ source.hip:20:1 ]\n"
         "\ts_endpgm\n.Lfunc_end0:\n"
     )
-    (function,) = parse(text).functions
+    (function,) = GPU.parse(text).functions
     lines = [(each.source_line, each.source_column) for each in function.instructions]
     assert lines == [(7, 3), (0, 0), (8, 4)]
 

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.build.metadata import kernels
-from scheduler.isa.listing import Function, parse
-from scheduler.isa.liveness import live_registers
+from scheduler.build.rocm.metadata import kernels
+from scheduler.isa.listing import Function
+from scheduler.isa.rocm.liveness import live_registers
+from scheduler.isa.rocm.reader import GPU
 from tests.unit.build.sources import ADD, GEMM
 from tests.unit.isa.conftest import ListingOf
 
@@ -17,7 +18,7 @@ def function_of(*lines: str) -> Function:
     text = "\t.type f,@function\nf:\n" + "".join(
         f"{line}\n" if line.endswith(":") else f"\t{line}\n" for line in lines
     )
-    (function,) = parse(text + ".Lfunc_end0:\n").functions
+    (function,) = GPU.parse(text + ".Lfunc_end0:\n").functions
     return function
 
 
@@ -29,15 +30,15 @@ def test_never_more_than_allocated_and_most_of_it_is_used(
     name: str, source: str, symbol: str, listing_of: ListingOf
 ) -> None:
     text = listing_of(source, symbol, name)
-    (function,) = parse(text).functions
+    (function,) = GPU.parse(text).functions
     live = live_registers(function)
     allocated = kernels(text)[function.name]
-    assert len(live.vgpr) == len(function.instructions)
+    assert len(live.counts) == len(function.instructions)
     assert live.peak <= allocated.vgpr_count
     assert live.peak >= 0.6 * allocated.vgpr_count
     assert max(live.agpr) <= allocated.agpr_count
-    assert live.vgpr[-1] == 0  # nothing is needed after the end
-    assert all(live.vgpr[index] == live.peak for index in live.peaks)
+    assert live.counts[-1] == 0  # nothing is needed after the end
+    assert all(live.counts[index] == live.peak for index in live.peaks)
 
 
 def test_a_straight_line() -> None:
@@ -52,7 +53,7 @@ def test_a_straight_line() -> None:
             "s_endpgm",
         )
     )
-    assert live.vgpr == (2 + 4 + 3, 2 + 4 + 3, 2 + 3 + 3, 2 + 1 + 4, 2 + 1 + 4, 2 + 4, 0)
+    assert live.counts == (2 + 4 + 3, 2 + 4 + 3, 2 + 3 + 3, 2 + 1 + 4, 2 + 1 + 4, 2 + 4, 0)
     assert live.agpr == (3, 3, 3, 4, 4, 4, 0)
     assert live.peak == 9
     assert live.peaks == (0, 1)
@@ -70,7 +71,7 @@ def test_values_that_go_round_a_loop_stay_live_in_it() -> None:
             "s_endpgm",
         )
     )
-    assert live.vgpr == (3, 4, 4, 3, 3, 0)
+    assert live.counts == (3, 4, 4, 3, 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_values_that_go_round_a_loop_stay_live_in_it() -> None:
 def test_what_is_read_before_v5_is_stored(instruction: str, live: set[int]) -> None:
     """The registers live before the instruction, when only v5 is needed after it."""
     function = function_of("s_nop 0", instruction, "global_store_dword v9, v5, s[0:1]", "s_endpgm")
-    assert live_registers(function).vgpr[0] == len(live | {9})
+    assert live_registers(function).counts[0] == len(live | {9})
 
 
 steps = st.lists(
@@ -166,4 +167,4 @@ def test_as_a_search_along_every_path_finds(program: list[tuple[str, int, int]])
     for index in reachable:
         after = {r for r in range(6) for each in follow[index] if needed(each, r)}
         before = {r for r in range(6) if needed(index, r)}
-        assert live.vgpr[index] == len(before | after | writes[index]), index
+        assert live.counts[index] == len(before | after | writes[index]), index

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from scheduler import targets
 from scheduler.build.flags import Flags
-from scheduler.build.metadata import kernels
-from scheduler.build.occupancy import Demand, Limiter, occupancy
-from scheduler.isa.occupancy import next_step
+from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.occupancy import Demand, Limiter, occupancy
+from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 from tests.unit.isa.conftest import ListingOf

@@ -48,7 +48,7 @@ def built(schedule: Schedule, target: str, toolchain: Toolchain, cache: CodeCach
     result = build(caller.kernel.source, caller.name, find(target), toolchain, cache)
     assert isinstance(result, Build), f"{result.reason}\n{result.detail}"
     for function, resources in result.resources.items():
-        assert (resources.vgpr_spills, resources.scratch_bytes) == (0, 0), function
+        assert (resources["vgpr_spills"], resources["scratch_bytes"]) == (0, 0), function
     return result
 
 

@@ -16,14 +16,15 @@ import sympy
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.codegen.benchmark_request import BenchmarkRequest
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.kernel_interface import KernelInterface
+from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
-from scheduler.codegen.scheduling import BaseScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
+from scheduler.outcome import UserError
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.runtime.device import DeviceError
 from scheduler.targets import find
@@ -68,11 +69,6 @@ def test_a_layout_is_part_of_the_text() -> None:
     assert plain.name != transposed.name
 
 
-def test_group_fn_is_the_simplified_product_of_each_size() -> None:
-    s = symbol("s0")
-    assert BaseScheduling.group_fn([[s, sympy.Integer(4), 2 * s], []]) == (8 * s**2, 1)
-
-
 def test_a_template_node_has_no_reduction_extent() -> None:
     schedule = matmul(64, 64, 64, DType.F16)
     node = replace(schedule.nodes[0], group=(sympy.Integer(64), sympy.Integer(64)))
@@ -89,12 +85,30 @@ def test_a_candidate_serves_its_own_node_only() -> None:
         backend.codegen(schedule.nodes[0], caller)
 
 
+def test_a_candidate_that_leaves_other_outputs_cannot_serve() -> None:
+    schedule = matmul(64, 64, 64, DType.F16)
+    backend, node = scheduling(schedule), schedule.nodes[0]
+    caller = backend.default(node)
+    other = replace(node, writes=("elsewhere",))
+    with pytest.raises(ValueError, match=r"gemm leaves \['buf0'\] of .* makes \['elsewhere'\]"):
+        backend.codegen(other, caller)
+
+
+def test_sizes_that_the_kernels_function_cannot_be_told_are_the_users_to_change() -> None:
+    rows = symbol("s0")
+    size = {"s0": SymbolInfo("s0", 64, 1, None)}
+    caller = candidate(matmul(rows, 64, 64, DType.F16, symbols=size))
+    assert caller.benchmark_request("gfx942", {"s0": 2**31 - 1}).bindings == {"s0": 2**31 - 1}
+    with pytest.raises(UserError, match=r"takes M as a number of 32 bits, .* than s0"):
+        caller.benchmark_request("gfx942", {"s0": 2**31})
+
+
 # ---- the C interface
 
 
 def test_arguments_are_unique_inputs_in_call_order_then_outputs() -> None:
     x, w, b, y = (buffer(name, DType.F16, [4, 4]) for name in "xwby")
-    kernel = KernelInterface()
+    kernel = ROCmTemplateKernel()
     kernel.def_kernel(
         [x, w, None, b], [y], ["X", "W", "C", "Bias", "Y"], input_reorder=[3, 0, 1, 2]
     )
@@ -113,15 +127,15 @@ def test_arguments_are_unique_inputs_in_call_order_then_outputs() -> None:
 def test_names_must_fit_inputs_and_outputs() -> None:
     x, y = buffer("x", DType.F16, [4]), buffer("y", DType.F16, [4])
     with pytest.raises(ValueError, match="1 names for 1 inputs and 1 outputs"):
-        KernelInterface().def_kernel([x], [y], ["X"])
+        ROCmTemplateKernel().def_kernel([x], [y], ["X"])
     with pytest.raises(ValueError, match="no order of 1 inputs"):
-        KernelInterface().def_kernel([x], [y], ["X", "Y"], input_reorder=[1])
+        ROCmTemplateKernel().def_kernel([x], [y], ["X", "Y"], input_reorder=[1])
     with pytest.raises(ValueError, match="buffer x cannot be written by a kernel that reads it"):
-        KernelInterface().def_kernel([x], [x], ["X", "Y"])
+        ROCmTemplateKernel().def_kernel([x], [x], ["X", "Y"])
 
 
 def test_sizes_of_a_range_of_dimensions() -> None:
-    kernel = KernelInterface()
+    kernel = ROCmTemplateKernel()
     x = buffer("x", DType.F16, [2, 3, symbol("s0")])
     assert kernel.size(x, 0, 1) == 6
     assert kernel.size(x, -2) == 3 * symbol("s0")
@@ -226,7 +240,7 @@ def test_fault_11_an_epilogue_costs_no_launch_of_its_own() -> None:
 def test_a_request_survives_json_and_pickle() -> None:
     symbols_free = candidate(matmul(64, 48, 520, DType.BF16, bias=[48]), SPLIT_K=2)
     request = symbols_free.benchmark_request("gfx942", {})
-    assert BenchmarkRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
+    assert ROCmBenchmarkRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
     assert pickle.loads(pickle.dumps(request)) == request
     assert request.workspace_bytes == 2 * 64 * 48 * 4
 

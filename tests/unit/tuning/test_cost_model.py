@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import pipeline, samples
-from scheduler.build.model import Build, Resources, Toolchain
+from scheduler.build.model import Build, Toolchain
+from scheduler.build.rocm.resources import Resources
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
@@ -204,7 +205,7 @@ def test_spills_make_a_build_look_slower() -> None:
 
     def with_resources(one: Resources) -> float:
         chain = Toolchain("bundled", "1", "", (), ())
-        built = Build("gfx942", chain, (), "", "", 0.1, "", Path(), {function: one}, False)
+        built = Build("gfx942", chain, (), "", "", 0.1, "", Path(), {function: asdict(one)}, False)
         found = expected_ns(caller, work, target, {}, MI300X, built)
         assert found is not None
         return found

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from scheduler.build.model import Resources
-from scheduler.build.occupancy import Demand, occupancy
+from scheduler.build.rocm.occupancy import Demand, occupancy
+from scheduler.build.rocm.resources import Resources
 from scheduler.targets import Target
 
 _BLOCK = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)

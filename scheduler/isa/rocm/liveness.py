@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
+from scheduler.isa.reader import LiveRegisters
 
 # Bit n is vN; accumulation registers follow from here on.
 _AGPR = 512
@@ -31,19 +32,13 @@ _ATOMIC_RETURN = re.compile(r"\b(?:glc|sc0|th:TH_ATOMIC_RETURN\w*)\b")
 
 
 @dataclass(frozen=True)
-class LiveRegisters:
-    """Per instruction, in order: live vector registers and, of these, accumulation registers.
+class VectorRegisters(LiveRegisters):
+    """Of the live ones, how many are accumulation registers (CDNA)."""
 
-    ``peaks`` are the instructions (indices) at which the count is greatest.
-    """
-
-    vgpr: tuple[int, ...]
     agpr: tuple[int, ...]
-    peak: int
-    peaks: tuple[int, ...]
 
 
-def live_registers(function: Function) -> LiveRegisters:
+def live_registers(function: Function) -> VectorRegisters:
     """Live registers of an AMD function; those that an instruction writes count at it."""
     known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
     effects = [_effect(instruction, known) for instruction in function.instructions]
@@ -58,8 +53,8 @@ def live_registers(function: Function) -> LiveRegisters:
             held[index] = after | live
     counts = tuple(each.bit_count() for each in held)
     peak = max(counts, default=0)
-    return LiveRegisters(
-        vgpr=counts,
+    return VectorRegisters(
+        counts=counts,
         agpr=tuple((each >> _AGPR).bit_count() for each in held),
         peak=peak,
         peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from scheduler.build.flags import Flags
 from scheduler.build.model import Toolchain
+from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.outcome import UserError
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 
-SOURCE = "source.hip"
 LISTING = "kernel.s"
 OBJECT = "kernel.o"
 CODE_OBJECT = "kernel.hsaco"
@@ -36,7 +36,7 @@ def listing(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ..
         "-S",
         "-o",
         LISTING,
-        SOURCE,
+        SOURCE_FILE,
     )
 
 
@@ -60,7 +60,7 @@ def host(target: Target, toolchain: Toolchain, flags: Flags) -> tuple[str, ...]:
         "-fPIC",
         "-fvisibility=hidden",
         *("-Xclang", "-fcuda-include-gpubinary", "-Xclang", BUNDLE),
-        *("-c", "-o", HOST_OBJECT, SOURCE),
+        *("-c", "-o", HOST_OBJECT, SOURCE_FILE),
     )
 
 
@@ -82,7 +82,7 @@ def emulation_listing(target: Target, toolchain: Toolchain, flags: Flags) -> tup
         *("-Xclang", "-ffloat16-excess-precision=none"),
         # An emulated thread's stack ends in a guard page, which a large frame must not step over.
         "-fstack-clash-protection",
-        *("-fvisibility=hidden", "-S", "-o", LISTING, SOURCE),
+        *("-fvisibility=hidden", "-S", "-o", LISTING, SOURCE_FILE),
     )
 
 

@@ -1,0 +1,88 @@
+"""What a backend says of building for its targets: with which compiler, by which steps, and what
+the files that come of it are called."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from scheduler.build.flags import Flags
+from scheduler.build.model import Build, Diagnostic, Toolchain
+from scheduler.targets import Target, find
+from scheduler.targets.registry import backend_of, part
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, and what is made of the earlier steps' files before it runs.
+
+    Names in a command are relative and fixed, so that the output is the same in any folder.
+    """
+
+    command: tuple[str, ...]
+    before: Callable[[Path], None] | None = None
+
+
+class Recipe(ABC):
+    """How a backend's sources become what a device loads. Files are names within one folder."""
+
+    version: ClassVar[str]
+    """Counts up when what is made beside the commands changes: the record, the checks."""
+
+    source_file: ClassVar[str]
+    listing_file: ClassVar[str]
+    library_file: ClassVar[str]
+    """The shared library with the exported function: what a device loads."""
+
+    code_object_file: ClassVar[str] = ""
+    """The device code by itself, for launchers of one's own; "" where there is none."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """What is kept of a build: listing, code object, library."""
+        kept = (self.listing_file, self.code_object_file, self.library_file)
+        return tuple(name for name in kept if name)
+
+    @property
+    def code_file(self) -> str:
+        """The one that holds the kernels' code, whose digest identifies it."""
+        return self.code_object_file or self.library_file
+
+    @abstractmethod
+    def obstacle(self, toolchain: Toolchain) -> str:
+        """Why this compiler cannot build; "" where it can."""
+
+    @abstractmethod
+    def steps(self, target: Target, toolchain: Toolchain, flags: Flags) -> tuple[Step, ...]:
+        """What is done, in order."""
+
+    @abstractmethod
+    def prepare(self, directory: Path, toolchain: Toolchain) -> None:
+        """Lay what the commands need beside the source, as links."""
+
+    @abstractmethod
+    def unloadable(self, directory: Path, symbol: str) -> str:
+        """What would only be found when the library is loaded; "" where nothing is wrong."""
+
+    @abstractmethod
+    def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
+        """What each device function takes, in the maker's own terms (JSON's own types), read from
+        the files of the build; empty where nothing is known."""
+
+    @abstractmethod
+    def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
+        """What a build's log says of the kernel's own source, each once, in the log's order."""
+
+
+def recipe_of(target: Target) -> Recipe:
+    """The recipe of the target's backend."""
+    recipe: Recipe = part(backend_of(target).recipe)
+    return recipe
+
+
+def library_of(build: Build) -> Path:
+    """What a device loads of a build."""
+    return build.directory / recipe_of(find(build.target)).library_file

@@ -1,0 +1,45 @@
+"""The C++ side of a kernel's interface: the exported function that launches it through HIP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.codegen.kernel import ArgType, KernelArg
+from scheduler.codegen.kernel_interface import KernelInterface
+from scheduler.ir.operations import Buffer
+
+_SCALARS: Mapping[ArgType, str] = {
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "f32": "float",
+    "f64": "double",
+}
+_HOST_PARAMETERS = "size_t* workspace_size, uint8_t* workspace, hipStream_t stream"
+
+
+class ROCmTemplateKernel(KernelInterface):
+    """A kernel under construction, as HIP C++ declares and checks it."""
+
+    def parameters(self) -> str:
+        """The C parameter list, without the three that every exported function ends with."""
+        return ", ".join(self._parameter(arg) for arg in self.args)
+
+    def _parameter(self, arg: KernelArg) -> str:
+        if arg.type != "ptr":
+            return f"{_SCALARS[arg.type]} {arg.name}"
+        const = "" if arg.is_output else "const "
+        return f"{const}{self.buffer_of(arg).dtype.cpp}* {arg.name}"
+
+    def signature(self, name: str) -> str:
+        """The exported function's head."""
+        parameters = self.parameters()
+        return (
+            f'extern "C" PT_EXPORT int {name}('
+            f"{parameters}{', ' if parameters else ''}{_HOST_PARAMETERS})"
+        )
+
+    def check_not_null(self, buffer: Buffer | str, numel: str) -> str:
+        """A C statement: a null pointer is legal only while ``numel`` (a C expression) is 0."""
+        name = self.arg_name(buffer)
+        size = numel if numel.isidentifier() else f"({numel})"
+        return f"if ({name} == nullptr && {size} > 0) return kiln::kNullPointer;"

@@ -1,0 +1,27 @@
+"""What every template of HIP C++ shares: its includes, its names, its candidates."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.rocm.caller import ROCmTemplateCaller
+from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.codegen.template import KernelTemplate
+
+
+class ROCmTemplate(KernelTemplate):
+    """A template whose text is HIP C++ with our headers."""
+
+    prefix: ClassVar[str] = "rocm"
+    source_file: ClassVar[str] = SOURCE_FILE
+    caller_type: ClassVar[type[TemplateCaller]] = ROCmTemplateCaller
+
+    def header(self) -> str:
+        """Includes of every kernel."""
+        return (
+            "#include <hip/hip_runtime.h>\n"
+            "#include <kiln/index.h>\n"
+            "#include <kiln/pointwise.h>\n"
+            "#include <kiln/types.h>\n"
+        )

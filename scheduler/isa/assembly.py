@@ -1,0 +1,140 @@
+"""Reads what compilers write in GNU's assembly syntax: for AMD's GPUs, for x86, for Arm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Function, Instruction, LineKind, Listing
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """What a machine's listings differ in: the name of the kernel's source in debug lines, what a
+    mnemonic does, and whether the next instruction may be executed after it."""
+
+    source_file: str
+    kind_of: Callable[[str], Kind]
+    falls_through: Callable[[str], bool]
+
+
+_FILE = re.compile(r'\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"')
+_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+_TYPE = re.compile(r"\.type\s+([^,\s]+),\s*@function")
+_LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):")
+_REFERENCE = re.compile(r"\.L\w+")
+
+
+class _Reader:
+    """Goes through the lines once; what it has at the end is the listing."""
+
+    def __init__(self, syntax: Syntax) -> None:
+        self._syntax = syntax
+        self._call_site = re.compile(rf"@\[ {re.escape(syntax.source_file)}:(\d+):(\d+)")
+        self.kinds: list[LineKind] = []
+        self.functions: list[Function] = []
+        self._declared: set[str] = set()
+        self._files: dict[str, str] = {}
+        self._name = ""
+        self._first_line = 0
+        self._instructions: list[Instruction] = []
+        self._labels: dict[str, int] = {}
+        self._source = (0, 0)
+
+    def read(self, text: str) -> Listing:
+        number = 0
+        for number, line in enumerate(text.splitlines(), 1):
+            self.kinds.append(self._line(number, line))
+        self._finish(number)
+        return Listing(tuple(self.functions), tuple(self.kinds))
+
+    def _line(self, number: int, line: str) -> LineKind:
+        stripped = line.strip()
+        if not stripped:
+            return LineKind.BLANK
+        if stripped[0] in ";#":
+            return LineKind.COMMENT
+        if not line[0].isspace():
+            label = _LABEL.match(stripped)
+            if label:
+                self._at_label(number, label[1])
+                return LineKind.LABEL
+        if stripped[0] == ".":
+            self._directive(number, stripped)
+            return LineKind.DIRECTIVE
+        if not self._name:
+            return LineKind.DIRECTIVE  # the metadata's own text, between functions
+        self._instruction(number, stripped)
+        return LineKind.INSTRUCTION
+
+    def _at_label(self, number: int, label: str) -> None:
+        if label in self._declared:
+            self._finish(number - 1)
+            self._name, self._first_line = label, number
+        elif label.startswith(".Lfunc_end"):
+            self._finish(number)
+        elif self._name and not label.startswith((".Ltmp", ".Lfunc_begin")):  # of debug lines
+            self._labels[label] = len(self._instructions)
+
+    def _directive(self, number: int, text: str) -> None:
+        if text.startswith(".loc"):
+            self._at_loc(text)
+        elif text.startswith(".file"):
+            match = _FILE.match(text)
+            if match:
+                self._files[match[1]] = match[2]
+        elif text.startswith(".type"):
+            match = _TYPE.match(text)
+            if match:
+                self._declared.add(match[1])
+        elif text.startswith((".section", ".amdhsa_kernel")):
+            self._finish(number - 1)
+
+    def _at_loc(self, text: str) -> None:
+        match = _LOC.match(text)
+        if not match:
+            return
+        self._source = (0, 0)
+        if self._files.get(match[1]) == self._syntax.source_file:
+            self._source = (int(match[2]), int(match[3]))
+        if self._source[0] == 0:  # inlined from a header: the line that called it
+            site = self._call_site.search(text)
+            if site:
+                self._source = (int(site[1]), int(site[2]))
+
+    def _instruction(self, number: int, text: str) -> None:
+        mnemonic, _, rest = text.partition("\t")
+        if not rest:
+            mnemonic, _, rest = text.partition(" ")
+        operands = rest.partition(";")[0].partition(" #")[0].strip()
+        kind = self._syntax.kind_of(mnemonic)
+        target = ""
+        if kind is Kind.BRANCH:
+            reference = _REFERENCE.search(operands)
+            target = reference[0] if reference else ""
+        self._instructions.append(
+            Instruction(
+                *(number, mnemonic, operands, kind, *self._source, target),
+                falls_through=self._syntax.falls_through(mnemonic),
+            )
+        )
+
+    def _finish(self, number: int) -> None:
+        if self._name and self._instructions:
+            self.functions.append(
+                Function(
+                    self._name,
+                    self._first_line,
+                    number,
+                    tuple(self._instructions),
+                    self._labels,
+                )
+            )
+        self._name, self._instructions, self._labels, self._source = "", [], {}, (0, 0)
+
+
+def parse(text: str, syntax: Syntax) -> Listing:
+    """Read a listing. Lines that mean nothing to it are directives; nothing is raised."""
+    return _Reader(syntax).read(text)

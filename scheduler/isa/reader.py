@@ -1,0 +1,45 @@
+"""How a maker's listings are read: what a backend gives for its targets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from scheduler.isa.listing import Function, Instruction, Listing
+from scheduler.targets import Target
+from scheduler.targets.registry import backend_of, part
+
+
+@dataclass(frozen=True)
+class LiveRegisters:
+    """Per instruction, in order, how many vector registers hold a value that may still be read.
+
+    ``peaks`` are the instructions (indices) at which the count is greatest.
+    """
+
+    counts: tuple[int, ...]
+    peak: int
+    peaks: tuple[int, ...]
+
+
+class ListingReader(ABC):
+    """Reads the listings of one backend. Nothing is raised for text that means nothing to it."""
+
+    @abstractmethod
+    def parse(self, text: str) -> Listing:
+        """Functions, instructions, and where each comes from in the source."""
+
+    @abstractmethod
+    def normalized(self, instruction: Instruction) -> str:
+        """What two instructions must share to be compared: without registers' numbers, labels
+        and addresses."""
+
+    def live_registers(self, function: Function) -> LiveRegisters | None:  # noqa: ARG002
+        """Live vector registers at each instruction; None where the reader does not follow them."""
+        return None
+
+
+def reader_of(target: Target) -> ListingReader:
+    """The reader of the target's backend."""
+    reader: ListingReader = part(backend_of(target).listings)
+    return reader

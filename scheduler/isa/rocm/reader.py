@@ -1,0 +1,54 @@
+"""Listings of AMD's GPUs in full; a host's (the emulation's) without its operands' meaning."""
+
+from __future__ import annotations
+
+import re
+
+from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.isa import assembly
+from scheduler.isa.listing import Function, Instruction, Listing
+from scheduler.isa.reader import ListingReader, LiveRegisters
+from scheduler.isa.rocm.instructions import falls_through, kind_of
+from scheduler.isa.rocm.liveness import live_registers
+
+_SYNTAX = assembly.Syntax(SOURCE_FILE, kind_of, falls_through)
+_REGISTER = re.compile(
+    r"\b(?:([vas])(?:\d+|\[(\d+)(?::(\d+))?\])|(ttmp)\d+|(vcc|exec|m0)(_lo|_hi)?)"
+)
+_LABEL = re.compile(r"\.L\w+")
+_ADDRESS = re.compile(r"\b(?:offset:|0x)[0-9a-f]+|\b\d{4,}\b")
+
+
+class EmulationReader(ListingReader):
+    """What the host's compiler wrote."""
+
+    def parse(self, text: str) -> Listing:
+        return assembly.parse(text, _SYNTAX)
+
+    def normalized(self, instruction: Instruction) -> str:
+        return _normalized(instruction)
+
+
+class GpuReader(EmulationReader):
+    """Of an AMD GPU, whose registers can be followed."""
+
+    def live_registers(self, function: Function) -> LiveRegisters:
+        return live_registers(function)
+
+
+def _normalized(instruction: Instruction) -> str:
+    """The instruction with registers by their class and width, labels and addresses left out."""
+    operands = _LABEL.sub("label", instruction.operands)
+    operands = _REGISTER.sub(_register, operands)
+    return f"{instruction.mnemonic} {_ADDRESS.sub('address', operands)}"
+
+
+def _register(match: re.Match[str]) -> str:
+    if match[1]:
+        width = int(match[3]) - int(match[2]) + 1 if match[3] else 1
+        return f"{match[1]}{width}"
+    return "s2" if match[5] and not match[6] else "s1"
+
+
+GPU = GpuReader()
+EMULATION = EmulationReader()

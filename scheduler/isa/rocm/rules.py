@@ -1,0 +1,79 @@
+"""The occupancy of AMD's GPUs, behind the interface that all makers share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.resources import Resources as AmdResources
+from scheduler.isa.hazards import Caution
+from scheduler.isa.occupancy import OccupancyRules, Resources
+from scheduler.isa.rocm.hazards import hazards
+from scheduler.isa.rocm.next_step import next_step
+from scheduler.targets import Target
+from scheduler.targets.amd import amd_hardware
+
+_MOST_GROUPS = 16  # of a compute unit
+
+
+class AmdRules(OccupancyRules):
+    """As ``build/rocm/occupancy.py`` counts."""
+
+    headings = MappingProxyType(
+        {
+            "VGPR": "vgpr",
+            "AGPR": "agpr",
+            "SGPR": "sgpr",
+            "LDS B": "lds_bytes",
+            "scratch B": "scratch_bytes",
+            "waves": "occupancy_waves_per_simd",
+            "by": "limiter",
+        }
+    )
+    numbers = (
+        "occupancy_waves_per_simd",
+        "vgpr",
+        "agpr",
+        "sgpr",
+        "lds_bytes",
+        "scratch_bytes",
+        "vgpr_spills",
+        "sgpr_spills",
+        "code_bytes",
+    )
+
+    def most_waves(self, target: Target) -> int:
+        return amd_hardware(target).max_waves_per_simd
+
+    def simds(self, target: Target) -> int:
+        return amd_hardware(target).simds_per_cu
+
+    def waves(self, resources: Resources) -> int:
+        return AmdResources(**resources).occupancy_waves_per_simd
+
+    def waves_before_build(self, threads: int, shared_bytes: int, target: Target) -> float:
+        gpu = amd_hardware(target)
+        waves = -(-threads // gpu.wavefront)
+        groups = gpu.lds_bytes // shared_bytes if shared_bytes else _MOST_GROUPS
+        held = max(1, groups) * waves / gpu.simds_per_cu
+        return max(0.25, min(float(gpu.max_waves_per_simd), held))
+
+    def registers(self, resources: Resources) -> int:
+        return AmdResources(**resources).vgpr
+
+    def spills(self, resources: Resources) -> bool:
+        return bool(resources["vgpr_spills"] or resources["scratch_bytes"])
+
+    def cautions(self, resources: Resources, target: Target) -> tuple[Caution, ...]:
+        return hazards(AmdResources(**resources), target.name)
+
+    def next_steps(self, listing: str, target: Target) -> Mapping[str, str]:
+        steps = {
+            name: next_step(metadata.demand(), target)
+            for name, metadata in kernels(listing).items()
+        }
+        return {name: step.text if step else "" for name, step in steps.items()}
+
+
+RULES = AmdRules()
