@@ -7,6 +7,7 @@ getMaxWavesPerEU, getLdsDwGranularity) and AMDGPU.td (FeatureAddressableLocalMem
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from scheduler.matrix_instructions import of_processor
 from scheduler.targets.model import Hardware, Target
@@ -35,6 +36,9 @@ class AmdHardware(Hardware):
     def matrix(self) -> str:
         """The family of its matrix instructions: mfma (CDNA), wmma (RDNA3 and later) or ""."""
         return next((one.family for one in of_processor(self.processor)), "")
+
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), "matrix": self.matrix}
 
 
 def amd_hardware(target: Target) -> AmdHardware:

@@ -16,6 +16,10 @@ class Hardware:
 
     wavefront: int
 
+    def facts(self) -> dict[str, Any]:
+        """All of it by name, in JSON's own types."""
+        return asdict(self)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -42,7 +46,7 @@ class Target:
             "name": self.name,
             "family": self.family,
             "backend": self.backend,
-            **asdict(self.hardware),
+            **self.hardware.facts(),
             "emulates": self.emulates,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -47,6 +48,20 @@ def test_rates_that_nobody_publishes_are_none() -> None:
 def test_an_unknown_target_is_told_with_the_known_ones() -> None:
     with pytest.raises(UserError, match=r"'gfx000' is not known; use one of: gfx90a, gfx942"):
         targets.find("gfx000")
+
+
+FACTS = {
+    *("name", "family", "wavefront", "matrix", "emulates", "vgprs_per_simd", "vgpr_granule"),
+    *("max_waves_per_simd", "simds_per_cu", "lds_bytes", "max_lds_per_block_bytes"),
+}
+
+
+@pytest.mark.parametrize("name", targets.names())
+def test_what_readers_of_the_table_rely_on_is_there(name: str) -> None:
+    """Fields of ``targets --json`` are only ever added."""
+    facts = targets.find(name).facts()
+    assert set(facts) >= FACTS
+    assert json.loads(json.dumps(facts)) == facts
 
 
 @pytest.mark.parametrize("name", targets.names())
