@@ -97,6 +97,22 @@ def test_a_small_tile_is_expected_to_lose_on_a_large_product_and_to_win_on_a_sma
     assert best_tile(256) < best_tile(8192)
 
 
+def test_the_size_of_the_instruction_alone_promises_nothing() -> None:
+    """Equal rates, equal bytes through LDS: which is faster is left to the measurement."""
+    name, target = "MATRIX_INSTR_NONKDIM", find("gfx942")
+    schedule = matmul(4096, 4096, 4096, DType.F16)
+    node = schedule.nodes[0]
+    work = work_of(node, schedule.lowered, {})
+    callers = ROCmCPPScheduling(schedule, (target,)).candidates(node).callers
+    expected: dict[tuple[tuple[str, object], ...], list[float | None]] = {}
+    for caller in callers:
+        kind = tuple((key, value) for key, value in caller.kernel.config.items() if key != name)
+        expected.setdefault(kind, []).append(expected_ns(caller, work, target, {}, MI300X))
+    pairs = [found for found in expected.values() if len(found) == 2]
+    assert len(pairs) > 50
+    assert all(first == second for first, second in pairs)
+
+
 def test_a_padded_convolution_reads_its_whole_input_in_its_own_type() -> None:
     """resnet's first one: 2 images of 3 x 224 x 224, 64 filters of 7 x 7, in steps of 2."""
     plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path("resnet_small"))))

@@ -57,6 +57,14 @@ def test_all_is_tried_once_and_the_same_seed_tries_the_same(
     assert first == tried()
 
 
+def test_a_parameter_that_only_some_name_is_a_coordinate() -> None:
+    """Not to name it is a value of its own, next to the others."""
+    space = Space(({"m": 1}, {"m": 2}, {"m": 1, "size": 32}, {"m": 2, "size": 32}))
+    assert space.parameters == ("m", "size")
+    assert space.coordinates.tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
+    assert space.neighbours(0).tolist() == [1, 2]
+
+
 def test_a_proposal_does_not_depend_on_the_order_of_pending_results() -> None:
     recorded = tiled(0)
     strategy = Guided(recorded.space, np.random.default_rng(0))
