@@ -239,5 +239,10 @@ INSTRUCTIONS = (
     _wmma("f32_16x16x16_f16_w32_gfx12", "f16", 12),
     _wmma("f32_16x16x16_bf16_w32_gfx12", "bf16", 12),
 )
+# Rows and columns of other square results, which only some targets have, with the lanes that each
+# takes.
+OTHER_SIZES = tuple(
+    sorted({(one.m, one.lanes) for one in INSTRUCTIONS if one.m == one.n != COMMON_SIZE})
+)
 # Along k: every target's step of a tile of the common size divides it.
 WIDEST_STEP_K = max(one.step_k for one in INSTRUCTIONS if one.m == COMMON_SIZE)

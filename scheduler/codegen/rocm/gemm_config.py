@@ -9,7 +9,7 @@ from itertools import product
 
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.ir.dtypes import DType
-from scheduler.matrix_instructions import COMMON_SIZE, MatrixInstruction, select
+from scheduler.matrix_instructions import COMMON_SIZE, OTHER_SIZES, MatrixInstruction, select
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware, amd_hardware
@@ -39,9 +39,6 @@ _TILES = (
 _SPLITS = (1, 2, 4, 8)
 _STAGES = (1, 2)
 _GROUPS = (1, 8)
-# Rows and columns of the larger matrix instructions' results, a choice where there are some, and
-# the lanes of the waves that have them.
-_LARGE_SIZE, _LARGE_LANES = 32, 64
 # Registers of a lane that accumulators and the next tile may hold together, so that what the
 # multiplication reads and the addresses still fit: of 256 that RDNA can address, of 512 on CDNA.
 _MOST_HELD = {"rdna": 144, "cdna": 320}
@@ -77,7 +74,7 @@ class GemmConfig:
         return self.matrix_instr_nonkdim or COMMON_SIZE
 
     def items(self) -> dict[str, ConfigValue]:
-        """As the kernel and the ledger name them."""
+        """As the kernel and the ledger name them; what is 0 is left to the kernel."""
         return {name.upper(): value for name, value in asdict(self).items() if value}
 
     @staticmethod
@@ -145,15 +142,16 @@ def _widest(obstacles: tuple[tuple[int, str], ...]) -> int:
 def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Every configuration in a fixed order; wider loads than the problem allows once each.
 
-    Which instruction is used does not change how the tiles are best walked: those of 32x32 come
-    with the default's ``group_m`` alone.
+    Which instruction is used does not change how the tiles are best walked: those of other sizes
+    come with the default's ``group_m`` alone.
     """
     a, b = problem.widest()
     for tile, stages, group, split in product(_TILES, _STAGES, _GROUPS, _SPLITS):
         yield GemmConfig(*tile, stages, group, split, a, b)
-    large = [t for t in _TILES if waves_along_m(*t[:2], t[3] // _LARGE_LANES, _LARGE_SIZE)]
-    for tile, stages, split in product(large, _STAGES, _SPLITS):
-        yield GemmConfig(*tile, stages, _GROUPS[-1], split, a, b, _LARGE_SIZE)
+    for size, lanes in OTHER_SIZES:
+        shared = (tile for tile in _TILES if waves_along_m(*tile[:2], tile[3] // lanes, size))
+        for tile, stages, split in product(shared, _STAGES, _SPLITS):
+            yield GemmConfig(*tile, stages, _GROUPS[-1], split, a, b, size)
     plain = GemmConfig(*_TILES[0], 1, 1, 1, a, b)
     for width in vector_widths(problem.element):
         if width > a:
