@@ -160,7 +160,7 @@ def _measured(points: Sequence[Point]) -> list[go.Scatter]:
             x=[point.intensity for point in found],
             y=[(point.operations_per_s or 0.0) / _TERA for point in found],
             marker={"size": 9, "symbol": "circle"},
-            text=[f"{point.kernel}<br>{point.median_ns / 1000:.4g} µs" for point in found],
+            text=[f"{point.kernel}<br>{point.time.value / 1000:.4g} µs" for point in found],
             customdata=[point.url for point in found],
             hovertemplate="%{text}<extra></extra>",
         )
@@ -174,12 +174,12 @@ def _trace(name: str, rows: Sequence[CandidateRow], x: str, colour: str) -> go.S
         name=f"{colour}={name}" if colour else "candidates",
         mode="markers",
         x=[row.position if x == POSITION else row.config.get(x, UNNAMED) for row in rows],
-        y=[timing.median_ns / 1000 for timing in timings],
+        y=[timing.time.value / 1000 for timing in timings],
         error_y={
             "type": "data",
             "symmetric": False,
-            "array": [(timing.high_ns - timing.median_ns) / 1000 for timing in timings],
-            "arrayminus": [(timing.median_ns - timing.low_ns) / 1000 for timing in timings],
+            "array": [(timing.time.high - timing.time.value) / 1000 for timing in timings],
+            "arrayminus": [(timing.time.value - timing.time.low) / 1000 for timing in timings],
         },
         marker={
             "size": [13 if row.selected else 7 for row in rows],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -12,6 +13,7 @@ from codegen_app.models.build import Build
 from codegen_app.models.generated_kernel import GeneratedKernel
 from codegen_app.models.template_node import Problem
 from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.benchmark.metrics import TIME, Metric
 
 
 class Environment(models.Model):
@@ -39,7 +41,8 @@ class BenchmarkResult(models.Model):
 
     ``samples_ns`` are all samples that counted (``batch`` launches timed together each),
     ``rejected_samples`` ``[[ns, reason]]`` those that did not. ``low_ns`` and ``high_ns`` bound
-    the median (bootstrap interval). The check is the correctness gate's: the largest error over
+    the median (bootstrap interval). ``metrics`` are all others, ``{name: {value, low, high, unit,
+    n}}``. The check is the correctness gate's: the largest error over
     its bound; a result whose check failed is no result and is not kept here. ``emulated`` times
     are those of the CPU emulation and say nothing of a GPU.
     """
@@ -54,6 +57,7 @@ class BenchmarkResult(models.Model):
     median_ns = models.FloatField()
     low_ns = models.FloatField()
     high_ns = models.FloatField()
+    metrics = models.JSONField(default=dict)
     rejected_samples = models.JSONField(default=list)
     check_max_error = models.FloatField()
     check_bound = models.FloatField()
@@ -92,6 +96,9 @@ class BenchmarkResult(models.Model):
             "median_ns": measured.median_ns,
             "low_ns": measured.low_ns,
             "high_ns": measured.high_ns,
+            "metrics": {
+                name: asdict(metric) for name, metric in measured.metrics.items() if name != TIME
+            },
             "rejected_samples": [list(sample) for sample in measured.rejected],
             "check_max_error": measured.check.max_error,
             "check_bound": measured.check.bound,
@@ -99,6 +106,12 @@ class BenchmarkResult(models.Model):
             "check_detail": measured.check.detail,
             "emulated": measured.emulated,
         }
+
+    @property
+    def all_metrics(self) -> dict[str, Metric]:
+        """Every metric by name, the time first."""
+        time = Metric(self.median_ns, self.low_ns, self.high_ns, "ns", len(self.samples_ns))
+        return {TIME: time} | {name: Metric(**each) for name, each in self.metrics.items()}
 
     def measurement(self, kernel: str, device: str) -> Measurement:
         """As the engine has it: of the kernel of that name, on that device."""
@@ -108,9 +121,7 @@ class BenchmarkResult(models.Model):
             bindings=self.bindings,
             samples_ns=tuple(self.samples_ns),
             batch=self.batch,
-            median_ns=self.median_ns,
-            low_ns=self.low_ns,
-            high_ns=self.high_ns,
+            metrics=self.all_metrics,
             rejected=tuple((ns, reason) for ns, reason in self.rejected_samples),
             check=Check(
                 passed=True,

@@ -22,7 +22,7 @@ from codegen_app.models import (
 )
 from scheduler import targets
 
-_NOT_SHOWN = ("samples_ns", "rejected_samples", "check_detail")
+_NOT_SHOWN = ("rejected_samples", "check_detail")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import floor, log10
 from typing import Any
 
 from django import template
@@ -13,6 +14,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from codegen_app.views.page import changed
+from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 
 register = template.Library()
 
@@ -61,6 +63,22 @@ def interval(measured: Any) -> str:
     """``low_ns`` to ``high_ns`` of a row in microseconds; nothing where it was not measured."""
     low, high = getattr(measured, "low_ns", None), getattr(measured, "high_ns", None)
     return "" if low is None or high is None else f"{us(low)} \N{EN DASH} {us(high)}"
+
+
+@register.simple_tag
+def derived_metrics() -> list[tuple[str, MetricRow]]:
+    """Every metric but the time, which has columns of its own."""
+    return [(name, row) for name, row in METRICS.items() if name != TIME]
+
+
+@register.filter
+def metric(measured: Any, name: str) -> str:
+    """A row's figure of that name with three digits; nothing where it has none."""
+    found = getattr(measured, "metrics", {}).get(name)
+    if found is None:
+        return ""
+    magnitude = floor(log10(abs(found.value))) if found.value else 0
+    return grouped(found.value, max(0, 2 - magnitude))
 
 
 @register.filter

@@ -10,7 +10,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path
 
+from scheduler.benchmark.metrics import TIME
+
 View = Callable[..., HttpResponse]
+_FIGURES = {"median": "value", "low": "low", "high": "high"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def respond(
 ) -> HttpResponse:
     """The page, or its data (a dataclass) as JSON. ``extra`` is for the template alone."""
     if as_json:
-        return JsonResponse(asdict(data), json_dumps_params={"indent": 1})
+        return JsonResponse(asdict(data, dict_factory=_with_time), json_dumps_params={"indent": 1})
     return render(
         request,
         template,
@@ -76,6 +79,15 @@ def changed(request: HttpRequest, **changes: Any) -> str:
         if value not in ("", None):
             query[key] = str(value)
     return "?" + query.urlencode() if query else request.path
+
+
+def _with_time(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The time's figures beside the metrics of a row too, where the first pages had them."""
+    row = dict(pairs)
+    if isinstance(row.get("metrics"), dict):
+        time = row["metrics"].get(TIME) or dict.fromkeys(("value", "low", "high"))
+        row |= {f"{name}_ns": time[key] for name, key in _FIGURES.items()}
+    return row
 
 
 def _json_url(request: HttpRequest) -> str:

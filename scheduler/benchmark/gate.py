@@ -32,7 +32,7 @@ def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str,
 
 
 def compare(got: Array, expected: Array, tolerance: Tolerance, name: str) -> Check:
-    """Evaluator one output. NaN must be where the reference has NaN, infinities likewise."""
+    """Check one output. NaN must be where the reference has NaN, infinities likewise."""
     if got.shape != expected.shape:
         return _failed(name, f"shape {got.shape} where {expected.shape} was due")
     if not np.issubdtype(expected.dtype, np.floating):

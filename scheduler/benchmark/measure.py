@@ -13,11 +13,11 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.benchmark.metrics import Facts, figures
 from scheduler.benchmark.protocol import EMULATION_PLAN, Samples, TimingPlan
 from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.outcome import Rejected, Stage
-from scheduler.stats.intervals import median_interval
 
 MAX_CRASHES = 2
 _LOOK_S = 0.2
@@ -166,21 +166,22 @@ def summarise(
     seen: Samples,
     checked: Check,
     emulated: bool,
+    moved_bytes: int = 0,
 ) -> Outcome:
-    """The measurement behind the samples; without one possible sample there is none."""
+    """The measurement behind the samples; without one possible sample there is none.
+
+    ``moved_bytes`` are those that the problem certainly moves.
+    """
     if not seen.kept:
         why = ", ".join(sorted({reason for _, reason in seen.rejected}))
         return Rejected(Stage.RUN, f"every sample was impossible: {why}")
-    interval = median_interval(seen.kept)
     return Measurement(
         kernel=key,
         device=device,
         bindings=dict(bindings),
         samples_ns=tuple(seen.kept),
         batch=seen.batch,
-        median_ns=interval.median,
-        low_ns=interval.low,
-        high_ns=interval.high,
+        metrics=figures(Facts(seen.kept, moved_bytes)),
         rejected=tuple(seen.rejected),
         check=checked,
         emulated=emulated,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scheduler.benchmark.metrics import TIME, Metric
+
 
 @dataclass(frozen=True)
 class Check:
@@ -23,7 +25,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Times of one kernel: every sample kept, in nanoseconds a launch.
+    """Times of one kernel: every sample kept, in nanoseconds a launch, and its metrics by name.
 
     ``batch`` launches were timed together for one sample. ``rejected`` samples (zero, negative,
     faster than the hardware can) are kept apart with their reason. ``emulated`` times are those of
@@ -35,9 +37,22 @@ class Measurement:
     bindings: Mapping[str, int]
     samples_ns: tuple[float, ...]
     batch: int
-    median_ns: float
-    low_ns: float
-    high_ns: float
+    metrics: Mapping[str, Metric]
     rejected: tuple[tuple[float, str], ...]
     check: Check
     emulated: bool
+
+    @property
+    def median_ns(self) -> float:
+        """The median time of a launch."""
+        return self.metrics[TIME].value
+
+    @property
+    def low_ns(self) -> float:
+        """The fast end of its interval."""
+        return self.metrics[TIME].low
+
+    @property
+    def high_ns(self) -> float:
+        """The slow end of its interval."""
+        return self.metrics[TIME].high

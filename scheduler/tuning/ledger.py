@@ -96,8 +96,15 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """One line of the ledger."""
-        names = {"state": str(self.state), "fate": fate_of(self.state)}
-        return {"record": "candidate", **asdict(self), **names}
+        line = {"record": "candidate", **asdict(self), "state": str(self.state)}
+        line["fate"] = fate_of(self.state)
+        if self.measurement is not None:
+            line["measurement"] |= {
+                "median_ns": self.measurement.median_ns,
+                "low_ns": self.measurement.low_ns,
+                "high_ns": self.measurement.high_ns,
+            }
+        return line
 
 
 def build_facts(build: Build) -> dict[str, Any]:

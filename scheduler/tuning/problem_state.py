@@ -198,6 +198,7 @@ class ProblemState:
         return summarise(
             *(caller.name, setting.device, self.problem.bindings),
             *(seen, self.checks[index], setting.emulated),
+            moved_bytes=self.problem.work.bytes,
         )
 
     def _expected(self, index: int, build: Build | None = None) -> float | None:

@@ -14,11 +14,19 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from codegen_app.models import BenchmarkResult, Candidate, Graph, Selection, TuningRun
+from codegen_app.models import (
+    BenchmarkResult,
+    Candidate,
+    Graph,
+    ProblemWork,
+    Selection,
+    TuningRun,
+)
 from codegen_app.services import graphs, ledger, measuring, remote_builds, searching, tuning, work
 from scheduler import samples
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.metrics import METRICS, Facts, Metric, MetricRow
 from scheduler.benchmark.protocol import Sampler
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.tuning import run as engine
@@ -180,3 +188,32 @@ def test_everything_says_what_the_engine_decided(
     log = client.get(f"/runs/{run.pk}/autotune.log").content.decode()
     first = log.splitlines()[3].split()
     assert (first[0], first[1], first[3]) == (said[0], f"{said[1] / 1e6:.4f}", "100.0%")
+
+
+def test_a_metric_of_one_row_is_kept_and_shown_everywhere(
+    decided: Callable[[Times], tuple[TuningRun, ProblemResult]],
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def energy(facts: Facts, unit: str) -> Metric:
+        return Metric(7.25, 7.0, 7.5, unit, len(facts.samples_ns))
+
+    monkeypatch.setitem(METRICS, "energy", MetricRow("Energy", "mJ", "measured", energy))
+    run, _ = decided(CHANGED)
+    client.force_login(User.objects.create_user("reader"))
+    page = client.get(f"/runs/{run.pk}").content.decode()
+    assert 'Energy <span class="unit">mJ</span>' in page
+    assert '<td class="num">7.25</td>' in page
+    lines = client.get(f"/runs/{run.pk}.json").json()["ledger"]
+    chosen = next(line for line in lines if line["chosen"])
+    row = Candidate.objects.get(task__run=run, chosen=True)
+    assert row.result is not None
+    assert chosen["metrics"]["energy"]["value"] == 7.25
+    assert chosen["metrics"]["time"]["value"] == row.result.median_ns
+    work = ProblemWork.objects.get(problem=row.result.problem)
+    moved = work.read_bytes + work.written_bytes
+    assert chosen["metrics"]["bandwidth"]["value"] == pytest.approx(moved / row.result.median_ns)
+    text = client.get(f"/runs/{run.pk}/ledger.jsonl").content.decode()
+    records = [json.loads(line) for line in text.splitlines()][1:]
+    kept = [one["measurement"]["metrics"]["energy"] for one in records if one["measurement"]]
+    assert [one["unit"] for one in kept] == ["mJ"] * 3

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.files.storage import default_storage
 
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
+from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from scheduler import targets
 from scheduler.isa.diff import Change, common_runs, diff, summary
 from scheduler.isa.listing import Function, Instruction
@@ -21,8 +22,8 @@ MOST = 8  # sides that still fit beside one another
 
 
 @dataclass(frozen=True)
-class Side:
-    """One build. ``label`` says what it is where the sides differ. Times in nanoseconds."""
+class Side(MeasuredRow):
+    """One build. ``label`` says what it is where the sides differ."""
 
     build: int
     label: str
@@ -32,11 +33,6 @@ class Side:
     flags: tuple[str, ...]
     toolchain: str
     config: Mapping[str, Any]
-    median_ns: float | None
-    low_ns: float | None
-    high_ns: float | None
-    n: int
-    emulated: bool
     bindings: Mapping[str, int]
 
 
@@ -198,10 +194,7 @@ def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> S
         flags=tuple(build.flags),
         toolchain=f"{build.toolchain} {build.toolchain_version}",
         config=build.kernel.config,
-        median_ns=result.median_ns if result else None,
-        low_ns=result.low_ns if result else None,
-        high_ns=result.high_ns if result else None,
-        n=len(result.samples_ns) if result else 0,
+        metrics=metrics_of(result),
         emulated=bool(result and result.emulated),
         bindings=result.bindings if result else {},
     )

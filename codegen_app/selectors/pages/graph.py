@@ -12,21 +12,20 @@ from django.urls import reverse
 
 from codegen_app.models import Graph, GraphNode, KernelUse, TemplateNode
 from codegen_app.selectors import serving
+from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.origins import lines_by_node, own_frame
 
 
 @dataclass(frozen=True)
-class Serving:
+class Serving(MeasuredRow):
     """The kernel that serves a node: the selected one, or the generator's default.
 
-    ``median_ns`` is its time in the page's bucket, None before there is one.
+    Its metrics are those in the page's bucket, none before there are.
     """
 
     kernel: str
     url: str
     selected: bool
-    median_ns: float | None
-    emulated: bool
 
 
 @dataclass(frozen=True)
@@ -205,7 +204,7 @@ def _serving(served: Mapping[int, serving.Served]) -> dict[int, Serving]:
             kernel=one.kernel.name,
             url=reverse("kernel", args=[one.kernel.name]),
             selected=one.selected,
-            median_ns=one.result.median_ns if one.result else None,
+            metrics=metrics_of(one.result),
             emulated=bool(one.result and one.result.emulated),
         )
         for node, one in served.items()

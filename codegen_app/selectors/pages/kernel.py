@@ -21,6 +21,7 @@ from codegen_app.models import (
     KernelUse,
     State,
 )
+from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
 from codegen_app.selectors.pages.origins import lines_by_node
@@ -91,24 +92,19 @@ class BuildRow:
 
 
 @dataclass(frozen=True)
-class ResultRow:
-    """One measurement. Times in nanoseconds a launch."""
+class ResultRow(MeasuredRow):
+    """One measurement."""
 
     id: int
     problem: str
     device: str
     target: str
     bindings: Mapping[str, int]
-    median_ns: float
-    low_ns: float
-    high_ns: float
-    n: int
     batch: int
     rejected: int
     check_max_error: float
     check_bound: float
     check_ratio: float
-    emulated: bool
     created_at: datetime
 
 
@@ -365,10 +361,7 @@ def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
             device=row.environment.device_name,
             target=row.environment.target,
             bindings=row.bindings,
-            median_ns=row.median_ns,
-            low_ns=row.low_ns,
-            high_ns=row.high_ns,
-            n=len(row.samples_ns),
+            metrics=metrics_of(row),
             batch=row.batch,
             rejected=len(row.rejected_samples),
             check_max_error=row.check_max_error,

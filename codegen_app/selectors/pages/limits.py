@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from codegen_app.models import BenchmarkResult, ProblemWork
+from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from scheduler import targets
 from scheduler.targets import Board
 from scheduler.tuning import roofline
@@ -15,7 +16,7 @@ from scheduler.tuning.work import Work
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(MeasuredRow):
     """A measurement on a GPU. ``share`` is the part of what the board allows, None where the board
     is not in the table."""
 
@@ -25,10 +26,6 @@ class Point:
     target: str
     board: str
     bindings: Mapping[str, int]
-    median_ns: float
-    low_ns: float
-    high_ns: float
-    n: int
     intensity: float | None
     operations_per_s: float | None
     share: float | None
@@ -159,10 +156,7 @@ def _point(result: BenchmarkResult, work: Work | None) -> Point:
         target=environment.target,
         board=board.name if board else "",
         bindings=result.bindings,
-        median_ns=result.median_ns,
-        low_ns=result.low_ns,
-        high_ns=result.high_ns,
-        n=len(result.samples_ns),
+        metrics=metrics_of(result),
         intensity=kind.per_byte if kind else None,
         operations_per_s=1e9 * kind.operations / result.median_ns if kind else None,
         share=share,
@@ -183,6 +177,6 @@ def _row(board: Board, work: Work, points: Sequence[Point]) -> LimitRow:
         products_ns=found.products_ns,
         least_ns=found.least_ns,
         bound=found.bound,
-        best=min(own, key=lambda point: point.median_ns, default=None),
+        best=min(own, key=lambda point: point.time.value, default=None),
         sources=board.sources,
     )

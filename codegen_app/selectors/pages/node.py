@@ -20,6 +20,7 @@ from codegen_app.models import (
     TemplateNode,
 )
 from codegen_app.selectors import serving
+from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
@@ -41,17 +42,12 @@ class OriginRow:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """A measurement. Times in nanoseconds a launch; ``n`` samples."""
+class Timing(MeasuredRow):
+    """A measurement, and where it was made."""
 
     device: str
     target: str
     bindings: Mapping[str, int]
-    median_ns: float
-    low_ns: float
-    high_ns: float
-    n: int
-    emulated: bool
 
 
 @dataclass(frozen=True)
@@ -312,10 +308,7 @@ def _timings(
             device=result.environment.device_name,
             target=result.environment.target,
             bindings=result.bindings,
-            median_ns=result.median_ns,
-            low_ns=result.low_ns,
-            high_ns=result.high_ns,
-            n=len(result.samples_ns),
+            metrics=metrics_of(result),
             emulated=result.emulated,
         )
         for (_, kernel), result in serving.results([node], bucket, kernels).items()

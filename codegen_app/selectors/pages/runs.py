@@ -15,6 +15,7 @@ from django.utils import timezone
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun
 from codegen_app.selectors.ledger import Curve
 from codegen_app.selectors.ledger import curves as best_so_far
+from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from scheduler.outcome import Stage
 
 _REFUSED = "refused"
@@ -77,8 +78,8 @@ class RunList:
 
 
 @dataclass(frozen=True)
-class LedgerRow:
-    """What became of one candidate. Times in nanoseconds a launch."""
+class LedgerRow(MeasuredRow):
+    """What became of one candidate."""
 
     id: int
     node: str
@@ -90,18 +91,13 @@ class LedgerRow:
     state: str
     stage: str
     reason: str
-    median_ns: float | None
-    low_ns: float | None
-    high_ns: float | None
-    samples: int
     check_ratio: float | None
-    emulated: bool
     chosen: bool
     tied: bool
 
 
 @dataclass(frozen=True)
-class Best:
+class Best(MeasuredRow):
     """The kernel of one problem that was chosen, or the fastest so far."""
 
     node: str
@@ -109,11 +105,7 @@ class Best:
     problem: str
     kernel: str
     kernel_url: str
-    median_ns: float
-    low_ns: float
-    high_ns: float
     measured: int
-    emulated: bool
     chosen: bool
 
 
@@ -250,10 +242,7 @@ def _ledger_row(candidate: Candidate) -> LedgerRow:
         state=candidate.state,
         stage=candidate.stage,
         reason=candidate.reason,
-        median_ns=result.median_ns if result else None,
-        low_ns=result.low_ns if result else None,
-        high_ns=result.high_ns if result else None,
-        samples=len(result.samples_ns) if result else 0,
+        metrics=metrics_of(result),
         check_ratio=result.check_ratio if result else None,
         emulated=bool(result and result.emulated),
         chosen=candidate.chosen,
@@ -277,9 +266,7 @@ def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
                 problem=problem,
                 kernel=row.kernel,
                 kernel_url=row.kernel_url,
-                median_ns=row.median_ns or 0.0,
-                low_ns=row.low_ns or 0.0,
-                high_ns=row.high_ns or 0.0,
+                metrics=row.metrics,
                 measured=len(rows),
                 emulated=row.emulated,
                 chosen=row.chosen,

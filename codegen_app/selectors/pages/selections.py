@@ -8,22 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from codegen_app.models import Selection
+from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 
 _PAST = 20
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A kernel that serves or served a bucket. Times in nanoseconds a launch."""
+class Choice(MeasuredRow):
+    """A kernel that serves or served a bucket."""
 
     id: int
     kernel: str
     kernel_url: str
-    median_ns: float | None
-    low_ns: float | None
-    high_ns: float | None
-    samples: int
-    emulated: bool
     reason: str
     chosen_by: str
     since: datetime
@@ -93,10 +89,7 @@ def _choice(row: Selection) -> Choice:
         id=row.pk,
         kernel=row.kernel.name,
         kernel_url=row.kernel.get_absolute_url(),
-        median_ns=result.median_ns if result else None,
-        low_ns=result.low_ns if result else None,
-        high_ns=result.high_ns if result else None,
-        samples=len(result.samples_ns) if result else 0,
+        metrics=metrics_of(result),
         emulated=bool(result and result.emulated),
         reason=row.reason,
         chosen_by=row.chosen_by.get_username() if row.chosen_by else "",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from codegen_app import charts
 from codegen_app.selectors.pages.node import CandidateRow, Timing
+from scheduler.benchmark.metrics import TIME, Metric
 
 
 def row(position: int, **config: int) -> CandidateRow:
-    timing = Timing("MI300X", "gfx942", {}, 2000.0, 1900.0, 2100.0, 30, False)
+    time = Metric(2000.0, 1900.0, 2100.0, "ns", 30)
+    timing = Timing("MI300X", "gfx942", {}, metrics={TIME: time})
     return CandidateRow(position, f"k{position}", "", config, "", False, False, (), (), timing, ())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.benchmark.measurement import Check, Measurement
+from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.tuning.decision import decide
 from scheduler.tuning.known import Known, Shape, from_ledger, nearest
@@ -31,8 +32,8 @@ def entry(name: str, median: float | None = None, spread: float = 0.0, order: in
     measured = None
     if median is not None:
         check = Check(True, 0.0, 1.0, 0.0, True)
-        interval = (median, median - spread, median + spread)
-        measured = Measurement(name, "cpu", {}, (median,), 1, *interval, (), check, True)
+        time = Metric(median, median - spread, median + spread, "ns", 1)
+        measured = Measurement(name, "cpu", {}, (median,), 1, {TIME: time}, (), check, True)
     return Entry(
         problem="mm(64x32, 32x16) f16",
         node="op0",
@@ -103,6 +104,8 @@ def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
     write_jsonl(path, {"seconds": 1.0}, marked)
     assert [line["fate"] for line in read_jsonl(path)] == ["measured", "chosen"]
     assert all(isinstance(json.loads(line), dict) for line in path.read_text().splitlines())
+    measurement = read_jsonl(path)[1]["measurement"]
+    assert measurement["median_ns"] == measurement["metrics"]["time"]["value"] == 5
     assert from_ledger(path) == [Known(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64})]
 
 

@@ -1,0 +1,76 @@
+"""Metrics: the figures that a measurement has, a row each.
+
+A figure is taken from the samples, or derived from other facts of the same measurement; a derived
+one says so. Everything that keeps or shows measurements goes by this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler.stats.intervals import median_interval
+
+TIME = "time"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a kernel in its unit, and the interval that holds it; from ``n`` samples."""
+
+    value: float
+    low: float
+    high: float
+    unit: str
+    n: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a measurement found: nanoseconds a launch, at least one; and the bytes that the problem
+    certainly moves (0 where that is not known), a lower bound."""
+
+    samples_ns: Sequence[float]
+    moved_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """A metric: ``title`` heads a column, ``note`` says how it is come by. ``figure`` gives None
+    where the facts do not hold it."""
+
+    title: str
+    unit: str
+    note: str
+    figure: Callable[[Facts, str], Metric | None]
+
+
+def _time(facts: Facts, unit: str) -> Metric:
+    interval = median_interval(facts.samples_ns)
+    return Metric(interval.median, interval.low, interval.high, unit, len(facts.samples_ns))
+
+
+def _bandwidth(facts: Facts, unit: str) -> Metric | None:
+    """Bytes a nanosecond are GB/s; the longest time is the lowest bandwidth."""
+    if not facts.moved_bytes:
+        return None
+    time = _time(facts, "ns")
+    value, low, high = (facts.moved_bytes / ns for ns in (time.value, time.high, time.low))
+    return Metric(value, low, high, unit, time.n)
+
+
+METRICS: Mapping[str, MetricRow] = {
+    TIME: MetricRow("Median", "ns", "of a launch, measured", _time),
+    "bandwidth": MetricRow(
+        "Bandwidth",
+        "GB/s",
+        "derived: the bytes that the problem certainly moves, over the time; a lower bound",
+        _bandwidth,
+    ),
+}
+
+
+def figures(facts: Facts) -> dict[str, Metric]:
+    """Every metric that the facts hold, the time first."""
+    found = {name: row.figure(facts, row.unit) for name, row in METRICS.items()}
+    return {name: metric for name, metric in found.items() if metric is not None}

@@ -1,0 +1,27 @@
+"""Metrics: the time and what is derived from it, each with an interval that holds it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.benchmark.metrics import Facts, figures
+
+TIMES = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=30)
+
+
+@given(samples=TIMES, moved=st.integers(0, 2**40))
+def test_every_interval_holds_its_figure(samples: list[float], moved: int) -> None:
+    found = figures(Facts(samples, moved))
+    assert next(iter(found)) == "time"
+    assert ("bandwidth" in found) == (moved > 0)
+    for metric in found.values():
+        assert metric.low <= metric.value <= metric.high
+        assert metric.n == len(samples)
+
+
+def test_bandwidth_is_bytes_over_the_time() -> None:
+    found = figures(Facts([1000.0, 1000.0, 1000.0], moved_bytes=2 * 10**6))
+    assert found["bandwidth"].value == pytest.approx(2000.0)  # 2 MB in a microsecond: 2 TB/s
+    assert found["bandwidth"].unit == "GB/s"
