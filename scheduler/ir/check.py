@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
-from scheduler.ir.index.text import check_name
+from scheduler.ir.index.parsing import check_name
 from scheduler.outcome import UserError
 
 MAX_RANK = 64

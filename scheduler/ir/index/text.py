@@ -8,23 +8,13 @@ the same expression gives the same text in every process. ``parse_expr(print_exp
 from __future__ import annotations
 
 import ast
-import re
 
 import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
-from scheduler.outcome import UserError
+from scheduler.ir.index.parsing import FUNCTIONS, ExpressionParser, check_name
 
-MAX_TEXT = 20_000  # characters of one expression
-MAX_PARTS = 2_000  # operators, numbers and names of one expression
-MAX_DEPTH = 100
-MAX_BITS = 256  # of an integer in it: sizes have 63
-MAX_EXPONENT = 16
-MAX_BRANCHES = 32  # arguments of one Max or Min
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
-_RESERVED = frozenset({"Max", "Min", "FloorDiv", "Mod"})
 _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4  # how tightly a text binds
 
 
@@ -96,67 +86,14 @@ def _print_sum(expr: Expr) -> str:
 def parse_expr(text: str) -> Expr:
     """The expression that a text says: ``+ - * // % **``, ``Max Min FloorDiv Mod``, names, ints.
 
-    Every name becomes ``indexing.symbol(name)``. Raises ``UserError`` for any other text, and for
-    one beyond the limits of this module; never runs anything from it.
+    Every name becomes ``functions.symbol(name)``. Raises ``UserError`` for any other text, and for
+    one beyond the limits of ``parsing``; never runs anything from it.
     """
-    if len(text) > MAX_TEXT:
-        raise UserError(f"expression of {len(text)} characters; at most {MAX_TEXT} are read")
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UserError(f"not an integer expression: {shown(text)}") from error
-    return _Parser(text).read(tree, 0)
+    return _TextParser(text).parse()
 
 
-def check_size(value: Expr, text: str) -> Expr:
-    """The value itself, unless it became a number that no size can be."""
-    if value.is_Integer and int(value).bit_length() > MAX_BITS:
-        raise UserError(f"number of more than {MAX_BITS} bits in expression {shown(text)}")
-    return value
-
-
-def power(base: Expr, exponent: int) -> Expr:
-    """A power, without sympy's rules for it, whose time grows without bound on nested ones."""
-    if base.is_Integer or exponent < 2:
-        return base**exponent
-    return sympy.Pow(base, exponent, evaluate=False)
-
-
-def extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
-    """Max or Min of expressions, without sympy's comparing each with each: that takes minutes on
-    a text made for it, and what a program wrote out is as simple as it gets.
-    """
-    numbers = [int(arg) for arg in args if arg.is_Integer]
-    others = [arg for arg in args if not arg.is_Integer]
-    if numbers:
-        others.append(sympy.Integer(max(numbers) if kind is sympy.Max else min(numbers)))
-    return others[0] if len(others) == 1 else kind(*others, evaluate=False)
-
-
-def check_name(name: str) -> str:
-    """The name itself if it can stand for a symbol."""
-    if not _NAME.fullmatch(name) or name in _RESERVED:
-        raise UserError(f"not a symbol's name: {shown(name)}")
-    return name
-
-
-def shown(text: str) -> str:
-    """Text from a file as an error may show it: quoted, and cut where it is long."""
-    return repr(text if len(text) <= 80 else text[:77] + "...")
-
-
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._parts = 0
-
-    def read(self, node: ast.expr, depth: int) -> Expr:
-        self._parts += 1
-        if self._parts > MAX_PARTS or depth > MAX_DEPTH:
-            raise UserError(f"expression too large: {shown(self._text)}")
-        return check_size(self._value(node, depth + 1), self._text)
-
-    def _value(self, node: ast.expr, depth: int) -> Expr:
+class _TextParser(ExpressionParser):
+    def value(self, node: ast.expr, depth: int) -> Expr:
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return sympy.Integer(node.value)
         if isinstance(node, ast.Name):
@@ -169,10 +106,11 @@ class _Parser:
             return _product(self._factors(node, depth))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Pow):
             left, right = self.read(node.left, depth), self.read(node.right, depth)
-            return self._binary(type(node.op).__name__, left, right)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-            return self._call(node.func.id, [self.read(arg, depth) for arg in node.args])
-        raise self._wrong()
+            return self.call(type(node.op).__name__, [left, right])
+        match node:
+            case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS:
+                return self.call(name, [self.read(arg, depth) for arg in node.args])
+        raise self.wrong()
 
     def _terms(self, node: ast.expr, depth: int) -> list[Expr]:
         """Terms of a chain of sums, without recursion: sums are as long as they like."""
@@ -191,25 +129,6 @@ class _Parser:
             node = node.left
         factors.append(self.read(node, depth))
         return factors[::-1]
-
-    def _binary(self, name: str, left: Expr, right: Expr) -> Expr:
-        if name == "Pow":
-            if not right.is_Integer or not 0 <= right <= MAX_EXPONENT:
-                raise self._wrong()
-            return power(left, int(right))
-        if right == 0:
-            raise UserError(f"division by zero in expression {shown(self._text)}")
-        return FloorDiv(left, right) if name == "FloorDiv" else Mod(left, right)
-
-    def _call(self, name: str, args: list[Expr]) -> Expr:
-        if name in ("FloorDiv", "Mod") and len(args) == 2:
-            return self._binary(name, *args)
-        if name in ("Max", "Min") and 1 <= len(args) <= MAX_BRANCHES:
-            return extreme(sympy.Max if name == "Max" else sympy.Min, args)
-        raise self._wrong()
-
-    def _wrong(self) -> UserError:
-        return UserError(f"not an integer expression: {shown(self._text)}")
 
 
 def _product(factors: list[Expr]) -> Expr:

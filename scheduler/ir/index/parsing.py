@@ -1,0 +1,115 @@
+"""What reading an expression from an untrusted text has in common, whatever it is written in.
+
+Texts are Python's: parsed with ``ast``, walked with a short list of what may stand in them, never
+evaluated, within the limits of this module.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from abc import ABC, abstractmethod
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.outcome import UserError
+
+MAX_TEXT = 20_000  # characters of one expression
+MAX_PARTS = 2_000  # operators, numbers and names of one expression
+MAX_DEPTH = 100
+MAX_BITS = 256  # of an integer in it: sizes have 63
+MAX_EXPONENT = 16
+MAX_BRANCHES = 32  # arguments of one Max or Min
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+FUNCTIONS = frozenset({"Max", "Min", "FloorDiv", "Mod"})
+
+
+class ExpressionParser(ABC):
+    """Reads one text; a subclass says what each node of the syntax tree means."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._parts = 0
+
+    def parse(self) -> Expr:
+        """The expression. Raises ``UserError`` for a text that is none, or beyond the limits."""
+        if len(self._text) > MAX_TEXT:
+            size = len(self._text)
+            raise UserError(f"expression of {size} characters; at most {MAX_TEXT} are read")
+        try:
+            tree = ast.parse(self._text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise self.wrong() from error
+        return self.read(tree, 0)
+
+    def read(self, node: ast.expr, depth: int) -> Expr:
+        """The expression at ``node``, which is ``depth`` nodes below the top."""
+        self._parts += 1
+        if self._parts > MAX_PARTS or depth > MAX_DEPTH:
+            raise UserError(f"expression too large: {shown(self._text)}")
+        value = self.value(node, depth + 1)
+        if value.is_Integer and int(value).bit_length() > MAX_BITS:
+            text = shown(self._text)
+            raise UserError(f"number of more than {MAX_BITS} bits in expression {text}")
+        return value
+
+    @abstractmethod
+    def value(self, node: ast.expr, depth: int) -> Expr:
+        """What ``node`` means; its parts are read at ``depth``."""
+
+    def call(self, name: str, args: list[Expr]) -> Expr:
+        """A function of expressions."""
+        match name, args:
+            case "Pow", [base, exponent] if exponent.is_Integer and 0 <= exponent <= MAX_EXPONENT:
+                return _power(base, int(exponent))
+            case "FloorDiv", [a, b]:
+                return FloorDiv(a, self._divisor(b))
+            case "Mod", [a, b]:
+                return Mod(a, self._divisor(b))
+            case "Max", [_, *_] if len(args) <= MAX_BRANCHES:
+                return _extreme(sympy.Max, args)
+            case "Min", [_, *_] if len(args) <= MAX_BRANCHES:
+                return _extreme(sympy.Min, args)
+        raise self.wrong()
+
+    def _divisor(self, expr: Expr) -> Expr:
+        if expr == 0:
+            raise UserError(f"division by zero in expression {shown(self._text)}")
+        return expr
+
+    def wrong(self) -> UserError:
+        """What to raise for a text that is no integer expression."""
+        return UserError(f"not an integer expression: {shown(self._text)}")
+
+
+def _power(base: Expr, exponent: int) -> Expr:
+    """A power, without sympy's rules for it, whose time grows without bound on nested ones."""
+    if base.is_Integer or exponent < 2:
+        return base**exponent
+    return sympy.Pow(base, exponent, evaluate=False)
+
+
+def _extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
+    """Max or Min of expressions, without sympy's comparing each with each: that takes minutes on
+    a text made for it, and what a program wrote out is as simple as it gets.
+    """
+    numbers = [int(arg) for arg in args if arg.is_Integer]
+    others = [arg for arg in args if not arg.is_Integer]
+    if numbers:
+        others.append(sympy.Integer(max(numbers) if kind is sympy.Max else min(numbers)))
+    return others[0] if len(others) == 1 else kind(*others, evaluate=False)
+
+
+def check_name(name: str) -> str:
+    """The name itself if it can stand for a symbol."""
+    if not _NAME.fullmatch(name) or name in FUNCTIONS:
+        raise UserError(f"not a symbol's name: {shown(name)}")
+    return name
+
+
+def shown(text: str) -> str:
+    """Text from a file as an error may show it: quoted, and cut where it is long."""
+    return repr(text if len(text) <= 80 else text[:77] + "...")
