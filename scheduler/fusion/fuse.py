@@ -15,6 +15,7 @@ from scheduler.fusion.nodes import FusionDecision
 from scheduler.fusion.order import topological
 from scheduler.fusion.points import inverse, moved_pointwise
 from scheduler.fusion.view_like import inline_views
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import (
     BufferKind,
     GroupKind,
@@ -45,6 +46,7 @@ class Fusion:
         self.lowered = lowered
         self.buffers = lowered.buffers
         self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
+        self.sizes = Ranges.of_symbols(lowered.graph.symbols)
         self.decisions: list[FusionDecision] = []
         self.groups: dict[int, Group] = {}
         self.outputs = {
@@ -83,7 +85,7 @@ class Fusion:
             self._decide(group.name, op.name, True, "the same points, all values at hand")
             self._add(group, answer, index)
             return
-        group = begin(index, op, index)
+        group = begin(index, op, index, self.sizes)
         if op.group_kind is GroupKind.REDUCTION:
             group.inside.add(op.name)
         self.groups[index] = group
@@ -261,7 +263,7 @@ class Fusion:
         self._extents.update(extents)
         axes = (*reader.outer, *reader.inner)
         made = [
-            moved_pointwise(member, found, axes)
+            moved_pointwise(member, found, axes, self.sizes)
             for member in group.members
             if isinstance(member, Pointwise)
         ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from scheduler.fusion.points import Index
-from scheduler.ir.index.ranges import Ranges, loops_over
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Axis, GroupKind, Operation
 from scheduler.ir.values import loads
 
@@ -19,7 +19,8 @@ class Group:
 
     ``outer`` and ``inner`` are the loops: a pointwise group has no inner ones, those of a
     template are the points that it stores. ``indices`` are positions of the operations in the
-    lowered graph; ``inside`` names the members that run at each step of the inner loops.
+    lowered graph; ``sizes`` are the ranges of the graph's symbolic sizes; ``inside`` names the
+    members that run at each step of the inner loops.
     """
 
     number: int
@@ -28,13 +29,14 @@ class Group:
     inner: tuple[Axis, ...]
     members: list[Operation]
     indices: list[int]
+    sizes: Ranges
     depends: set[int] = field(default_factory=set)
     inside: set[str] = field(default_factory=set)
 
     @property
     def ranges(self) -> Ranges:
         """The ranges of all loops."""
-        return loops_over(self.outer, self.inner)
+        return self.sizes.over((*self.outer, *self.inner))
 
     @property
     def name(self) -> str:
@@ -70,10 +72,10 @@ class Group:
         yield from seen
 
 
-def begin(number: int, op: Operation, index: int) -> Group:
+def begin(number: int, op: Operation, index: int, sizes: Ranges) -> Group:
     """A group of one operation."""
     outer, inner = loops_of(op)
-    return Group(number, op.group_kind, outer, inner, [op], [index])
+    return Group(number, op.group_kind, outer, inner, [op], [index], sizes)
 
 
 def loops_of(op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:

@@ -4,7 +4,7 @@ there. Each answer that is no says why."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.fusion.group import Group
 from scheduler.fusion.groups import numel
@@ -17,7 +17,7 @@ from scheduler.fusion.points import (
     moved_pointwise,
     moved_reduction,
 )
-from scheduler.ir.index.ranges import loops_over
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import (
     Axis,
     Buffer,
@@ -83,7 +83,7 @@ def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Joined | R
     if group.kind is GroupKind.EXTERN:
         return Refusal("the reference computes the other")
     for exchange, axes in _exchanges(op, group, buffers):
-        made = moved_pointwise(op, exchange, axes)
+        made = moved_pointwise(op, exchange, axes, group.sizes)
         if _reads_what_is_there(made, group):
             inside = bool(group.inner) and len(axes) > len(group.outer)
             return Joined(made, inside, group.outer, group.inner)
@@ -102,7 +102,7 @@ def _exchanges(
             for axes in levels:
                 if inverse(at, size, axes) is None:
                     continue
-                exchange = exchange_at(load.index, size, op.axes, at, loops_over(axes))
+                exchange = exchange_at(load.index, size, op.axes, at, group.sizes.over(axes))
                 if exchange is not None:
                     yield exchange, axes
     if group.inner:
@@ -155,7 +155,7 @@ def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | R
                 continue
             if _counts_steps(op) and not _same_steps(op, exchange, group.inner):
                 continue
-            made = moved_reduction(op, exchange, group.outer, group.inner)
+            made = moved_reduction(op, exchange, group.outer, group.inner, group.sizes)
             if _reads_what_is_there(made, group):
                 return Joined(made, True, group.outer, group.inner)
     return Refusal("it reduces other rows than the group does")
@@ -175,7 +175,7 @@ def _take_into_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joine
     axes = (*op.axes, *op.reduction_axes)
     if numel(axes) != numel(group.outer):
         return Refusal("it reduces other points than the group computes")
-    ranges = loops_over(axes)
+    ranges = group.sizes.over(axes)
     written = group.written()
     for load in dict.fromkeys(direct_loads(op)):
         if load.buffer not in written:
@@ -186,18 +186,22 @@ def _take_into_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joine
         exchange = exchange_at(written[load.buffer], size, group.outer, load.index, ranges)
         if exchange is None:
             continue
-        regrouped = tuple(_moved(member, exchange, axes) for member in group.members)
-        trial = Group(
-            group.number, GroupKind.REDUCTION, op.axes, op.reduction_axes, list(regrouped), []
+        regrouped = tuple(_moved(member, exchange, axes, group.sizes) for member in group.members)
+        trial = replace(
+            group,
+            kind=GroupKind.REDUCTION,
+            outer=op.axes,
+            inner=op.reduction_axes,
+            members=list(regrouped),
         )
         if _reads_what_is_there(op, trial):
             return Joined(op, True, op.axes, op.reduction_axes, regrouped)
     return Refusal("it reduces other points than the group computes")
 
 
-def _moved(op: Operation, exchange: Exchange, axes: tuple[Axis, ...]) -> Operation:
+def _moved(op: Operation, exchange: Exchange, axes: tuple[Axis, ...], sizes: Ranges) -> Operation:
     assert isinstance(op, Pointwise)
-    return moved_pointwise(op, exchange, axes)
+    return moved_pointwise(op, exchange, axes, sizes)
 
 
 def merge_exchange(producer: Group, consumer: Group, buffers: Buffers) -> Exchange | Refusal:
@@ -211,7 +215,7 @@ def merge_exchange(producer: Group, consumer: Group, buffers: Buffers) -> Exchan
         for at in consumer.accesses(buffer):
             if inverse(at, size, whole) is None:
                 continue
-            exchange = exchange_at(place, size, producer.outer, at, loops_over(whole))
+            exchange = exchange_at(place, size, producer.outer, at, consumer.sizes.over(whole))
             if exchange is not None and _all_match(written, consumer, exchange, whole):
                 return exchange
     return Refusal("it reads the other's result at other points than it computes")
@@ -223,7 +227,7 @@ def _all_match(
     exchange: Exchange,
     whole: tuple[Axis, ...],
 ) -> bool:
-    ranges = loops_over(whole)
+    ranges = consumer.sizes.over(whole)
     for member in consumer.members:
         for tree in member.trees:
             for load in loads(tree):

@@ -116,19 +116,25 @@ def moved_store(store: Store, exchange: Exchange, ranges: Ranges) -> Store:
     )
 
 
-def moved_pointwise(op: Pointwise, exchange: Exchange, axes: tuple[Axis, ...]) -> Pointwise:
+def moved_pointwise(
+    op: Pointwise, exchange: Exchange, axes: tuple[Axis, ...], sizes: Ranges
+) -> Pointwise:
     """A pointwise operation over other loops."""
-    return replace(op, axes=axes, store=moved_store(op.store, exchange, loops_over(axes)))
+    return replace(op, axes=axes, store=moved_store(op.store, exchange, sizes.over(axes)))
 
 
 def moved_reduction(
-    op: Reduction, exchange: Exchange, outer: tuple[Axis, ...], inner: tuple[Axis, ...]
+    op: Reduction,
+    exchange: Exchange,
+    outer: tuple[Axis, ...],
+    inner: tuple[Axis, ...],
+    sizes: Ranges,
 ) -> Reduction:
     """A reduction over other loops."""
     return replace(
         op,
         axes=outer,
         reduction_axes=inner,
-        value=moved(op.value, exchange, loops_over(outer, inner)),
-        store=moved_store(op.store, exchange, loops_over(outer)),
+        value=moved(op.value, exchange, sizes.over((*outer, *inner))),
+        store=moved_store(op.store, exchange, sizes.over(outer)),
     )

@@ -6,6 +6,7 @@ from scheduler.fusion.cost import is_view_like
 from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.nodes import FusionDecision
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Lowered, Operation, Pointwise
 
 
@@ -17,6 +18,7 @@ def inline_views(
     for op in lowered.operations:
         for name in op.reads:
             consumers.setdefault(name, []).append(op)
+    sizes = Ranges.of_symbols(lowered.graph.symbols)
     pending: dict[str, Group] = {}
     result: list[Operation] = []
     for op in lowered.operations:
@@ -24,7 +26,7 @@ def inline_views(
         for name in op.reads:
             if name in pending:
                 value, nodes = inlined(pending[name], name)
-                reader = begin(0, made, 0)
+                reader = begin(0, made, 0, sizes)
                 changed = replace_loads(
                     made, name, value, nodes, pending[name], reader, lowered.buffers
                 )
@@ -36,7 +38,7 @@ def inline_views(
         if isinstance(made, Pointwise) and made.store.buffer not in outputs:
             readers = consumers.get(made.store.buffer, [])
             if is_view_like(made, readers):
-                pending[made.store.buffer] = begin(0, made, 0)
+                pending[made.store.buffer] = begin(0, made, 0, sizes)
                 continue
         result.append(made)
     return result

@@ -15,7 +15,6 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
-from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import Load, Value
@@ -39,7 +38,7 @@ def written_through(
     if not isinstance(shown, Load) or shown.indirect:
         raise Unsupported("what it writes to is no view of memory")
     base = b.tensor(b.buffers[shown.buffer])
-    place = tuple(simplify(i, loops_over(axes)) for i in shown.index)
+    place = tuple(simplify(i, b.sizes.over(axes)) for i in shown.index)
     outside = [name for name, tensor in sharing.items() if not _shows(b, tensor, base)]
     if outside:
         raise Unsupported(f"{outside[0]!r} shares its memory in a way that is not followed")

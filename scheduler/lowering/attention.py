@@ -10,7 +10,6 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, symbol
-from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Attention, Axis, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Const, Value
@@ -60,7 +59,7 @@ def attention(
     buffer = b.buffer(meta.dtype, meta.size, _stride(b))
     place = (*index, row.var, value_depth.var)
     held = meta.dtype.compute
-    inside = loops_over((row, value_depth))
+    inside = b.sizes.over((row, value_depth))
     store = Store(
         buffer.name,
         tuple(simplify(i, inside) for i in place),

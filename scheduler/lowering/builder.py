@@ -11,7 +11,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.index.ranges import loops_over
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
     Axis,
@@ -41,6 +41,7 @@ class Builder:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.hints = {name: info.hint for name, info in graph.symbols.items()}
+        self.sizes = Ranges.of_symbols(graph.symbols)
         self.buffers: dict[str, Buffer] = {}
         self.operations: list[Operation] = []
         self.node: Node | None = None
@@ -189,7 +190,7 @@ class Builder:
 
     def finish(self, value: Value, axes: Sequence[Axis]) -> Value:
         """A tree as operations hold it: indices in normal form, calls named by their node."""
-        return trees.named(simplify_tree(value, loops_over(axes)), self._name)
+        return trees.named(simplify_tree(value, self.sizes.over(axes)), self._name)
 
     @property
     def _name(self) -> str:
@@ -217,7 +218,7 @@ class Builder:
         """``read(position)`` where the position along an axis of ``size`` is an element of
         ``tensor`` (negative ones count from the end)."""
         value = tensor.at(index)
-        if isinstance(value, IndexValue) and is_nonnegative(value.expr):
+        if isinstance(value, IndexValue) and is_nonnegative(value.expr, self.sizes):
             return read(value.expr)
         if isinstance(value, Const) and int(value.value) >= 0:
             return read(sympy.Integer(int(value.value)))

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import sympy
 
 from scheduler.ir.graph import Argument, Expr, Graph, InputKind, Node, Ref, TensorMeta
-from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
@@ -169,7 +168,7 @@ class _Lowering:
             tensor = self._values[name]
             assert isinstance(tensor, Tensor)
             axes, index = self._b.loops(tensor.size, "i")
-            inputs[name] = ViewOf(axes, simplify_tree(tensor.at(index), loops_over(axes)))
+            inputs[name] = ViewOf(axes, simplify_tree(tensor.at(index), self._b.sizes.over(axes)))
         outputs = []
         for name in node.outputs:
             meta = self._graph.tensors.get(name)

@@ -12,7 +12,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.index.ranges import Ranges, loops_over
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.index.trees import offset, simplify_tree
@@ -60,7 +60,7 @@ def contract(
     buffer = b.buffer(dtype, size)
     axes = [_axes(sizes, name) for sizes, name in _named(batch, left.sizes, right.sizes, k)]
     batch_i, m_i, n_i, k_i = (tuple(a.var for a in group) for group in axes)
-    ranges = loops_over(*axes)
+    ranges = b.sizes.over(axis for group in axes for axis in group)
     a_value = simplify_tree(left.read(batch_i, m_i, k_i), ranges)
     b_value = simplify_tree(right.read(batch_i, n_i, k_i), ranges)
     a_value, b_value = _of_one_type(a_value, b_value)
@@ -74,7 +74,7 @@ def contract(
     a_value, b_value, result = (
         b.finish(substitute(value, exprs), final) for value in (a_value, b_value, result)
     )
-    inside = loops_over(final)
+    inside = b.sizes.over(final)
     store_index = tuple(_at(i, exprs, inside) for i in index)
     store = Store(buffer.name, store_index, trees.held(result, dtype), b.nodes)
     batch_axes, m_axes, n_axes, k_axes = merged
@@ -128,7 +128,7 @@ def _merge(
     buffer: Buffer,
 ) -> tuple[list[tuple[Axis, ...]], dict[sympy.Symbol, Expr]]:
     """Each group of axes merged by the memory of those that it runs over."""
-    ranges = loops_over(*axes)
+    ranges = b.sizes.over(axis for group in axes for axis in group)
     a_offsets, b_offsets = (
         [offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
         for value in operands

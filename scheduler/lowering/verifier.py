@@ -13,7 +13,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.facts import is_nonnegative
-from scheduler.ir.index.ranges import ANY_SIZES, Ranges, loops_over
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import ranges_inside
 from scheduler.ir.operations import (
     Axis,
@@ -58,7 +58,8 @@ class Verifier:
             for name, buffer in buffers.items()
             if buffer.kind not in (BufferKind.INTERMEDIATE, BufferKind.OUTPUT)
         }
-        self._ranges = ANY_SIZES
+        self._sizes = Ranges.of_symbols(graph.symbols)
+        self._ranges = self._sizes
         self._op: Operation | None = None
 
     def run(self, operations: Sequence[Operation]) -> None:
@@ -101,7 +102,7 @@ class Verifier:
         buffer = self._buffers.get(store.buffer)
         if buffer is None:
             self._fail(f"writes {store.buffer}, which is no buffer")
-        self._ranges = loops_over(axes)
+        self._ranges = self._sizes.over(axes)
         self._index(store.index, buffer, guarded=False)
         if store.value.dtype.compute is not buffer.dtype.compute:
             self._fail(
@@ -111,7 +112,7 @@ class Verifier:
         self._tree(store.value, axes)
 
     def _tree(self, value: Value, axes: Sequence[Axis]) -> None:
-        self._ranges = loops_over(axes)
+        self._ranges = self._sizes.over(axes)
         self._value(value, guarded=False)
 
     def _value(self, value: Value, guarded: bool) -> None:

@@ -182,35 +182,37 @@ def slice_op(
     at = axis(dim, self.rank)
     if step < 1:
         raise Unsupported(f"a slice with step {step}")
-    return cut(self, at, _bound(start, self.size[at], _ZERO), b.meta().size[at], step)
+    return cut(self, at, _bound(b, start, self.size[at]), b.meta().size[at], step)
 
 
-def _bound(value: Any, extent: Expr, default: Expr) -> Expr:
-    """A slice's start as torch clamps it: negative ones count from the end."""
-    if value is None:
-        return default
+def _position(b: Builder, value: Any, extent: Expr) -> Expr:
+    """A position along an axis; negative ones count from the end, as torch's do."""
     position = as_expr(value)
-    if position.is_Integer and extent.is_Integer:
-        length = int(extent)
-        place = int(position) + length if int(position) < 0 else int(position)
-        return sympy.Integer(min(max(place, 0), length))
-    if is_nonnegative(position):
+    if is_nonnegative(position, b.sizes):
         return position
-    if is_nonnegative(-position):
+    if is_nonnegative(-position, b.sizes):
         return extent + position
-    raise Unsupported(f"a slice from {position}, whose sign is not known")
+    raise Unsupported(f"a position of {position}, whose sign is not known")
+
+
+def _bound(b: Builder, value: Any, extent: Expr) -> Expr:
+    """A slice's start as torch clamps it."""
+    if value is None:
+        return _ZERO
+    position = _position(b, value, extent)
+    if position.is_Integer and extent.is_Integer:
+        return sympy.Integer(min(max(int(position), 0), int(extent)))
+    return position
 
 
 def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     at = axis(dim, self.rank)
-    return cut(self, at, _bound(start, self.size[at], _ZERO), as_expr(length))
+    return cut(self, at, _bound(b, start, self.size[at]), as_expr(length))
 
 
 def select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
     at = axis(dim, self.rank)
-    position = as_expr(index)
-    if not is_nonnegative(position):
-        position = self.size[at] + position
+    position = _position(b, index, self.size[at])
     size = (*self.size[:at], *self.size[at + 1 :])
     return self.view(size, lambda i: (*i[:at], position, *i[at:]))
 

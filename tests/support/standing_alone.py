@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from scheduler.fusion.group import Group, loops_of
 from scheduler.fusion.joining import Refusal, join, merge_exchange
 from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import BufferKind, GroupKind
 
 
@@ -16,7 +17,8 @@ def standing_alone(plan: Schedule) -> list[tuple[str, str]]:
     Legal: every value is at hand at the same points, and no kernel in between depends on the one
     while the other depends on it.
     """
-    groups = [_group(number, node) for number, node in enumerate(plan.nodes)]
+    sizes = Ranges.of_symbols(plan.lowered.graph.symbols)
+    groups = [_group(number, node, sizes) for number, node in enumerate(plan.nodes)]
     writers = {name: k for k, node in enumerate(plan.nodes) for name in node.writes}
     for group, node in zip(groups, plan.nodes, strict=True):
         group.depends = {writers[name] for name in node.reads if name in writers}
@@ -71,7 +73,7 @@ def _reaches(starts: set[int], target: int, groups: Sequence[Group]) -> bool:
     return False
 
 
-def _group(number: int, node: SchedulerNode) -> Group:
+def _group(number: int, node: SchedulerNode, sizes: Ranges) -> Group:
     main = next((m for m in node.members if m.group_kind is GroupKind.REDUCTION), node.members[0])
     outer, inner = loops_of(main)
-    return Group(number, node.kind, outer, inner, list(node.members), [number])
+    return Group(number, node.kind, outer, inner, list(node.members), [number], sizes)
