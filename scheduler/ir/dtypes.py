@@ -14,7 +14,8 @@ from enum import Enum
 class DTypeInfo:
     """One element type.
 
-    ``eps`` is the unit roundoff (half the distance from 1 to the next value), 0 for integers.
+    ``eps`` is the unit roundoff (half the distance from 1 to the next value), 0 for integers;
+    ``largest`` the largest finite value of a float type.
     ``numpy`` is the type in which arrays are held on the host; bfloat16 has none in NumPy and
     travels as its bit pattern in ``uint16``.
     """
@@ -25,6 +26,7 @@ class DTypeInfo:
     cpp: str
     numpy: str
     eps: float
+    largest: float = 0.0
 
 
 class DType(Enum):
@@ -35,11 +37,11 @@ class DType(Enum):
     I16 = DTypeInfo(3, "i16", 2, "int16_t", "int16", 0.0)
     I32 = DTypeInfo(4, "i32", 4, "int32_t", "int32", 0.0)
     I64 = DTypeInfo(5, "i64", 8, "int64_t", "int64", 0.0)
-    F16 = DTypeInfo(6, "f16", 2, "_Float16", "float16", 2.0**-11)
-    F32 = DTypeInfo(7, "f32", 4, "float", "float32", 2.0**-24)
-    F64 = DTypeInfo(8, "f64", 8, "double", "float64", 2.0**-53)
+    F16 = DTypeInfo(6, "f16", 2, "_Float16", "float16", 2.0**-11, (2 - 2.0**-10) * 2.0**15)
+    F32 = DTypeInfo(7, "f32", 4, "float", "float32", 2.0**-24, (2 - 2.0**-23) * 2.0**127)
+    F64 = DTypeInfo(8, "f64", 8, "double", "float64", 2.0**-53, (2 - 2.0**-52) * 2.0**1023)
     BOOL = DTypeInfo(12, "b8", 1, "bool", "bool", 0.0)
-    BF16 = DTypeInfo(13, "bf16", 2, "__bf16", "uint16", 2.0**-8)
+    BF16 = DTypeInfo(13, "bf16", 2, "__bf16", "uint16", 2.0**-8, (2 - 2.0**-7) * 2.0**127)
 
     @property
     def label(self) -> str:
@@ -65,6 +67,11 @@ class DType(Enum):
     def eps(self) -> float:
         """Unit roundoff; 0 for integers and booleans."""
         return self.value.eps
+
+    @property
+    def largest(self) -> float:
+        """Largest finite value of a float type; 0 for the others."""
+        return self.value.largest
 
     @property
     def is_float(self) -> bool:

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -92,6 +92,38 @@ class Overload:
     params: tuple[Param, ...]
     mutates: str = ""
 
+    @cached_property
+    def positional(self) -> tuple[str, ...]:
+        """Names of the arguments that may be given by position, in order."""
+        return tuple(param.name for param in self.params if not param.keyword_only)
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Argument]:
+        """Every argument's default by name, in the schema's order; None for required ones."""
+        return MappingProxyType({param.name: param.default for param in self.params})
+
+    def bind(self, node: Node) -> Mapping[str, Argument]:
+        """A node's arguments by name, defaults filled in, in the schema's order.
+
+        Positional arguments go by the names that the file gives them, and by position only where
+        it gives none. Raises ``UserError`` where they do not fit the schema.
+        """
+        where = f"node {node.name!r}: {node.target}"
+        if not node.labels and len(node.args) > len(self.positional):
+            raise UserError(
+                f"{where} takes {len(self.positional)} arguments by position, not {len(node.args)}"
+            )
+        given: dict[str, Argument] = {}
+        by_position = zip(node.labels or self.positional, node.args, strict=False)
+        for name, value in (*by_position, *node.kwargs.items()):
+            if name in given or name not in self.defaults:
+                raise UserError(f"{where} has no further argument {name!r}")
+            given[name] = value
+        for param in self.params:
+            if param.required and param.name not in given:
+                raise UserError(f"{where} lacks its argument {param.name!r}")
+        return {**self.defaults, **given}
+
 
 def op(
     name: str,
@@ -153,31 +185,6 @@ def overload_of(row: Op, target: str) -> Overload:
     params = read_signature(row.signatures[overload])
     writes = functional != target and row.elements is not Elements.VIEWED
     return Overload(target, row, params, mutates=params[0].name if writes else "")
-
-
-def bind(node: Node, params: tuple[Param, ...]) -> Mapping[str, Argument]:
-    """The node's arguments by name, defaults filled in, in the schema's order.
-
-    Positional arguments go by the names that the file gives them, and by position only where it
-    gives none. Raises ``UserError`` where they do not fit the schema.
-    """
-    positional = [param.name for param in params if not param.keyword_only]
-    if not node.labels and len(node.args) > len(positional):
-        raise UserError(
-            f"node {node.name!r}: {node.target} takes {len(positional)} arguments by position, "
-            f"not {len(node.args)}"
-        )
-    names = {param.name for param in params}
-    given: dict[str, Argument] = {}
-    by_position = zip(node.labels or positional, node.args, strict=False)
-    for name, value in (*by_position, *node.kwargs.items()):
-        if name in given or name not in names:
-            raise UserError(f"node {node.name!r}: {node.target} has no further argument {name!r}")
-        given[name] = value
-    for param in params:
-        if param.required and param.name not in given:
-            raise UserError(f"node {node.name!r}: {node.target} lacks its argument {param.name!r}")
-    return {param.name: given.get(param.name, param.default) for param in params}
 
 
 @cache

@@ -17,7 +17,7 @@ from scheduler.lowering.aliasing import written_through
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, where
-from scheduler.lowering.ops import bind, find
+from scheduler.lowering.ops import find
 from scheduler.lowering.sharing import SharedMemory, written_memory
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.verifier import verify
@@ -84,7 +84,9 @@ class _Lowering:
             return  # symbolic integers: their expressions are in the graph
         arguments: Mapping[str, Any] = {}
         try:
-            arguments = {name: self._argument(value) for name, value in bind(node).items()}
+            arguments = {
+                name: self._argument(value) for name, value in find(node.target).bind(node).items()
+            }
             self._b.begin(node, _sources(arguments))
             made = self._apply(node, arguments)
         except UnsupportedOpError as error:

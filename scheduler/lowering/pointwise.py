@@ -299,12 +299,7 @@ def nan_to_num(
 ) -> Tensor:
     if not self.dtype.is_float:
         return self
-    greatest = {DType.F16: 65504.0, DType.BF16: float.fromhex("0x1.fep127")}
-    greatest |= {
-        DType.F32: float.fromhex("0x1.fffffep127"),
-        DType.F64: float.fromhex("0x1.fffffffffffffp1023"),
-    }
-    top = greatest[self.dtype]
+    top = self.dtype.largest
 
     def function(x: Value) -> Value:
         def number(value: Any, default: float) -> Const:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from scheduler.ir.graph import Graph, Node, Ref
 from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.lowering import layout
-from scheduler.lowering.ops import bind, find
+from scheduler.lowering.ops import find
 
 
 class SharedMemory:
@@ -29,7 +29,7 @@ class SharedMemory:
     def note(self, node: Node) -> str | None:
         """Note whose memory a node's results are. The value that it writes in place, or None."""
         found = find(node.target)
-        first = next(iter(bind(node).values()), None)
+        first = next(iter(found.bind(node).values()), None)
         if not isinstance(first, Ref):
             return None
         if found.mutates or self._shares(found.op.elements, first.name, node):

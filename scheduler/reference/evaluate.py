@@ -21,8 +21,8 @@ from scheduler.ir.graph import Argument, Graph, Node, Ref
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.ir.reference.rounding import rounded
-from scheduler.ir.reference.rule import OWN_DTYPE, Array, held
-from scheduler.lowering.ops import bind, find
+from scheduler.ir.reference.rule import OWN_DTYPE, Array, UnsupportedUseError, held
+from scheduler.lowering.ops import find
 from scheduler.outcome import UserError
 
 Value: TypeAlias = "Array | int | float | bool | None"
@@ -48,10 +48,13 @@ def evaluate(
     ``UserError`` where the arguments do not fit the op.
     """
     spec = find(node.target)
-    args = {name: _resolved(arg, values, bindings) for name, arg in bind(node).items()}
+    args = {name: _resolved(arg, values, bindings) for name, arg in spec.bind(node).items()}
     args[OWN_DTYPE] = _own_dtype(node, dtypes or {})
     with np.errstate(all="ignore"):
-        result = spec.op.reference(args)
+        try:
+            result = spec.op.reference(args)
+        except UnsupportedUseError as error:
+            raise UnsupportedOpError(node.target, str(error)) from None
         asked = args.get("dtype")
         if round_casts and spec.op.elements in _CONVERTED and isinstance(asked, DType):
             result = rounded(result, asked)
@@ -174,7 +177,7 @@ class _Run:
         spec = find(node.target)
         checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}
         if spec.mutates:
-            target = bind(node)[spec.mutates]
+            target = spec.bind(node)[spec.mutates]
             assert isinstance(target, Ref)
             written = self._values[target.name]
             if written.shape and not written.flags.writeable:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from scheduler.ir.graph import Argument, Graph, InputKind, Node, Ref
 from scheduler.ir.ops import Elements, Op, UnsupportedOpError
 from scheduler.ir.reference.roles import Asked, Role, Sizes
-from scheduler.lowering.ops import bind, find
+from scheduler.lowering.ops import find
 
 
 def input_roles(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Role]:
@@ -25,10 +25,11 @@ def input_roles(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Role]:
     }
     for node in reversed(graph.nodes):
         try:
-            op, args = find(node.target).op, bind(node)
+            found = find(node.target)
         except UnsupportedOpError:
             continue
-        for argument, role in _asked(op, node, args, roles, sizes, gains):
+        args = found.bind(node)
+        for argument, role in _asked(found.op, node, args, roles, sizes, gains):
             if isinstance(argument, Ref):
                 roles[argument.name] = roles.get(argument.name, Role()).merged(role)
     return roles

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scheduler.frontends.pt2 import read
-from scheduler.ir.graph import Node, Ref
+from scheduler.ir.graph import Argument, Node, Ref
 from scheduler.ir.ops import UnsupportedOpError, functional_target
-from scheduler.lowering.ops import bind, find
+from scheduler.lowering.ops import find
 from scheduler.outcome import UserError
 
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"
+
+
+def bind(node: Node) -> Mapping[str, Argument]:
+    return find(node.target).bind(node)
 
 
 def _node(target: str, *args: object, **kwargs: object) -> Node:

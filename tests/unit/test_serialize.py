@@ -31,7 +31,7 @@ from scheduler.ir.graph import (
 )
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.ir.serialize import graph_from_json, graph_to_json, with_digest
-from scheduler.lowering.ops import bind
+from scheduler.lowering.ops import find
 from scheduler.outcome import UserError
 
 SAMPLES = Path(__file__).parents[2] / "scheduler" / "samples" / "graphs"
@@ -109,7 +109,9 @@ def test_a_graph_without_labels_is_read_as_before_and_is_the_same_graph() -> Non
     for node in data["nodes"]:
         assert len(node.pop("labels", ())) == len(node["args"])
     old = graph_from_json(data)
-    assert [bind(node) for node in old.nodes] == [bind(node) for node in graph.nodes]
+    assert [find(n.target).bind(n) for n in old.nodes] == [
+        find(n.target).bind(n) for n in graph.nodes
+    ]
     assert with_digest(old).digest == graph.digest
 
 

@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference.rule import Args, Array, Rule, held, held_or, is_float
+from scheduler.ir.reference.rule import (
+    Args,
+    Array,
+    Rule,
+    UnsupportedUseError,
+    held,
+    held_or,
+    is_float,
+)
 
 
 def converted(x: Array, dtype: DType | None) -> Array:
@@ -102,11 +109,11 @@ def nothing(_a: Args) -> None:
 
 def assert_true(a: Args) -> None:
     if not np.all(a["self"]):
-        raise UnsupportedOpError("aten._assert", str(a.get("assert_msg", "assertion failed")))
+        raise UnsupportedUseError(str(a.get("assert_msg", "assertion failed")))
 
 
 def stride(_a: Args) -> int:
-    raise UnsupportedOpError("aten.sym_stride.int", "strides as values")
+    raise UnsupportedUseError("strides as values")
 
 
 def two(function: Callable[[Any, Any], Any]) -> Rule:

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference.rule import Args, Array
+from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
 
 _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -100,7 +99,7 @@ def pad(a: Args) -> Array:
     if mode == "constant":
         return np.pad(x[cut], grown, constant_values=a["value"] or 0)
     if mode not in _PAD_MODES:
-        raise UnsupportedOpError("aten.pad.default", f"unknown mode {mode!r}")
+        raise UnsupportedUseError(f"unknown mode {mode!r}")
     return np.pad(x[cut], grown, mode=_PAD_MODES[mode])  # type: ignore[call-overload,no-any-return]
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference.rule import Args, Array, pair
+from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, pair
 
 
 def _added(bias: Any, product: Array, a: Args) -> Array:
@@ -39,7 +38,7 @@ def convolution(a: Args) -> Array:
     ``input`` [N, C, *spatial] or without N; ``weight`` [O, C / groups, *kernel].
     """
     if a.get("transposed"):
-        raise UnsupportedOpError("aten.convolution.default", "transposed convolution")
+        raise UnsupportedUseError("transposed convolution")
     weight, groups = a["weight"], a["groups"]
     kernel = weight.shape[2:]
     x = a["input"] if a["input"].ndim == weight.ndim else a["input"][None]
@@ -79,7 +78,7 @@ def attention(a: Args) -> Array:
     """
     query, key, value, mask = a["query"], a["key"], a["value"], a["attn_mask"]
     if a["dropout_p"]:
-        raise UnsupportedOpError("aten.scaled_dot_product_attention.default", "dropout is random")
+        raise UnsupportedUseError("dropout is random")
     if a["enable_gqa"]:
         key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
         value = np.repeat(value, query.shape[-3] // value.shape[-3], axis=-3)

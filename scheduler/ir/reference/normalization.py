@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.reference.matmul import softmax
-from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, as_float
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, UnsupportedUseError, as_float
 
 
 def softmax_op(a: Args) -> Array:
@@ -54,7 +53,7 @@ def rms_norm(a: Args) -> Array:
     if eps is None:
         # torch: the machine epsilon (twice the unit roundoff) of the input's own type.
         if a[OWN_DTYPE] is None:
-            raise UnsupportedOpError("aten.rms_norm.default", "eps by default, type not known")
+            raise UnsupportedUseError("eps by default, type not known")
         eps = 2 * a[OWN_DTYPE].eps
     axes = tuple(range(-len(a["normalized_shape"]), 0))
     mean_square = (x * x).mean(axis=axes, keepdims=True)
@@ -77,7 +76,7 @@ def group_norm(a: Args) -> tuple[Array, Array, Array]:
 def batch_norm(a: Args) -> Array:
     x = a["input"]
     if a.get("training", False):
-        raise UnsupportedOpError("aten.batch_norm.default", "training updates its statistics")
+        raise UnsupportedUseError("training updates its statistics")
     mean, variance, weight, bias = (
         _channels(a[name], x.ndim) for name in ("running_mean", "running_var", "weight", "bias")
     )

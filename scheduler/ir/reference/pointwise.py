@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from scheduler.ir import numerics
-from scheduler.ir.dtypes import DType
-from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.pointwise import FUNCTIONS
-from scheduler.ir.reference.rule import OWN_DTYPE, Args, Rule, as_float, is_float
-
-_LARGEST = MappingProxyType(
-    {
-        DType.F16: 65504.0,
-        DType.BF16: (2 - 2.0**-7) * 2.0**127,
-        DType.F32: (2 - 2.0**-23) * 2.0**127,
-        DType.F64: (2 - 2.0**-52) * 2.0**1023,
-    }
+from scheduler.ir.reference.rule import (
+    OWN_DTYPE,
+    Args,
+    Rule,
+    UnsupportedUseError,
+    as_float,
+    is_float,
 )
 
 
@@ -103,16 +98,16 @@ def nan_to_num(a: Args) -> Any:
         return x.copy()
     if high is None or low is None:
         # The default is the largest value of the tensor's own type.
-        if a[OWN_DTYPE] not in _LARGEST:
-            raise UnsupportedOpError("aten.nan_to_num.default", "limits by default, type not known")
-        largest = _LARGEST[a[OWN_DTYPE]]
+        if a[OWN_DTYPE] is None:
+            raise UnsupportedUseError("limits by default, type not known")
+        largest = a[OWN_DTYPE].largest
         high, low = (largest if high is None else high), (-largest if low is None else low)
     return np.nan_to_num(x, nan=a["nan"] or 0.0, posinf=high, neginf=low)
 
 
 def dropout(a: Args) -> Any:
     if a["train"] and a["p"] > 0:
-        raise UnsupportedOpError("aten.dropout.default", "dropout in training is random")
+        raise UnsupportedUseError("dropout in training is random")
     return a["input"]
 
 

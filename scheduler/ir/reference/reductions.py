@@ -8,8 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference.rule import Args, Array, Result, Rule, as_float, axes, held, is_float
+from scheduler.ir.reference.rule import (
+    Args,
+    Array,
+    Result,
+    Rule,
+    UnsupportedUseError,
+    as_float,
+    axes,
+    held,
+    is_float,
+)
 
 
 def _over(a: Args) -> dict[str, Any]:
@@ -127,7 +136,7 @@ def _ordered(x: Array, axis: int, descending: bool) -> tuple[Array, Array]:
 def topk(a: Args) -> tuple[Array, Array]:
     x, k, axis = a["self"], a["k"], a["dim"]
     if not a["sorted"]:
-        raise UnsupportedOpError("aten.topk.default", "an unsorted result has no one answer")
+        raise UnsupportedUseError("an unsorted result has no one answer")
     values, order = _ordered(x, axis, a["largest"])
     if x.ndim == 0:
         return values, order

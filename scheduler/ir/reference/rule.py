@@ -20,6 +20,10 @@ Result: TypeAlias = Any
 Rule: TypeAlias = Callable[[Args], Result]
 
 
+class UnsupportedUseError(Exception):
+    """A use of its op that a rule does not cover; the text is one line for the user."""
+
+
 def held(dtype: DType) -> Any:
     """The NumPy type in which the reference holds it: float64 for floats, its own for the rest."""
     return np.dtype(np.float64 if dtype.is_float else dtype.numpy)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.ops import UnsupportedOpError
-from scheduler.ir.reference.rule import Args, Array, Rule
+from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
 
 
 def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:
@@ -19,7 +18,7 @@ def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:
 
 def view(a: Args) -> Array:
     if "dtype" in a:
-        raise UnsupportedOpError("aten.view.dtype", "bits read as another type")
+        raise UnsupportedUseError("bits read as another type")
     size = a["shape"] if "shape" in a else a["size"]
     return np.asarray(a["self"].reshape(_shape(size, a["self"].size)))
 

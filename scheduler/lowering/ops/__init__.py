@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from scheduler.ir.graph import Argument, Node
 from scheduler.ir.ops import Op, Overload, UnsupportedOpError, functional_target, overload_of
-from scheduler.ir.ops import bind as bind_params
 from scheduler.lowering.ops import (
     activations,
     arithmetic,
@@ -58,12 +56,3 @@ def find(target: str) -> Overload:
 @cache  # of known targets alone: as many as there are
 def _overload(target: str) -> Overload:
     return overload_of(_ROWS[functional_target(target)], target)
-
-
-def bind(node: Node) -> Mapping[str, Argument]:
-    """The node's arguments by name, defaults filled in, in the schema's order.
-
-    Raises ``UnsupportedOpError`` for an op without a row, and ``UserError`` where the arguments do
-    not fit its schema.
-    """
-    return bind_params(node, find(node.target).params)
