@@ -186,6 +186,7 @@ def _mfma(
     double = element == "f64"
     run = 1 if double else 4  # rows that lie in a lane's neighbouring values
     values = size * size // 64
+    document = "CDNA4 ISA" if processors == _CDNA4 else "CDNA3 ISA, 7.1.4"
     rows = (
         Digit("value", run, values // run, run * groups),
         Digit("lane", size, groups, run),
@@ -196,7 +197,7 @@ def _mfma(
         processors,
         *(size, size, k, 64, element, "f64" if double else "f32"),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, size, 1),))),
-        source="AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator",
+        source=f"AMD {document} (dense matrix layouts); AMD Matrix Instruction Calculator",
         modifiers=3,
         bits=bits,
     )

@@ -159,7 +159,7 @@ struct mfma_f64_16x16x4f64 {
 
 #if defined(__gfx950__)
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA4 ISA (dense matrix layouts); AMD Matrix Instruction Calculator
 struct mfma_f32_16x16x32_f16 {
   using Element = _Float16;
   using Accumulator = float;
@@ -178,7 +178,7 @@ struct mfma_f32_16x16x32_f16 {
   KILN_COORDINATE(d_column, lane % 16)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA4 ISA (dense matrix layouts); AMD Matrix Instruction Calculator
 struct mfma_f32_32x32x16_f16 {
   using Element = _Float16;
   using Accumulator = float;
@@ -197,7 +197,7 @@ struct mfma_f32_32x32x16_f16 {
   KILN_COORDINATE(d_column, lane % 32)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA4 ISA (dense matrix layouts); AMD Matrix Instruction Calculator
 struct mfma_f32_16x16x32_bf16 {
   using Element = __bf16;
   using Accumulator = float;
@@ -216,7 +216,7 @@ struct mfma_f32_16x16x32_bf16 {
   KILN_COORDINATE(d_column, lane % 16)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA4 ISA (dense matrix layouts); AMD Matrix Instruction Calculator
 struct mfma_f32_32x32x16_bf16 {
   using Element = __bf16;
   using Accumulator = float;
