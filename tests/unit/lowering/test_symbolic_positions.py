@@ -6,7 +6,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sympy
-from tests.unit.lowering.interpreter import run_schedule
 
 from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
@@ -15,6 +14,7 @@ from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Extern
 from scheduler.lowering import lower
 from tests.unit.lowering.graphs import graph, meta, node
+from tests.unit.lowering.running import run_schedule
 
 S = symbol("s0")
 
