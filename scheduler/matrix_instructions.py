@@ -186,7 +186,9 @@ def _mfma(
     double = element == "f64"
     run = 1 if double else 4  # rows that lie in a lane's neighbouring values
     values = size * size // 64
-    document = "CDNA4 ISA" if processors == _CDNA4 else "CDNA3 ISA, 7.1.4"
+    document = "AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)"
+    if processors == _CDNA4:
+        document = "AMD CDNA4 ISA, dense matrix layouts"
     rows = (
         Digit("value", run, values // run, run * groups),
         Digit("lane", size, groups, run),
@@ -197,7 +199,7 @@ def _mfma(
         processors,
         *(size, size, k, 64, element, "f64" if double else "f32"),
         *(a, a.transposed, Layout(rows, (Digit("lane", 1, size, 1),))),
-        source=f"AMD {document} (dense matrix layouts); AMD Matrix Instruction Calculator",
+        source=document,
         modifiers=3,
         bits=bits,
     )

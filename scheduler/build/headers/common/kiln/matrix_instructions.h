@@ -22,7 +22,7 @@ struct Select {
 
 #if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)
 struct mfma_f32_16x16x4f32 {
   using Element = float;
   using Accumulator = float;
@@ -41,7 +41,7 @@ struct mfma_f32_16x16x4f32 {
   KILN_COORDINATE(d_column, lane % 16)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)
 struct mfma_f32_32x32x2f32 {
   using Element = float;
   using Accumulator = float;
@@ -60,7 +60,7 @@ struct mfma_f32_32x32x2f32 {
   KILN_COORDINATE(d_column, lane % 32)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)
 struct mfma_f32_16x16x16f16 {
   using Element = _Float16;
   using Accumulator = float;
@@ -79,7 +79,7 @@ struct mfma_f32_16x16x16f16 {
   KILN_COORDINATE(d_column, lane % 16)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)
 struct mfma_f32_32x32x8f16 {
   using Element = _Float16;
   using Accumulator = float;
@@ -98,7 +98,7 @@ struct mfma_f32_32x32x8f16 {
   KILN_COORDINATE(d_column, lane % 32)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)
 struct mfma_f32_16x16x16bf16_1k {
   using Element = __bf16;
   using Accumulator = float;
@@ -117,7 +117,7 @@ struct mfma_f32_16x16x16bf16_1k {
   KILN_COORDINATE(d_column, lane % 16)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)
 struct mfma_f32_32x32x8bf16_1k {
   using Element = __bf16;
   using Accumulator = float;
@@ -136,7 +136,7 @@ struct mfma_f32_32x32x8bf16_1k {
   KILN_COORDINATE(d_column, lane % 32)
 };
 
-// AMD CDNA3 ISA, 7.1.4 (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA3 ISA, 7.1.4; AMD Matrix Instruction Calculator (CDNA 1 to 3)
 struct mfma_f64_16x16x4f64 {
   using Element = double;
   using Accumulator = double;
@@ -159,7 +159,7 @@ struct mfma_f64_16x16x4f64 {
 
 #if defined(__gfx950__)
 
-// AMD CDNA4 ISA (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA4 ISA, dense matrix layouts
 struct mfma_f32_16x16x32_f16 {
   using Element = _Float16;
   using Accumulator = float;
@@ -178,7 +178,7 @@ struct mfma_f32_16x16x32_f16 {
   KILN_COORDINATE(d_column, lane % 16)
 };
 
-// AMD CDNA4 ISA (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA4 ISA, dense matrix layouts
 struct mfma_f32_32x32x16_f16 {
   using Element = _Float16;
   using Accumulator = float;
@@ -197,7 +197,7 @@ struct mfma_f32_32x32x16_f16 {
   KILN_COORDINATE(d_column, lane % 32)
 };
 
-// AMD CDNA4 ISA (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA4 ISA, dense matrix layouts
 struct mfma_f32_16x16x32_bf16 {
   using Element = __bf16;
   using Accumulator = float;
@@ -216,7 +216,7 @@ struct mfma_f32_16x16x32_bf16 {
   KILN_COORDINATE(d_column, lane % 16)
 };
 
-// AMD CDNA4 ISA (dense matrix layouts); AMD Matrix Instruction Calculator
+// AMD CDNA4 ISA, dense matrix layouts
 struct mfma_f32_32x32x16_bf16 {
   using Element = __bf16;
   using Accumulator = float;
