@@ -1,0 +1,1 @@
+"""A backend of its own folder: plain C for this machine, pointwise nodes only."""
