@@ -18,7 +18,6 @@ from scheduler.ir.operations import (
     Contraction,
     GroupKind,
     Operation,
-    Pointwise,
 )
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
@@ -43,10 +42,11 @@ def arithmetic(value: Value) -> int:
     return sum(FUNCTIONS[part.op].cost for part in walk(value) if isinstance(part, Call))
 
 
-def is_view_like(op: Pointwise, readers: Sequence[Operation]) -> bool:
+def is_view_like(op: Operation, readers: Sequence[Operation]) -> bool:
     """Whether every reader may compute ``op`` itself: a conversion of one element, or index
     arithmetic. Not for readers that need it in memory: externs, and templates' operands."""
-    value = op.store.value
+    (store,) = op.results
+    value = store.value
     while isinstance(value, Cast):
         value = value.value
     reads = list(loads(value))
@@ -56,7 +56,7 @@ def is_view_like(op: Pointwise, readers: Sequence[Operation]) -> bool:
         free = not reads and arithmetic(value) <= _CHEAP
     if not free or not readers or any(reader.group_kind is GroupKind.EXTERN for reader in readers):
         return False
-    return not any(op.store.buffer in _operands(reader) for reader in readers)
+    return not any(store.buffer in _operands(reader) for reader in readers)
 
 
 def _operands(op: Operation) -> set[str]:

@@ -110,7 +110,8 @@ class Fusion:
         return found
 
     def _try(self, op: Operation, group: Group) -> Joined | Refusal:
-        if group.is_template and isinstance(op, Pointwise) and self._is_for_reader(op, group):
+        is_pointwise = op.group_kind is GroupKind.POINTWISE
+        if group.is_template and is_pointwise and self._is_for_reader(op, group):
             return Refusal("its reader takes it without a trip through memory")
         answer = join(op, group, self.buffers)
         if isinstance(answer, Refusal):
@@ -136,10 +137,10 @@ class Fusion:
         )
         return rows_refusal(reduction, self.hints) if reduction and elsewhere else ""
 
-    def _is_for_reader(self, op: Pointwise, group: Group) -> bool:
+    def _is_for_reader(self, op: Operation, group: Group) -> bool:
         """Whether the readers of ``op`` can compute it themselves, while what it reads of the
         template goes to memory anyway: as a store of the template it would be an extra write."""
-        result = op.store.buffer
+        (result,) = op.writes
         readers = self._consumers.get(result, [])
         if result in self.outputs or not all(self._same_points(r, result) for r in readers):
             return False

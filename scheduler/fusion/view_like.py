@@ -7,7 +7,7 @@ from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.nodes import FusionDecision
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.operations import Lowered, Operation, Pointwise
+from scheduler.ir.operations import GroupKind, Lowered, Operation
 
 
 def inline_views(
@@ -35,10 +35,10 @@ def inline_views(
                     FusionDecision(pending[name].name, op.name, True, "as cheap to read as a view")
                 )
                 made = changed
-        if isinstance(made, Pointwise) and made.store.buffer not in outputs:
-            readers = consumers.get(made.store.buffer, [])
-            if is_view_like(made, readers):
-                pending[made.store.buffer] = begin(0, made, 0, sizes)
+        if made.group_kind is GroupKind.POINTWISE and not outputs.intersection(made.writes):
+            (written,) = made.writes
+            if is_view_like(made, consumers.get(written, [])):
+                pending[written] = begin(0, made, 0, sizes)
                 continue
         result.append(made)
     return result

@@ -3,8 +3,11 @@
 // Source node to ATen node mapping:
 //   add0 => add0
 // Graph fragment:
+//   %q : Tensor "f16[2, s27, 4, 64][256*s27, 256, 64, 1]cuda:0" = PlaceHolder[target=q]
+//   %k : Tensor "f16[2, 2, 512, 64][65536, 32768, 64, 1]cuda:0" = PlaceHolder[target=k]
+//   %v : Tensor "f16[2, 2, 512, 64][65536, 32768, 64, 1]cuda:0" = PlaceHolder[target=v]
 //   %add0 : [num_users=0] = call_function[target=torch.ops.aten.add.Tensor](args = (), kwargs = {})
-//   return 
+//   return %o
 #include <hip/hip_runtime.h>
 #include <kiln/index.h>
 #include <kiln/pointwise.h>

@@ -1,10 +1,12 @@
-// kernel path: kernels/rocm_fused_add_c80c8562/source.hip
+// kernel path: kernels/rocm_fused_add_9e397130/source.hip
 // Topologically Sorted Source Nodes: [add0], Original ATen: [aten.add]
 // Source node to ATen node mapping:
 //   add0 => add0
 // Graph fragment:
+//   %x : Tensor "f16[s27, 96][96, 1]cuda:0" = PlaceHolder[target=x]
+//   %w : Tensor "f32[96][1]cuda:0" = PlaceHolder[target=w]
 //   %add0 : [num_users=0] = call_function[target=torch.ops.aten.add.Tensor](args = (), kwargs = {})
-//   return 
+//   return %y
 #include <hip/hip_runtime.h>
 #include <kiln/index.h>
 #include <kiln/pointwise.h>
@@ -20,11 +22,9 @@ constexpr int kVector = 4;  // neighbouring elements a thread takes at a time
 constexpr int kSteps = 1;  // of a thread along a row
 
 extern "C" __global__ void __launch_bounds__(kThreads)
-rocm_fused_add_c80c8562_kernel(const _Float16* __restrict__ in_ptr0,
+rocm_fused_add_9e397130_kernel(const _Float16* __restrict__ in_ptr0,
     const float* __restrict__ in_ptr1,
-    float* __restrict__ out_ptr0,
-    float* __restrict__ out_ptr1,
-    __bf16* __restrict__ out_ptr2,
+    __bf16* __restrict__ out_ptr0,
     int32_t s27) {
   constexpr unsigned char* scratch = nullptr;
   const index_t xnumel = s27;
@@ -53,7 +53,6 @@ rocm_fused_add_c80c8562_kernel(const _Float16* __restrict__ in_ptr0,
   acc0 = kiln::lanes_reduce<kLanes, kThreads>(acc0, kiln::Sum<float>(), scratch);
   const float tmp1 = acc0 * 0.010416667f;
   const float row0 = tmp1;
-  if (active && lane == 0) out_ptr0[x0] = row0;
   float acc1 = kiln::Sum<float>::zero;
   #pragma unroll
   for (int k = 0; k < kSteps; ++k) {
@@ -74,7 +73,6 @@ rocm_fused_add_c80c8562_kernel(const _Float16* __restrict__ in_ptr0,
   const float tmp6 = tmp5 + 1e-05f;
   const float tmp7 = kiln::rsqrt(tmp6);
   const float row1 = tmp7;
-  if (active && lane == 0) out_ptr1[x0] = row1;
   #pragma unroll
   for (int k = 0; k < kSteps; ++k) {
     const index_t rindex = lane * kVector + k * (kLanes * kVector);
@@ -91,12 +89,12 @@ rocm_fused_add_c80c8562_kernel(const _Float16* __restrict__ in_ptr0,
         const float tmp12 = tmp10 * tmp11;
         out0[j] = kiln::from_float<__bf16>(tmp12);
       }
-      kiln::store_pack(out_ptr2 + x0 * 96 + r0, out0);
+      kiln::store_pack(out_ptr0 + x0 * 96 + r0, out0);
     }
   }
 }
 
-extern "C" PT_EXPORT int rocm_fused_add_c80c8562(const _Float16* in_ptr0, const float* in_ptr1, float* out_ptr0, float* out_ptr1, __bf16* out_ptr2, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_add_9e397130(const _Float16* in_ptr0, const float* in_ptr1, __bf16* out_ptr0, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   if (workspace_size != nullptr) {
     *workspace_size = 0;
     return 0;
@@ -105,9 +103,7 @@ extern "C" PT_EXPORT int rocm_fused_add_c80c8562(const _Float16* in_ptr0, const 
   if (points == 0) return 0;
   if (in_ptr0 == nullptr && (int64_t(s27) * 96) > 0) return kiln::kNullPointer;
   if (in_ptr1 == nullptr && (96) > 0) return kiln::kNullPointer;
-  if (out_ptr0 == nullptr && (int64_t(s27)) > 0) return kiln::kNullPointer;
-  if (out_ptr1 == nullptr && (int64_t(s27)) > 0) return kiln::kNullPointer;
-  if (out_ptr2 == nullptr && (int64_t(s27) * 96) > 0) return kiln::kNullPointer;
-  hipLaunchKernelGGL(rocm_fused_add_c80c8562_kernel, dim3((int64_t(s27) + 7) / 8), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, out_ptr1, out_ptr2, s27);
+  if (out_ptr0 == nullptr && (int64_t(s27) * 96) > 0) return kiln::kNullPointer;
+  hipLaunchKernelGGL(rocm_fused_add_9e397130_kernel, dim3((int64_t(s27) + 7) / 8), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, out_ptr0, s27);
   return hipGetLastError();
 }

@@ -3,8 +3,10 @@
 // Source node to ATen node mapping:
 //   add0 => add0
 // Graph fragment:
+//   %x : Tensor "bf16[s27, 64][64, 1]cuda:0" = PlaceHolder[target=x]
+//   %b : Tensor "f32[64][1]cuda:0" = PlaceHolder[target=b]
 //   %add0 : [num_users=0] = call_function[target=torch.ops.aten.add.Tensor](args = (), kwargs = {})
-//   return 
+//   return %y
 #include <hip/hip_runtime.h>
 #include <kiln/index.h>
 #include <kiln/pointwise.h>

@@ -16,7 +16,15 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.substitute import Substitution, substitute_expr
-from scheduler.ir.operations import Axis, Pointwise, Reduction, ReductionKind, Scan, Store
+from scheduler.ir.operations import (
+    Axis,
+    GroupKind,
+    Pointwise,
+    Reduction,
+    ReductionKind,
+    Scan,
+    Store,
+)
 from scheduler.ir.values import Value
 
 _ZERO = sympy.Integer(0)
@@ -47,10 +55,8 @@ def axes_of(
     members: Sequence[Pointwise | Reduction | Scan],
 ) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     for member in members:
-        if isinstance(member, Reduction):
-            return member.axes, member.reduction_axes
-        if isinstance(member, Scan):
-            return member.axes, (member.scan_axis,)
+        if member.group_kind is not GroupKind.POINTWISE:
+            return member.nest
     # The finest factoring of a pointwise group: the others then need no division.
     finest = max(members, key=lambda member: len(member.axes))
     return finest.axes, ()
@@ -71,8 +77,7 @@ def on_axes(
         if exchange is None:
             raise ValueError(f"{member.name} does not walk the axes of its group")
         return replace(_substituted(statement, exchange), inner=True)
-    own = member.reduction_axes if isinstance(member, Reduction) else (member.scan_axis,)
-    inner_exchange = _matching(own, inner)
+    inner_exchange = _matching(member.nest[1], inner)
     if exchange is None or inner_exchange is None:
         raise ValueError(f"{member.name} does not walk the axes of its group")
     statement = Statement(

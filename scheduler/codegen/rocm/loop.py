@@ -28,8 +28,7 @@ class LoopTemplate(LaunchTemplate):
         if len(members) != len(node.members):
             raise ValueError(f"{node.name} has members that are no loops")
         # What the node does not write is read by later members only: it stays in registers.
-        visible = node.writes or None
-        self.nest = LoopNest(members, lowered.buffers, self.ranges, visible=visible)
+        self.nest = LoopNest(members, lowered.buffers, self.ranges, visible=node.writes)
 
     @cached_property
     def interface(self) -> Interface:

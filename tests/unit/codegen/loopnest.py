@@ -6,6 +6,7 @@ The reference evaluates the same trees with NumPy in float64, over all points at
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.fusion.groups import make_node
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Node, SymbolInfo
@@ -66,7 +68,9 @@ def group(
     buffers: Sequence[Buffer],
     symbols: Sequence[SymbolInfo] = (),
     ops: Sequence[str] = ("aten.add.Tensor",),
+    needed: Sequence[str] | None = None,
 ) -> tuple[SchedulerNode, Lowered]:
+    """A node of these members that writes what is ``needed`` of their results (None: all)."""
     nodes = tuple(
         Node(op.split(".")[1] + str(i), op, (), {}, (f"v{i}",)) for i, op in enumerate(ops)
     )
@@ -75,7 +79,8 @@ def group(
     by_name = {one.name: one for one in buffers}
     lowered = Lowered(graph, by_name, tuple(members), (), ())
     one = sympy.Integer(1)
-    return SchedulerNode("node0", kind, tuple(members), (one, one), (), (), names), lowered
+    made = make_node(members, kind, (one, one), {}, needed)
+    return replace(made, name="node0", nodes=names), lowered
 
 
 # -- NumPy --------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -40,8 +38,10 @@ SYMBOL = SymbolInfo("s27", 6, 1, 64)
 WAVES = ("cpu", "cpu-gfx1100")
 
 
-def reduction(members: list, buffers: list, symbols: tuple = ()) -> ReductionTemplate:
-    node, lowered = group(GroupKind.REDUCTION, members, buffers, symbols)
+def reduction(
+    members: list, buffers: list, symbols: tuple = (), needed: tuple[str, ...] | None = None
+) -> ReductionTemplate:
+    node, lowered = group(GroupKind.REDUCTION, members, buffers, symbols, needed=needed)
     return ReductionTemplate(node, lowered, TARGETS)
 
 
@@ -158,8 +158,7 @@ def test_a_norm_is_one_kernel_in_any_configuration() -> None:
 
 def test_what_only_later_members_read_stays_in_registers() -> None:
     members, buffers = layer_norm(S, 96)
-    node, lowered = group(GroupKind.REDUCTION, members, buffers, (SYMBOL,))
-    made = ReductionTemplate(replace(node, writes=("y",)), lowered, TARGETS)
+    made = reduction(members, buffers, (SYMBOL,), needed=("y",))
     caller = made.generate(made.default_config())
     assert [arg.name for arg in caller.kernel.args if arg.is_output] == ["out_ptr0"]
     assert caller.call.args["out_ptr0"] == "y"
