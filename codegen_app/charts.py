@@ -29,11 +29,6 @@ def _value(row: CandidateRow, name: str) -> str:
     return str(row.config.get(name, UNNAMED))
 
 
-def chosen(asked: str | None, allowed: Sequence[str], default: str = POSITION) -> str:
-    """The axis that was asked for, where there is one of that name."""
-    return asked if asked is not None and asked in allowed else default
-
-
 def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | None:
     """Median times in microseconds with their intervals, one point a candidate; None without any.
 

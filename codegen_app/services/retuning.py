@@ -31,7 +31,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Wish:
+class TuningRequest:
     """How to tune. ``bindings`` None keeps the sizes of the graph's latest run."""
 
     targets: Sequence[str]
@@ -43,33 +43,30 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Pointed:
+class SubjectKeys:
     """Keys of the rows that somebody points at, kernels by name."""
 
-    graphs: Sequence[str] = ()
-    nodes: Sequence[str] = ()
+    graphs: Sequence[int] = ()
+    nodes: Sequence[int] = ()
     kernels: Sequence[str] = ()
-    selections: Sequence[str] = ()
-    runs: Sequence[str] = ()
+    selections: Sequence[int] = ()
+    runs: Sequence[int] = ()
 
 
-def subjects(pointed: Pointed) -> tuple[Subject, ...]:
-    """What is to be tuned: a problem once a graph, a node not beside its whole graph.
-
-    Raises ``UserError`` for a key that is none.
-    """
+def subjects(keys: SubjectKeys) -> tuple[Subject, ...]:
+    """What is to be tuned: a problem once a graph, a node not beside its whole graph."""
     found: dict[tuple[int, int | None], Subject] = {}
 
     def add(subject: Subject) -> None:
         problem = subject.node.problem_id if subject.node else None
         found.setdefault((subject.graph.pk, problem), subject)
 
-    for graph in Graph.objects.filter(pk__in=_keys(pointed.graphs)):
+    for graph in Graph.objects.filter(pk__in=keys.graphs):
         add(Subject(graph))
-    runs = TuningRun.objects.filter(pk__in=_keys(pointed.runs))
+    runs = TuningRun.objects.filter(pk__in=keys.runs)
     for run in runs.select_related("graph", "template_node"):
         add(Subject(run.graph, run.template_node))
-    for node in _nodes(pointed):
+    for node in _nodes(keys):
         add(Subject(node.graph, node))
     whole = {graph for graph, problem in found if problem is None}
     return tuple(
@@ -79,13 +76,13 @@ def subjects(pointed: Pointed) -> tuple[Subject, ...]:
     )
 
 
-def _nodes(pointed: Pointed) -> Iterable[TemplateNode]:
+def _nodes(keys: SubjectKeys) -> Iterable[TemplateNode]:
     """Nodes with a problem: those named, those that a kernel serves, those of a choice's problem
     in the newest graph that has it."""
     nodes = TemplateNode.objects.filter(problem__isnull=False).select_related("graph")
-    yield from nodes.filter(pk__in=_keys(pointed.nodes)).order_by("pk")
-    yield from nodes.filter(kernels__name__in=pointed.kernels).order_by("pk")
-    chosen = Selection.objects.filter(pk__in=_keys(pointed.selections))
+    yield from nodes.filter(pk__in=keys.nodes).order_by("pk")
+    yield from nodes.filter(kernels__name__in=keys.kernels).order_by("pk")
+    chosen = Selection.objects.filter(pk__in=keys.selections)
     for problem in chosen.values_list("problem", flat=True).distinct():
         newest = nodes.filter(problem=problem).order_by("-graph", "position").first()
         if newest is not None:
@@ -93,23 +90,29 @@ def _nodes(pointed: Pointed) -> Iterable[TemplateNode]:
 
 
 @transaction.atomic
-def start(wanted: Sequence[Subject], wish: Wish, actor: AbstractBaseUser | None) -> list[TuningRun]:
+def start(
+    wanted: Sequence[Subject], request: TuningRequest, actor: AbstractBaseUser | None
+) -> list[TuningRun]:
     """A run for each subject on each target, all or none. Raises ``UserError``."""
     if not wanted:
         raise UserError("nothing that can be tuned was chosen")
-    if not wish.targets:
+    if not request.targets:
         raise UserError("choose at least one target")
-    if not wish.why.strip():
+    if not request.why.strip():
         raise UserError("say why: the audit log keeps it")
-    if len(wanted) * len(wish.targets) > MOST_RUNS:
-        count = len(wanted) * len(wish.targets)
+    if len(wanted) * len(request.targets) > MOST_RUNS:
+        count = len(wanted) * len(request.targets)
         raise UserError(f"{count} runs at once are too many: at most {MOST_RUNS}")
-    return [_start(subject, target, wish, actor) for subject in wanted for target in wish.targets]
+    return [
+        _start(subject, target, request, actor) for subject in wanted for target in request.targets
+    ]
 
 
-def _start(subject: Subject, target: str, wish: Wish, actor: AbstractBaseUser | None) -> TuningRun:
+def _start(
+    subject: Subject, target: str, request: TuningRequest, actor: AbstractBaseUser | None
+) -> TuningRun:
     latest = subject.graph.tuning_runs.order_by("-pk").first()
-    bindings, note = wish.bindings, ""
+    bindings, note = request.bindings, ""
     if bindings is None:
         bindings, note = (latest.bindings, latest.note) if latest else ({}, "")
     return tuning.start_run(
@@ -120,10 +123,10 @@ def _start(subject: Subject, target: str, wish: Wish, actor: AbstractBaseUser | 
         actor,
         note=note,
         template_node=subject.node,
-        budget=wish.budget,
-        strategy=wish.strategy,
-        priority=wish.priority,
-        why=wish.why.strip(),
+        budget=request.budget,
+        strategy=request.strategy,
+        priority=request.priority,
+        why=request.why.strip(),
     )
 
 
@@ -138,10 +141,3 @@ def device_for(target: str) -> str:
             if device["target"] == found.name:
                 return str(device["id"])
     return usual_device(found)
-
-
-def _keys(given: Sequence[str]) -> list[int]:
-    try:
-        return [int(key) for key in given]
-    except ValueError:
-        raise UserError(f"{', '.join(given)}: keys of rows are whole numbers") from None

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import FileResponse, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 
+from codegen_app.forms.address import BundleForm
 from codegen_app.models import GeneratedKernel, Graph, TemplateNode
 from codegen_app.services import bundles
 from scheduler.outcome import UserError
@@ -17,7 +18,7 @@ from scheduler.outcome import UserError
 def graph_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The whole graph, each node with the kernel that serves it in the bucket ``?times=``."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
-    times = request.GET.get("times", "")
+    times = BundleForm(request.GET).text("times")
     return _download(request, graph, graph.name, lambda: bundles.of_graph(graph, times))
 
 
@@ -25,9 +26,8 @@ def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
     """One kernel, for the node ``?node=`` or the first that it can serve."""
     kernel = get_object_or_404(GeneratedKernel, name=name)
     nodes = TemplateNode.objects.filter(uses__kernel=kernel).select_related("graph__file")
-    asked = request.GET.get("node", "")
-    node = (nodes.filter(pk=asked).first() if asked.isdecimal() else None) or nodes.first()
-    node = node or get_object_or_404(nodes)
+    wanted = nodes.filter(pk=BundleForm(request.GET).number("node") or 0)
+    node = wanted.first() or nodes.first() or get_object_or_404(nodes)
     return _download(request, kernel, name, lambda: bundles.of_kernel(kernel, node))
 
 

@@ -41,9 +41,11 @@ def respond(
     as_json: bool,
     title: str,
     stages: Sequence[Crumb] = (),
+    status: int = 200,
     **extra: Any,
 ) -> HttpResponse:
-    """The page, or its data (a dataclass) as JSON. ``extra`` is for the template alone."""
+    """The page, or its data (a dataclass) as JSON. ``extra`` is for the template alone; of that,
+    ``address`` is the form of the page's parameters, whose errors are shown."""
     if as_json:
         return JsonResponse(asdict(data, dict_factory=_with_time), json_dumps_params={"indent": 1})
     return render(
@@ -57,13 +59,8 @@ def respond(
             "can_retune": request.user.has_perm("codegen_app.retune"),
             **extra,
         },
+        status=status,
     )
-
-
-def number(request: HttpRequest, name: str) -> int | None:
-    """A parameter of the address that is a whole number; None where it is anything else."""
-    value = request.GET.get(name, "")
-    return int(value) if value.isdecimal() and len(value) < 19 else None
 
 
 def kept(request: HttpRequest, *names: str) -> list[tuple[str, str]]:
@@ -72,13 +69,13 @@ def kept(request: HttpRequest, *names: str) -> list[tuple[str, str]]:
 
 
 def changed(request: HttpRequest, **changes: Any) -> str:
-    """The page's address with some parameters changed; empty ones left out."""
+    """The page's address with some parameters changed; empty ones are left out."""
     query = request.GET.copy()
     for key, value in changes.items():
         query.pop(key, None)
         if value not in ("", None):
             query[key] = str(value)
-    return "?" + query.urlencode() if query else request.path
+    return f"{request.path}?{query.urlencode()}" if query else request.path
 
 
 def _with_time(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.models import AbstractBaseUser
-from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from codegen_app.forms.reasons import ReasonForm
+from codegen_app.forms.selections import ImportSelectionsForm
 from codegen_app.models import Selection
 from codegen_app.selectors.pages import selections as selectors
 from codegen_app.services import exchange
 from codegen_app.services import selections as services
 from codegen_app.views.page import respond
-from codegen_app.views.permissions import may_retune
+from codegen_app.views.permissions import actor, may_retune
 from scheduler.outcome import UserError
 
+_LEFT_OUT = 10  # lines of a file that are told one by one
 
-def selections(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """What serves every problem, and what served before."""
-    page = selectors.selections()
-    return respond(request, "pages/selections.html", page, as_json=as_json, title="Selections")
+
+def selections(
+    request: HttpRequest,
+    *,
+    as_json: bool = False,
+    importing: ImportSelectionsForm | None = None,
+    errors: ReasonForm | None = None,
+) -> HttpResponse:
+    """What serves every problem, and what served before. The forms are those that were filled in
+    wrongly."""
+    request.path = reverse("selections")  # whose links the page has, after a mistake too
+    return respond(
+        request,
+        "pages/selections.html",
+        selectors.selections(),
+        as_json=as_json,
+        title="Selections",
+        status=422 if importing or errors else 200,
+        importing=importing or ImportSelectionsForm(),
+        errors=errors,
+    )
 
 
 def export_selections(_: HttpRequest) -> HttpResponse:
@@ -40,12 +57,15 @@ def export_selections(_: HttpRequest) -> HttpResponse:
 def put_back(request: HttpRequest, pk: int) -> HttpResponse:
     """Let an earlier choice serve again."""
     selection = get_object_or_404(Selection.objects.select_related("kernel"), pk=pk)
-    try:
-        services.put_back(selection, _actor(request), request.POST.get("why", "").strip())
-        messages.success(request, f"{selection.kernel.name} serves again.")
-    except UserError as error:
-        messages.error(request, str(error))
-    return redirect("selections")
+    form = ReasonForm(request.POST)
+    if form.is_valid():
+        try:
+            services.put_back(selection, actor(request), form.cleaned_data["why"])
+            messages.success(request, f"{selection.kernel.name} serves again.")
+            return redirect("selections")
+        except UserError as error:
+            form.add_error(None, str(error))
+    return selections(request, errors=form)
 
 
 @login_required
@@ -53,24 +73,22 @@ def put_back(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def import_selections(request: HttpRequest) -> HttpResponse:
     """Let the choices of a file serve."""
-    file = request.FILES.get("file")
-    try:
-        if not isinstance(file, UploadedFile):
-            raise UserError("choose a file")
-        if file.size is None or file.size > exchange.MAX_BYTES:
-            raise UserError(f"the file has more than {exchange.MAX_BYTES >> 20} MiB")
-        why = request.POST.get("why", "").strip()
-        found = exchange.import_text(file.read(), _actor(request), why)
-    except UserError as error:
-        messages.error(request, str(error))
-        return redirect("selections")
+    form = ImportSelectionsForm(request.POST, request.FILES)
+    if form.is_valid():
+        given = form.cleaned_data
+        try:
+            found = exchange.import_text(given["file"].read(), actor(request), given["why"])
+        except UserError as error:
+            form.add_error("file", str(error))
+        else:
+            _tell(request, found)
+            return redirect("selections")
+    return selections(request, importing=form)
+
+
+def _tell(request: HttpRequest, found: exchange.Imported) -> None:
     messages.success(request, f"{found.new} choices are new, {found.known} served already.")
-    for line in found.left[:10]:
+    for line in found.left[:_LEFT_OUT]:
         messages.warning(request, line)
-    if len(found.left) > 10:
-        messages.warning(request, f"… and {len(found.left) - 10} more were left out")
-    return redirect("selections")
-
-
-def _actor(request: HttpRequest) -> AbstractBaseUser:
-    return cast(AbstractBaseUser, request.user)
+    if len(found.left) > _LEFT_OUT:
+        messages.warning(request, f"… and {len(found.left) - _LEFT_OUT} more were left out")

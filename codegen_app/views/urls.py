@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from django.urls import path
 
-from codegen_app.views import changes
+from codegen_app.views.builds import build_kernel
 from codegen_app.views.bundles import graph_bundle, kernel_bundle
 from codegen_app.views.compare import compare
 from codegen_app.views.components import components
 from codegen_app.views.devices import devices
-from codegen_app.views.graphs import graph, graphs
-from codegen_app.views.kernels import download, kernel, lines, source
-from codegen_app.views.nodes import template_node
+from codegen_app.views.graph import graph
+from codegen_app.views.graphs import graphs
+from codegen_app.views.imports import import_graph
+from codegen_app.views.kernel import kernel
+from codegen_app.views.kernel_files import download, lines, source
+from codegen_app.views.kernels import kernels
+from codegen_app.views.node import template_node
 from codegen_app.views.overview import overview
 from codegen_app.views.page import twin
-from codegen_app.views.retuning import retune
-from codegen_app.views.runs import run_ledger, run_log, tuning_run, tuning_runs
-from codegen_app.views.search import kernels, search
+from codegen_app.views.retune import retune
+from codegen_app.views.run import cancel_run, tuning_run
+from codegen_app.views.run_files import run_ledger, run_log
+from codegen_app.views.runs import tuning_runs
+from codegen_app.views.search import search
 from codegen_app.views.selections import (
     export_selections,
     import_selections,
@@ -46,10 +52,10 @@ urlpatterns = [
     *twin("devices", devices, "devices"),
     *twin("compare", compare, "compare"),
     *twin("search", search, "search"),
-    path("import", changes.import_graph, name="import"),
-    path("runs/<int:pk>/cancel", changes.cancel_run, name="cancel_run"),
+    path("import", import_graph, name="import"),
+    path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
     path("retune", retune, name="retune"),
-    path("kernels/<slug:name>/build", changes.build_kernel, name="build_kernel"),
+    path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),
     path("components", components, name="components"),
     # Last: any name that is none of those above.
     path("kernels/<slug:name>/<str:file>", source, name="kernel_source"),

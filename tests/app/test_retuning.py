@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -25,13 +26,14 @@ from codegen_app.models import (
     TuningRun,
 )
 from codegen_app.selectors.ledger import run_ledger
-from codegen_app.selectors.pages.runs import run_page
+from codegen_app.selectors.pages.run import run_page
 from codegen_app.services import compilers, exchange, graphs, retuning, schedules, tuning
 from codegen_app.services import selections as services
 from scheduler import samples
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.ledger import read_jsonl
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from tests.support.pages_world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -72,7 +74,7 @@ def test_what_was_pointed_at_is_confirmed_and_then_begins(tuner: Client, world: 
     node = world.nodes[0]
     page = tuner.get(f"/retune?node={node.pk}").content.decode()
     assert node.name in page
-    assert 'value="cpu" checked' in page
+    assert re.search(r'value="cpu"[^>]* checked', page)
     assert "s0=16" in page, "the sizes of the latest run"
     assert new_runs(world) == []
 
@@ -88,27 +90,50 @@ def test_what_was_pointed_at_is_confirmed_and_then_begins(tuner: Client, world: 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "field", "line"),
     [
-        ({"why": " "}, "say why"),
-        ({"target": []}, "at least one target"),
-        ({"target": ["gfx1"]}, "gfx1"),
-        ({"budget": "soon"}, "soon"),
-        ({"priority": "1000"}, "priority"),
-        ({"measurements": "x"}, "measurements"),
-        ({"sizes": "s9=3"}, "s9"),
-        ({"node": ["x"]}, "whole numbers"),
-        ({"node": ["0"]}, "nothing that can be tuned"),
+        ({"why": " "}, "why", "Say why: the audit log keeps it."),
+        ({"target": []}, "target", "Choose at least one target."),
+        ({"target": ["gfx1"]}, "target", "gfx1 is no target."),
+        ({"budget": "soon"}, "budget", "soon is no time: write 60s, 5m or 1h."),
+        ({"priority": "1000"}, "priority", "less than or equal to 100."),
+        ({"measurements": "x"}, "measurements", "Write a whole number, or nothing for no limit."),
+        ({"strategy": "magic"}, "strategy", "magic is no search strategy."),
+        ({"sizes": "s0"}, "sizes", "s0 is no size: write a symbol and its value, such as s0=16."),
+        ({"node": ["x"]}, "node", "x: keys of rows are whole numbers."),
     ],
 )
-def test_a_mistake_is_said_beside_the_form_and_starts_nothing(
-    change: dict[str, object], told: str, tuner: Client, world: World
+def test_a_mistake_is_one_line_by_its_field_and_starts_nothing(
+    change: dict[str, object], field: str, line: str, tuner: Client, world: World
 ) -> None:
     answer = tuner.post("/retune", {**FORM, "node": [world.nodes[0].pk], **change})
+    assert answer.status_code == 422
     page = answer.content.decode()
-    assert 'role="alert"' in page
-    assert told in page
+    errors = re.findall(r'<p class="field-error" id="id_(\w+)_error" role="alert">(.*?)</p>', page)
+    assert [name for name, _ in errors] == [field]
+    assert errors[0][1].endswith(line)
     assert new_runs(world) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"sizes": "s9=3"}, "has no symbolic size &#x27;s9&#x27;"),
+        ({"node": ["0"]}, "Nothing that can be tuned was chosen"),
+    ],
+)
+def test_what_no_field_can_know_is_one_line_above(
+    change: dict[str, object], line: str, tuner: Client, world: World
+) -> None:
+    answer = tuner.post("/retune", {**FORM, "node": [world.nodes[0].pk], **change})
+    assert line in answer.content.decode()
+    assert new_runs(world) == []
+
+
+def test_the_strategy_is_chosen_by_name(tuner: Client, world: World) -> None:
+    tuner.post("/retune", {**FORM, "node": [world.nodes[0].pk], "strategy": "random"})
+    tuner.post("/retune", {**FORM, "node": [world.nodes[0].pk]})
+    assert [run.strategy for run in new_runs(world)] == ["random", DEFAULT_STRATEGY]
 
 
 def test_each_target_is_a_run_and_a_problem_is_tuned_once(tuner: Client, world: World) -> None:
@@ -122,7 +147,7 @@ def test_each_target_is_a_run_and_a_problem_is_tuned_once(tuner: Client, world: 
 
 def test_kernels_choices_runs_and_graphs_can_be_pointed_at(world: World) -> None:
     def found(**keys: object) -> list[str]:
-        pointed = retuning.Pointed(**{name: [str(key)] for name, key in keys.items()})
+        pointed = retuning.SubjectKeys(**{name: [key] for name, key in keys.items()})
         return [str(subject) for subject in retuning.subjects(pointed)]
 
     first = f"{world.graph} {world.nodes[0].name} ({world.nodes[0].op})"
@@ -181,6 +206,27 @@ def test_choices_are_downloaded_uploaded_and_moved_by_command(
     for wrong, told in ((str(tmp_path / "none"), "No such file"), (__file__, "no JSON")):
         with pytest.raises(CommandError, match=told):
             call_command("selections", "import", wrong)
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "line"),
+    [
+        ({"why": "x"}, "file", "Choose a file."),
+        ({"file": b"{"}, "file", "the file is no JSON"),
+        ({"file": b"{}", "why": "x" * 501}, "why", "A reason has at most 500 characters."),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_one_line_by_its_field(
+    form: dict[str, object], field: str, line: str, tuner: Client, world: World
+) -> None:
+    content = form.get("file")
+    upload = {"file": SimpleUploadedFile("s.json", content)} if content else {}
+    answer = tuner.post("/selections/import", {**form, **upload})
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    errors = re.findall(r'<p class="field-error" id="id_(\w+)_error" role="alert">(.*?)</p>', page)
+    assert [name for name, _ in errors] == [field]
+    assert errors[0][1].startswith(line)
 
 
 def test_the_command_starts_and_cancels_with_a_budget(world: World) -> None:

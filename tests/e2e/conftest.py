@@ -72,7 +72,8 @@ def anonymous(browser: Browser, live_server: object) -> Iterator[Page]:
     host = urlsplit(live_server.url).netloc
 
     def on_console(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        # A form that was filled in wrongly is shown again with 422, which Chromium reports.
+        if message.type in ("error", "warning") and "status of 422" not in message.text:
             complaints.append(f"{message.type}: {message.text}")
 
     def on_request(request: Request) -> None:

@@ -1,16 +1,15 @@
-"""Search over graphs, scheduled nodes, the model's nodes and kernels; and the list of kernels."""
+"""Search over graphs, scheduled nodes, the model's nodes and kernels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
+from django.db.models import Q
 from django.urls import reverse
 
 from codegen_app.models import GeneratedKernel, Graph, GraphNode, TemplateNode
 
 LIMIT = 50
-PAGE = 200
 
 
 @dataclass(frozen=True)
@@ -29,39 +28,6 @@ class Found:
 
     query: str
     hits: tuple[Hit, ...]
-
-
-@dataclass(frozen=True)
-class KernelRow:
-    """One kernel in the list."""
-
-    name: str
-    url: str
-    template: str
-    config: dict[str, object]
-    nodes: int
-    builds: int
-    results: int
-
-
-@dataclass(frozen=True)
-class KernelList:
-    """A page of kernels by name."""
-
-    query: str
-    total: int
-    start: int
-    kernels: tuple[KernelRow, ...]
-
-    @property
-    def previous(self) -> int | None:
-        """Where the page before this one starts; None on the first."""
-        return max(0, self.start - PAGE) if self.start else None
-
-    @property
-    def end(self) -> int:
-        """The position behind the last kernel shown."""
-        return self.start + len(self.kernels)
 
 
 def search(query: str) -> Found:
@@ -97,31 +63,3 @@ def search(query: str) -> Found:
         for row in nodes.select_related("graph").only("name", "module_path", "graph__name")[:LIMIT]
     ]
     return Found(query, tuple(hits))
-
-
-def kernel_list(query: str, start: int) -> KernelList:
-    """Kernels by name, ``PAGE`` at a time (4 queries)."""
-    kernels = GeneratedKernel.objects.order_by("name")
-    if query:
-        kernels = kernels.filter(Q(name__icontains=query) | Q(template__icontains=query))
-    shown = list(kernels.only("name", "template", "config")[start : start + PAGE])
-    ids = [kernel.pk for kernel in shown]
-
-    def count(of: str) -> dict[int, int]:
-        rows = GeneratedKernel.objects.filter(pk__in=ids).order_by().values_list("pk")
-        return dict(rows.annotate(Count(of, distinct=True)))
-
-    nodes, builds, results = count("uses"), count("builds"), count("results")
-    rows = tuple(
-        KernelRow(
-            name=kernel.name,
-            url=kernel.get_absolute_url(),
-            template=kernel.template,
-            config=kernel.config,
-            nodes=nodes[kernel.pk],
-            builds=builds[kernel.pk],
-            results=results[kernel.pk],
-        )
-        for kernel in shown
-    )
-    return KernelList(query, kernels.count(), start, rows)

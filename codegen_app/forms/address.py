@@ -1,0 +1,112 @@
+"""What every page's address is read by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
+
+_MOST = 2**63 - 1  # what a key of a row can be
+
+
+class Number(forms.IntegerField):
+    """A whole number that may be left out."""
+
+    def __init__(self) -> None:
+        message = "it is no whole number, and is left out."
+        super().__init__(
+            required=False,
+            min_value=0,
+            max_value=_MOST,
+            error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), message),
+        )
+
+
+class Text(forms.CharField):
+    """A line of text that may be left out."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, max_length=500)
+
+
+class AddressForm(forms.Form):
+    """Parameters of a page's address, all optional. The page says of each that is none what is
+    wrong with it (``lines``), and is shown as without it."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        self.full_clean()
+
+    def number(self, name: str) -> int | None:
+        """A ``Number`` of the address."""
+        found: int | None = self.cleaned_data.get(name)
+        return found
+
+    def text(self, name: str) -> str:
+        """A ``Text`` of the address; "" where it is left out."""
+        return str(self.cleaned_data.get(name, ""))
+
+    @property
+    def lines(self) -> list[str]:
+        """What is wrong, a line each."""
+        return [
+            str(error) if name == NON_FIELD_ERRORS else f"{name}: {error}"
+            for name, errors in self.errors.items()
+            for error in errors
+        ]
+
+
+class GraphForm(AddressForm):
+    """Which table is shown beside the drawing, and which node is selected."""
+
+    view = Text()
+    node = Text()
+    times = Text()
+
+
+class NodeForm(AddressForm):
+    """Whose times and at which sizes its limits are shown, and the chart's axes."""
+
+    sizes = Number()
+    times = Text()
+    x = Text()
+    colour = Text()
+
+
+class KernelForm(AddressForm):
+    """Which build, for which node, at which sizes; a loop alone, by its first line; ``of``: which
+    graph node's lines are marked; ``waiting``: the build that the page looks for."""
+
+    build = Number()
+    node = Number()
+    sizes = Number()
+    loop = Number()
+    waiting = Number()
+    of = Text()
+
+
+class KernelsForm(AddressForm):
+    """A part of a name or template, and where the list begins."""
+
+    filter = Text()
+    start = Number()
+
+
+class SearchForm(AddressForm):
+    """What is searched for."""
+
+    q = Text()
+
+
+class RunForm(AddressForm):
+    """``show=all``: candidates that were never tried as well."""
+
+    show = Text()
+
+
+class BundleForm(AddressForm):
+    """For which node a kernel, and of which bucket's choices a graph."""
+
+    node = Number()
+    times = Text()

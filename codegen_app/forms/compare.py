@@ -1,0 +1,28 @@
+"""What is compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from codegen_app.forms.address import AddressForm, Number, Text
+from codegen_app.forms.fields import RepeatedField
+from codegen_app.selectors.pages.compare import MOST
+
+
+class CompareForm(AddressForm):
+    """Builds by their keys, or kernels by name (of one target); ``shown``: whose texts."""
+
+    build = RepeatedField(keys=True)
+    kernel = RepeatedField()
+    target = Text()
+    shown = Number()
+
+    def clean(self) -> dict[str, Any]:
+        """As many sides as fit beside one another."""
+        cleaned = super().clean() or {}
+        name = "kernel" if cleaned.get("kernel") else "build"
+        if not 2 <= len(cleaned.get(name, ())) <= MOST:
+            raise forms.ValidationError(f"Compare takes two to {MOST} builds or kernels.")
+        return cleaned

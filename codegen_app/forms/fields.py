@@ -1,0 +1,82 @@
+"""What people write in a line, as the values that services take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+
+from scheduler.build.flags import DEFAULT, Flags, parse_flags
+from scheduler.outcome import UserError
+from scheduler.tuning.budget import parse_seconds
+
+_SIZE = re.compile(r"(\w+)=(\d{1,9})")
+
+
+class TimeField(forms.CharField):
+    """``60s``, ``5m`` or ``1h`` as seconds; None where it is left out."""
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        if not text:
+            return None
+        try:
+            return parse_seconds(text)
+        except UserError:
+            raise forms.ValidationError(
+                "%(text)s is no time: write 60s, 5m or 1h.", params={"text": text}
+            ) from None
+
+
+class SizesField(forms.CharField):
+    """``s0=16 s1=32`` as values of the symbolic sizes."""
+
+    def to_python(self, value: Any) -> Any:
+        sizes = {}
+        for part in (super().to_python(value) or "").replace(",", " ").split():
+            match = _SIZE.fullmatch(part)
+            if match is None:
+                raise forms.ValidationError(
+                    "%(part)s is no size: write a symbol and its value, such as s0=16.",
+                    params={"part": part},
+                )
+            sizes[match[1]] = int(match[2])
+        return sizes
+
+
+class FlagsField(forms.CharField):
+    """Compiler flags on a line as ``Flags``."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return parse_flags(super().to_python(value) or "")
+        except UserError as error:
+            raise forms.ValidationError(str(error)) from None
+
+    def prepare_value(self, value: Any) -> Any:
+        return " ".join(value.values) if isinstance(value, Flags) else value
+
+
+DEFAULT_FLAGS = " ".join(DEFAULT.values)
+
+
+class RepeatedField(forms.Field):
+    """A parameter that may be given several times, as a list: texts, or keys of rows."""
+
+    widget = forms.MultipleHiddenInput
+
+    def __init__(self, *, keys: bool = False) -> None:
+        super().__init__(required=False)
+        self._keys = keys
+
+    def to_python(self, value: Sequence[str] | None) -> Any:
+        given = list(value or ())
+        if not self._keys:
+            return given
+        if not all(one.isdecimal() and len(one) < 19 for one in given):
+            raise forms.ValidationError(
+                "%(given)s: keys of rows are whole numbers.", params={"given": ", ".join(given)}
+            )
+        return [int(one) for one in given]

@@ -1,0 +1,141 @@
+"""Asking for tuning runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.forms.boundfield import BoundWidget
+
+from codegen_app.forms.fields import RepeatedField, SizesField, TimeField
+from codegen_app.services.retuning import Subject, SubjectKeys, TuningRequest
+from codegen_app.services.tuning import MOST_PRIORITY
+from scheduler import targets
+from scheduler.tuning.budget import Budget
+from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
+
+_MOST = 10**6
+
+
+class SubjectForm(forms.Form):
+    """What is to be tuned: rows that a page, or the admin, points at."""
+
+    graph = RepeatedField(keys=True)
+    node = RepeatedField(keys=True)
+    kernel = RepeatedField()
+    selection = RepeatedField(keys=True)
+    run = RepeatedField(keys=True)
+
+    def keys(self) -> SubjectKeys:
+        """The keys of the rows; none of those that are no keys."""
+        found = self.cleaned_data
+        return SubjectKeys(
+            graphs=found.get("graph", ()),
+            nodes=found.get("node", ()),
+            kernels=found.get("kernel", ()),
+            selections=found.get("selection", ()),
+            runs=found.get("run", ()),
+        )
+
+
+def _limit(label: str) -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label,
+        required=False,
+        min_value=1,
+        max_value=_MOST,
+        widget=forms.NumberInput(attrs={"placeholder": "no limit"}),
+        error_messages={"invalid": "Write a whole number, or nothing for no limit."},
+    )
+
+
+class RetuneForm(forms.Form):
+    """On which targets, within which budget, how, and why."""
+
+    target = forms.MultipleChoiceField(
+        label="Targets",
+        choices=lambda: [(name, name) for name in targets.names()],
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={
+            "required": "Choose at least one target.",
+            "invalid_choice": "%(value)s is no target.",
+        },
+    )
+    budget = TimeField(
+        label="Time a run",
+        required=False,
+        initial="60s",
+        widget=forms.TextInput(attrs={"placeholder": "60s, 5m, 1h"}),
+    )
+    compiles = _limit("Compiles, at most")
+    measurements = _limit("Measurements, at most")
+    priority = forms.IntegerField(
+        label=f"Priority, -{MOST_PRIORITY} to {MOST_PRIORITY}",
+        required=False,
+        min_value=-MOST_PRIORITY,
+        max_value=MOST_PRIORITY,
+        initial=0,
+        error_messages={"invalid": "A priority is a whole number."},
+    )
+    strategy = forms.ChoiceField(
+        label="Search strategy",
+        required=False,
+        choices=lambda: [(name, f"{name}: {row.summary}") for name, row in STRATEGIES.items()],
+        initial=DEFAULT_STRATEGY,
+        error_messages={"invalid_choice": "%(value)s is no search strategy."},
+    )
+    sizes = SizesField(
+        required=False,
+        widget=forms.TextInput(
+            attrs={"placeholder": "s0=16; empty: the model\N{RIGHT SINGLE QUOTATION MARK}s own"}
+        ),
+    )
+    why = forms.CharField(
+        label="Why",
+        max_length=500,
+        widget=forms.TextInput(attrs={"placeholder": "kept in the audit log"}),
+        error_messages={"required": "Say why: the audit log keeps it."},
+    )
+
+    def __init__(
+        self,
+        given: Mapping[str, Any] | None,
+        subjects: Sequence[Subject],
+        measured_on: Iterable[str] = (),
+    ) -> None:
+        """``measured_on`` are the targets that a live worker measures on now."""
+        latest = subjects[0].graph.tuning_runs.order_by("-pk").first() if subjects else None
+        sizes = latest.bindings if latest else {}
+        super().__init__(
+            given,
+            initial={
+                "target": [latest.target if latest else "cpu"],
+                "sizes": " ".join(f"{name}={size}" for name, size in sizes.items()),
+            },
+        )
+        self._measured_on = frozenset(measured_on)
+        if len({subject.graph.pk for subject in subjects}) > 1:
+            del self.fields["sizes"]  # each graph keeps those of its latest run
+
+    def targets(self) -> Iterator[tuple[BoundWidget, bool]]:
+        """Each target's box, and whether a worker measures on it now."""
+        for box in self["target"].subwidgets:
+            yield box, str(box.data["value"]) in self._measured_on
+
+    def limits(self) -> list[forms.BoundField]:
+        """What the run may spend, and when it is taken."""
+        return [self[name] for name in ("budget", "compiles", "measurements", "priority")]
+
+    def request(self) -> TuningRequest:
+        """What was asked for, once it is valid. Sizes that were not given stay those of the
+        graph's latest run."""
+        found = self.cleaned_data
+        return TuningRequest(
+            targets=found["target"],
+            budget=Budget(found["budget"], found["compiles"], found["measurements"]),
+            why=found["why"],
+            priority=found["priority"] or 0,
+            strategy=found["strategy"] or DEFAULT_STRATEGY,
+            bindings=found["sizes"] if "sizes" in self.data and "sizes" in found else None,
+        )

@@ -1,0 +1,26 @@
+"""Taking selections from a file."""
+
+from __future__ import annotations
+
+from django import forms
+from django.core.files.uploadedfile import UploadedFile
+
+from codegen_app.forms.reasons import ReasonForm
+from codegen_app.services.exchange import MAX_BYTES
+
+
+class ImportSelectionsForm(ReasonForm):
+    """A file that the export wrote, and why its choices should serve."""
+
+    file = forms.FileField(
+        widget=forms.FileInput(attrs={"accept": ".json", "aria-label": "File"}),
+        error_messages={"required": "Choose a file.", "empty": "The file is empty."},
+    )
+    field_order = ("file", "why")
+
+    def clean_file(self) -> UploadedFile:
+        """One that fits into memory."""
+        file: UploadedFile = self.cleaned_data["file"]
+        if file.size is None or file.size > MAX_BYTES:
+            raise forms.ValidationError(f"The file has more than {MAX_BYTES >> 20} MiB.")
+        return file

@@ -1,0 +1,125 @@
+"""One tuning run: its progress, its best so far and its ledger."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from codegen_app.models import Candidate, TuningRun
+from codegen_app.selectors.ledger import Curve
+from codegen_app.selectors.ledger import curves as best_so_far
+from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.pages.runs import RunRow, run_rows
+
+
+@dataclass(frozen=True)
+class LedgerRow(MeasuredRow):
+    """What became of one candidate."""
+
+    id: int
+    node: str
+    node_url: str
+    problem: str
+    kernel: str
+    kernel_url: str
+    config: Mapping[str, Any]
+    state: str
+    stage: str
+    reason: str
+    check_ratio: float | None
+    chosen: bool
+    tied: bool
+
+
+@dataclass(frozen=True)
+class Best(MeasuredRow):
+    """The kernel of one problem that was chosen, or the fastest so far."""
+
+    node: str
+    node_url: str
+    problem: str
+    kernel: str
+    kernel_url: str
+    measured: int
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One run with everything that was tried."""
+
+    run: RunRow
+    best: tuple[Best, ...]
+    ledger: tuple[LedgerRow, ...]
+    curves: tuple[Curve, ...]
+
+    @property
+    def emulated(self) -> bool:
+        """Whether its times are the emulation's: a run has one device."""
+        return any(row.emulated for row in self.ledger)
+
+
+def run_page(pk: int) -> RunPage:
+    """One run (3 queries); raises ``TuningRun.DoesNotExist``."""
+    rows = run_rows(TuningRun.objects.filter(pk=pk))
+    if not rows:
+        raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
+    candidates = (
+        Candidate.objects.filter(task__run=pk)
+        .select_related("task__run", "task__problem", "task__template_node", "kernel", "result")
+        .defer("kernel__source", "detail", "task__template_node__refused")
+        .order_by("task__template_node__position", "position")
+    )
+    ledger = tuple(_ledger_row(candidate) for candidate in candidates)
+    curves = best_so_far(candidates[0].task.run, candidates) if ledger else ()
+    return RunPage(rows[0], _best(ledger), ledger, curves)
+
+
+def _ledger_row(candidate: Candidate) -> LedgerRow:
+    kernel, result, node = candidate.kernel, candidate.result, candidate.task.template_node
+    return LedgerRow(
+        id=candidate.pk,
+        node=node.name,
+        node_url=node.get_absolute_url(),
+        problem=str(candidate.task.problem),
+        kernel=kernel.name if kernel else "",
+        kernel_url=reverse("kernel", args=[kernel.name]) if kernel else "",
+        config=candidate.config,
+        state=candidate.state,
+        stage=candidate.stage,
+        reason=candidate.reason,
+        metrics=metrics_of(result),
+        check_ratio=result.check_ratio if result else None,
+        emulated=bool(result and result.emulated),
+        chosen=candidate.chosen,
+        tied=candidate.tied,
+    )
+
+
+def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
+    """The fastest candidate of each problem, in the order of the graph."""
+    by_problem: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
+    for row in ledger:
+        if row.median_ns is not None:
+            by_problem[row.node_url, row.problem].append(row)
+    best = []
+    for (node_url, problem), rows in by_problem.items():
+        row = min(rows, key=lambda r: (not r.chosen, r.median_ns or 0.0))
+        best.append(
+            Best(
+                node=row.node,
+                node_url=node_url,
+                problem=problem,
+                kernel=row.kernel,
+                kernel_url=row.kernel_url,
+                metrics=row.metrics,
+                measured=len(rows),
+                emulated=row.emulated,
+                chosen=row.chosen,
+            )
+        )
+    return tuple(best)

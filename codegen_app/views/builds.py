@@ -1,0 +1,33 @@
+"""Asking for builds of a kernel from its page."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from codegen_app.forms.builds import BuildForm
+from codegen_app.models import GeneratedKernel
+from codegen_app.services import builds
+from codegen_app.views.kernel import kernel as kernel_view
+from codegen_app.views.permissions import actor, may_retune
+from scheduler.outcome import UserError
+
+
+@login_required
+@may_retune
+@require_POST
+def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
+    """Compile a kernel for any targets, with the flags that were asked for."""
+    kernel = get_object_or_404(GeneratedKernel, name=name)
+    form = BuildForm(request.POST)
+    if form.is_valid():
+        wanted, flags = form.cleaned_data["target"], form.cleaned_data["flags"]
+        try:
+            made = [builds.request_build(kernel, name, flags, actor(request)) for name in wanted]
+            return redirect(f"{kernel.get_absolute_url()}?build={made[0].pk}")
+        except UserError as error:
+            form.add_error(None, str(error))
+    request.path = kernel.get_absolute_url()  # whose links the page has
+    return kernel_view(request, name, builds=form)

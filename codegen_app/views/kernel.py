@@ -1,0 +1,85 @@
+"""One kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
+
+from codegen_app import charts, codeview
+from codegen_app.forms.address import KernelForm
+from codegen_app.forms.builds import BuildForm
+from codegen_app.models import GeneratedKernel
+from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page
+from codegen_app.selectors.pages.listing import FunctionRow
+from codegen_app.views.page import Crumb, changed, respond
+from scheduler.isa.instructions import Kind
+
+
+def kernel(
+    request: HttpRequest, name: str, *, as_json: bool = False, builds: BuildForm | None = None
+) -> HttpResponse:
+    """Source beside instructions. ``builds`` is a form that was filled in wrongly."""
+    address = KernelForm(request.GET)
+    build, node, sizes = map(address.number, ("build", "node", "sizes"))
+    try:
+        page = kernel_page(name, build, node, sizes or 0)
+    except GeneratedKernel.DoesNotExist:
+        raise Http404(f"there is no kernel {name}") from None
+    inner = bool(request.headers.get("HX-Request"))
+    answer = respond(
+        request,
+        "partials/kernel/builds.html" if inner else "pages/kernel.html",
+        page,
+        as_json=as_json,
+        title=page.name,
+        stages=[*(_stages(page.use) if page.use else ()), Crumb(page.name)],
+        status=422 if builds else 200,
+        address=address,
+        builds=builds or BuildForm(),
+        polling=_polling(request, page),
+        **({} if as_json or inner else _shown(request, page, address)),
+    )
+    if inner and _is_over(page, address.number("waiting")):
+        answer.headers["HX-Refresh"] = "true"  # what was waited for can be shown now
+    return answer
+
+
+def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[str, Any]:
+    """What only the whole page shows: panes, instructions, limits."""
+    loop = address.number("loop") or 0
+    only = page.listing.loop_at(loop) if page.listing else None
+    whole = changed(request, loop="")
+    return {
+        "code": codeview.panes(page, only, address.text("of")),
+        "only": only,
+        "whole": whole,
+        "blocks": _blocks(page, whole),
+        "of": address.text("of"),
+        "kinds": [kind.value for kind in Kind],
+        "limits": page.limits,
+        "roofline": charts.roofline(page.limits) if page.limits else None,
+    }
+
+
+def _is_over(page: KernelPage, waiting: int | None) -> bool:
+    """Whether the build that the page waits for is there, or will never be."""
+    return page.build is not None and page.build.id == waiting and not page.build.is_open
+
+
+def _blocks(page: KernelPage, whole: str) -> list[tuple[FunctionRow, SafeString]]:
+    functions = page.listing.functions if page.listing else ()
+    return [(function, codeview.blocks(function, whole)) for function in functions]
+
+
+def _polling(request: HttpRequest, page: KernelPage) -> str:
+    """Where to look for what becomes of the builds that are not over; empty where all are."""
+    if page.build is None or not any(build.is_open for build in page.builds):
+        return ""
+    shown = page.build.id
+    return changed(request, build=shown, waiting=shown if page.build.is_open else "")
+
+
+def _stages(use: UseRow) -> tuple[Crumb, ...]:
+    return Crumb(use.graph, use.graph_url), Crumb(f"{use.node} {use.op}", use.url)

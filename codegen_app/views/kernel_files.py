@@ -1,0 +1,95 @@
+"""What a kernel's page fetches, and the files that it offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.contrib.staticfiles import finders
+from django.core.files.storage import default_storage
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
+
+from codegen_app import codeview
+from codegen_app.models import Build, GeneratedKernel
+from codegen_app.selectors.pages.kernel import kernel_page, listing_of
+from scheduler import targets
+from scheduler.build.recipe import recipe_of
+from scheduler.isa.instructions import Kind
+
+
+def lines(_request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
+    """A chunk of a long listing, for the page's script."""
+    try:
+        view, target = listing_of(name, build)
+    except (Build.DoesNotExist, FileNotFoundError):
+        raise Http404(f"build {build} has no listing") from None
+    if not 1 <= first <= len(view.lines):
+        raise Http404(f"the listing has {len(view.lines)} lines")
+    return HttpResponse(codeview.listing_chunk(view, target, first))
+
+
+def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
+    """The source as a file."""
+    kernel = get_object_or_404(GeneratedKernel, name=name, source_file=file)
+    disposition = f'attachment; filename="{kernel.name}.{file.rpartition(".")[2]}"'
+    return HttpResponse(
+        kernel.source,
+        content_type="text/plain; charset=utf-8",
+        headers={"Content-Disposition": disposition},
+    )
+
+
+def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
+    """One file of a build: listing, code object or library."""
+    row = get_object_or_404(
+        Build.objects.select_related("listing", "code_object", "library"),
+        pk=build,
+        kernel__name=name,
+    )
+    recipe = recipe_of(targets.find(row.target))
+    artifact = {
+        recipe.listing_file: row.listing,
+        recipe.code_object_file: row.code_object,
+        recipe.library_file: row.library,
+    }.get(file)
+    if file == "kernel.html" and row.listing is not None:
+        return _offline(name, row)
+    if artifact is None:
+        raise Http404(f"build {build} has no {file}")
+    try:
+        content = default_storage.open(artifact.path, "rb")
+    except FileNotFoundError:
+        raise Http404(f"the storage lost {file} of build {build}: build it again") from None
+    return FileResponse(
+        content,
+        as_attachment=True,
+        filename=f"{name}.{row.target}.{file.rpartition('.')[2]}",
+        content_type="application/octet-stream",
+    )
+
+
+def _offline(name: str, build: Build) -> HttpResponse:
+    """A kernel's page as one file: style and script are in it, nothing is fetched."""
+    page = kernel_page(name, build.pk, None)
+    styles = ("tokens", "base", "components", "code")
+    text = render_to_string(
+        "offline/kernel.html",
+        {
+            "page": page,
+            "code": codeview.offline(page),
+            "kinds": [kind.value for kind in Kind],
+            "style": mark_safe("".join(_static(f"css/{name}.css") for name in styles)),  # noqa: S308
+            "script": mark_safe(_static("js/offline.js")),  # noqa: S308
+        },
+    )
+    disposition = f'attachment; filename="{name}.{build.target}.html"'
+    return HttpResponse(text, headers={"Content-Disposition": disposition})
+
+
+def _static(path: str) -> str:
+    """The text of a file of the site's own."""
+    found = finders.find(path)
+    assert isinstance(found, str), f"{path} is part of the site"
+    return Path(found).read_text()

@@ -1,0 +1,49 @@
+"""The page that confirms what is to be tuned: on which targets, within which budget, and why."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from codegen_app.forms.retuning import RetuneForm, SubjectForm
+from codegen_app.selectors.measured import measured_targets
+from codegen_app.services import retuning
+from codegen_app.views.permissions import actor, may_retune
+from scheduler.outcome import UserError
+
+
+@login_required
+@may_retune
+@require_http_methods(["GET", "POST"])
+def retune(request: HttpRequest) -> HttpResponse:
+    """What is pointed at (``?graph= node= kernel= selection= run=``, each repeatable), to confirm.
+
+    By POST with ``why`` it begins.
+    """
+    pointed = SubjectForm(request.POST if request.method == "POST" else request.GET)
+    pointed.full_clean()
+    subjects = retuning.subjects(pointed.keys())
+    begins = "why" in request.POST
+    form = RetuneForm(request.POST if begins else None, subjects, measured_targets())
+    if begins and pointed.is_valid() and form.is_valid():
+        try:
+            runs = retuning.start(subjects, form.request(), actor(request))
+        except UserError as error:
+            form.add_error(None, str(error))
+        else:
+            count = (
+                f"{len(runs)} runs were requested." if len(runs) > 1 else "The run is requested."
+            )
+            messages.success(request, count)
+            return redirect(runs[0]) if len(runs) == 1 else redirect("tuning_runs")
+    context = {
+        "title": "Tune",
+        "pointed": pointed,
+        "subjects": subjects,
+        "form": form,
+        "most": retuning.MOST_RUNS,
+    }
+    return render(request, "pages/retune.html", context, status=422 if begins else 200)
