@@ -1,9 +1,9 @@
 """The difference of two listings, blind to addresses, labels and the choice of registers.
 
-The longest common subsequence, exactly, by bit-parallel dynamic programming: a row of the table is
-one integer (H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004), so that two listings
-of 10,000 lines take well under a second, however much they repeat. Beyond what a table may hold in
-memory, runs of instructions that stand once on either side cut the two into pieces first.
+The longest common subsequence, exactly, by rapidfuzz's bit-parallel dynamic programming (H. Hyyrö,
+"Bit-Parallel LCS-length Computation Revisited", 2004). Its table has a bit for each pair of lines;
+beyond what that may hold in memory, runs of instructions that stand once on either side cut the two
+into pieces first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from rapidfuzz.distance import LCSseq
 
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function
@@ -123,10 +125,8 @@ def _matches(old: Sequence[str], new: Sequence[str], table_bits: int) -> list[tu
             high, above = high - suffix, above - suffix
             found.append((high, above, suffix))
         if (high - low) * (above - below) <= table_bits:
-            found += [
-                (low + one, below + other, 1)
-                for one, other in _longest_common(old[low:high], new[below:above])
-            ]
+            blocks = LCSseq.editops(old[low:high], new[below:above]).as_matching_blocks()
+            found += [(low + one.a, below + one.b, one.size) for one in blocks if one.size]
             continue
         for one, other in _cuts(old, new, (low, high), (below, above)):
             work.append((low, one, below, other))
@@ -143,33 +143,6 @@ def _common(
     while count < most and old[one + step * count] == new[other + step * count]:
         count += 1
     return count
-
-
-def _longest_common(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Pairs of places. Bit j of row i is 0 where old[j] lengthens what old[:j] shares with
-    new[:i]."""
-    places: dict[str, int] = {}
-    for index, line in enumerate(old):
-        places[line] = places.get(line, 0) | (1 << index)
-    full = (1 << len(old)) - 1
-    row = full
-    rows = [row]
-    for line in new:
-        hits = row & places.get(line, 0)
-        row = ((row + hits) | (row - hits)) & full
-        rows.append(row)
-    pairs = []
-    one, other = len(old), len(new)
-    while one and other:
-        bit = 1 << (one - 1)
-        if rows[other] & bit:
-            one -= 1
-        else:
-            other -= 1
-            if rows[other] & bit:
-                one -= 1
-                pairs.append((one, other))
-    return pairs[::-1]
 
 
 def _cuts(

@@ -81,7 +81,7 @@ def listings(cache: CodeCache) -> None:
     one = Function("one", 1, 1, tuple((instructions * 10)[:10_000]), {})
     other = Function("other", 1, 1, tuple(each for index, each in enumerate(one.instructions)
                                           if index % 17), {})  # fmt: skip
-    compared, _ = timed(lambda: diff(one, other))
+    compared, _ = timed(lambda: diff(one, other, (GPU, GPU)))
     lines = large.count("\n")
     sys.stdout.write(f"{lines} lines read: {1e3 * read:.0f} ms; live: {1e3 * live:.0f} ms\n")
     sys.stdout.write(f"10,000 instructions compared: {1e3 * compared:.0f} ms\n")
