@@ -44,7 +44,7 @@ def references(argument: Argument) -> Iterator[str]:
 
 def node_references(node: Node) -> Iterator[str]:
     """Names of the values that a node reads, in order, repeated where it reads them twice."""
-    for _, argument in node.arguments():
+    for argument in (*node.args, *node.kwargs.values()):
         yield from references(argument)
 
 
@@ -101,7 +101,8 @@ def _check_labels(node: Node) -> None:
         )
 
 
-def _unmade(node: Node, label: str, name: str, makers: Mapping[str, str]) -> str:
+def _unmade(node: Node, name: str, makers: Mapping[str, str]) -> str:
+    label = next(label for label, given in node.arguments() if name in references(given))
     use = f"node {node.name!r} uses {name!r}"
     if name in makers:
         return (
@@ -119,10 +120,9 @@ def _check_nodes(graph: Graph, made: set[str]) -> None:
             raise UserError(f"two nodes have the name {node.name!r}")
         names.add(node.name)
         _check_labels(node)
-        for label, argument in node.arguments():
-            for name in references(argument):
-                if name not in made:
-                    raise UserError(_unmade(node, label, name, makers))
+        for name in node_references(node):
+            if name not in made:
+                raise UserError(_unmade(node, name, makers))
         for output in node.outputs:
             if output in made:
                 raise UserError(f"node {node.name!r} makes {output!r}, which exists already")

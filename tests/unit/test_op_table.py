@@ -21,7 +21,7 @@ from scheduler.lowering.ops import ROWS
 
 SCHEDULER = Path(__file__).parents[2] / "scheduler"
 HEADER_TEXT = "".join(
-    (HEADERS / "common" / "kiln" / name).read_text() for name in ("math.h", "pointwise.h")
+    path.read_text() for path in sorted((HEADERS / "common" / "kiln").glob("*.h"))
 )
 
 
