@@ -35,7 +35,7 @@ class TemplateNode(models.Model):
     """One scheduled node: a kernel to be, or an extern with the reason why there is none.
 
     ``group`` is Inductor's group_fn (two expressions as text); ``reads``, ``writes`` and
-    ``frees`` name buffers. ``refused`` keeps the configurations that a rule turned down:
+    ``frees`` name buffers. ``rejected`` keeps the configurations that a legality rule rejected:
     ``[{template, config, stage, reason, detail}]``, and ``offered`` counts those that can serve,
     of which the recorded kernels are a sample. ``graph_nodes`` are what it computes.
     """
@@ -52,7 +52,7 @@ class TemplateNode(models.Model):
     reads = models.JSONField(default=list)
     writes = models.JSONField(default=list)
     frees = models.JSONField(default=list)
-    refused = models.JSONField(default=list)
+    rejected = models.JSONField(default=list)
     offered = models.PositiveIntegerField(default=0)
     extern_reason = models.TextField(blank=True)
     graph_nodes = models.ManyToManyField(GraphNode, related_name="template_nodes")

@@ -130,11 +130,11 @@ class TuningTask(Work):
 
 
 class Candidate(models.Model):
-    """One line of the ledger: a kernel (or a refused configuration) for a problem in a run.
+    """One line of the ledger: a kernel (or a rejected configuration) for a problem in a run.
 
-    A candidate whose configuration a rule refused, or that the budget left untried
+    A candidate whose configuration a legality rule rejected, or that the budget left untried
     (``cancelled``), has no kernel. ``state`` is running while its task is measured; ``stage``,
-    ``reason`` and ``detail`` say how it was lost. ``chosen`` marks the winner of its problem in
+    ``reason`` and ``detail`` say why it was rejected. ``chosen`` marks the winner of its problem in
     this run, ``tied`` all that cannot be called slower than the fastest: both are the tuner's
     decision.
     """
@@ -193,4 +193,4 @@ class Candidate(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kernel_id or 'refused'} of task {self.task_id}"
+        return f"{self.kernel_id or 'no kernel'} of task {self.task_id}"

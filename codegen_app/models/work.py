@@ -12,7 +12,7 @@ from django.db.models import Q
 
 
 class State(models.TextChoices):
-    """Where a row's work stands. ``rejected`` is an expected loss with its stage and reason."""
+    """Where a row's work stands. ``rejected`` comes with its stage and reason."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -41,7 +41,7 @@ class Work(models.Model):
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     deaths = models.PositiveSmallIntegerField(default=0)
-    stage = models.CharField(max_length=16, blank=True, help_text="Where it was lost.")
+    stage = models.CharField(max_length=16, blank=True, help_text="Where it was rejected.")
     reason = models.CharField(max_length=500, blank=True)
     detail = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

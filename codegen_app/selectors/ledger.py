@@ -119,7 +119,7 @@ def _by_task(run: TuningRun) -> Iterator[tuple[TuningTask, list[Candidate]]]:
     rows = (
         Candidate.objects.filter(task__run=run)
         .select_related("task__problem", "task__template_node", "kernel", "result", "build")
-        .defer("kernel__source", "build__log", "task__template_node__refused")
+        .defer("kernel__source", "build__log", "task__template_node__rejected")
         .order_by("task__template_node__position", "position")
     )
     by_task: dict[int, list[Candidate]] = defaultdict(list)
@@ -142,7 +142,7 @@ def _was_tried(row: Candidate) -> bool:
 
 def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, str]) -> Entry:
     kernel = row.kernel
-    said = " ".join(f"{key}={value}" for key, value in row.config.items())
+    text = " ".join(f"{key}={value}" for key, value in row.config.items())
     since = run.started_at or run.created_at
     build = row.build if "build" in row._state.fields_cache else None
     return Entry(
@@ -152,7 +152,7 @@ def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, s
         kernel=kernel.name if kernel else "",
         template=kernel.template if kernel else "",
         config=row.config,
-        description=descriptions.get(kernel.pk, said) if kernel else said,
+        description=descriptions.get(kernel.pk, text) if kernel else text,
         state=_state(row),
         is_default=row.position == 0,
         stage=row.stage,

@@ -149,7 +149,7 @@ def results_with(device_name: str, target: str, toolchain: str) -> QuerySet[Benc
 
 def smaller(known: Iterable[Bucket], bucket: Bucket) -> tuple[tuple[str, int, Bucket], ...]:
     """Buckets that differ in one smaller size alone: the symbol, its value and the bucket, the
-    smallest first. Of several such symbols only the first is told apart."""
+    smallest first. Of several such symbols only the first counts."""
     found = []
     for other in known:
         differs = [k for k, v in bucket.bindings.items() if other.bindings.get(k) != v]

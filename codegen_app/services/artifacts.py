@@ -38,7 +38,7 @@ def store_file(path: Path) -> Artifact:
 
 
 def read(artifact: Artifact) -> bytes:
-    """The bytes; ``FileNotFoundError`` where the storage lost them."""
+    """The bytes; ``FileNotFoundError`` where they are missing from the storage."""
     with default_storage.open(artifact.path) as file:
         data: bytes = file.read()
     return data

@@ -117,7 +117,7 @@ def run_build(build: Build) -> None:
                 cancellation=cancellation,
             )
         except Cancelled:
-            raise work.LeaseLostError(f"build {build.pk} was taken away") from None
+            raise work.LeaseLostError(f"build {build.pk} was claimed by another worker") from None
     if isinstance(result, Rejected):
         _lost(build, result)
     else:

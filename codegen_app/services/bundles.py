@@ -34,7 +34,7 @@ def of_graph(graph: Graph, times: str = "") -> IO[bytes]:
     """The whole graph as a zip, for every target that all of its kernels are built for.
 
     Each node has the kernel that serves it in the bucket ``times``, the latest of a GPU without
-    it. Raises ``UserError`` where there is no such bucket or target, or a file is lost.
+    it. Raises ``UserError`` where there is no such bucket or target, or a file is missing.
     """
     scheduled = engine.scheduled(graph.file.digest)
     generated = choices.generated(graph, times)
@@ -51,7 +51,7 @@ def of_kernel(kernel: GeneratedKernel, node: TemplateNode) -> IO[bytes]:
     """One kernel as it serves a node: what it reads are the bundle's inputs, what it writes the
     outputs. For every target that it is built for.
 
-    Raises ``UserError`` where it is not built, a file is lost, or this version of the generator
+    Raises ``UserError`` where it is not built, a file is missing, or this version of the generator
     does not make it for that node.
     """
     scheduled = engine.scheduled(node.graph.file.digest)
@@ -155,8 +155,8 @@ def _built(row: Build, folder: Path) -> Built:
         try:
             file = artifacts.local_file(artifact, Path(name).suffix).resolve(strict=True)
         except FileNotFoundError:
-            lost = f"the storage lost {name} of {row.kernel} for {row.target}"
-            raise UserError(f"{lost}: build it again") from None
+            gone = f"{name} of {row.kernel} for {row.target} is missing from the storage"
+            raise UserError(f"{gone}: build it again") from None
         (folder / name).symlink_to(file)
     return Built(
         target=row.target,

@@ -88,9 +88,9 @@ def _record_candidates(
         )
         for position, (name, (kernel, call)) in enumerate(rendered.items())
     )
-    row.refused = [_refused(config) for config in offered.rejected]
+    row.rejected = [_rejected(config) for config in offered.rejected]
     row.offered = len(others) + 1
-    row.save(update_fields=["refused", "offered"])
+    row.save(update_fields=["rejected", "offered"])
 
 
 def record_candidate(
@@ -158,7 +158,7 @@ def _call(call: KernelCall) -> dict[str, str]:
     }
 
 
-def _refused(config: RejectedConfig) -> dict[str, Any]:
+def _rejected(config: RejectedConfig) -> dict[str, Any]:
     return {
         "template": config.template,
         "config": dict(config.config),

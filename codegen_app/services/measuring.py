@@ -23,7 +23,9 @@ def run_task(task: TuningTask) -> None:
         devices.held(run, lost) as device,
     ):
         if device is None:
-            raise work.LeaseLostError(f"task {task.pk} was taken away while it waited")
+            raise work.LeaseLostError(
+                f"task {task.pk} was claimed by another worker while it waited"
+            )
         try:
             if isinstance(device, Rejected):
                 _give_up(task, device)
@@ -31,7 +33,7 @@ def run_task(task: TuningTask) -> None:
                 _keep_work(task)
                 searching.search(task, device, cancellation)
         except Cancelled:
-            raise work.LeaseLostError(f"task {task.pk} was taken away") from None
+            raise work.LeaseLostError(f"task {task.pk} was claimed by another worker") from None
         except UserError as error:  # sizes that no memory holds, for one
             _give_up(task, Rejected(Stage.LOAD, str(error)))
 

@@ -137,7 +137,7 @@ def plan(run: TuningRun) -> None:
         ]
         Candidate.objects.bulk_create(waiting)
         if not run.has_budget:  # whose ledger is written as candidates are tried
-            ledger.add_rejected(task, node.refused, first=node.offered)
+            ledger.add_rejected(task, node.rejected, first=node.offered)
     _carry_on(run, built.values())
 
 

@@ -33,7 +33,7 @@ class SignsOfLife:
         self._thread = threading.Thread(target=self._run, name="signs-of-life", daemon=True)
 
     def start(self) -> None:
-        """Begin; what keeps devices from being used is also said in the worker's log."""
+        """Begin; what keeps devices from being used is also in the worker's log."""
         self._thread.start()
 
     def stop(self) -> None:

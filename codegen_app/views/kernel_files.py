@@ -61,7 +61,9 @@ def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpRes
     try:
         content = default_storage.open(artifact.path, "rb")
     except FileNotFoundError:
-        raise Http404(f"the storage lost {file} of build {build}: build it again") from None
+        raise Http404(
+            f"{file} of build {build} is missing from the storage: build it again"
+        ) from None
     return FileResponse(
         content,
         as_attachment=True,

@@ -10,7 +10,7 @@ from codegen_app.views.page import respond
 
 
 def overview(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """What runs, what was made lately, what was lost, and who works."""
+    """What runs, what was made lately, what was rejected and why, and who works."""
     page = read()
     states = [*(row.state for row in page.graphs), *(row.state for row in page.runs)]
     building = any(builds.open for row in page.graphs for builds in row.builds)

@@ -9,6 +9,7 @@ from codegen_app.views.bundles import graph_bundle, kernel_bundle
 from codegen_app.views.compare import compare
 from codegen_app.views.components import components
 from codegen_app.views.devices import devices
+from codegen_app.views.glossary import glossary
 from codegen_app.views.graph import graph
 from codegen_app.views.graphs import graphs
 from codegen_app.views.imports import import_graph
@@ -52,6 +53,7 @@ urlpatterns = [
     *twin("devices", devices, "devices"),
     *twin("compare", compare, "compare"),
     *twin("search", search, "search"),
+    *twin("glossary", glossary, "glossary"),
     path("import", import_graph, name="import"),
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
     path("retune", retune, name="retune"),

@@ -1,4 +1,4 @@
-// The script of a kernel's page that was taken away as one file: source and listing side by side,
+// The script of a kernel's page that was downloaded as one file: source and listing side by side,
 // without the site. Hovering marks what belongs together, a click pins it and scrolls the other.
 "use strict";
 

@@ -30,8 +30,8 @@ export function orderByInputs(graph) {
     if (rank !== undefined) (layers[rank] ??= []).push(node);
   }
   for (const layer of layers.filter(Boolean)) {
-    const wish = new Map(layer.map((node, at) => [node, meanOrder(graph, node) ?? at]));
-    layer.sort((one, other) => wish.get(one) - wish.get(other));
+    const wanted = new Map(layer.map((node, at) => [node, meanOrder(graph, node) ?? at]));
+    layer.sort((one, other) => wanted.get(one) - wanted.get(other));
     layer.forEach((node, at) => { graph.node(node).order = at; });
   }
 }

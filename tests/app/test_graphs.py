@@ -112,7 +112,7 @@ def test_a_prepared_graph_has_a_kernel_for_every_node_and_a_run_for_every_proble
         default = KernelUse.objects.get(template_node=task.template_node, is_default=True)
         assert first.kernel == default.kernel
         refused = rows.filter(state=State.REJECTED)
-        assert refused.count() == len(task.template_node.refused)
+        assert refused.count() == len(task.template_node.rejected)
 
 
 def test_a_worker_that_lost_its_lease_records_nothing() -> None:

@@ -1,4 +1,4 @@
-"""A kernel's page and the comparison of builds: instructions, loops, lines, and what was lost."""
+"""A kernel's page and the comparison of builds: instructions, loops, lines, and what is missing."""
 
 from __future__ import annotations
 

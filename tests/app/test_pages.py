@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -54,6 +55,8 @@ def addresses(world: World) -> list[str]:
         world.run.get_absolute_url(),
         "/devices",
         "/search?q=linear",
+        "/selections",
+        "/glossary",
     ]
 
 
@@ -304,3 +307,26 @@ def test_a_parameter_that_is_none_is_told_and_left_out(reader: Client, world: Wo
         answer = reader.get(address)
         assert answer.status_code == 200, address
         assert line in answer.content.decode(), address
+
+
+def test_the_glossary_is_the_files_own(reader: Client) -> None:
+    text = Path(settings.BASE_DIR, "docs", "glossary.md").read_text()
+    subjects = reader.get("/glossary.json").json()["subjects"]
+    terms = [row for subject in subjects for row in subject["terms"]]
+    assert len(terms) == text.count("\n| ") - len(subjects)
+    assert all(f"| {row['term']} | {row['meaning']} |" in text for row in terms)
+
+
+# What a reader would have to guess: each has a word of the glossary in its place.
+WHIMSICAL = r"\b(fate|wish|lost|apart|take away|taken away|said|refused)\b|(?<![\w-])--[a-z]"
+
+
+def test_pages_use_the_words_of_the_glossary(tuner: Client, world: World) -> None:
+    """And name no flag of the command line."""
+    Build.objects.filter(target="gfx1100").update(listing=None)
+    for address in [*addresses(world), f"/retune?node={world.nodes[0].pk}", "/import"]:
+        page = tuner.get(address).content.decode()
+        shown = re.sub(r"<script.*?</script>|<style.*?</style>|<pre.*?</pre>", "", page, flags=re.S)
+        shown = re.sub(r'<div class="codepane.*?</section>', "", shown, flags=re.S)
+        text = " ".join([re.sub(r"<[^>]*>", " ", shown), *re.findall(r'title="([^"]*)"', shown)])
+        assert re.findall(f"(?i){WHIMSICAL}", text) == [], address

@@ -73,7 +73,7 @@ def test_a_budget_is_kept_and_everything_is_accounted_for(graph: Graph) -> None:
     measured = tried(run).filter(state=State.DONE)
     assert 1 <= measured.count() <= 2
     assert measured.get(chosen=True).kernel == Selection.objects.get().kernel
-    offered = task.template_node.offered + len(task.template_node.refused)
+    offered = task.template_node.offered + len(task.template_node.rejected)
     assert task.candidates.count() == offered, "no candidate vanishes"
     untried = task.candidates.filter(state=State.CANCELLED)
     assert {row.reason for row in untried} == {"the budget of 2 measurements was spent"}

@@ -1,4 +1,4 @@
-"""A kernel's page as somebody uses it all day: build, read, compare, take away."""
+"""A kernel's page as somebody uses it all day: build, read, compare, download."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def _template_node(graph: Graph, layer: int, candidates: int) -> TemplateNode:
         reads=["x", "weight"],
         writes=[f"buf{layer}"],
         offered=candidates,
-        refused=[
+        rejected=[
             {
                 "template": "gemm",
                 "config": {"block": 512, "split_k": 4},

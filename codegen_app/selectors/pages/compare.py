@@ -201,7 +201,7 @@ def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> S
 
 
 def _functions(build: Build) -> tuple[Function, ...] | None:
-    """The functions of a build's listing; None where there is none, or the storage lost it."""
+    """The functions of a build's listing; None where there is none, or its file is missing."""
     if build.listing is None:
         return None
     with suppress(FileNotFoundError), default_storage.open(build.listing.path, "rb") as file:

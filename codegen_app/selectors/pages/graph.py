@@ -30,7 +30,8 @@ class Serving(MeasuredRow):
 
 @dataclass(frozen=True)
 class ScheduledRow:
-    """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1."""
+    """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1;
+    ``not_legal`` counts the configurations that a legality rule rejected."""
 
     id: int
     url: str
@@ -42,7 +43,7 @@ class ScheduledRow:
     graph_nodes: tuple[str, ...]
     module: str
     candidates: int
-    refused: int
+    not_legal: int
     serving: Serving | None
     share: float | None
     extern_reason: str
@@ -191,7 +192,7 @@ def _scheduled_row(
         graph_nodes=tuple(member.name for member in members),
         module=_common_module([member.module_path for member in members]),
         candidates=candidates,
-        refused=len(node.refused),
+        not_legal=len(node.rejected),
         serving=serving,
         share=median / total_ns if median is not None and total_ns else None,
         extern_reason=node.extern_reason,

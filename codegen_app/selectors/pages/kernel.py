@@ -238,7 +238,7 @@ def listing_of(name: str, build_id: int) -> tuple[ListingView, str]:
 
 
 def _listing(build: BuildRow | None, paths: Mapping[str, str]) -> ListingView | None:
-    """The listing of the build that is shown; None where the storage lost it."""
+    """The listing of the build that is shown; None where its file is missing."""
     if build is None or build.listing_digest not in paths:
         return None
     with suppress(FileNotFoundError):

@@ -80,8 +80,8 @@ class CandidateRow:
 
 
 @dataclass(frozen=True)
-class RefusedRow:
-    """A reason for which rules turned configurations down, and which."""
+class RejectedConfigs:
+    """A reason for which legality rules rejected configurations, and which."""
 
     stage: str
     reason: str
@@ -122,7 +122,7 @@ class NodePage:
     buckets: tuple[serving.Bucket, ...]
     candidates: tuple[CandidateRow, ...]
     offered: int
-    refused: tuple[RefusedRow, ...]
+    rejected: tuple[RejectedConfigs, ...]
     runs: tuple[RunRow, ...]
     limits: Limits | None
     previous: Neighbour | None
@@ -134,9 +134,9 @@ class NodePage:
         return next((row for row in self.candidates if row.is_default), None)
 
     @property
-    def refused_count(self) -> int:
-        """How many configurations were turned down."""
-        return sum(len(row.configs) for row in self.refused)
+    def rejected_count(self) -> int:
+        """How many configurations are not legal."""
+        return sum(len(row.configs) for row in self.rejected)
 
 
 def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
@@ -178,7 +178,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
         buckets=buckets,
         candidates=_candidates(node, bucket),
         offered=node.offered,
-        refused=_refused(node),
+        rejected=_rejected(node),
         runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
         limits=limits(node.problem_id, sizes),
         previous=_neighbour(node, -1),
@@ -209,12 +209,14 @@ def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
     )
 
 
-def _refused(node: TemplateNode) -> tuple[RefusedRow, ...]:
-    """Refused configurations by reason, the most frequent first."""
+def _rejected(node: TemplateNode) -> tuple[RejectedConfigs, ...]:
+    """Rejected configurations by reason, the most frequent first."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in node.refused:
+    for row in node.rejected:
         groups[row["stage"], row["reason"]].append(row.get("config", {}))
-    rows = [RefusedRow(stage, reason, tuple(found)) for (stage, reason), found in groups.items()]
+    rows = [
+        RejectedConfigs(stage, reason, tuple(found)) for (stage, reason), found in groups.items()
+    ]
     return tuple(sorted(rows, key=lambda row: (-len(row.configs), row.reason)))
 
 

@@ -1,4 +1,4 @@
-"""The overview: what runs, what was made lately, what was lost, and who works."""
+"""The overview: what runs, what was made lately, what was rejected and why, and who works."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codegen_app.models.worker import Worker
 from codegen_app.selectors.pages.graphs import GraphRow, graph_rows
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 
-_LOST = (State.REJECTED, State.QUARANTINED)
+_REJECTED = (State.REJECTED, State.QUARANTINED)
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class WorkerRow:
 
 
 @dataclass(frozen=True)
-class Loss:
-    """A reason for which builds or candidates were lost, and how often."""
+class RejectionCount:
+    """A reason for which builds or candidates were rejected, and how often."""
 
     what: str
     stage: str
@@ -65,7 +65,7 @@ class Overview:
     graphs: tuple[GraphRow, ...]
     runs: tuple[RunRow, ...]
     workers: tuple[WorkerRow, ...]
-    losses: tuple[Loss, ...]
+    rejections: tuple[RejectionCount, ...]
 
 
 def overview() -> Overview:
@@ -74,7 +74,7 @@ def overview() -> Overview:
         graphs=graph_rows(Graph.objects.all()[:12]),
         runs=run_rows(TuningRun.objects.all()[:12]),
         workers=worker_rows(),
-        losses=_losses(),
+        rejections=_rejections(),
     )
 
 
@@ -96,16 +96,16 @@ def worker_rows() -> tuple[WorkerRow, ...]:
     return tuple(sorted(rows, key=lambda row: (not row.alive, row.name)))
 
 
-def _losses() -> tuple[Loss, ...]:
-    """What was lost most often after a rule let it through (2 queries)."""
-    losses = []
+def _rejections() -> tuple[RejectionCount, ...]:
+    """The most frequent rejections of what the legality rules allowed (2 queries)."""
+    rejections = []
     for what, rows in (
-        ("build", Build.objects.filter(state__in=_LOST)),
-        ("measurement", Candidate.objects.filter(state__in=_LOST).exclude(stage="rule")),
+        ("build", Build.objects.filter(state__in=_REJECTED)),
+        ("measurement", Candidate.objects.filter(state__in=_REJECTED).exclude(stage="rule")),
     ):
         counted = rows.order_by().values("stage", "reason").annotate(count=Count("pk"))
-        losses += [
-            Loss(what, row["stage"], row["reason"], row["count"])
+        rejections += [
+            RejectionCount(what, row["stage"], row["reason"], row["count"])
             for row in counted.order_by("-count", "reason")[:6]
         ]
-    return tuple(losses)
+    return tuple(rejections)

@@ -71,7 +71,7 @@ def run_page(pk: int) -> RunPage:
     candidates = (
         Candidate.objects.filter(task__run=pk)
         .select_related("task__run", "task__problem", "task__template_node", "kernel", "result")
-        .defer("kernel__source", "detail", "task__template_node__refused")
+        .defer("kernel__source", "detail", "task__template_node__rejected")
         .order_by("task__template_node__position", "position")
     )
     ledger = tuple(_ledger_row(candidate) for candidate in candidates)

@@ -13,17 +13,18 @@ from django.utils import timezone
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun
 from scheduler.outcome import Stage
 
-_REFUSED = "refused"
+_NOT_LEGAL = "not legal"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Candidates of a run by what became of them; ``refused`` are those that a rule turned down."""
+    """Candidates of a run by what became of them; ``not_legal``: a legality rule rejected
+    the configuration."""
 
     total: int
     done: int
     rejected: int
-    refused: int
+    not_legal: int
     cancelled: int
     running: int
     queued: int
@@ -31,7 +32,7 @@ class Progress:
     @property
     def closed(self) -> int:
         """Candidates that nothing more will be done for."""
-        return self.done + self.rejected + self.refused + self.cancelled
+        return self.done + self.rejected + self.not_legal + self.cancelled
 
     @property
     def left(self) -> int:
@@ -85,23 +86,23 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
         Candidate.objects.filter(task__run__in=[run.pk for run in chosen])
         .order_by()
         .values("task__run", "state")
-        .annotate(count=Count("pk"), refused=Count("pk", filter=Q(stage=Stage.RULE)))
+        .annotate(count=Count("pk"), not_legal=Count("pk", filter=Q(stage=Stage.RULE)))
     )
     for row in states:
         counts[row["task__run"]][row["state"]] = row["count"]
         if row["state"] == State.REJECTED:
-            counts[row["task__run"]][_REFUSED] = row["refused"]
+            counts[row["task__run"]][_NOT_LEGAL] = row["not_legal"]
     return tuple(_run_row(run, counts[run.pk]) for run in chosen)
 
 
 def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
-    refused = counts.get(_REFUSED, 0)
-    rejected = counts.get(State.REJECTED, 0) - refused + counts.get(State.QUARANTINED, 0)
+    not_legal = counts.get(_NOT_LEGAL, 0)
+    rejected = counts.get(State.REJECTED, 0) - not_legal + counts.get(State.QUARANTINED, 0)
     progress = Progress(
-        total=sum(counts.values()) - refused,
+        total=sum(counts.values()) - not_legal,
         done=counts.get(State.DONE, 0),
         rejected=rejected,
-        refused=refused,
+        not_legal=not_legal,
         cancelled=counts.get(State.CANCELLED, 0),
         running=counts.get(State.RUNNING, 0),
         queued=counts.get(State.QUEUED, 0),
