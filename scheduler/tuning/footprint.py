@@ -40,14 +40,14 @@ class Guard:
 
 
 def elements_read(operation: Operation, lowered: Lowered, bindings: Bindings) -> dict[str, int]:
-    """For each buffer, a number of different elements that the operation certainly reads over
-    all points of its loops."""
-    sizes = {axis.var: evaluate(axis.size, bindings) for axis in operation.loops}
+    """For each buffer, a number of different elements that the operation certainly reads."""
     found: dict[str, int] = {}
-    if any(size == 0 for size in sizes.values()):
+    if any(evaluate(axis.size, bindings) == 0 for axis in operation.loops):
         return found
-    for tree in operation.trees:
-        for load, guards in guarded_loads(tree):
+    stored = (ViewOf(operation.points, store.value) for store in operation.results)
+    for scope in (*operation.needed_scopes, *stored):
+        sizes = {axis.var: evaluate(axis.size, bindings) for axis in scope.axes}
+        for load, guards in guarded_loads(scope.value):
             if guards:
                 elements = guarded_elements(load, guards, sizes, lowered, bindings)
             else:

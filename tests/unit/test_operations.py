@@ -24,6 +24,7 @@ from scheduler.ir.operations import (
     Store,
 )
 from scheduler.ir.values import Accumulator, Const, IndexValue, Load, Value, rebuild, walk
+from scheduler.tuning.footprint import elements_read
 from tests.support.random_models import random_model
 from tests.unit.lowering.graphs import graph, meta, node
 from tests.unit.matrix.contractions import matmul
@@ -180,6 +181,21 @@ def test_causal_attention_multiplies_only_what_may_be_seen(rows: int, columns: i
     assert evaluate(whole.products.multiply_adds, {}) == 2 * rows * columns * (4 + 3)
     assert whole.accumulation_length == 4 + columns
     assert whole.averaged == whole.v
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 7), (7, 5)])
+def test_causal_attention_reads_no_column_that_no_row_sees(rows: int, columns: int) -> None:
+    lowered = matmul(2, 2, 2, DType.F16).lowered  # no condition, no buffer: not looked into
+    causal = attention(causal=True, rows=rows, columns=columns)
+    seen = min(rows, columns)
+    assert elements_read(causal, lowered, {}) == {
+        "q": 2 * rows * 4,
+        "k": 2 * seen * 4,
+        "v": 2 * seen * 3,
+        "mask": 2 * rows * seen,
+    }
+    whole = attention(causal=False, rows=rows, columns=columns)
+    assert elements_read(whole, lowered, {})["k"] == 2 * columns * 4
 
 
 def test_a_scan_stores_at_every_step() -> None:

@@ -76,6 +76,17 @@ class Attention(Operation):
         return (*trees, ViewOf((*self.batch, self.row, self.column), self.mask))
 
     @property
+    def needed_scopes(self) -> tuple[ViewOf, ...]:
+        """A causal row sees no column beyond its own number: those beyond the last row go."""
+        if not self.causal:
+            return self.scopes
+        seen = Axis(self.column.var, sympy.Min(self.row.size, self.column.size))
+        return tuple(
+            ViewOf(tuple(seen if axis == self.column else axis for axis in scope.axes), scope.value)
+            for scope in self.scopes
+        )
+
+    @property
     def results(self) -> tuple[Store, ...]:
         return self.stores
 

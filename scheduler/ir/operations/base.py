@@ -102,6 +102,11 @@ class Operation(ABC):
         ``points`` and not among them."""
 
     @property
+    def needed_scopes(self) -> tuple[ViewOf, ...]:
+        """``scopes`` over the points whose values a result depends on, where these are fewer."""
+        return self.scopes
+
+    @property
     @abstractmethod
     def results(self) -> tuple[Store, ...]:
         """What it stores; nothing for an extern, which fills whole buffers (``writes``)."""
