@@ -61,7 +61,7 @@ class Manifest:
     storage: Mapping[str, str] = field(default_factory=dict)  # buffer -> pool
     pools: Mapping[str, Expr] = field(default_factory=dict)  # pool -> bytes
     fused: bool = True  # whether the schedule was made with fusion
-    split: tuple[str, ...] = ()  # fused nodes that were taken apart again
+    split: tuple[str, ...] = ()  # fused nodes that were split again
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as ``schema.json`` describes it."""

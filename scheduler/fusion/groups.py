@@ -23,7 +23,7 @@ def group_fn(operation: Operation) -> tuple[Expr, Expr]:
     return numel(outer), numel(inner)
 
 
-def alone(operation: Operation, positions: dict[str, int]) -> SchedulerNode:
+def single_node(operation: Operation, positions: dict[str, int]) -> SchedulerNode:
     """An operation as a kernel of its own."""
     return make_node([operation], operation.group_kind, group_fn(operation), positions)
 

@@ -76,4 +76,4 @@ class Schedule:
     storage: Mapping[str, str]
     pools: Mapping[str, Expr]
     fused: bool = True  # False: every operation is a group of its own
-    split: tuple[str, ...] = ()  # fused nodes that were taken apart again (fusion/split.py)
+    split: tuple[str, ...] = ()  # fused nodes that were split again (fusion/split.py)

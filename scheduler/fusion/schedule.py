@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.fusion.finalize import finalize
 from scheduler.fusion.fuse import Fusion
-from scheduler.fusion.groups import alone
+from scheduler.fusion.groups import single_node
 from scheduler.fusion.horizontal import side_by_side
 from scheduler.fusion.memory import plan, with_frees
 from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
@@ -22,7 +22,7 @@ def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     if fuse:
         nodes, decisions = _fused(lowered, positions)
     else:
-        nodes = [alone(operation, positions) for operation in lowered.operations]
+        nodes = [single_node(operation, positions) for operation in lowered.operations]
     ordered = with_frees(nodes, lowered.buffers)
     storage, pools = plan(ordered, lowered.buffers, lowered.graph.symbols)
     made = Schedule(lowered, ordered, tuple(decisions), storage, pools, fused=fuse)

@@ -1,4 +1,4 @@
-"""Taking fused kernels apart again: the schedule in which some nodes run one operation a kernel.
+"""Splitting fused kernels: the schedule in which some nodes run one operation a kernel.
 
 Whether a fusion pays is for a measurement to say; this makes the other side of the comparison.
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from scheduler.fusion.groups import alone
+from scheduler.fusion.groups import single_node
 from scheduler.fusion.memory import plan as plan_memory
 from scheduler.fusion.memory import with_frees
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
 from scheduler.ir.operations import GroupKind, Operation
 
-#: What a kernel's name in the schedule ends with when it was taken out of a fused one.
-ALONE = "_alone"
+#: What a kernel's name in the schedule ends with when it was split from a fused one.
+UNFUSED_SUFFIX = "_alone"
 
 
 def split(plan: Schedule, names: Collection[str]) -> Schedule:
-    """The schedule with these nodes taken apart, verified.
+    """The schedule with these nodes split, verified.
 
     Nodes that hold one operation, externs, and nodes that compute on their way what another
     kernel computes too stay as they are; so does every node that is not named.
@@ -29,7 +29,7 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
     nodes: list[SchedulerNode] = []
     taken: list[str] = []
     written: set[str] = set()
-    whole = {
+    computed_elsewhere = {
         name
         for node in plan.nodes
         if node.name not in names
@@ -37,14 +37,16 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
         for name in member.writes
     }
     for node in plan.nodes:
-        apart = _operations(plan, node, written) if node.name in names else []
-        if len(apart) < 2 or any(whole.intersection(one.writes) for one in apart):
+        parts = _operations(plan, node, written) if node.name in names else []
+        if len(parts) < 2 or any(computed_elsewhere.intersection(one.writes) for one in parts):
             nodes.append(node)
             written.update(node.writes)
             continue
         taken.append(node.name)
-        for operation in apart:
-            nodes.append(replace(alone(operation, positions), name=operation.name + ALONE))
+        for operation in parts:
+            nodes.append(
+                replace(single_node(operation, positions), name=operation.name + UNFUSED_SUFFIX)
+            )
             written.update(operation.writes)
     buffers = plan.lowered.buffers
     ordered = with_frees(nodes, buffers)
@@ -55,11 +57,11 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
 
 
 def part_names(plan: Schedule, name: str) -> tuple[str, ...]:
-    """What the kernels are called into which the node of that name is taken apart."""
+    """What the kernels are called into which the node of that name is split."""
     written: set[str] = set()
     for node in plan.nodes:
         if node.name == name:
-            return tuple(one.name + ALONE for one in _operations(plan, node, written))
+            return tuple(one.name + UNFUSED_SUFFIX for one in _operations(plan, node, written))
         written.update(node.writes)
     raise KeyError(name)
 
