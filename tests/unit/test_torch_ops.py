@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.ir.ops import Elements
 from scheduler.lowering import ops
 from tests.unit.torch_export import agree, as_module
 
@@ -391,3 +392,35 @@ def test_every_entry_of_the_op_table_is_torchs_own_schema() -> None:
             default = tuple(default) if isinstance(default, list) else default
             if param.name != "memory_format":
                 assert param.default == default, (target, param.name)
+
+
+# torch's schema of these says that the result is new, and its code returns the argument itself.
+RETURNED_AS_IS = {"aten.type_as", "aten.dropout", "aten.feature_dropout", "aten.alpha_dropout"}
+# Views without torch's own account of who shares memory with whom.
+UNTOLD = {"aten._unsafe_view"}
+
+
+def test_every_entry_of_the_op_table_views_what_torch_says_it_views() -> None:
+    viewing = {Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS, Elements.CONVERTED}
+    for row in ops.ROWS:
+        for target in row.targets:
+            namespace, name, overload = (*target.split("."), "")[:3]
+            packet = getattr(torch.ops.aten, name, None) if namespace == "aten" else None
+            if packet is None or row.name in RETURNED_AS_IS | UNTOLD:
+                continue
+            returns = getattr(packet, overload)._schema.returns
+            says = any(value.alias_info is not None for value in returns)
+            assert (row.elements in viewing) == says, target
+
+
+def test_what_torch_returns_as_it_is_shares_its_memory() -> None:
+    calls = {
+        "aten.type_as": lambda x: x.type_as(x),
+        "aten.dropout": lambda x: torch.ops.aten.dropout(x, 0.5, False),
+        "aten.feature_dropout": lambda x: torch.ops.aten.feature_dropout(x, 0.5, False),
+        "aten.alpha_dropout": lambda x: torch.ops.aten.alpha_dropout(x, 0.5, False),
+        "aten._unsafe_view": lambda x: torch.ops.aten._unsafe_view(x, [60]),
+    }
+    assert calls.keys() == RETURNED_AS_IS | UNTOLD
+    for name, function in calls.items():
+        assert function(X).data_ptr() == X.data_ptr(), name
