@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict
 
 from django.db.models.functions import Coalesce, Now
 
@@ -11,7 +12,6 @@ from codegen_app.services import environments, selections
 from scheduler.benchmark.measurement import Measurement
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
-from scheduler.tuning.known import shape_to_json
 from scheduler.tuning.problems import TuningProblem
 
 
@@ -69,7 +69,7 @@ def describe_call(task: TuningTask, problem: TuningProblem) -> None:
             for arg in problem.tensors
             if not arg.is_output
         ],
-        shape=shape_to_json(problem.shape),
+        shape=asdict(problem.shape),
     )
 
 

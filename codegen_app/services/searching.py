@@ -29,10 +29,11 @@ from scheduler import targets
 from scheduler.benchmark.measurement import Measurement
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.problem import Shape
 from scheduler.outcome import Rejected, Stage
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Meter
-from scheduler.tuning.known import Known, Shape
+from scheduler.tuning.known import Known
 from scheduler.tuning.ledger import CandidateState, Entry
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
+from cattrs import Converter
+
+from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg, add_request
+from scheduler.ir.codec import decode, make_codec
 
 
 @dataclass(frozen=True)
@@ -19,16 +22,23 @@ class BuiltCandidate:
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
-        return {"key": self.key, "library": self.library, "request": self.request.to_json()}
+        data: dict[str, Any] = _codec().unstructure(self)
+        return data
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> BuiltCandidate:
-        """From what ``to_json`` gave."""
-        request = BenchmarkRequest.from_json(data["request"])
-        return BuiltCandidate(data["key"], data["library"], request)
+    def from_json(data: Any) -> BuiltCandidate:
+        """From what ``to_json`` gave. Raises ``UserError`` naming the field that is wrong."""
+        return decode(_codec(), data, BuiltCandidate, "candidate")
 
     @property
     def outputs(self) -> frozenset[str]:
         """Names of the buffers that the call writes."""
         tensors = (arg for arg in self.request.args if isinstance(arg, TensorArg))
         return frozenset(arg.buffer for arg in tensors if arg.is_output)
+
+
+@cache
+def _codec() -> Converter:
+    codec = make_codec()
+    add_request(codec)
+    return codec

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from scheduler.benchmark.tolerance import Tolerance
-from scheduler.ir.dtypes import DType
+from scheduler.ir.codec import decode, make_codec
 from scheduler.ir.storage import Array, BoundBuffer
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What of a case is no array."""
+
+    buffers: tuple[BoundBuffer, ...]
+    tolerances: Mapping[str, Tolerance]
+    bindings: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -35,14 +44,8 @@ class Case:
 
     def save(self, folder: Path) -> None:
         """Write the case into an existing folder."""
-        facts = {
-            "buffers": [
-                [b.name, b.dtype.label, list(b.size), list(b.stride)] for b in self.buffers.values()
-            ],
-            "tolerances": {n: astuple(t) for n, t in self.tolerances.items()},
-            "bindings": dict(self.bindings),
-        }
-        (folder / "case.json").write_text(json.dumps(facts))
+        facts = _Facts(tuple(self.buffers.values()), self.tolerances, self.bindings)
+        (folder / "case.json").write_text(json.dumps(make_codec().unstructure(facts)))
         arrays = {f"in:{name}": array for name, array in self.inputs.items()}
         arrays |= {f"out:{name}": array for name, array in self.expected.items()}
         np.savez(folder / "arrays.npz", **arrays)  # type: ignore[arg-type]
@@ -50,13 +53,10 @@ class Case:
     @staticmethod
     def load(folder: Path) -> Case:
         """Read a case that ``save`` wrote."""
-        facts = json.loads((folder / "case.json").read_text())
-        buffers = {
-            name: BoundBuffer(name, DType.from_label(label), tuple(size), tuple(stride))
-            for name, label, size, stride in facts["buffers"]
-        }
+        path = folder / "case.json"
+        facts = decode(make_codec(), json.loads(path.read_text()), _Facts, str(path))
+        buffers = {buffer.name: buffer for buffer in facts.buffers}
         with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
             inputs = {k[3:]: arrays[k] for k in arrays.files if k.startswith("in:")}
             expected = {k[4:]: arrays[k] for k in arrays.files if k.startswith("out:")}
-        tolerances = {name: Tolerance(*parts) for name, parts in facts["tolerances"].items()}
-        return Case(buffers, inputs, expected, tolerances, facts["bindings"])
+        return Case(buffers, inputs, expected, facts.tolerances, facts.bindings)

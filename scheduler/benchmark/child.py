@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -106,7 +107,7 @@ class Session:
         found = check_outputs(self._case, storages, damaged)
         if damaged:
             self._memory.restore()
-        return {"check": vars(found)}
+        return {"check": asdict(found)}
 
     def _time(self, key: str, batch: int) -> dict[str, Any]:
         assert self._device is not None

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from scheduler.build.cache import CodeCache, Entry, digest
 from scheduler.build.flags import DEFAULT, Flags
@@ -65,23 +64,6 @@ def build(
         }
         entry = cache.put(key, {file: directory / file for file in recipe.files}, record)
     return _result(entry, target, toolchain, flags, source, cached=False)
-
-
-def to_json(result: Build) -> dict[str, Any]:
-    """What build.json holds, field by field."""
-    return {
-        "toolchain": {
-            "name": result.toolchain.name,
-            "version": result.toolchain.version,
-            "path_digest": result.toolchain.path_digest,
-        },
-        "flags": list(result.flags),
-        "source_digest": result.source_digest,
-        "code_digest": result.code_digest,
-        "duration_s": result.duration_s,
-        "log": result.log,
-        "resources": {name: dict(one) for name, one in result.resources.items()},
-    }
 
 
 @dataclass

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from cattrs import Converter
+
+from scheduler.ir.codec import make_codec, renamed
 
 
 @dataclass(frozen=True)
@@ -71,3 +76,16 @@ class Build:
     directory: Path
     resources: Mapping[str, Mapping[str, Any]]
     cached: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """What build.json holds: not where it lies, nor how the compiler is called here."""
+        record: dict[str, Any] = _codec().unstructure(self)
+        return record
+
+
+@cache
+def _codec() -> Converter:
+    codec = make_codec()
+    renamed(codec, Toolchain, omitted=("clang", "linker", "host", "builtin_headers"))
+    renamed(codec, Build, omitted=("target", "directory", "cached"))
+    return codec

@@ -13,6 +13,7 @@ import jsonschema
 
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import Manifest
+from scheduler.codegen import layout
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.serialize import graph_from_json
 from scheduler.outcome import UserError
@@ -32,14 +33,17 @@ class Bundle:
     @cached_property
     def graph(self) -> Graph:
         """The model's graph. ``UserError`` when ``graph.json`` is damaged."""
-        graph = graph_from_json(_read_json(self.folder / "graph.json"))
+        graph = graph_from_json(_read_json(self.folder / layout.GRAPH))
         if graph.digest != self.manifest.graph_digest:
-            raise UserError(f"{self.folder}: graph.json is of another model than manifest.json")
+            raise UserError(
+                f"{self.folder}: {layout.GRAPH} is of another model than {layout.MANIFEST}"
+            )
         return graph
 
     def library(self, kernel: str, target: str) -> Path:
         """The shared library of a kernel; ``UserError`` where the bundle has none."""
-        path = self.folder / "kernels" / kernel / target / recipe_of(find(target)).library_file
+        library = recipe_of(find(target)).library_file
+        path = self.folder / layout.build_folder(kernel, target) / library
         if not path.is_file():
             raise UserError(
                 f"{self.folder} has no build of {kernel} for {target}: compile it with"
@@ -50,15 +54,15 @@ class Bundle:
 
 def read(folder: Path) -> Bundle:
     """Open a bundle. Raises ``UserError`` naming the part that is missing or malformed."""
-    path = folder / "manifest.json"
+    path = folder / layout.MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder} is no bundle: manifest.json is missing")
+        raise UserError(f"{folder} is no bundle: {layout.MANIFEST} is missing")
     data = _read_json(path)
     validator = jsonschema.Draft202012Validator(json.loads(_SCHEMA.read_text()))
     error = next(iter(validator.iter_errors(data)), None)
     if error is not None:
         raise UserError(f"{path}: {error.json_path}: {error.message[:200]}")
-    manifest = Manifest.from_json(data)
+    manifest = Manifest.from_json(data, str(path))
     _check_names(manifest, path)
     _check_symbols(manifest, path)
     return Bundle(folder, manifest)

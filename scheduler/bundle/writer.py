@@ -9,18 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scheduler.build.compile import to_json as build_to_json
 from scheduler.build.model import Build
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import ExternEntry, Manifest, kernel_entry
+from scheduler.codegen import layout
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 from scheduler.targets import find
-
-MARKER = "manifest.json"
 
 
 def manifest_of(
@@ -36,10 +34,13 @@ def manifest_of(
     return Manifest(
         graph_name=graph.name,
         graph_digest=graph.digest,
-        symbols=graph.symbols,
+        symbols=dict(sorted(graph.symbols.items())),
         targets=tuple(targets),
         buffers=lowered.buffers,
-        kernels={kernel.name: kernel_entry(kernel) for kernel in kernels},
+        kernels={
+            kernel.name: kernel_entry(kernel)
+            for kernel in sorted(kernels, key=lambda kernel: kernel.name)
+        },
         calls=tuple(calls),
         externs=tuple(externs),
         inputs=lowered.inputs,
@@ -68,11 +69,11 @@ def write(
     work = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
         work.chmod(0o755)
-        _write_json(work / MARKER, manifest.to_json())
-        _write_json(work / "graph.json", graph_to_json(schedule.lowered.graph))
-        (work / "wrapper.py").write_text(render_wrapper(manifest.to_json()))
+        _write_json(work / layout.MANIFEST, manifest.to_json())
+        _write_json(work / layout.GRAPH, graph_to_json(schedule.lowered.graph))
+        (work / layout.WRAPPER).write_text(render_wrapper(manifest.to_json()))
         for kernel in kernels:
-            _write_kernel(work / "kernels" / kernel.name, kernel, builds, manifest.targets)
+            _write_kernel(work, kernel, builds, manifest.targets)
         if out.exists():
             shutil.rmtree(out)
         work.rename(out)
@@ -86,28 +87,28 @@ def check_replaceable(out: Path) -> None:
         return
     if not out.is_dir():
         raise UserError(f"{out} is a file: name a folder for the bundle")
-    if any(out.iterdir()) and not (out / MARKER).is_file():
+    if any(out.iterdir()) and not (out / layout.MANIFEST).is_file():
         raise UserError(f"{out} holds something that is no bundle: name another folder")
 
 
 def _write_kernel(
-    folder: Path,
+    out: Path,
     kernel: RenderedKernel,
     builds: Mapping[tuple[str, str], Build],
     targets: Sequence[str],
 ) -> None:
-    folder.mkdir(parents=True)
-    (folder / kernel.source_file).write_text(kernel.source)
+    (out / layout.kernel_folder(kernel.name)).mkdir(parents=True)
+    (out / kernel.source_path).write_text(kernel.source)
     for target in targets:
         build = builds.get((kernel.name, target))
         if build is None:
             continue
-        place = folder / target
+        place = out / layout.build_folder(kernel.name, target)
         place.mkdir()
         for name in recipe_of(find(target)).files:
             if (build.directory / name).is_file():
                 shutil.copyfile(build.directory / name, place / name)
-        _write_json(place / "build.json", build_to_json(build))
+        _write_json(place / layout.BUILD_RECORD, build.to_json())
 
 
 def _write_json(path: Path, data: Any) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+
+from cattrs import Converter
+from cattrs.strategies import configure_tagged_union
 
 from scheduler.codegen.kernel import KernelArg, KernelCall
 from scheduler.ir.bindings import Bindings
@@ -52,29 +54,11 @@ class BenchmarkRequest:
         """Types of the arguments as in the manifest."""
         return tuple("ptr" if isinstance(arg, TensorArg) else arg.type for arg in self.args)
 
-    def to_json(self) -> dict[str, Any]:
-        """The request in JSON's own types."""
-        data = asdict(self)
-        data["args"] = [
-            {"kind": "tensor" if isinstance(arg, TensorArg) else "scalar", **asdict(arg)}
-            for arg in self.args
-        ]
-        data["bindings"] = dict(self.bindings)
-        return data
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The request again; ``KeyError`` or ``TypeError`` where a field is missing or unknown."""
-        args: list[TensorArg | ScalarArg] = []
-        for item in data["args"]:
-            fields = {key: value for key, value in item.items() if key != "kind"}
-            if item["kind"] == "tensor":
-                fields["size"] = tuple(fields["size"])
-                fields["stride"] = tuple(fields["stride"])
-                args.append(TensorArg(**fields))
-            else:
-                args.append(ScalarArg(**fields))
-        return cls(**{**data, "args": tuple(args)})
+def add_request(codec: Converter) -> None:
+    """Requests in JSON: each argument says of which kind it is."""
+    kinds = {TensorArg: "tensor", ScalarArg: "scalar"}
+    configure_tagged_union(TensorArg | ScalarArg, codec, kinds.__getitem__, tag_name="kind")
 
 
 def request_at(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from scheduler.codegen.layout import source_path
 from scheduler.ir.graph import Expr
 
 ArgType: TypeAlias = Literal["ptr", "i32", "i64", "f32", "f64"]
@@ -85,11 +86,6 @@ class RenderedKernel:
     def source_path(self) -> str:
         """Where the source lies, relative to the bundle."""
         return source_path(self.name, self.source_file)
-
-
-def source_path(kernel: str, source_file: str) -> str:
-    """Where a kernel's source lies, relative to the bundle."""
-    return f"kernels/{kernel}/{source_file}"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -60,6 +61,24 @@ class Problem:
     def key(self, bindings: Mapping[str, int]) -> str:
         """Equal for equal problems at equal sizes, and only for those."""
         return " ".join([self.digest, *(f"{n}={v}" for n, v in self.sizes(bindings).items())])
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What makes problems comparable (``template``, element types, number of extents), and the
+    extents of all operands one after the other, which say how near they are."""
+
+    template: str
+    dtypes: tuple[str, ...]
+    extents: tuple[int, ...]
+
+    def distance(self, other: Shape) -> float:
+        """Sum of the extents' ratios, in powers of two; infinite for another kind of problem."""
+        mine, theirs = (self.template, self.dtypes), (other.template, other.dtypes)
+        if mine != theirs or len(self.extents) != len(other.extents):
+            return math.inf
+        pairs = zip(self.extents, other.extents, strict=True)
+        return sum(abs(math.log2((a + 1) / (b + 1))) for a, b in pairs)
 
 
 def problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:

@@ -15,6 +15,7 @@ from typing import Any
 
 import jinja2
 
+from scheduler.codegen import layout
 from scheduler.ir.index.text import parse_expr, print_expr
 
 _GIVEN = ("input", "parameter", "constant")
@@ -64,6 +65,7 @@ class _Wrapper:
         given = [name for name in self._buffers if self._kind(name) in _GIVEN and name in used]
         inputs = [name for name in given if self._kind(name) == "input"]
         return _template().render(
+            layout=layout,
             graph=_one_line(self._manifest["graph"]["name"]),
             hints=[(name, symbols[name]["hint"]) for name in self._symbols],
             inputs=[self._described(name) for name in inputs],

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.tuning.ledger import CandidateState, read_jsonl
+from scheduler.codegen.problem import Shape
+from scheduler.tuning.ledger import read_winners
 
 _MOST = 3
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What makes problems comparable (``template``, element types, number of extents), and the
-    extents of all operands one after the other, which say how near they are."""
-
-    template: str
-    dtypes: tuple[str, ...]
-    extents: tuple[int, ...]
-
-    def distance(self, other: Shape) -> float:
-        """Sum of the extents' ratios, in powers of two; infinite for another kind of problem."""
-        mine, theirs = (self.template, self.dtypes), (other.template, other.dtypes)
-        if mine != theirs or len(self.extents) != len(other.extents):
-            return math.inf
-        pairs = zip(self.extents, other.extents, strict=True)
-        return sum(abs(math.log2((a + 1) / (b + 1))) for a, b in pairs)
 
 
 @dataclass(frozen=True)
@@ -54,22 +36,4 @@ def nearest(known: Iterable[Known], shape: Shape) -> list[Mapping[str, ConfigVal
 
 def from_ledger(path: Path) -> list[Known]:
     """The winners of an earlier run. Raises ``UserError`` where the file is no ledger."""
-    return [
-        Known(_shape(line["shape"]), line["config"])
-        for line in read_jsonl(path)
-        if line["fate"] == CandidateState.CHOSEN
-    ]
-
-
-def shape_to_json(shape: Shape) -> dict[str, Any]:
-    """As the ledger keeps it."""
-    return {
-        "template": shape.template,
-        "dtypes": list(shape.dtypes),
-        "extents": list(shape.extents),
-    }
-
-
-def _shape(data: Mapping[str, Any]) -> Shape:
-    extents: Sequence[int] = data["extents"]
-    return Shape(data["template"], tuple(data["dtypes"]), tuple(int(one) for one in extents))
+    return [Known(one.shape, one.config) for one in read_winners(path)]

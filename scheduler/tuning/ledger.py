@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from cattrs import Converter
 
 from scheduler.benchmark.measurement import Measurement
 from scheduler.build.model import Build
 from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.problem import Shape
+from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import Rejected, Stage, UserError
 
 LEDGER_SCHEMA = 1
@@ -87,7 +92,7 @@ class Entry:
     code_digest: str = ""
     compile_s: float = 0.0
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    shape: Mapping[str, Any] = field(default_factory=dict)
+    shape: Shape | None = None
 
     @property
     def median_ns(self) -> float | None:
@@ -96,7 +101,7 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """One line of the ledger."""
-        line = {"record": "candidate", **asdict(self), "state": str(self.state)}
+        line = {"record": "candidate", **_codec().unstructure(self)}
         line["fate"] = fate_of(self.state)
         if self.measurement is not None:
             line["measurement"] |= {
@@ -105,6 +110,11 @@ class Entry:
                 "high_ns": self.measurement.high_ns,
             }
         return line
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()
 
 
 def build_facts(build: Build) -> dict[str, Any]:
@@ -151,14 +161,34 @@ def write_jsonl(
             file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
 
 
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """The candidates' lines of a ledger. Raises ``UserError`` where it is none."""
+@dataclass(frozen=True)
+class Winner:
+    """What a later run wants to know of a candidate of this one."""
+
+    fate: str
+    config: Mapping[str, ConfigValue]
+    shape: Shape
+
+
+def read_winners(path: Path) -> list[Winner]:
+    """The candidates of a ledger that were chosen. Raises ``UserError`` that names the line and
+    the field, or where it is no ledger."""
+    return [
+        decode(_codec(), line, Winner, f"{path}, line {number}")
+        for number, line in read_jsonl(path).items()
+        if line.get("fate") == CandidateState.CHOSEN
+    ]
+
+
+def read_jsonl(path: Path) -> dict[int, dict[str, Any]]:
+    """The candidates' lines of a ledger by their number. Raises ``UserError`` where it is none."""
     try:
         with path.open(encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file if line.strip()]
-        if not lines or lines[0]["record"] != "run" or lines[0]["schema"] != LEDGER_SCHEMA:
+            lines = {n: json.loads(line) for n, line in enumerate(file, start=1) if line.strip()}
+        first = lines[min(lines)] if lines else {}
+        if first["record"] != "run" or first["schema"] != LEDGER_SCHEMA:
             raise UserError(f"{path} is no ledger of this version")
-        return [line for line in lines[1:] if line["record"] == "candidate"]
+        return {number: one for number, one in lines.items() if one["record"] == "candidate"}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path} cannot be read as a ledger: {error}") from None
 

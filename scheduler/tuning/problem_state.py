@@ -19,7 +19,7 @@ from scheduler.outcome import Rejected
 from scheduler.targets import Board, Target
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.cost_model import expected_ns
-from scheduler.tuning.known import Known, nearest, shape_to_json
+from scheduler.tuning.known import Known, nearest
 from scheduler.tuning.ledger import CandidateState, Entry, build_facts, state_of
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.search import Search
@@ -155,7 +155,7 @@ class ProblemState:
             order=order,
             at_s=at_s,
             expected_ns=self.expected[index],
-            shape=shape_to_json(self.problem.shape),
+            shape=self.problem.shape,
         )
         if index in self.builds:
             entry = replace(entry, **build_facts(self.builds[index]))
@@ -171,7 +171,7 @@ class ProblemState:
 
     def rejected_by_rules(self) -> list[Entry]:
         """The lines of what the rules turned down."""
-        problem, shape = self.problem, shape_to_json(self.problem.shape)
+        problem, shape = self.problem, self.problem.shape
         return [
             Entry(
                 problem=problem.title,

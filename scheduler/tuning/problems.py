@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.codegen.problem import Problem, problem_of
+from scheduler.codegen.problem import Problem, Shape, problem_of
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings
@@ -16,7 +16,6 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
 from scheduler.targets import Target
-from scheduler.tuning.known import Shape
 from scheduler.tuning.ledger import Operand
 from scheduler.tuning.work import Work, work_of
 

@@ -273,7 +273,7 @@ def test_the_ledger_and_the_log_are_taken_along(
     )
     file = tmp_path / "ledger.jsonl"
     file.write_bytes(client.get(f"/runs/{run.pk}/ledger.jsonl").content)
-    lines = read_jsonl(file)
+    lines = list(read_jsonl(file).values())
     assert [line["fate"] for line in lines] == ["chosen", "measured", "wrong"]
     assert len(lines[0]["measurement"]["samples_ns"]) == 3
     (curve,) = run_page(run.pk).curves

@@ -12,7 +12,7 @@ import pytest
 
 from scheduler import targets
 from scheduler.build.cache import CodeCache
-from scheduler.build.compile import build, to_json
+from scheduler.build.compile import build
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags, parse_flags
 from scheduler.build.model import Build, Toolchain
@@ -88,7 +88,7 @@ def test_the_second_build_compiles_nothing(toolchain: Toolchain, cache: CodeCach
     assert not first.cached
     assert second.cached
     assert replace(second, cached=False, toolchain=toolchain) == first
-    assert to_json(second) == to_json(first)
+    assert second.to_json() == first.to_json()
 
 
 @pytest.mark.parametrize("changed", ["source", "name", "target", "flags", "version", "headers"])

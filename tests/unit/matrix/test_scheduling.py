@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import sympy
 
+from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.rocm.benchmark_request import ROCmBenchmarkRequest
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
@@ -240,7 +240,15 @@ def test_fault_11_an_epilogue_costs_no_launch_of_its_own() -> None:
 def test_a_request_survives_json_and_pickle() -> None:
     symbols_free = candidate(matmul(64, 48, 520, DType.BF16, bias=[48]), SPLIT_K=2)
     request = symbols_free.benchmark_request("gfx942", {})
-    assert ROCmBenchmarkRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
+    built = BuiltCandidate("0", "kernel.so", request)
+    sent = json.loads(json.dumps(built.to_json()))
+    assert sent["request"]["args"][0]["kind"] == "tensor"
+    received = BuiltCandidate.from_json(sent)
+    assert received.to_json() == built.to_json()
+    assert received.request.args == request.args
+    del sent["request"]["args"][0]["size"]
+    with pytest.raises(UserError, match=r"candidate: required field missing .*args\[0\]\.size"):
+        BuiltCandidate.from_json(sent)
     assert pickle.loads(pickle.dumps(request)) == request
     assert request.workspace_bytes == 2 * 64 * 48 * 4
 

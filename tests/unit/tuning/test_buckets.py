@@ -115,7 +115,7 @@ def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
     assert main([*arguments, *limits]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [one["problem"].endswith("at s70=3") for one in facts["problems"]] == [False, True]
-    lines = read_jsonl(out / "ledger.jsonl")
+    lines = read_jsonl(out / "ledger.jsonl").values()
     assert {line["bindings"]["s70"] for line in lines} == {3, 16}
     assert {line["fate"] for line in lines} == {"refused", "measured", "chosen"}
     assert (out / "autotune.log").read_text().count("AUTOTUNE add") == 2

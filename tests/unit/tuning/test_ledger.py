@@ -10,9 +10,10 @@ import pytest
 
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import TIME, Metric
+from scheduler.codegen.problem import Shape
 from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.tuning.decision import decide
-from scheduler.tuning.known import Known, Shape, from_ledger, nearest
+from scheduler.tuning.known import Known, from_ledger, nearest
 from scheduler.tuning.ledger import (
     CandidateState,
     Entry,
@@ -24,7 +25,7 @@ from scheduler.tuning.ledger import (
     write_jsonl,
 )
 
-SHAPE = {"template": "gemm", "dtypes": ["f16"], "extents": [64, 32]}
+SHAPE = Shape("gemm", ("f16",), (64, 32))
 
 
 def entry(name: str, median: float | None = None, spread: float = 0.0, order: int = 0) -> Entry:
@@ -102,9 +103,9 @@ def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
     marked = decide([entry("a", 10), entry("b", 5)], {0, 1})
     path = tmp_path / "ledger.jsonl"
     write_jsonl(path, {"seconds": 1.0}, marked)
-    assert [line["fate"] for line in read_jsonl(path)] == ["measured", "chosen"]
+    assert [line["fate"] for line in read_jsonl(path).values()] == ["measured", "chosen"]
     assert all(isinstance(json.loads(line), dict) for line in path.read_text().splitlines())
-    measurement = read_jsonl(path)[1]["measurement"]
+    measurement = read_jsonl(path)[3]["measurement"]
     assert measurement["median_ns"] == measurement["metrics"]["time"]["value"] == 5
     assert from_ledger(path) == [Known(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64})]
 
@@ -153,3 +154,11 @@ def test_the_log_reads_as_inductors_does() -> None:
         "  slow 2.0000 ms 50.0% BLOCK_M=64",
         "SingleProcess AUTOTUNE benchmarking takes 0.5000 seconds for 2 choices",
     ]
+
+
+def test_a_line_that_lacks_something_is_named_with_its_field(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    write_jsonl(path, {}, decide([entry("a", 10)], {0}))
+    path.write_text(path.read_text().replace('"extents": [64, 32]', '"extents": [64, "32"]'))
+    with pytest.raises(UserError, match=r"ledger.jsonl, line 2: '32' is no int @ .*extents\[1\]"):
+        from_ledger(path)

@@ -1,0 +1,103 @@
+"""JSON of frozen dataclasses, both ways: one converter, with what all files have in common.
+
+Expressions over sizes are text (``index/text.py``), element types their labels, tuples lists.
+Nothing is converted on the way in: a number where a text is due is a mistake, and so is a field
+that is missing. A file adds the names in which it differs from its dataclasses (``renamed``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, TypeVar
+
+import sympy
+from cattrs import BaseValidationError, Converter, transform_error
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+from cattrs.v import format_exception
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.index.text import parse_expr, print_expr
+from scheduler.outcome import UserError
+
+T = TypeVar("T")
+_MOST = 200  # letters of an error that a file can bring about
+
+
+def make_codec() -> Converter:
+    """A converter that a file's own rules can be added to."""
+    codec = Converter(unstruct_collection_overrides={tuple: list})
+    for kind in (int, float, str, bool):
+        codec.register_structure_hook(kind, _strict)
+    codec.register_structure_hook(int | str | bool, _config_value)
+    codec.register_unstructure_hook(sympy.Expr, print_expr)
+    codec.register_structure_hook(sympy.Expr, lambda text, _: parse_expr(_strict(text, str)))
+    codec.register_unstructure_hook(DType, lambda dtype: dtype.label)
+    codec.register_structure_hook(DType, lambda text, _: DType.from_label(_strict(text, str)))
+    return codec
+
+
+def renamed(
+    codec: Converter,
+    kind: type,
+    names: Mapping[str, str] | None = None,
+    *,
+    omitted: tuple[str, ...] = (),
+    where_default: tuple[str, ...] = (),
+) -> None:
+    """Fields of a dataclass that JSON calls otherwise, does not have, or has only where they
+    differ from their default."""
+    fields = dict(names or {})
+    writing: dict[str, Any] = {
+        name: override(
+            rename=fields.get(name),
+            omit=name in omitted or None,
+            omit_if_default=name in where_default or None,
+        )
+        for name in {*fields, *omitted, *where_default}
+    }
+    reading: dict[str, Any] = {name: override(rename=other) for name, other in fields.items()}
+    codec.register_unstructure_hook(kind, make_dict_unstructure_fn(kind, codec, **writing))
+    codec.register_structure_hook(kind, make_dict_structure_fn(kind, codec, **reading))
+
+
+def named(codec: Converter, kind: type, names: Mapping[str, str] | None = None) -> None:
+    """In mappings by name, JSON does not say the name once more among the fields."""
+    renamed(codec, kind, names, omitted=("name",))
+
+    def read(data: Any, _: object) -> dict[str, Any]:
+        return {name: codec.structure({"name": name, **one}, kind) for name, one in data.items()}
+
+    codec.register_structure_hook_func(lambda asked: asked == Mapping[str, kind], read)  # type: ignore[valid-type]
+
+
+def decode(codec: Converter, data: Any, kind: type[T], what: str) -> T:
+    """Read a value. Raises ``UserError``: one line that says what, and which field is wrong."""
+    try:
+        return codec.structure(data, kind)
+    except BaseValidationError as error:
+        first = transform_error(error, format_exception=_words)[0]
+        raise UserError(f"{what}: {' '.join(first.split())[:_MOST]}") from None
+    except (UserError, TypeError, ValueError) as error:
+        raise UserError(f"{what}: {' '.join(str(error).split())[:_MOST]}") from None
+
+
+def _strict(value: Any, kind: type) -> Any:
+    if issubclass(kind, Enum):  # of texts, which are texts themselves
+        return kind(value)
+    good = type(value) is kind or (kind is float and type(value) is int)
+    if not good:
+        raise TypeError(f"{str(value)[:40]!r} is no {kind.__name__}")
+    return value
+
+
+def _config_value(value: Any, _: object) -> int | str | bool:
+    if not isinstance(value, int | str | bool):
+        raise TypeError(f"{str(value)[:40]!r} is no number, text, or truth value")
+    return value
+
+
+def _words(error: BaseException, kind: type | None) -> str:
+    if isinstance(error, UserError | TypeError | ValueError):
+        return str(error)
+    return format_exception(error, kind)
