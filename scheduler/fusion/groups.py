@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-import sympy
-
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.simplify import simplify
+from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import Axis, GroupKind, Operation
 
 
 def numel(axes: Iterable[Axis]) -> Expr:
     """How many points loops have."""
-    return simplify(sympy.Mul(*(axis.size for axis in axes)))
+    return product(tuple(axis.size for axis in axes))
 
 
 def group_fn(operation: Operation) -> tuple[Expr, Expr]:

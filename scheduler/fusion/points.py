@@ -12,7 +12,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
 from scheduler.ir.index.ranges import Ranges, loops_over
-from scheduler.ir.index.simplify import simplify
+from scheduler.ir.index.simplify import product, simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Axis, Pointwise, Reduction, Store
@@ -37,7 +37,7 @@ def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
     direct = _direct(index, size, axes, dims)
     if direct is not None:
         return direct
-    if _total(size) == 0:
+    if product(size) == 0:
         return None  # there is no point to tell
     flat = simplify(_row_major(index, size), loops_over(axes))
     form = affine(flat, {axis.var for axis in axes})
@@ -53,13 +53,8 @@ def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
             return None
         part = FloorDiv(number, step)
         step = simplify(step * axes[position].size)
-        found[position] = part if step == _total(size) else Mod(part, axes[position].size)
-    return tuple(found[j] for j in range(len(axes))) if step == _total(size) else None
-
-
-@lru_cache(maxsize=4096)
-def _total(size: Index) -> Expr:
-    return simplify(sympy.Mul(*size))
+        found[position] = part if step == product(size) else Mod(part, axes[position].size)
+    return tuple(found[j] for j in range(len(axes))) if step == product(size) else None
 
 
 def _row_major(index: Sequence[Expr], size: Index) -> Expr:

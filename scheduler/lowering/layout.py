@@ -10,17 +10,11 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.facts import is_equal
-from scheduler.ir.index.functions import FloorDiv, Mod, evaluate
-from scheduler.ir.index.simplify import simplify
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import Axis
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
-
-
-@lru_cache(maxsize=4096)
-def product(sizes: tuple[Expr, ...]) -> Expr:
-    """Product of sizes, in the simplifier's normal form."""
-    return simplify(sympy.Mul(*sizes)) if sizes else _ONE
 
 
 @lru_cache(maxsize=4096)
@@ -72,13 +66,12 @@ def merge_axes(
     """
     exprs: dict[sympy.Symbol, Expr] = {a.var: _ZERO for a in axes if a.size == 1}
     kept = [a for a in axes if a.size != 1]
-    steps = _coefficients(tuple(a.var for a in kept), offsets)
+    forms = [affine(expr, {axis.var for axis in kept}) for expr in offsets]
     groups: list[list[int]] = []
     for j, axis in enumerate(kept):
-        runs_on = (
-            groups
-            and steps is not None
-            and all(is_equal(step[j - 1], axis.size * step[j]) for step in steps)
+        runs_on = groups and all(
+            form is not None and form.runs_on(kept[j - 1].var, axis.var, axis.size)
+            for form in forms
         )
         if runs_on:
             groups[-1].append(j)
@@ -87,21 +80,12 @@ def merge_axes(
     merged = []
     for number, group in enumerate(groups):
         sizes = tuple(kept[j].size for j in group)
-        var = sympy.Symbol(f"{name}{number}", integer=True, nonnegative=True)
+        var = symbol(f"{name}{number}")
         merged.append(Axis(var, product(sizes)))
         for position, j in enumerate(group):
             inner = product(sizes[position + 1 :])
             part = FloorDiv(var, inner)
             exprs[kept[j].var] = part if position == 0 else Mod(part, kept[j].size)
     if not merged:
-        merged.append(Axis(sympy.Symbol(f"{name}0", integer=True, nonnegative=True), _ONE))
+        merged.append(Axis(symbol(f"{name}0"), _ONE))
     return tuple(merged), exprs
-
-
-def _coefficients(
-    variables: tuple[sympy.Symbol, ...], offsets: Sequence[Expr]
-) -> list[tuple[Expr, ...]] | None:
-    forms = [affine(expr, variables) for expr in offsets]
-    if any(form is None for form in forms):
-        return None
-    return [tuple(form.at(variable) for variable in variables) for form in forms if form]

@@ -15,7 +15,7 @@ from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
-from scheduler.ir.index.trees import offset, simplify_tree
+from scheduler.ir.index.trees import flat, offset, simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Value, loads
 from scheduler.lowering import layout, trees
@@ -133,8 +133,7 @@ def _merge(
         [offset(load, b.buffers[load.buffer], ranges) for load in loads(value)]
         for value in operands
     )
-    terms = [i * s for i, s in zip(index, buffer.stride, strict=True)]
-    out = [simplify(sympy.Add(*terms), ranges)]
+    out = [simplify(flat(index, buffer.stride), ranges)]
     relevant = (
         a_offsets + b_offsets + out,
         a_offsets + out,

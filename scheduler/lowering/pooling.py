@@ -13,7 +13,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
-from scheduler.ir.index.simplify import simplify
+from scheduler.ir.index.simplify import product, simplify
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import layout, trees
@@ -181,7 +181,7 @@ class _Adaptive:
     def count(self, position: Index) -> Expr:
         """Elements of a window."""
         if all(map(_even, self.input, self.output)):
-            return layout.product(self.taps)
+            return product(self.taps)
         ends = zip(self.start(position), self.end(position), strict=True)
         return sympy.Mul(*(end - start for start, end in ends))
 

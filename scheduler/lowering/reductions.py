@@ -10,9 +10,10 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Cast, Value
-from scheduler.lowering import layout, trees
+from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import elementwise
@@ -89,7 +90,7 @@ def full_index(index: Index, inner: Index, dims: tuple[int, ...], rank: int, kee
 
 def count(tensor: Tensor, dims: Iterable[int]) -> Expr:
     """How many elements one result is made of."""
-    return layout.product(tuple(tensor.size[d] for d in dims))
+    return product(tuple(tensor.size[d] for d in dims))
 
 
 def divided(value: Value, number: Expr) -> Value:

@@ -16,6 +16,7 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_equal, is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
+from scheduler.ir.index.simplify import product
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -56,7 +57,7 @@ def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     """The same elements in row-major order under another shape."""
     if tensor.size == size:
         return tensor
-    if not is_equal(layout.product(tensor.size), layout.product(size)):
+    if not is_equal(product(tensor.size), product(size)):
         raise Unsupported(f"{shape(tensor.size)} does not have as many elements as {shape(size)}")
     groups = _matching_groups(tensor.size, size, b.hints)
 
@@ -77,9 +78,9 @@ def _matching_groups(
     while i < len(old) or j < len(new):
         start = (i, j)
         i, j = min(i + 1, len(old)), min(j + 1, len(new))
-        while not is_equal(layout.product(old[start[0] : i]), layout.product(new[start[1] : j])):
-            left = layout.hint(layout.product(old[start[0] : i]), hints)
-            right = layout.hint(layout.product(new[start[1] : j]), hints)
+        while not is_equal(product(old[start[0] : i]), product(new[start[1] : j])):
+            left = layout.hint(product(old[start[0] : i]), hints)
+            right = layout.hint(product(new[start[1] : j]), hints)
             if i < len(old) and (left <= right or j == len(new)):
                 i += 1
             elif j < len(new):
@@ -250,7 +251,7 @@ def roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     by = shifts if isinstance(shifts, tuple) else (shifts,)
     along = dims if isinstance(dims, tuple) else (dims,)
     if not along:
-        flat = reshape(b, self, (layout.product(self.size),))
+        flat = reshape(b, self, (product(self.size),))
         rolled = roll(b, flat, by, (0,))
         return reshape(b, rolled, self.size)
     shift = {axis(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
@@ -274,7 +275,7 @@ def repeat_interleave(b: Builder, self: Tensor, repeats: Any, dim: Any = None, *
     if not isinstance(repeats, int):
         raise Unsupported("repeat_interleave with repeats that are read from a tensor")
     if dim is None:
-        flat = reshape(b, self, (layout.product(self.size),))
+        flat = reshape(b, self, (product(self.size),))
         return repeat_interleave(b, flat, repeats, 0)
     at = axis(dim, self.rank)
     size = (*self.size[:at], self.size[at] * repeats, *self.size[at + 1 :])
@@ -317,7 +318,7 @@ def meshgrid(b: Builder, tensors: tuple[Tensor, ...], indexing: str = "ij") -> t
     made = []
     for k, tensor in enumerate(tensors):
         along = {0: 1, 1: 0}.get(k, k) if indexing == "xy" and len(tensors) > 1 else k
-        vector = reshape(b, tensor, (layout.product(tensor.size),))
+        vector = reshape(b, tensor, (product(tensor.size),))
         made.append(_along(vector, b.meta(k).size, along))
     return tuple(made)
 

@@ -20,6 +20,8 @@ from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.literals import literal
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.trees import flat
 from scheduler.ir.operations import Buffer, Store
 from scheduler.ir.values import (
     Accumulator,
@@ -45,8 +47,7 @@ class Memory:
 
     def flat(self, index: tuple[Expr, ...]) -> Expr:
         """The element's offset from the pointer, from one expression a dimension."""
-        terms = (i * s for i, s in zip(index, self.buffer.stride, strict=True))
-        return sympy.Add(*terms)
+        return flat(index, self.buffer.stride)
 
 
 def convert(text: str, source: DType, target: DType) -> str:
@@ -255,7 +256,7 @@ class ValuePrinter:
         key: Key = (Indirect, *self._indirect_key(indirect)[1:])
         known = self._find(key)
         if known is not None:
-            return _index_symbol(known)
+            return symbol(known)
         value, size = self.value(indirect.value), self.index(indirect.size)
         helper = "kiln::wrap_index" if indirect.wrap else "kiln::clamp_index"
         name = f"{self._prefix}{self._count}"
@@ -263,7 +264,7 @@ class ValuePrinter:
         text = f"static_cast<{self._index_type}>({helper}({value}, {size}))"
         self.lines.add(f"const {self._index_type} {name} = {text};")
         self._scopes[-1][key] = name
-        return _index_symbol(name)
+        return symbol(name)
 
     def _masked(self, value: Masked) -> str:
         condition = self.value(value.condition)
@@ -298,10 +299,6 @@ class ValuePrinter:
     def _inside(self, inside: Lines, assignment: str) -> None:
         inside.add(assignment)
         self.lines.extend(inside)
-
-
-def _index_symbol(name: str) -> sympy.Symbol:
-    return sympy.Symbol(name, integer=True, nonnegative=True)
 
 
 def _rounds(cast: Cast) -> bool:

@@ -26,6 +26,7 @@ from scheduler.ir.index.affine import Affine, affine_parts
 from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.index.trees import flat
 from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
 
@@ -120,16 +121,12 @@ class LoopNest:
     ) -> None:
         known = found.get((buffer, index))
         if known is None:
-            offset = affine_parts(self._flat(buffer, index), variables)
+            offset = affine_parts(flat(index, self._buffers[buffer].stride), variables)
             found[buffer, index] = Access(buffer, index, offset, masked, written)
         elif (known.masked and not masked) or (written and not known.written):
             found[buffer, index] = replace(
                 known, masked=known.masked and masked, written=known.written or written
             )
-
-    def _flat(self, buffer: str, index: tuple[Expr, ...]) -> Expr:
-        strides = self._buffers[buffer].stride
-        return sympy.Add(*(i * s for i, s in zip(index, strides, strict=True)))
 
     def reads(self) -> Iterator[Load]:
         """Every read of every statement."""
@@ -169,7 +166,7 @@ class LoopNest:
             return
         store = self.statements[-1].store
         variables = {axis.var for axis in self.outer}
-        offset = affine_parts(self._flat(store.buffer, store.index), variables)
+        offset = affine_parts(flat(store.index, self._buffers[store.buffer].stride), variables)
         steps = [offset.step(axis.var) for axis in self.outer]
         if all(step is not None and step.is_Integer for step in steps):
             order = sorted(range(len(steps)), key=lambda i: -int(steps[i] or 0))
@@ -207,12 +204,10 @@ class LoopNest:
         return tuple(merged)
 
     def _one_stride(self, axis: Axis, last: Axis) -> bool:
-        for access in self._accesses.values():
-            outer = access.offset.at(axis.var)
-            inner = access.offset.at(last.var)
-            if outer != inner * last.size:
-                return False
-        return True
+        return all(
+            access.offset.runs_on(axis.var, last.var, last.size)
+            for access in self._accesses.values()
+        )
 
     # -- what templates ask ------------------------------------------------------------------------
 
@@ -262,7 +257,7 @@ class LoopNest:
     def offsets_need_64_bits(self) -> bool:
         """Whether an element of a buffer may be beyond 32 bits."""
         return any(
-            self._is_large(sympy.Add(*(n * s for n, s in zip(b.size, b.stride, strict=True))))
+            self._is_large(flat(b.size, b.stride))
             for b in (self._buffers[name] for name in (*self.inputs, *self.outputs))
         )
 

@@ -18,9 +18,9 @@ from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
 from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
-from scheduler.ir.index.trees import simplify_tree
+from scheduler.ir.index.trees import indices, simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, Store
-from scheduler.ir.values import IndexValue, Load, Value, loads, walk
+from scheduler.ir.values import Value, loads
 
 _MOST_SPLITS = 8
 
@@ -61,11 +61,7 @@ def _indices(member: Contraction) -> Iterator[Expr]:
     for store in member.stores:
         yield from store.index
     for tree in (member.a, member.b, *(store.value for store in member.stores)):
-        for part in walk(tree):
-            if isinstance(part, Load):
-                yield from part.index
-            elif isinstance(part, IndexValue):
-                yield part.expr
+        yield from indices(tree)
 
 
 def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:

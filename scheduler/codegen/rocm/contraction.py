@@ -17,7 +17,6 @@ from scheduler.codegen.kernel import ArgType
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine
-from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
 from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.index.trees import offset
@@ -82,11 +81,9 @@ def collapsed(form: Affine, group: IndexGroup) -> Expr | None:
     axes = [axis for axis in group.axes if axis.size != 1]
     if not axes:
         return _ZERO
-    for outer, inner in pairwise(axes):
-        step = form.at(inner.var) * inner.size
-        if not is_equal(form.at(outer.var), step):
-            return None
-    return form.at(axes[-1].var)
+    if all(form.runs_on(outer.var, inner.var, inner.size) for outer, inner in pairwise(axes)):
+        return form.at(axes[-1].var)
+    return None
 
 
 class Parametrizer:

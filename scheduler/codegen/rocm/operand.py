@@ -17,8 +17,9 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.ranges import Ranges, loops_over
+from scheduler.ir.index.trees import indices
 from scheduler.ir.operations import Buffer
-from scheduler.ir.values import Const, IndexValue, Load, Masked, Value, walk
+from scheduler.ir.values import Const, Load, Masked, Value, walk
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Operand:
         extent = run.extent if together else inner.size
         if not is_multiple(extent, elements):
             return f"the contiguous axis of {self.name} has {extent} elements"
-        if self.condition is not None and inner.var in _symbols(self.condition):
+        if self.condition is not None and _varies(self.condition, inner.var):
             return f"the mask of {self.name} changes along its contiguous axis"
         steps = [step for var, step in self.form.coefficients.items() if var is not inner.var]
         for step in (*([] if together else steps), *self._outside(run), self.form.rest):
@@ -121,11 +122,5 @@ def _first_form(value: Value, ranges: Ranges, buffers: Mapping[str, Buffer]) -> 
     return next((form for form in forms if form is not None), None)
 
 
-def _symbols(value: Value) -> set[sympy.Symbol]:
-    found: set[sympy.Symbol] = set()
-    for part in walk(value):
-        if isinstance(part, IndexValue):
-            found |= part.expr.free_symbols
-        elif isinstance(part, Load):
-            found.update(*(index.free_symbols for index in part.index))
-    return found
+def _varies(value: Value, variable: sympy.Symbol) -> bool:
+    return any(variable in index.free_symbols for index in indices(value))

@@ -9,6 +9,7 @@ import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index import polynomial as poly
+from scheduler.ir.index.facts import is_equal
 from scheduler.ir.index.polynomial import Poly
 
 _ZERO = sympy.Integer(0)
@@ -31,6 +32,11 @@ class Affine:
     def step(self, variable: sympy.Symbol) -> Expr | None:
         """How far one step of ``variable`` moves; None where that is not the same everywhere."""
         return None if variable in self.nonlinear else self.at(variable)
+
+    def runs_on(self, outer: sympy.Symbol, inner: sympy.Symbol, size: Expr) -> bool:
+        """Whether a step of ``outer`` goes on where ``inner`` ends after ``size`` steps, so that
+        both are one variable."""
+        return is_equal(self.at(outer), self.at(inner) * size)
 
     def merged(self, outer: sympy.Symbol) -> Affine:
         """With ``outer`` gone into the axis inside it."""

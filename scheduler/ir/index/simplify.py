@@ -34,6 +34,12 @@ def simplify(expr: Expr, ranges: Ranges = ANY_SIZES) -> Expr:
 
 
 @lru_cache(maxsize=4096)
+def product(sizes: tuple[Expr, ...]) -> Expr:
+    """The product of sizes in normal form; 1 for none."""
+    return simplify(sympy.Mul(*sizes)) if sizes else sympy.Integer(1)
+
+
+@lru_cache(maxsize=4096)
 def simplifier(ranges: Ranges) -> Simplifier:
     """The simplifier for these ranges; it remembers what it has seen."""
     return Simplifier(ranges)

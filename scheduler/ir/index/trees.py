@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import sympy
@@ -10,7 +11,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Buffer, Store
-from scheduler.ir.values import IndexValue, Load, Value, rebuild
+from scheduler.ir.values import IndexValue, Load, Value, rebuild, walk
 
 
 def simplify_tree(value: Value, ranges: Ranges) -> Value:
@@ -31,6 +32,15 @@ def simplify_tree(value: Value, ranges: Ranges) -> Value:
     return rebuild(value, change)
 
 
+def indices(value: Value) -> Iterator[Expr]:
+    """Every index expression in a tree."""
+    for part in walk(value):
+        if isinstance(part, Load):
+            yield from part.index
+        elif isinstance(part, IndexValue):
+            yield part.expr
+
+
 def ranges_inside(access: Load | Store, ranges: Ranges) -> Ranges:
     """The ranges within the index of an access: what it reads from memory may be any position
     along its axis, 0 included."""
@@ -41,5 +51,9 @@ def ranges_inside(access: Load | Store, ranges: Ranges) -> Ranges:
 
 def offset(access: Load | Store, buffer: Buffer, ranges: Ranges) -> Expr:
     """Where an access lies in its buffer's memory, in elements, in normal form."""
-    terms = (i * s for i, s in zip(access.index, buffer.stride, strict=True))
-    return simplify(sympy.Add(*terms), ranges_inside(access, ranges))
+    return simplify(flat(access.index, buffer.stride), ranges_inside(access, ranges))
+
+
+def flat(index: tuple[Expr, ...], stride: tuple[Expr, ...]) -> Expr:
+    """The offset that an index of one expression a dimension names, as it stands."""
+    return sympy.Add(*(i * s for i, s in zip(index, stride, strict=True)))
