@@ -12,7 +12,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 from pygments.lexers.python import PythonLexer
 
-from codegen_app.highlighting import highlight_lines, hip_lexer, listing_lexer
+from codegen_app.highlighting import highlight_lines, listing_lexer, source_lexer
 from codegen_app.selectors.pages.compare import DiffRow
 from codegen_app.selectors.pages.kernel import KernelPage
 from codegen_app.selectors.pages.listing import (
@@ -189,7 +189,9 @@ def _source(
     }
     messages = {d["line"]: d for d in page.build.diagnostics} if page.build else {}
     rows = []
-    for number, html in enumerate(highlight_lines(page.source, hip_lexer(), links), 1):
+    for number, html in enumerate(
+        highlight_lines(page.source, source_lexer(page.source_file), links), 1
+    ):
         css = f"tint{tints[number]}" if number in tints else ""
         title = titles.get(number, "")
         if number in marked:

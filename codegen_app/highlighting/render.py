@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fnmatch import fnmatch
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from pygments.lexer import Lexer
-from pygments.lexers.asm import GasLexer
+from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+from pygments.lexers.special import TextLexer
 from pygments.token import STANDARD_TYPES, Name, Token, Whitespace, _TokenType
+from pygments.util import ClassNotFound
 
 from codegen_app.highlighting.amd import AmdListingLexer
 from codegen_app.highlighting.hip import HipLexer
+from scheduler.isa.reader import reader_of
+from scheduler.targets import find
 
 _INSTRUCTION_CLASSES: dict[_TokenType, str] = {
     Name.Function.Matrix: "i-matrix",
@@ -28,14 +33,25 @@ _COMMENTS = frozenset({"c", "c1", "ch", "cm", "cs"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def hip_lexer() -> Lexer:
-    """The lexer for kernels' sources."""
-    return HipLexer()  # type: ignore[no-untyped-call]
+_OWN: dict[str, type[Lexer]] = {lexer.aliases[0]: lexer for lexer in (AmdListingLexer, HipLexer)}
+
+
+def source_lexer(file: str) -> Lexer:
+    """The lexer for a kernel's source, by what its file is called; plain text for a language that
+    nothing here colours."""
+    if any(fnmatch(file, pattern) for pattern in HipLexer.filenames):
+        return HipLexer()  # type: ignore[no-untyped-call]
+    try:
+        found: Lexer = get_lexer_for_filename(file)
+    except ClassNotFound:
+        return TextLexer()
+    return found
 
 
 def listing_lexer(target: str) -> Lexer:
-    """The lexer for a listing of this target: AMD's, or GNU assembly for CPU emulation."""
-    return GasLexer() if target.startswith("cpu") else AmdListingLexer()
+    """The lexer for a listing of this target, which its reader names."""
+    dialect = reader_of(find(target)).dialect
+    return _OWN[dialect]() if dialect in _OWN else get_lexer_by_name(dialect)
 
 
 def highlight_lines(

@@ -10,8 +10,8 @@ from codegen_app.selectors import serving
 from codegen_app.selectors.serving import Bucket
 from codegen_app.services import engine
 from scheduler import pipeline
+from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.outcome import UserError
 
@@ -44,9 +44,7 @@ def generated(graph: Graph, times: str = "") -> pipeline.Generated:
 def wrapper(graph: Graph, times: str = "") -> str:
     """``wrapper.py`` of that code for the graph's own targets. Raises ``UserError``."""
     manifest = generated(graph, times).manifest()
-    return render_wrapper(
-        replace(manifest, targets=tuple(graph.targets) or manifest.targets).to_json()
-    )
+    return wrapper_of(replace(manifest, targets=tuple(graph.targets) or manifest.targets))
 
 
 def _selected(nodes: Sequence[TemplateNode], bucket: Bucket) -> Mapping[str, str]:

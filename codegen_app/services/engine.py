@@ -13,9 +13,9 @@ from functools import lru_cache
 from codegen_app.models import Artifact
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
+from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.scheduling import BaseScheduling, served_together
-from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 
 
@@ -30,7 +30,7 @@ class Scheduled:
         """``wrapper.py`` of a bundle for these targets, every node served by its default."""
         chosen = [targets.find(name) for name in target_names]
         generated = pipeline.generate(self.schedule, chosen or self.backend.targets)
-        return render_wrapper(generated.manifest().to_json())
+        return wrapper_of(generated.manifest())
 
     def node(self, name: str) -> SchedulerNode:
         """The scheduled node of that name; ``KeyError`` where there is none."""

@@ -52,6 +52,12 @@ def manifest_of(
     )
 
 
+def wrapper_of(manifest: Manifest) -> str:
+    """``wrapper.py`` of a bundle with this manifest."""
+    libraries = {name: recipe_of(find(name)).library_file for name in manifest.targets}
+    return render_wrapper(manifest.to_json(), libraries)
+
+
 def write(
     out: Path,
     schedule: Schedule,
@@ -71,7 +77,7 @@ def write(
         work.chmod(0o755)
         _write_json(work / layout.MANIFEST, manifest.to_json())
         _write_json(work / layout.GRAPH, graph_to_json(schedule.lowered.graph))
-        (work / layout.WRAPPER).write_text(render_wrapper(manifest.to_json()))
+        (work / layout.WRAPPER).write_text(wrapper_of(manifest))
         for kernel in kernels:
             _write_kernel(work, kernel, builds, manifest.targets)
         if out.exists():

@@ -7,6 +7,7 @@ variable, as names given here.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -35,17 +36,19 @@ def _template() -> jinja2.Template:
     return environment.get_template("wrapper.py.jinja")
 
 
-def render_wrapper(manifest: Mapping[str, Any]) -> str:
-    """The wrapper of a bundle with this ``manifest.json``.
+def render_wrapper(manifest: Mapping[str, Any], libraries: Mapping[str, str]) -> str:
+    """The wrapper of a bundle with this ``manifest.json``; ``libraries`` has for each target the
+    name of the file that a device loads.
 
     Raises ``UserError`` for an expression in it that is none.
     """
-    return _Wrapper(manifest).render()
+    return _Wrapper(manifest, libraries).render()
 
 
 class _Wrapper:
-    def __init__(self, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, manifest: Mapping[str, Any], libraries: Mapping[str, str]) -> None:
         self._manifest = manifest
+        self._libraries = libraries
         self._buffers: Mapping[str, Mapping[str, Any]] = manifest["buffers"]
         self._symbols = sorted(manifest["graph"]["symbols"])
         self._storage: Mapping[str, str] = manifest.get("storage", {})
@@ -58,6 +61,13 @@ class _Wrapper:
             name: _variable(name, position, {*taken, *self._names.values()}, "pool")
             for position, name in enumerate(pools)
         }
+
+    def _library(self) -> str:
+        """The name of a kernel's library, as Python: one for all targets where they agree."""
+        names = sorted(set(self._libraries.values()))
+        if len(names) == 1:
+            return json.dumps(names[0])
+        return f"{dict(sorted(self._libraries.items()))!r}[self.device.target]"
 
     def render(self) -> str:
         symbols = self._manifest["graph"]["symbols"]
@@ -77,6 +87,7 @@ class _Wrapper:
             ),
             from_shapes=list(self._from_shapes(inputs)),
             body=list(self._body(given)),
+            library=self._library(),
             outputs=repr([self._key(name) for name in self._manifest["outputs"]]),
         )
 

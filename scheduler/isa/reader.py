@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from scheduler.isa.listing import Function, Instruction, Listing
 from scheduler.targets import Target
@@ -24,6 +25,9 @@ class LiveRegisters:
 
 class ListingReader(ABC):
     """Reads the listings of one backend. Nothing is raised for text that means nothing to it."""
+
+    dialect: ClassVar[str] = "gas"
+    """What a highlighter calls the language: a name of Pygments', or of a lexer of ours."""
 
     @abstractmethod
     def parse(self, text: str) -> Listing:

@@ -96,6 +96,7 @@ def test_a_bundle_of_it_is_written_read_and_right(
         f"kernels/{name}/source.c",
         *(f"kernels/{name}/tiny/{file}" for file in ("kernel.lst", "kernel.bin", "build.json")),
     }
+    assert '"kernel.bin"' in (out / "wrapper.py").read_text()
     assert not {file for file in files if file.endswith((".hip", ".so", ".hsaco"))}
     facts = json.loads((out / "kernels" / name / "tiny" / "build.json").read_text())
     assert facts["resources"]["loop"]["library_bytes"] > 0

@@ -146,8 +146,8 @@ def builds_of(kernels: Sequence[str], target: str = "") -> list[int]:
     found: dict[str, dict[str, int]] = {}
     for name, of, pk in rows.values_list("kernel__name", "target", "pk"):
         found.setdefault(of, {})[name] = pk
-    targets = sorted(found, key=lambda name: (name.startswith("cpu"), name))
-    for of in [target] if target else targets:
+    usual = sorted(found, key=lambda name: (bool(targets.find(name).emulates), name))
+    for of in [target] if target else usual:
         if all(name in found.get(of, {}) for name in kernels):
             return [found[of][name] for name in kernels]
     raise Build.DoesNotExist(

@@ -32,6 +32,8 @@ class EmulationReader(ListingReader):
 class GpuReader(EmulationReader):
     """Of an AMD GPU, whose registers can be followed."""
 
+    dialect = "amdgpu-listing"
+
     def live_registers(self, function: Function) -> LiveRegisters:
         return live_registers(function)
 

@@ -13,6 +13,7 @@ import pytest
 import sympy
 
 from scheduler.bundle.manifest import Manifest, kernel_entry
+from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.ir.dtypes import DType
@@ -68,7 +69,7 @@ def make_bundle(folder: Path) -> Manifest:
         pools={"pool0": sympy.Integer(32) * S},
     )
     (folder / "manifest.json").write_text(json.dumps(manifest.to_json()))
-    (folder / "wrapper.py").write_text(render_wrapper(manifest.to_json()))
+    (folder / "wrapper.py").write_text(wrapper_of(manifest))
     return manifest
 
 
@@ -147,7 +148,7 @@ def test_what_has_no_kernel_is_said(tmp_path: Path) -> None:
         {"node": "n", "op": "aten.sort.default", "reason": "no lowering", "position": 1,
          "outputs": []}
     ]  # fmt: skip
-    (tmp_path / "wrapper.py").write_text(render_wrapper(manifest))
+    (tmp_path / "wrapper.py").write_text(render_wrapper(manifest, {"cpu": "kernel.so"}))
     done = run(tmp_path)
     assert done.returncode == 1
     assert "aten.sort.default has no kernel (no lowering)" in done.stderr

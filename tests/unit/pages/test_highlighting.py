@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pygments.token import Error
 
-from codegen_app.highlighting import AmdListingLexer, HipLexer, highlight_lines
+from codegen_app.highlighting import (
+    AmdListingLexer,
+    HipLexer,
+    highlight_lines,
+    listing_lexer,
+    source_lexer,
+)
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
@@ -114,3 +120,18 @@ def test_every_class_that_the_lexers_give_has_a_colour() -> None:
     plain = {"n", "p", "o", "w", "na", "no"}
     missing = {css for css in used - plain if not re.search(rf"\.{css}\b", sheet)}
     assert missing == set()
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("source.hip", "HIP"), ("source.py", "Python"), ("source.c", "C"), ("a.zzz", "Text only")],
+)
+def test_a_source_is_coloured_by_what_it_is_called(file: str, name: str) -> None:
+    assert source_lexer(file).name == name
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [("gfx942", "AMDGPU listing"), ("cpu", "GAS"), ("cpu-gfx1100", "GAS")]
+)
+def test_a_listing_is_coloured_as_its_reader_says(target: str, name: str) -> None:
+    assert listing_lexer(target).name == name

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import scheduler.samples
 from scheduler import pipeline
 from scheduler.bundle.manifest import Manifest
+from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, KernelCall
-from scheduler.codegen.wrapper import render_wrapper
 from scheduler.commands.main import main
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hints
@@ -87,7 +87,7 @@ def test_kernels_that_serve_all_sizes_are_called_without_a_question() -> None:
     manifest = generated.manifest()
     again = Manifest.from_json(json.loads(json.dumps(manifest.to_json())))
     assert again.calls == manifest.calls
-    text = render_wrapper(manifest.to_json())
+    text = wrapper_of(manifest)
     assert "    if s70 <= 8:\n        run.kernel(" in text
     compile(text, "wrapper.py", "exec")
 
