@@ -138,7 +138,7 @@ def _reads_what_is_there(op: Operation, group: Group) -> bool:
 
 
 def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | Refusal:
-    axes = (*op.axes, *op.reduction_axes)
+    axes = op.loops
     whole = (*group.outer, *group.inner)
     outer, inner = ({a.var for a in part} for part in (group.outer, group.inner))
     for load in dict.fromkeys(direct_loads(op)):
@@ -172,7 +172,7 @@ def _same_steps(op: Reduction, exchange: Exchange, inner: tuple[Axis, ...]) -> b
 
 def _take_into_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | Refusal:
     """The pointwise members as prologues, at each step of the reduction's loops."""
-    axes = (*op.axes, *op.reduction_axes)
+    axes = op.loops
     if numel(axes) != numel(group.outer):
         return Refusal("it reduces other points than the group computes")
     ranges = group.sizes.over(axes)

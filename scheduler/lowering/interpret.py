@@ -258,19 +258,18 @@ def _store(stores: Sequence[Store], scope: _Scope) -> dict[str, Array]:
 
 
 def _pointwise(operation: Pointwise, scope: _Scope) -> dict[str, Array]:
-    return _store((operation.store,), scope.over(*operation.axes))
+    return _store(operation.results, scope.over(*operation.points))
 
 
 def _reduction(operation: Reduction, scope: _Scope) -> dict[str, Array]:
-    inner = scope.over(*operation.axes, *operation.reduction_axes)
+    inner = scope.over(*operation.loops)
     outer = inner.shape[: len(operation.axes)]
     flat = _full(operation.value, inner).reshape(*outer, prod(inner.shape[len(outer) :]))
     with np.errstate(all="ignore"):
         result = _REDUCERS[operation.kind](flat)
     host = np.int64 if operation.kind in _ARG_KINDS else _host(operation.accumulate)
-    return _store(
-        (operation.store,), scope.over(*operation.axes, acc=np.asarray(result, dtype=host))
-    )
+    points = scope.over(*operation.points, acc=np.asarray(result, dtype=host))
+    return _store(operation.results, points)
 
 
 _ARG_KINDS = (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
@@ -300,28 +299,26 @@ def _highest(x: Array) -> Any:
 
 
 def _scan(operation: Scan, scope: _Scope) -> dict[str, Array]:
-    inner = scope.over(*operation.axes, operation.scan_axis)
-    along = _full(operation.value, inner)
+    along = _full(operation.value, scope.over(*operation.loops))
     running = np.cumprod if operation.kind is ReductionKind.PROD else np.cumsum
     result = running(along, axis=-1, dtype=_host(operation.accumulate))
-    return _store((operation.store,), scope.over(*operation.axes, operation.scan_axis, acc=result))
+    return _store(operation.results, scope.over(*operation.points, acc=result))
 
 
 def _contraction(operation: Contraction, scope: _Scope) -> dict[str, Array]:
     axes = (operation.batch, operation.m, operation.n, operation.k)
     batch, m, n, k = (tuple(scope.size(axis) for axis in group) for group in axes)
-    a = _full(operation.a, scope.over(*operation.batch, *operation.m, *operation.k))
-    b = _narrow(operation.b, scope.over(*operation.batch, *operation.k, *operation.n))
-    left = np.asarray(a, np.float64).reshape(prod(batch), prod(m), prod(k))
-    right = b.reshape(prod(batch), prod(k), prod(n))
+    a, b = operation.scopes
+    left = np.asarray(_full(a.value, scope.over(*a.axes)), np.float64)
+    left = left.reshape(prod(batch), prod(m), prod(k))
+    right = _narrow(b.value, scope.over(*b.axes)).reshape(prod(batch), prod(k), prod(n))
     result = np.empty((prod(batch), prod(m), prod(n)))
     columns = max(1, _PIECE // max(1, prod(batch) * prod(k)))
     for first in range(0, prod(n), columns):
         part = slice(first, first + columns)
         result[..., part] = left @ right[..., part].astype(np.float64)
-    grid = (*operation.batch, *operation.m, *operation.n)
     shaped = result.reshape(batch + m + n)
-    return _store(operation.stores, scope.over(*grid, acc=shaped))
+    return _store(operation.results, scope.over(*operation.points, acc=shaped))
 
 
 _PIECE = 2**24  # elements of an operand in float64 at a time: weights may be very large
@@ -337,19 +334,15 @@ def _narrow(value: Value, scope: _Scope) -> Array:
 
 
 def _attention(operation: Attention, scope: _Scope) -> dict[str, Array]:
-    batch, row, column = operation.batch, operation.row, operation.column
-    q = _full(operation.q, scope.over(*batch, row, operation.depth))
-    k = _full(operation.k, scope.over(*batch, column, operation.depth))
-    v = _full(operation.v, scope.over(*batch, column, operation.value_depth))
+    q, k, v, *masks = (_full(one.value, scope.over(*one.axes)) for one in operation.scopes)
     scores = (q @ np.swapaxes(k, -1, -2)) * operation.scale
     if operation.causal:
         rows, columns = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])
         scores = np.where(columns <= rows, scores, -np.inf)
-    if operation.mask is not None:
-        mask = _full(operation.mask, scope.over(*batch, row, column))
+    for mask in masks:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
     result = _softmax(scores) @ v
-    return _store(operation.stores, scope.over(*batch, row, operation.value_depth, acc=result))
+    return _store(operation.results, scope.over(*operation.points, acc=result))
 
 
 def _softmax(scores: Array) -> Array:

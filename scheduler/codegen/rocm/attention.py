@@ -85,17 +85,11 @@ class AttentionTemplate(LaunchTemplate):
         self._names = {axis.var.name: f"b{i}" for i, axis in enumerate(operation.batch)}
         for name in ("row", "column", "depth", "value_depth"):
             self._names[getattr(operation, name).var.name] = name
-        batch = operation.batch
-        at_row, at_column = (*batch, operation.row), (*batch, operation.column)
-        self._q = self._nest((*at_row, operation.depth), operation.q)
-        self._k = self._nest((*at_column, operation.depth), operation.k)
-        self._v = self._nest((*at_column, operation.value_depth), operation.v)
-        self._mask = (
-            None
-            if operation.mask is None
-            else self._nest((*at_row, operation.column), operation.mask)
+        self._q, self._k, self._v, *masks = (
+            self._nest(scope.axes, scope.value) for scope in operation.scopes
         )
-        self._out = self._nest((*at_row, operation.value_depth), *operation.stores)
+        self._mask = masks[0] if masks else None
+        self._out = self._nest(operation.points, *operation.results)
 
     def _nest(self, axes: tuple[Axis, ...], *what: Value | Store) -> LoopNest:
         """The accesses of an operand or of the stores, over axes as the kernel walks them."""
@@ -125,7 +119,7 @@ class AttentionTemplate(LaunchTemplate):
         operation = self.operation
         inputs = dict.fromkeys(name for nest in self._nests for name in nest.inputs)
         symbols = {name for nest in self._nests for name in nest.symbols()}
-        points = product([a.size for a in (*operation.batch, operation.row, operation.value_depth)])
+        points = product([axis.size for axis in operation.points])
         return Interface(
             tuple(inputs),
             self._out.outputs,

@@ -60,7 +60,7 @@ def _splits(members: tuple[Contraction, ...]) -> Iterator[tuple[Axis, Expr]]:
 def _indices(member: Contraction) -> Iterator[Expr]:
     for store in member.stores:
         yield from store.index
-    for tree in (member.a, member.b, *(store.value for store in member.stores)):
+    for tree in member.trees:
         yield from indices(tree)
 
 

@@ -225,8 +225,7 @@ class GemmInterface:
 
 
 def _reads(member: Contraction) -> list[Load]:
-    trees = (member.a, member.b, *(store.value for store in member.stores))
-    return [load for tree in trees for load in loads(tree)]
+    return [load for tree in member.trees for load in loads(tree)]
 
 
 def argument(name: str) -> sympy.Symbol:

@@ -1,6 +1,8 @@
 """Building small groups by hand, running their kernels on CPU emulation, and what they must give.
 
-The reference evaluates the same trees with NumPy in float64, over all points at once.
+``Points`` evaluates the same trees with NumPy in float64, over all points at once. It is not the
+engine's interpreter, on purpose: it addresses flat memory by strides and rounds where trees cast,
+as the printed text does, so that the two tell on each other.
 """
 
 from __future__ import annotations
