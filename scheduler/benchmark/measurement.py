@@ -28,8 +28,8 @@ class Measurement:
     """Times of one kernel: every sample kept, in nanoseconds a launch, and its metrics by name.
 
     ``batch`` launches were timed together for one sample. ``rejected`` samples (zero, negative,
-    faster than the hardware can) are kept apart with their reason. ``emulated`` times are those of
-    the CPU emulation: they say nothing of a GPU.
+    faster than the hardware can) are kept beside them with their reason. ``emulated`` times are
+    those of the CPU emulation: they say nothing of a GPU.
     """
 
     kernel: str

@@ -56,7 +56,7 @@ class Samples:
     spent_ns: float = 0.0
 
     def add(self, total_ns: float, floor_ns: float) -> None:
-        """Record one sample of ``batch`` launches; impossible ones are kept apart."""
+        """Record one sample of ``batch`` launches; impossible ones go to ``rejected``."""
         self.spent_ns += max(total_ns, 0.0)
         each = total_ns / self.batch
         if total_ns == 0:

@@ -128,8 +128,8 @@ def _whole_graph(
     try:
         expected = reference.run(graph, inputs, bindings)
     except UnsupportedOpError as error:
-        lost = Rejected(Stage.CHECK, f"there is nothing to compare with: {error}")
-        return [_finding(WHOLE_GRAPH, bindings, "", lost)]
+        rejected = Rejected(Stage.CHECK, f"there is nothing to compare with: {error}")
+        return [_finding(WHOLE_GRAPH, bindings, "", rejected)]
     got = run_once(bundle, plan, open_device(device), bindings, inputs)
     tolerance = graph_tolerance(plan, bindings)
     return [

@@ -57,12 +57,12 @@ def run(arguments: argparse.Namespace) -> int:
         on_progress=None if arguments.json else _say_progress,
     )
     builds = {key: result for key, result in results.items() if isinstance(result, Build)}
-    lost = {key: result for key, result in results.items() if isinstance(result, Rejected)}
-    if not lost:
+    failed = {key: result for key, result in results.items() if isinstance(result, Rejected)}
+    if not failed:
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
-    facts = _facts(arguments.out, generated, builds, lost, (rendered_s, watch.seconds()))
+    facts = _facts(arguments.out, generated, builds, failed, (rendered_s, watch.seconds()))
     _report(facts, builds, targets, arguments.json)
-    return 1 if lost else 0
+    return 1 if failed else 0
 
 
 def with_hints(graph: Graph, texts: list[str]) -> Graph:
@@ -83,20 +83,24 @@ def _facts(
     out: Path,
     generated: pipeline.Generated,
     builds: Mapping[tuple[str, str], Build],
-    lost: Mapping[tuple[str, str], Rejected],
+    failed: Mapping[tuple[str, str], Rejected],
     seconds: tuple[float, float],
 ) -> dict[str, Any]:
     fresh = [build for build in builds.values() if not build.cached]
     return {
-        "bundle": str(out) if not lost else None,
+        "bundle": str(out) if not failed else None,
         "kernels": len(generated.kernels),
         "calls": len(generated.calls),
         "targets": [target.name for target in generated.targets],
-        "builds": {"compiled": len(fresh), "cached": len(builds) - len(fresh), "failed": len(lost)},
+        "builds": {
+            "compiled": len(fresh),
+            "cached": len(builds) - len(fresh),
+            "failed": len(failed),
+        },
         "externs": [{"node": e.node, "op": e.op, "reason": e.reason} for e in generated.externs],
         "failures": [
             {"kernel": kernel, "target": target, "reason": r.reason, "log": r.detail}
-            for (kernel, target), r in lost.items()
+            for (kernel, target), r in failed.items()
         ],
         "seconds": {
             "render": round(seconds[0], 3),

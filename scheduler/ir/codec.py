@@ -12,7 +12,8 @@ from enum import Enum
 from typing import Any, TypeVar
 
 import sympy
-from cattrs import BaseValidationError, Converter, transform_error
+from cattrs import BaseValidationError, Converter, IterableValidationError, transform_error
+from cattrs.errors import IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.v import format_exception
 
@@ -33,7 +34,7 @@ def make_codec() -> Converter:
     codec.register_unstructure_hook(sympy.Expr, print_expr)
     codec.register_structure_hook(sympy.Expr, lambda text, _: parse_expr(_strict(text, str)))
     codec.register_unstructure_hook(DType, lambda dtype: dtype.label)
-    codec.register_structure_hook(DType, lambda text, _: DType.from_label(_strict(text, str)))
+    codec.register_structure_hook(DType, _dtype)
     return codec
 
 
@@ -65,8 +66,17 @@ def named(codec: Converter, kind: type, names: Mapping[str, str] | None = None) 
     """In mappings by name, JSON does not say the name once more among the fields."""
     renamed(codec, kind, names, omitted=("name",))
 
-    def read(data: Any, _: object) -> dict[str, Any]:
-        return {name: codec.structure({"name": name, **one}, kind) for name, one in data.items()}
+    def read(data: Mapping[str, Any], _: object) -> dict[str, Any]:
+        found, wrong = dict[str, Any](), list[Exception]()
+        for name, one in data.items():
+            try:
+                found[name] = codec.structure({"name": name, **one}, kind)
+            except (BaseValidationError, TypeError) as error:
+                error.add_note(IterableValidationNote("", name, kind))
+                wrong.append(error)
+        if wrong:
+            raise IterableValidationError("", wrong, kind)
+        return found
 
     codec.register_structure_hook_func(lambda asked: asked == Mapping[str, kind], read)  # type: ignore[valid-type]
 
@@ -89,6 +99,13 @@ def _strict(value: Any, kind: type) -> Any:
     if not good:
         raise TypeError(f"{str(value)[:40]!r} is no {kind.__name__}")
     return value
+
+
+def _dtype(value: Any, _: object) -> DType:
+    try:
+        return DType.from_label(_strict(value, str))
+    except KeyError:
+        raise ValueError(f"{value[:40]!r} is no element type") from None
 
 
 def _config_value(value: Any, _: object) -> int | str | bool:

@@ -22,7 +22,6 @@ from pathlib import Path
 from time import monotonic
 
 from scheduler import pipeline
-from scheduler.benchmark.measure import default_plan
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
@@ -30,13 +29,13 @@ from scheduler.build.toolchains import bundled
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.ir.bindings import hints, parse_bindings
 from scheduler.outcome import Rejected
+from scheduler.runtime.devices import open_device
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 from scheduler.tuning.compiling import Compilers
-from scheduler.tuning.evaluator import BenchEvaluator
-from scheduler.tuning.problem_state import Setting
 from scheduler.tuning.problems import find_problems
-from scheduler.tuning.tuner import Tuner, TuningResult
+from scheduler.tuning.run import SearchOptions, tune
+from scheduler.tuning.tuner import TuningResult
 
 SAMPLES = Path(pipeline.__file__).parent / "samples" / "graphs"
 EVERY_S = 0.1
@@ -90,8 +89,7 @@ def report(result: TuningResult, watch: Watch, seconds: float, own_s: float) -> 
     sys.stdout.write("node\tcalls\tdefault ms\tchosen ms\tmeasured\tproblem\n")
     for one in result.problems:
         medians = [e.median_ns for e in one.entries if e.median_ns is not None]
-        chosen = next((e.median_ns for e in one.entries if e.state == "chosen"), None)
-        times = [one.entries[0].median_ns, chosen]
+        times = [one.entries[0].median_ns, one.chosen.median_ns if one.chosen else None]
         texts = ["-" if each is None else f"{each / 1e6:.4f}" for each in times]
         facts = (one.problem.node.name, len(one.problem.nodes), *texts, len(medians))
         sys.stdout.write("\t".join(map(str, (*facts, one.problem.title))) + "\n")
@@ -125,9 +123,10 @@ def main() -> None:
         watch = Watch(Compilers(cpu, toolchain, cache, cores), cores)
         watcher = threading.Thread(target=watch.look)
         watcher.start()
-        setting = Setting("cpu", cpu, True, default_plan(True))
-        with BenchEvaluator("cpu", cpu, plan.lowered) as evaluator:
-            result = Tuner(problems, setting, evaluator, watch, meter).run()
+        device = open_device("cpu")
+        info = device.info
+        device.close()
+        result = tune(plan, problems, info, watch, meter, SearchOptions())
         watcher.join()
         now = os.times()
         own_s = sum(now[:4]) - sum(used[:4])

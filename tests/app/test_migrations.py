@@ -1,0 +1,85 @@
+"""Migrations: what databases of before hold is found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from codegen_app.models import BenchmarkResult, Build, Candidate, TuningRun, TuningTask
+from codegen_app.selectors.ledger import run_ledger
+from tests.app import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+APP = "codegen_app"
+TIED = "tied: within the noise of the fastest"
+
+
+def migrate(name: str) -> Any:
+    """Go to a migration; the models as they are there."""
+    executor = MigrationExecutor(connection)
+    executor.migrate([(APP, name)])
+    return executor.loader.project_state((APP, name)).apps
+
+
+@pytest.fixture
+def latest() -> Iterator[str]:
+    """The last migration's name; the database is there again afterwards."""
+    leaves = MigrationExecutor(connection).loader.graph.leaf_nodes(APP)
+    (name,) = [name for _, name in leaves]
+    yield name
+    migrate(name)
+
+
+def a_result(models: Any, build: Build, task: TuningTask) -> Any:
+    """Three samples of the emulation, in the models of some migration."""
+    environment, _ = models.get_model(APP, "Environment").objects.get_or_create(
+        digest="e",
+        defaults={
+            **{"device": "cpu", "device_name": "CPU", "target": "cpu", "compiler": "c"},
+            **{"compute_units": 1, "memory_bytes": 1, "emulated": True},
+        },
+    )
+    return models.get_model(APP, "BenchmarkResult").objects.create(
+        **{"kernel_id": build.kernel_id, "build_id": build.pk, "problem_id": task.problem_id},
+        **{"environment_id": environment.pk, "samples_ns": [4.0, 5.0, 6.0], "batch": 1},
+        **{"median_ns": 5.0, "low_ns": 4.0, "high_ns": 6.0, "emulated": True},
+        **{"check_max_error": 0, "check_bound": 1, "check_ratio": 0},
+    )
+
+
+def test_ties_and_strategies_of_earlier_runs_are_known(latest: str) -> None:
+    task = factories.task()
+    tied, other = factories.candidate(task), factories.candidate(task)
+    old = migrate("0003_problem_work")
+    result = a_result(old, tied.build, task)
+    now = task.run.created_at
+    before = old.get_model(APP, "Candidate").objects
+    done = {"state": "done", "result_id": result.pk, "finished_at": now}
+    before.filter(pk=tied.pk).update(reason=TIED, **done)
+    rejected = {"state": "rejected", "stage": "check", "reason": "wrong", "finished_at": now}
+    before.filter(pk=other.pk).update(**rejected)
+
+    migrate(latest)
+    rows = {row.pk: (row.tied, row.reason) for row in Candidate.objects.all()}
+    assert rows == {tied.pk: (True, ""), other.pk: (False, "wrong")}
+    run = TuningRun.objects.get()
+    assert run.strategy == "guided", "there was no other"
+    lines = [line for line in run_ledger(run) if line["record"] == "candidate"]
+    assert [line["tied"] for line in lines] == [True, False]
+
+    again = migrate("0004_search_strategy").get_model(APP, "Candidate").objects
+    assert again.get(pk=tied.pk).reason == TIED
+
+
+def test_a_result_of_before_has_its_time_among_its_metrics(latest: str) -> None:
+    task, build = factories.task(), factories.build()
+    made = a_result(migrate("0006_source_file"), build, task)
+    migrate(latest)
+    metrics = BenchmarkResult.objects.get(pk=made.pk).all_metrics
+    assert list(metrics) == ["time"]
+    time = metrics["time"]
+    assert (time.value, time.low, time.high, time.unit, time.n) == (5.0, 4.0, 6.0, "ns", 3)

@@ -1,0 +1,120 @@
+"""The JSON codec: what goes out comes back, and a mistake is one line that names the field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import pytest
+import sympy
+
+from scheduler.ir.codec import decode, make_codec, named, renamed
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, symbol
+from scheduler.outcome import UserError
+
+
+class Kind(StrEnum):
+    """Two kinds."""
+
+    ONE = "one"
+    TWO = "two"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something with a name."""
+
+    name: str
+    size: tuple[Expr, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Everything that the files have."""
+
+    kind: Kind
+    parts: Mapping[str, Part]
+    config: Mapping[str, int | str | bool]
+    time: float
+    most: int | None = None
+    is_last: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+
+S0 = symbol("s0")
+WHOLE = Whole(
+    Kind.TWO,
+    {"a": Part("a", (S0 * 2, FloorDiv(S0, sympy.Integer(4))), DType.BF16)},
+    {"TILE": 64, "SHUFFLE": True, "MODE": "fast"},
+    1.5,
+)
+
+
+def codec() -> Any:
+    """With fields of other names, and some that are there only now and then."""
+    made = make_codec()
+    named(made, Part)
+    renamed(made, Whole, {"is_last": "last"}, where_default=("notes",))
+    return made
+
+
+def test_what_goes_out_comes_back() -> None:
+    data = json.loads(json.dumps(codec().unstructure(WHOLE)))
+    sizes = data["parts"]["a"].pop("size")
+    assert all(isinstance(size, str) for size in sizes)
+    assert data == {
+        "kind": "two",
+        "parts": {"a": {"dtype": "bf16"}},
+        "config": {"TILE": 64, "SHUFFLE": True, "MODE": "fast"},
+        "time": 1.5,
+        "most": None,
+        "last": False,
+    }
+    data["parts"]["a"]["size"] = sizes
+    again = decode(codec(), data, Whole, "file")
+    assert again == WHOLE
+    assert type(again.config["SHUFFLE"]) is bool
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"time": "1.5"}, "file: '1.5' is no float @ $.time"),
+        ({"most": 1.5}, "file: '1.5' is no int @ $.most"),
+        ({"most": True}, "file: 'True' is no int @ $.most"),
+        ({"last": 1}, "file: '1' is no bool @ $.is_last"),
+        ({"kind": "three"}, "file: 'three' is not a valid Kind @ $.kind"),
+        ({"config": {"TILE": [64]}}, "file: '[64]' is no number, text, or truth value"),
+        (
+            {"parts": {"a": {"size": ["s0"], "dtype": "f8"}}},
+            "'f8' is no element type @ $.parts['a'].dtype",
+        ),
+        ({"parts": {"a": {"size": ["import os"], "dtype": "f16"}}}, "$.parts['a'].size[0]"),
+        ({"parts": {"a": {"size": [4], "dtype": "f16"}}}, "'4' is no str"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_field(change: dict[str, Any], told: str) -> None:
+    data = json.loads(json.dumps(codec().unstructure(WHOLE)))
+    with pytest.raises(UserError) as error:
+        decode(codec(), data | change, Whole, "file")
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_missing_is_named() -> None:
+    data = codec().unstructure(WHOLE)
+    del data["time"]
+    with pytest.raises(UserError, match=r"file: required field missing @ \$\.time"):
+        decode(codec(), data, Whole, "file")
+
+
+@pytest.mark.parametrize("data", [None, [], 3, "text"])
+def test_what_is_no_object_is_one_line(data: object) -> None:
+    with pytest.raises(UserError, match=r"^file: "):
+        decode(codec(), data, Whole, "file")
