@@ -51,7 +51,8 @@ def test_flags_that_are_not_allowed_are_refused_with_the_allowed_ones(
     form.get_by_label("gfx90a", exact=True).check()
     form.get_by_label("Flags").fill("-fplugin=/tmp/x.so")
     form.get_by_role("button", name="Build").click()
-    expect(page.get_by_role("status")).to_contain_text("is not allowed; allowed are -O levels")
+    expect(page.get_by_role("alert")).to_contain_text("is not allowed; allowed are -O levels")
+    expect(form.get_by_label("Flags")).to_have_value("-fplugin=/tmp/x.so")
 
 
 def test_a_compile_error_leads_to_its_line(page: Page, world: World) -> None:
