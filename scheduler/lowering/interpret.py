@@ -20,7 +20,7 @@ import sympy
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, Mod, evaluate
+from scheduler.ir.index.functions import apply, evaluate
 from scheduler.ir.operations import (
     Attention,
     Axis,
@@ -218,23 +218,11 @@ def _index(expr: Expr, scope: _Scope) -> Any:
     if expr.is_Symbol:
         return scope.variable(expr.name)
     parts = [_index(argument, scope) for argument in expr.args]
-    if isinstance(expr, FloorDiv):
-        return parts[0] // parts[1]
-    if isinstance(expr, Mod):
-        return parts[0] % parts[1]
-    for kind, combine in _COMBINED.items():
-        if isinstance(expr, kind):
-            return reduce(combine, parts)
-    raise TypeError(f"no integer rule for {type(expr).__name__}")
-
-
-_COMBINED: dict[Any, Callable[[Any, Any], Any]] = {
-    sympy.Add: lambda a, b: a + b,
-    sympy.Mul: lambda a, b: a * b,
-    sympy.Pow: lambda a, b: a**b,
-    sympy.Max: np.maximum,
-    sympy.Min: np.minimum,
-}
+    if isinstance(expr, sympy.Max):
+        return reduce(np.maximum, parts)
+    if isinstance(expr, sympy.Min):
+        return reduce(np.minimum, parts)
+    return apply(expr, parts)
 
 
 def _store(stores: Sequence[Store], scope: _Scope) -> dict[str, Array]:

@@ -7,6 +7,7 @@ Python: rounding towards minus infinity, the remainder has the divisor's sign.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -81,10 +82,12 @@ def evaluate(expr: Expr | int, bindings: dict[str, int]) -> int:
     if expr.is_Symbol:
         return bindings[expr.name]
     values = [evaluate(arg, bindings) for arg in expr.args]
-    return int(_apply(expr, values))
+    return int(apply(expr, values))
 
 
-def _apply(expr: Expr, values: list[int]) -> Any:
+def apply(expr: Expr, values: list[Any]) -> Any:
+    """What the function at the top of ``expr`` makes of its arguments' values: ints, or arrays of
+    them for all but Max and Min."""
     if isinstance(expr, FloorDiv):
         return values[0] // values[1]
     if isinstance(expr, Mod):
@@ -98,8 +101,5 @@ def _apply(expr: Expr, values: list[int]) -> Any:
     if isinstance(expr, sympy.Add):
         return sum(values)
     if isinstance(expr, sympy.Mul):
-        product = 1
-        for value in values:
-            product *= value
-        return product
+        return math.prod(values)
     raise TypeError(f"no integer rule for {type(expr).__name__}")

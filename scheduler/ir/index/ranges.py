@@ -43,7 +43,7 @@ class Ranges:
 
     def over(self, axes: Iterable[Axis]) -> Ranges:
         """These ranges and those of more loops."""
-        return self.with_loops((axis.var, axis.size) for axis in axes)
+        return Ranges((*self.loops, *[(axis.var, axis.size) for axis in axes]), self.sizes)
 
     def with_loops(self, loops: Iterable[tuple[sympy.Symbol, Expr]]) -> Ranges:
         """These ranges and those of more loops: variables with their sizes."""
@@ -89,4 +89,4 @@ ANY_SIZES = Ranges()
 
 def loops_over(*groups: Iterable[Axis]) -> Ranges:
     """The ranges of loops, of whatever size."""
-    return Ranges(tuple((axis.var, axis.size) for group in groups for axis in group))
+    return Ranges(tuple([(axis.var, axis.size) for group in groups for axis in group]))
