@@ -1,14 +1,20 @@
-"""Which of an op's arguments its lowering rule looks at, and which it must not be given."""
+"""Which of an op's arguments its lowering rule takes, of which kinds, and which it must not get."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
+
+import sympy
 
 from scheduler.ir.ops import LoweringRule, Param
 from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Tensor
+from scheduler.outcome import UserError
 
 #: Arguments that change nothing in what is computed here: where memory lies, hints for training.
 WITHOUT_EFFECT = frozenset(
@@ -32,15 +38,36 @@ WITHOUT_EFFECT = frozenset(
 )
 
 
+#: What a rule's annotation lets through; an annotation with another name in it lets all through.
+_KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
+    {
+        "Tensor": (Tensor,),
+        "int": (int, sympy.Expr),
+        "bool": (int,),
+        "float": (int, float, sympy.Expr),
+        "Argument": (Tensor, int, float, sympy.Expr),
+        "str": (str,),
+        "None": (type(None),),
+    }
+)
+
+
 def accepted_arguments(
-    rule: LoweringRule, params: Iterable[Param], arguments: Mapping[str, Any]
+    rule: LoweringRule, params: Iterable[Param], arguments: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
     """The arguments that the rule takes, by name.
 
     Raises ``Unsupported`` where one that it does not take is neither without effect nor at its
-    default.
+    default, and ``UserError``, which begins with ``where``, where one is of a kind that the op
+    does not have.
     """
     known = _parameters(rule)
+    for name, (several, kinds) in _kinds(rule).items():
+        if name not in arguments:
+            continue
+        parts = arguments[name] if several else (arguments[name],)
+        if not isinstance(parts, tuple) or not all(isinstance(part, kinds) for part in parts):
+            raise UserError(f"{where}: its argument {name!r} is of the wrong kind")
     given = {}
     for param in params:
         value = arguments[param.name]
@@ -58,3 +85,16 @@ def _parameters(rule: LoweringRule) -> frozenset[str] | None:
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return None
     return frozenset(p.name for p in parameters)
+
+
+@cache
+def _kinds(rule: LoweringRule) -> Mapping[str, tuple[bool, tuple[type, ...]]]:
+    """By name, for the arguments whose annotation says it: a tuple of these types, or one."""
+    found = {}
+    for parameter in inspect.signature(rule).parameters.values():
+        several = re.fullmatch(r"tuple\[(.*), \.\.\.\]", str(parameter.annotation))
+        names = (several[1] if several else str(parameter.annotation)).split(" | ")
+        if all(name in _KINDS for name in names):
+            kinds = tuple(kind for name in names for kind in _KINDS[name])
+            found[parameter.name] = (several is not None, kinds)
+    return found

@@ -115,7 +115,7 @@ class _Lowering:
         rule = found.op.lowering
         if isinstance(rule, NoKernel):
             raise Unsupported(rule.reason)
-        made = rule(self._b, **accepted_arguments(rule, found.params, arguments))
+        made = rule(self._b, **accepted_arguments(rule, found.params, arguments, where(node)))
         return made if isinstance(made, tuple) else (made,)
 
     def _checked(self, node: Node, name: str, tensor: Tensor) -> Tensor:

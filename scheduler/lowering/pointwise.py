@@ -81,11 +81,17 @@ def _operand(arg: Argument) -> Operand:
 
 
 def unary(op: str) -> Callable[..., Tensor]:
-    return lambda b, self: elementwise(b, (self,), lambda x: call(op, x))
+    """The pointwise function of that name."""
+    return composed(lambda x: call(op, x))
 
 
 def composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
-    return lambda b, self: elementwise(b, (self,), function)
+    """A function of the element's tree."""
+
+    def rule(b: Builder, self: Tensor) -> Tensor:
+        return elementwise(b, (self,), function)
+
+    return rule
 
 
 def identity_on_integers(op: str) -> Callable[..., Tensor]:
@@ -109,7 +115,12 @@ def _rounded_to(x: Value, decimals: int) -> Value:
 
 
 def binary(op: str) -> Callable[..., Tensor]:
-    return lambda b, self, other: elementwise(b, (self, other), lambda x, y: call(op, x, y))
+    """The pointwise function of that name."""
+
+    def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
+        return elementwise(b, (self, other), lambda x, y: call(op, x, y))
+
+    return rule
 
 
 def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
@@ -147,13 +158,18 @@ def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None =
 
 
 def compare(op: str) -> Callable[..., Tensor]:
-    return lambda b, self, other: elementwise(
-        b, (self, other), lambda x, y: call(op, x, y), promoted((self, other))
-    )
+    def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
+        held = promoted((self, other))
+        return elementwise(b, (self, other), lambda x, y: call(op, x, y), held)
+
+    return rule
 
 
 def logical(op: str) -> Callable[..., Tensor]:
-    return lambda b, self, other: elementwise(b, (self, other), lambda *x: call(op, *x), DType.BOOL)
+    def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
+        return elementwise(b, (self, other), lambda *x: call(op, *x), DType.BOOL)
+
+    return rule
 
 
 def bitwise(op: str) -> Callable[..., Tensor]:

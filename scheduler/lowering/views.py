@@ -27,7 +27,7 @@ _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 
 def axis(dim: int, rank: int) -> int:
     """A dimension counted from the front; ``Unsupported`` outside the tensor."""
-    if not -max(rank, 1) <= dim < max(rank, 1):
+    if not isinstance(dim, int) or not -max(rank, 1) <= dim < max(rank, 1):
         raise Unsupported(f"dimension {dim} of a tensor of {rank} dimensions")
     return dim % max(rank, 1)
 

@@ -81,6 +81,41 @@ def test_shapes_that_contradict_each_other(
     assert said in message
 
 
+@pytest.mark.parametrize(
+    ("target", "args", "named"),
+    [
+        ("aten.softmax.int", ("x",), "'dim'"),
+        ("aten.transpose.int", (0, None), "'dim1'"),
+        ("aten.add.Tensor", ("q",), "'other'"),
+        ("aten.gt.Scalar", (None,), "'other'"),
+        ("aten.permute.default", ((0, 1.5),), "'dims'"),
+        ("aten.flip.default", (1,), "'dims'"),
+        ("aten.sum.dim_IntList", ((0.5,),), "dimension 0.5"),
+    ],
+)
+def test_an_argument_of_another_kind_is_named(
+    target: str, args: tuple[Argument, ...], named: str
+) -> None:
+    """The file is not trusted: what no torch would write is no crash."""
+    tensors = {"x": meta(DType.F32, 3, 4), "y": meta(DType.F32, 3, 4)}
+    given = graph(X, [node("y", target, Ref("x"), *args)], tensors, ("y",))
+    try:
+        (op,) = lower(given).operations
+    except UserError as error:
+        assert f"y ({target}, m.layers.0, model.py:7)" in str(error)
+        assert named in str(error)
+    else:
+        assert isinstance(op, Extern)
+        assert named in op.reason
+
+
+def test_a_tensor_argument_that_is_no_tensor_is_named() -> None:
+    tensors = {"x": meta(DType.F32, 3, 4), "y": meta(DType.F32, 3, 4)}
+    given = graph(X, [node("y", "aten.erfinv.default", "text")], tensors, ("y",))
+    with pytest.raises(UserError, match="its argument 'self' is of the wrong kind"):
+        lower(given)
+
+
 def test_a_cycle_is_an_error_that_names_the_value() -> None:
     tensors = {name: meta(DType.F32, 4) for name in ("x", "y", "z")}
     nodes = [node("y", "aten.neg.default", Ref("z")), node("z", "aten.neg.default", Ref("y"))]
