@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from codegen_app.admin.retuning import may_retune
 from codegen_app.models import RetuneSchedule
 from codegen_app.services import audit
-from scheduler import targets
+from codegen_app.services.engine import served_names
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ else:
 class ScheduleForm(_ModelForm):
     """Refuses what could never run."""
 
-    target = forms.ChoiceField(choices=lambda: [(name, name) for name in targets.names()])
+    target = forms.ChoiceField(choices=lambda: [(name, name) for name in served_names()])
     strategy = forms.ChoiceField(
         choices=lambda: [(name, f"{name}: {row.summary}") for name, row in STRATEGIES.items()],
         initial=DEFAULT_STRATEGY,

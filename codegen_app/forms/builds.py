@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import forms
 
 from codegen_app.forms.fields import DEFAULT_FLAGS, FlagsField
-from scheduler import targets
+from codegen_app.services.engine import served_names
 
 
 class BuildForm(forms.Form):
@@ -13,7 +13,7 @@ class BuildForm(forms.Form):
 
     target = forms.MultipleChoiceField(
         label="Build for",
-        choices=lambda: [(name, name) for name in targets.names()],
+        choices=lambda: [(name, name) for name in served_names()],
         widget=forms.CheckboxSelectMultiple,
         error_messages={
             "required": "No target was chosen: tick at least one to build for.",

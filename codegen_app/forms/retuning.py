@@ -9,9 +9,9 @@ from django import forms
 from django.forms.boundfield import BoundWidget
 
 from codegen_app.forms.fields import RepeatedField, SizesField, TimeField
+from codegen_app.services.engine import served_names
 from codegen_app.services.retuning import Subject, SubjectKeys, TuningRequest
 from codegen_app.services.tuning import MOST_PRIORITY
-from scheduler import targets
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
@@ -55,7 +55,7 @@ class RetuneForm(forms.Form):
 
     target = forms.MultipleChoiceField(
         label="Targets",
-        choices=lambda: [(name, name) for name in targets.names()],
+        choices=lambda: [(name, name) for name in served_names()],
         widget=forms.CheckboxSelectMultiple,
         error_messages={
             "required": "Choose at least one target.",

@@ -45,9 +45,17 @@ def scheduled(file_digest: str) -> Scheduled:
     """The imported file of that digest, scheduled. Raises ``UserError`` for what it cannot be."""
     file = artifacts.local_file(Artifact.objects.get(digest=file_digest), ".pt2")
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
-    # All whose kernels have the same sources as the first target's: one row serves them all.
-    wanted = served_together(targets.find(targets.names()[0]))
-    return Scheduled(schedule, pipeline.scheduling(schedule, wanted))
+    return Scheduled(schedule, pipeline.scheduling(schedule, served()))
+
+
+def served() -> tuple[targets.Target, ...]:
+    """The targets that kernels are made for here: one row's source serves all of them."""
+    return served_together(targets.find(targets.names()[0]))
+
+
+def served_names() -> tuple[str, ...]:
+    """Their names, in the order in which they are shown."""
+    return tuple(target.name for target in served())
 
 
 @lru_cache(maxsize=64)

@@ -44,6 +44,10 @@ def import_graph(
         limit = settings.GRAPH_FILE_MAX_BYTES
         raise UserError(f"{name}: {size} bytes are more than the {limit} that may be imported")
     target_names = [targets.find(target).name for target in compile_for]
+    for target in target_names:
+        if target not in engine.served_names():
+            known_names = ", ".join(engine.served_names())
+            raise UserError(f"the pages make no kernels for {target}; choose among: {known_names}")
     content = graph_to_json(pipeline.load(file))
     known = Graph.objects.filter(digest=content["digest"]).first()
     if known is not None:

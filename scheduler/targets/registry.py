@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from scheduler.outcome import UserError
@@ -125,6 +124,8 @@ def board_of(target: str, device_name: str) -> Board | None:
 @lru_cache(maxsize=1)
 def _installed(path: tuple[str, ...]) -> tuple[Backend, ...]:  # noqa: ARG001 - what it depends on
     """Backends of installed packages, by name. ``UserError`` for one that cannot be loaded."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - of no use where none is looked for
+
     found = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         backend = part(entry.value)

@@ -75,6 +75,16 @@ def test_a_file_too_large_is_not_read(settings: object, tmp_path: Path) -> None:
     assert nothing_recorded()
 
 
+def test_a_target_that_shares_no_sources_with_the_others_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernels' rows hold one source for all targets of a graph."""
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "support" / "tiny_backend")
+    with pytest.raises(UserError, match="the pages make no kernels for tiny; choose among: gfx90a"):
+        graphs.import_graph(samples.path("gpt2_2layer"), "tiny", ["gfx942", "tiny"], None)
+    assert nothing_recorded()
+
+
 def test_an_unknown_target_is_named() -> None:
     with pytest.raises(UserError, match="gfx9000"):
         graphs.import_graph(samples.path("gpt2_2layer"), "m", ["gfx9000"], None)

@@ -4,8 +4,10 @@ to a measured result: every stage finds its parts through the registry alone."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,7 @@ from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device, probe, usual_device
 from scheduler.targets import Target, find, names
-from scheduler.targets.registry import backends
+from scheduler.targets.registry import BUILT_IN, Backend, backend_of, backends, part, targets_of
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.compiling import Compilers
 from scheduler.tuning.ledger import CandidateState
@@ -175,6 +177,16 @@ def test_it_is_listed_with_those_that_are_built_in() -> None:
     assert facts == {
         **{"name": "tiny", "family": "tiny", "backend": "tiny", "wavefront": 1, "emulates": ""}
     }
+
+
+@pytest.mark.parametrize("backend", BUILT_IN, ids=lambda one: one.name)
+def test_every_part_that_a_row_names_is_there(backend: Backend) -> None:
+    for name, reference in asdict(backend).items():
+        if ":" in reference and name not in ("device_ids", "usual_device"):
+            assert part(reference) is not None, name
+    for target in targets_of(backend):
+        assert backend_of(target) is backend
+        assert re.fullmatch(backend.device_ids, usual_device(target))
 
 
 def test_packages_are_looked_for_only_where_a_name_is_not_built_in() -> None:
