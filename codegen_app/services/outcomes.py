@@ -63,7 +63,7 @@ def choose(chosen: Candidate, result: BenchmarkResult, tied: Collection[Candidat
 def describe_call(task: TuningTask, problem: TuningProblem) -> None:
     """Keep the call as the autotune log shows it, and what makes the problem comparable."""
     TuningTask.objects.filter(pk=task.pk).update(
-        title=problem.callers[0].problem[:300],
+        title=problem.title[:300],
         operands=[
             {"dtype": arg.dtype, "size": list(arg.size), "stride": list(arg.stride)}
             for arg in problem.tensors

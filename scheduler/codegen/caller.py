@@ -25,7 +25,6 @@ class TemplateCaller:
     request_type: ClassVar[type[BenchmarkRequest]] = BenchmarkRequest
 
     node: str
-    problem: str
     kernel: RenderedKernel
     call: KernelCall
     buffers: Mapping[str, Buffer]

@@ -91,11 +91,6 @@ class KernelTemplate(ABC):
     def render(self, config: Config) -> RenderedTemplate:
         """The kernel's text and interface for a configuration that serves."""
 
-    @property
-    @abstractmethod
-    def problem(self) -> str:
-        """One line for people: ``addmm(2240x256, 256x2048) f16``."""
-
     # ---- what all share
 
     def buffers(self, rendered: RenderedTemplate) -> dict[str, Buffer]:
@@ -127,7 +122,6 @@ class KernelTemplate(ABC):
         )
         return self.caller_type(
             node=self.node.name,
-            problem=self.problem,
             kernel=kernel,
             call=KernelCall(name, rendered.values, self.node.nodes),
             buffers=self.buffers(rendered),

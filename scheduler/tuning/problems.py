@@ -10,6 +10,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.problem import Problem, Shape, problem_of
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
+from scheduler.codegen.title import title
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
@@ -36,7 +37,7 @@ class TuningProblem:
     rejected: tuple[RejectedConfig, ...]
     request: BenchmarkRequest = field(repr=False)
     work: Work
-    note: str = ""  # " at s0=16" where these are not the sizes that the titles speak of
+    title: str  # for people: ``addmm(256x768, 768x2304) f16``, with the sizes of another binding
 
     @property
     def key(self) -> str:
@@ -48,11 +49,6 @@ class TuningProblem:
         """The first node's name and the sizes: one of its kind in a run."""
         sizes = " ".join(f"{key}={value}" for key, value in sorted(self.bindings.items()))
         return f"{self.node.name} {sizes}".strip()
-
-    @property
-    def title(self) -> str:
-        """The problem for people: ``addmm(256x768, 768x2304) f16``."""
-        return self.callers[0].problem + self.note
 
     @property
     def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
@@ -144,7 +140,7 @@ def _problem(
         rejected=offered.rejected,
         request=default.benchmark_request(target.name, bindings),
         work=work_of(first, schedule.lowered, bindings),
-        note=f" at {' '.join(other)}" if other else "",
+        title=title(first, schedule.lowered) + (f" at {' '.join(other)}" if other else ""),
     )
 
 

@@ -21,6 +21,7 @@ from scheduler.codegen.loops.printer import NestPrinter, Pack
 from scheduler.codegen.loops.statements import Statement, product
 from scheduler.codegen.rocm.launch import Interface, LaunchTemplate, ceil_div, refuse
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import (
@@ -128,15 +129,6 @@ class AttentionTemplate(LaunchTemplate):
             any(nest.offsets_need_64_bits() for nest in self._nests),
         )
 
-    @property
-    def problem(self) -> str:
-        o = self.operation
-        sizes = f"{product([a.size for a in o.batch])}x{o.row.size}x{o.depth.size}"
-        kind = "causal " if o.causal else "masked " if o.mask is not None else ""
-        return (
-            f"attention({sizes}, {o.column.size}x{o.value_depth.size}) {kind}{self.element.label}"
-        )
-
     # -- configurations --------------------------------------------------------------------------
 
     def configs(self) -> Sequence[Config]:
@@ -164,7 +156,9 @@ class AttentionTemplate(LaunchTemplate):
         rows = self.hint(self.operation.row.size)
         serving = [config for config in self.configs() if self.reject(config) is None]
         if not serving:
-            raise ValueError(f"no configuration of attention serves {self.problem}")
+            raise ValueError(
+                f"no configuration of attention serves {title(self.node, self.lowered)}"
+            )
 
         def fitness(config: Config) -> tuple[bool, bool, int]:
             tall = int(config["block_m"]) > min(max(rows, 32), 64)

@@ -27,6 +27,7 @@ from scheduler.codegen.rocm.operand import Operand
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, evaluate
@@ -91,15 +92,6 @@ class GemmTemplate(ROCmTemplate):
             any(b.masked for b in seconds),
         )
 
-    @property
-    def problem(self) -> str:
-        sizes, first = self._sizes, self._members[0]
-        batch = f"{sizes.batches}x" if first.batch else ""
-        return (
-            f"{first.problem}({batch}{sizes.m}x{sizes.k}, {batch}{sizes.k}x{sizes.n})"
-            f" {sizes.element.label}"
-        )
-
     def configs(self) -> Sequence[Config]:
         return [config.items() for config in all_configs(self._sizes)]
 
@@ -110,7 +102,8 @@ class GemmTemplate(ROCmTemplate):
         chosen = default_config(self._sizes, self.targets)
         if chosen is None:
             names = ", ".join(target.name for target in self.targets)
-            raise UserError(f"no configuration of {self.name} serves {self.problem} on {names}")
+            what = title(self.node, self.lowered)
+            raise UserError(f"no configuration of {self.name} serves {what} on {names}")
         return chosen.items()
 
     # ---- text

@@ -6,7 +6,6 @@ from functools import cached_property
 
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.loops.nest import LoopNest
-from scheduler.codegen.names import fused_name
 from scheduler.codegen.rocm.launch import Interface, LaunchTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.operations import Lowered, Pointwise, Reduction, Scan
@@ -36,12 +35,3 @@ class LoopTemplate(LaunchTemplate):
         return Interface(
             nest.inputs, nest.outputs, nest.symbols(), nest.outer_numel, nest.needs_64_bits()
         )
-
-    @cached_property
-    def problem(self) -> str:
-        wanted = set(self.node.nodes)
-        ops = fused_name(tuple(n for n in self.lowered.graph.nodes if n.name in wanted))
-        outer, inner = self.nest.outer_numel, self.nest.inner_numel
-        dtype = self.lowered.buffers[self.nest.outputs[0]].dtype.label
-        sizes = f"{outer}x{inner}" if self.nest.inner else str(outer)
-        return f"{ops.removeprefix('fused_')}({sizes}) {dtype}"

@@ -9,6 +9,7 @@ import sympy
 
 from scheduler import pipeline, samples
 from scheduler.codegen.problem import problem_of
+from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, SymbolInfo
@@ -116,3 +117,12 @@ def test_sizes_count_where_they_are_used_and_no_others() -> None:
     assert at == problem.key({"s0": 16, "s9": 8})
     assert at != problem.key({"s0": 17, "s9": 1})
     assert at != problem_of(*lowered(dtype=DType.BF16)).key({"s0": 16, "s9": 1})
+
+
+def test_a_problem_is_called_by_its_operands_or_its_loops() -> None:
+    """As ``AUTOTUNE`` logs call it: batch, rows and columns of products, loops of the others."""
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path("llama_2layer"))))
+    titles = {title(node, plan.lowered) for node in plan.nodes if node.kind.name != "EXTERN"}
+    assert "add_mean_mul_pow_rsqrt_to(s70x512) bf16" in titles
+    node, small = lowered()
+    assert title(node, small) == "mm(128x64, 64x32) f16"

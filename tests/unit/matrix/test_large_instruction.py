@@ -65,7 +65,7 @@ def test_the_listing_shows_it_and_nothing_is_spilled(
     found = set(re.findall(r"^\s+(v_mfma_\w+)", listing, re.MULTILINE))
     assert {name.removesuffix("_e64") for name in found} == {INSTRUCTIONS[target, dtype]}
     for resources in result.resources.values():
-        assert (resources.vgpr_spills, resources.scratch_bytes) == (0, 0)
+        assert (resources["vgpr_spills"], resources["scratch_bytes"]) == (0, 0)
 
 
 @pytest.mark.parametrize("target", ["cpu", "cpu-gfx90a", "cpu-gfx950"])

@@ -40,10 +40,6 @@ class LoopTemplate(KernelTemplate):
     def default_config(self) -> Config:
         return {"unroll": 1}
 
-    @property
-    def problem(self) -> str:
-        return f"{self.node.name} {'+'.join(self.node.nodes)}"
-
     @cached_property
     def kernel(self) -> KernelInterface:
         """Inputs, outputs, then the symbolic sizes."""
