@@ -44,7 +44,7 @@ def builds(cache: CodeCache) -> None:
     toolchain = bundled(cache)
     for target in (find(name) for name in names()):
         for symbol, source in (("add_one", ADD), ("product", GEMM)):
-            if target.family == "cpu":  # the bundled compiler sets itself up once
+            if target.emulates:  # the bundled compiler sets itself up once
                 build(source + "// first\n", symbol, target, toolchain, cache)
             cold, result = timed(lambda: build(source, symbol, target, toolchain, cache))  # noqa: B023
             warm, again = timed(lambda: build(source, symbol, target, toolchain, cache))  # noqa: B023

@@ -30,7 +30,7 @@ def main(size: int) -> None:
     sys.stdout.write(f"{size}^3, milliseconds on 1 core and on {cores}\n")
     with tempfile.TemporaryDirectory() as folder:
         cache = CodeCache(Path(folder))
-        for target in (find(name) for name in names() if find(name).family == "cpu"):
+        for target in (find(name) for name in names() if find(name).emulates):
             runner = Runner(cache, bundled(cache), target.name)
             for dtype in (DType.F16, DType.BF16, DType.F32):
                 schedule = matmul(size, size, size, dtype)

@@ -9,15 +9,16 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.codegen.scheduling import served_together
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Node, Ref
 from scheduler.lowering import lower
-from scheduler.targets import find, names
+from scheduler.targets import find
 from tests.unit.lowering.graphs import graph, meta, node
 
-TARGETS = [name for name in names() if find(name).family in ("cdna", "rdna", "cpu")]
+TARGETS = [target.name for target in served_together(find("gfx942"))]
 FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
 
 

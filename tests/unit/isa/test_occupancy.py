@@ -21,7 +21,7 @@ from tests.unit.isa.conftest import ListingOf
 GPUS = [name for name in targets.names() if name.startswith("gfx")]
 BLOCKS = [32, 64, 96, 128, 192, 256, 320, 512, 640, 768, 1024]
 CONFIGURATIONS = [(name, "") for name in GPUS] + [
-    (name, "-mcumode") for name in GPUS if targets.find(name).family == "rdna"
+    (name, "-mcumode") for name in GPUS if amd_hardware(targets.find(name)).architecture == "rdna"
 ]
 
 
@@ -36,7 +36,7 @@ def synthetic(target: Target, rng: random.Random, count: int) -> str:
         highest = rng.randrange(vgprs)
         clobbers = [f"v{highest}", f"s{rng.choice([16, 64, 90, 96, 97, 99, 100, 101])}"]
         room = min(256, vgprs - highest - 5)
-        if target.family == "cdna" and room > 0 and rng.random() < 0.4:
+        if amd_hardware(target).architecture == "cdna" and room > 0 and rng.random() < 0.4:
             clobbers.append(f"a{rng.randrange(room)}")
         lds = rng.choice(
             [
@@ -75,11 +75,11 @@ def test_it_agrees_with_the_compiler_on_synthetic_kernels(
     limiters = {each.limiter for each in held.values()}
     assert {Limiter.VGPR, Limiter.LDS, Limiter.WAVES} <= limiters  # or the kernels prove little
     assert len({each.waves for each in held.values()}) >= 6
-    if target.family == "cdna":
+    if amd_hardware(target).architecture == "cdna":
         assert Limiter.SGPR in limiters
         assert any(kernel.agpr_count for kernel in found.values())
     assert {kernel.wgp_mode for kernel in found.values()} == {
-        target.family == "rdna" and mode != "-mcumode"
+        amd_hardware(target).architecture == "rdna" and mode != "-mcumode"
     }
 
 
@@ -97,7 +97,7 @@ demands = st.builds(
 @given(demands, st.sampled_from(GPUS))
 def test_the_next_step_is_the_smallest_that_helps(demand: Demand, name: str) -> None:
     target = targets.find(name)
-    if target.family == "cdna":
+    if amd_hardware(target).architecture == "cdna":
         demand = replace(demand, wgp_mode=False)
     now = occupancy(demand, target)
     step = next_step(demand, target)

@@ -6,16 +6,17 @@ import pytest
 import sympy
 
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.codegen.scheduling import served_together
 from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Ref, SymbolInfo
 from scheduler.ir.operations import GroupKind
 from scheduler.lowering import lower
-from scheduler.targets import find, names
+from scheduler.targets import find
 from tests.unit.lowering.graphs import graph, meta, node
 
-TARGETS = tuple(find(name) for name in names() if find(name).family in ("cdna", "rdna", "cpu"))
+TARGETS = served_together(find("gfx942"))
 DEPTH = sympy.Symbol("s0", positive=True, integer=True)
 
 
