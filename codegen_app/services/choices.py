@@ -29,6 +29,8 @@ def generated(graph: Graph, times: str = "") -> pipeline.Generated:
     bucket = serving.find(known, times)
     if times and (bucket is None or bucket.name != times):
         raise UserError(f"{graph.name}: nothing was measured on {times!r}")
+    if times and bucket is not None and bucket.emulated:
+        raise UserError(f"{graph.name}: times of the CPU emulation select nothing for a GPU")
     if bucket is None or bucket.emulated:
         return pipeline.generate(scheduled.schedule, scheduled.backend.targets)
     usual = _selected(nodes, bucket)

@@ -27,6 +27,7 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.selectors.pages.devices import devices
+from codegen_app.selectors.pages.glossary import glossary
 from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.graphs import graph_list
 from codegen_app.selectors.pages.kernel import kernel_page
@@ -37,6 +38,7 @@ from codegen_app.selectors.pages.overview import overview
 from codegen_app.selectors.pages.run import run_page
 from codegen_app.selectors.pages.runs import run_list
 from codegen_app.selectors.pages.search import search
+from codegen_app.selectors.pages.selections import selections
 from scheduler import samples
 from tests.support.pages_world import World, make_world
 
@@ -112,6 +114,8 @@ SELECTORS: list[tuple[str, int, Callable[[World], Any]]] = [
     ("devices", 2, lambda world: devices()),
     ("kernels", 5, lambda world: kernel_list("", 0)),
     ("search", 4, lambda world: search("linear")),
+    ("selections", 1, lambda world: selections()),
+    ("glossary", 0, lambda world: glossary()),
 ]
 
 

@@ -273,6 +273,8 @@ class TestBundles:
         self.select(node, 1, 16)
         BenchmarkResult.objects.update(emulated=True)
         assert choices.generated(node.graph).chosen[node.name].name == default(node).name
+        with pytest.raises(UserError, match="select nothing for a GPU"):
+            choices.generated(node.graph, serving.buckets([node])[0].name)
 
     def test_the_wrapper_tab_calls_what_serves(self, reader: Client, node: TemplateNode) -> None:
         address = f"{node.graph.get_absolute_url()}?view=wrapper"
@@ -298,3 +300,19 @@ def test_a_past_choice_is_no_bucket(world: World) -> None:
     Selection.objects.update(until=timezone.now(), device_name="gone")
     names = [bucket.device_name for bucket in graph_page(world.graph.pk).buckets]
     assert names == ["CPU emulation"]
+
+
+def test_sides_of_a_comparison_say_where_they_were_measured(reader: Client, world: World) -> None:
+    node = world.nodes[0]
+    builds = [
+        measured(node, default(node), 1000.0, MI300X).build_id,
+        measured(node, other_kernel(node), 400.0, MI210).build_id,
+    ]
+    Build.objects.filter(pk__in=builds).update(
+        state="done", code_digest="x", library=world.graph.file, duration_s=1
+    )
+    page = reader.get("/compare", {"build": builds})
+    assert [
+        side["device"] for side in reader.get("/compare.json", {"build": builds}).json()["sides"]
+    ] == [MI300X[0], MI210[0]]
+    assert "Measured on" in page.content.decode()

@@ -177,6 +177,7 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
     addresses += [world.nodes[0].get_absolute_url(), "/kernels"]
     addresses += [world.kernels[0].get_absolute_url(), "/runs", world.run.get_absolute_url()]
     addresses += ["/devices", "/search?q=op", "/import", "/components", "/login/"]
+    addresses += ["/selections", "/glossary", f"/retune?node={world.nodes[0].pk}"]
     one, other = world.kernels[0].builds.values_list("pk", flat=True)
     addresses += [f"/compare?build={one}&build={other}"]
     for address in addresses:

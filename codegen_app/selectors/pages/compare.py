@@ -23,7 +23,8 @@ MOST = 8  # sides that still fit beside one another
 
 @dataclass(frozen=True)
 class Side(MeasuredRow):
-    """One build. ``label`` says what it is where the sides differ."""
+    """One build, with its latest time. ``label`` says what it is where the sides differ,
+    ``device`` and ``bindings`` where its time was measured: two sides may differ in these too."""
 
     build: int
     label: str
@@ -33,6 +34,7 @@ class Side(MeasuredRow):
     flags: tuple[str, ...]
     toolchain: str
     config: Mapping[str, Any]
+    device: str
     bindings: Mapping[str, int]
 
 
@@ -178,7 +180,9 @@ def _sides(builds: Sequence[Build]) -> tuple[Side, ...]:
     told = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
     results = {
         result.build_id: result
-        for result in BenchmarkResult.objects.filter(build__in=builds).order_by("created_at", "pk")
+        for result in BenchmarkResult.objects.filter(build__in=builds)
+        .select_related("environment")
+        .order_by("created_at", "pk")
     }
     return tuple(_side(build, _label(build, told or ["target"]), results) for build in builds)
 
@@ -196,6 +200,7 @@ def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> S
         config=build.kernel.config,
         metrics=metrics_of(result),
         emulated=bool(result and result.emulated),
+        device=result.environment.device_name if result else "",
         bindings=result.bindings if result else {},
     )
 
