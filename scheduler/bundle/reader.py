@@ -46,8 +46,8 @@ class Bundle:
         path = self.folder / layout.build_folder(kernel, target) / library
         if not path.is_file():
             raise UserError(
-                f"{self.folder} has no build of {kernel} for {target}: compile it with"
-                f" `python -m scheduler compile … --target {target}`"
+                f"{self.folder} has no build of {kernel} for {target}: compile the model for"
+                f" {target} too"
             )
         return path
 
