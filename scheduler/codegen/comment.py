@@ -102,7 +102,9 @@ class MetadataComment:
 def _one_line(text: str) -> str:
     """Names come from the model's file: none of them may end the comment's line, or continue it
     on the next (a backslash at the end does)."""
-    kept = "".join(char if char.isprintable() else "?" for char in text)
+    kept = text
+    if not text.isprintable():
+        kept = "".join(char if char.isprintable() else "?" for char in text)
     return f"{kept}." if kept.endswith("\\") else kept
 
 

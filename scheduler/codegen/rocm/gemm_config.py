@@ -146,8 +146,7 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     come with the default's ``group_m`` alone.
     """
     a, b = problem.widest()
-    for tile, stages, group, split in product(_TILES, _STAGES, _GROUPS, _SPLITS):
-        yield GemmConfig(*tile, stages, group, split, a, b)
+    yield from _common_configs(problem, _GROUPS)
     for size, lanes in OTHER_SIZES:
         shared = (tile for tile in _TILES if waves_along_m(*tile[:2], tile[3] // lanes, size))
         for tile, stages, split in product(shared, _STAGES, _SPLITS):
@@ -158,6 +157,13 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
             yield replace(plain, vector_a=width)
         if width > b:
             yield replace(plain, vector_b=width)
+
+
+def _common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[GemmConfig]:
+    """Those of the instruction size that every target serves."""
+    a, b = problem.widest()
+    for tile, stages, group, split in product(_TILES, _STAGES, groups, _SPLITS):
+        yield GemmConfig(*tile, stages, group, split, a, b)
 
 
 def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZE) -> int:
@@ -279,13 +285,10 @@ def _tiles(extent: int, block: int) -> int:
 def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
     """The fastest by ``estimate`` of those that serve every target; None where none does.
 
-    ``estimate`` cannot tell one instruction from another: only what serves everywhere is asked.
-    A model's layers repeat their problems, so answers are remembered.
+    ``estimate`` cannot tell one instruction from another: only what serves everywhere is asked,
+    the fastest first, since asking costs more. A model's layers repeat their problems, so answers
+    are remembered.
     """
-    serving = [
-        config
-        for config in all_configs(problem)
-        if (config.group_m, config.size) == (_GROUPS[-1], COMMON_SIZE)
-        and reject(config, problem, targets) is None
-    ]
-    return min(serving, key=lambda config: estimate(config, problem), default=None)
+    configs = _common_configs(problem, _GROUPS[-1:])
+    by_time = sorted(configs, key=lambda config: estimate(config, problem))
+    return next((one for one in by_time if reject(one, problem, targets) is None), None)
