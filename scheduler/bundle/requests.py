@@ -19,7 +19,6 @@ def request_of(
         call,
         entry.args,
         manifest.buffers,
-        entry.workspace_bytes,
         symbol=entry.symbol,
         target=target,
     )

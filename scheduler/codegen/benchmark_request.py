@@ -10,7 +10,6 @@ from cattrs.strategies import configure_tagged_union
 
 from scheduler.codegen.kernel import KernelArg, KernelCall
 from scheduler.ir.bindings import Bindings
-from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
 from scheduler.ir.storage import bind_buffer
@@ -43,11 +42,9 @@ class BenchmarkRequest:
 
     kernel: str
     symbol: str
-    source: str
     target: str
     args: tuple[TensorArg | ScalarArg, ...]
     bindings: Mapping[str, int]
-    workspace_bytes: int
 
     @property
     def arg_types(self) -> tuple[str, ...]:
@@ -66,18 +63,15 @@ def request_at(
     call: KernelCall,
     args: Sequence[KernelArg],
     buffers: Mapping[str, Buffer],
-    workspace_bytes: Expr,
     *,
     symbol: str,
     target: str,
-    source: str = "",
     request_type: type[BenchmarkRequest] = BenchmarkRequest,
 ) -> BenchmarkRequest:
-    """A call at concrete sizes; ``args`` are the kernel's, ``source`` is empty where it is built
-    already. Raises ``KeyError`` for a symbol that has no binding, and what ``request_type``, the
-    backend's, raises for sizes that its kernels cannot be called with."""
+    """A call at concrete sizes; ``args`` are the kernel's. Raises ``KeyError`` for a symbol that
+    has no binding, and what ``request_type``, the backend's, raises for sizes that its kernels
+    cannot be called with."""
     made: list[TensorArg | ScalarArg] = []
-    scalars = dict(bindings)
     for arg in args:
         value = call.args[arg.name]
         if isinstance(value, str):
@@ -85,14 +79,5 @@ def request_at(
             facts = (bound.dtype.label, bound.size, bound.stride)
             made.append(TensorArg(arg.name, value, *facts, arg.is_output))
         else:
-            scalars[arg.name] = evaluate(value, bindings)
-            made.append(ScalarArg(arg.name, arg.type, scalars[arg.name]))
-    return request_type(
-        call.kernel,
-        symbol,
-        source,
-        target,
-        tuple(made),
-        dict(bindings),
-        evaluate(workspace_bytes, scalars),
-    )
+            made.append(ScalarArg(arg.name, arg.type, evaluate(value, bindings)))
+    return request_type(call.kernel, symbol, target, tuple(made), dict(bindings))

@@ -21,7 +21,7 @@ class Syntax:
 
 
 _FILE = re.compile(r'\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"')
-_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+(\d+)")
+_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+\d+")
 _TYPE = re.compile(r"\.type\s+([^,\s]+),\s*@function")
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):")
 _REFERENCE = re.compile(r"\.L\w+")
@@ -32,7 +32,7 @@ class _Reader:
 
     def __init__(self, syntax: Syntax) -> None:
         self._syntax = syntax
-        self._call_site = re.compile(rf"@\[ {re.escape(syntax.source_file)}:(\d+):(\d+)")
+        self._call_site = re.compile(rf"@\[ {re.escape(syntax.source_file)}:(\d+):\d+")
         self.kinds: list[LineKind] = []
         self.functions: list[Function] = []
         self._declared: set[str] = set()
@@ -41,7 +41,7 @@ class _Reader:
         self._first_line = 0
         self._instructions: list[Instruction] = []
         self._labels: dict[str, int] = {}
-        self._source = (0, 0)
+        self._source_line = 0
 
     def read(self, text: str) -> Listing:
         number = 0
@@ -96,13 +96,13 @@ class _Reader:
         match = _LOC.match(text)
         if not match:
             return
-        self._source = (0, 0)
+        self._source_line = 0
         if self._files.get(match[1]) == self._syntax.source_file:
-            self._source = (int(match[2]), int(match[3]))
-        if self._source[0] == 0:  # inlined from a header: the line that called it
+            self._source_line = int(match[2])
+        if self._source_line == 0:  # inlined from a header: the line that called it
             site = self._call_site.search(text)
             if site:
-                self._source = (int(site[1]), int(site[2]))
+                self._source_line = int(site[1])
 
     def _instruction(self, number: int, text: str) -> None:
         mnemonic, _, rest = text.partition("\t")
@@ -116,7 +116,7 @@ class _Reader:
             target = reference[0] if reference else ""
         self._instructions.append(
             Instruction(
-                *(number, mnemonic, operands, kind, *self._source, target),
+                *(number, mnemonic, operands, kind, self._source_line, target),
                 falls_through=self._syntax.falls_through(mnemonic),
             )
         )
@@ -132,7 +132,7 @@ class _Reader:
                     self._labels,
                 )
             )
-        self._name, self._instructions, self._labels, self._source = "", [], {}, (0, 0)
+        self._name, self._instructions, self._labels, self._source_line = "", [], {}, 0
 
 
 def parse(text: str, syntax: Syntax) -> Listing:

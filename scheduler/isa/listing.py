@@ -24,8 +24,8 @@ class LineKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction. ``line`` is 1-based in the listing; ``source_line`` and ``source_column``
-    in the kernel's source, 0 where the compiler made it for itself. ``target`` is the label that a
+    """One instruction. ``line`` is 1-based in the listing, ``source_line`` in the kernel's
+    source, 0 where the compiler made it for itself. ``target`` is the label that a
     branch names, or "". ``operands`` is without comments; after one that does not fall through
     the next is not executed."""
 
@@ -34,7 +34,6 @@ class Instruction:
     operands: str
     kind: Kind
     source_line: int
-    source_column: int
     target: str = ""
     falls_through: bool = True
 

@@ -38,9 +38,9 @@ from time import process_time
 
 import numpy as np
 
-from scheduler.tuning.replay import RecordedSpace, read, replay
 from scheduler.tuning.space import Floats
 from scheduler.tuning.strategies.registry import STRATEGIES
+from tests.support.replay import RecordedSpace, read, replay
 
 DATA = Path(__file__).parent / "data"
 SHARES = (0.01, 0.02, 0.05)

@@ -35,8 +35,6 @@ class KernelMetadata:
     scratch_bytes: int
     wavefront_size: int
     max_workgroup: int
-    kernarg_bytes: int
-    dynamic_stack: bool
     wgp_mode: bool
     code_bytes: int = 0
     compiler_occupancy: int = 0
@@ -106,8 +104,6 @@ def _from_fields(name: str, fields: dict[str, str]) -> KernelMetadata:
         scratch_bytes=number("private_segment_fixed_size"),
         wavefront_size=number("wavefront_size"),
         max_workgroup=number("max_flat_workgroup_size"),
-        kernarg_bytes=number("kernarg_segment_size"),
-        dynamic_stack=fields.get("uses_dynamic_stack") == "true",
         wgp_mode=number("workgroup_processor_mode") == 1,
     )
 

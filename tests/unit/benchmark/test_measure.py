@@ -102,7 +102,7 @@ def candidate(name: str, libraries: dict[str, str]) -> BuiltCandidate:
         TensorArg("y", "y", "f32", (N,), (1,), True),
         ScalarArg("n", "i32", N),
     )
-    request = BenchmarkRequest(name, name, "", "cpu", args, {}, 0)
+    request = BenchmarkRequest(name, name, "cpu", args, {})
     return BuiltCandidate(name, libraries[name], request)
 
 

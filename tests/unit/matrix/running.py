@@ -12,9 +12,10 @@ import numpy.typing as npt
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.codegen.benchmark_request import TensorArg
+from scheduler.codegen.benchmark_request import ScalarArg, TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.ir.dtypes import DType
+from scheduler.ir.index.functions import evaluate
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.targets import find
 
@@ -77,7 +78,9 @@ class Runner:
                 else:
                     args.append(arg.value)
             workspace_bytes = kernel.workspace_bytes(args)
-            assert workspace_bytes == request.workspace_bytes
+            sizes = {arg.name: arg.value for arg in request.args if isinstance(arg, ScalarArg)}
+            said = evaluate(caller.kernel.workspace_bytes, {**request.bindings, **sizes})
+            assert workspace_bytes == said, "the manifest's figure is the library's"
             kernel(args, device.allocate(workspace_bytes))
             return {
                 arg.buffer: self._take(device, pointers[arg.buffer], arg)

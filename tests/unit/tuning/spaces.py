@@ -6,8 +6,8 @@ from itertools import product
 
 import numpy as np
 
-from scheduler.tuning.replay import RecordedSpace
 from scheduler.tuning.space import Space
+from tests.support.replay import RecordedSpace
 
 
 def tiled(seed: int) -> RecordedSpace:

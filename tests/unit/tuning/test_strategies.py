@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.outcome import UserError
-from scheduler.tuning.replay import performance_curve, replay
 from scheduler.tuning.space import Space, Value
 from scheduler.tuning.strategies.guided import Guided, expected_improvement
 from scheduler.tuning.strategies.registry import STRATEGIES, strategy_named
 from scheduler.tuning.strategies.simple import RandomSearch
 from scheduler.tuning.strategies.strategy import History, Strategy
+from tests.support.replay import performance_curve, replay
 from tests.unit.tuning.spaces import tiled
 
 VALUES: list[list[Value]] = [[1, 2, 3, 8], [0, 1], ["a", "b", "c"], [True, False], [-1.5, 0.0, 7.0]]
