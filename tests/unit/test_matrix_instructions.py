@@ -17,7 +17,7 @@ from scheduler.matrix_instructions import (
     of_processor,
     select,
 )
-from scheduler.targets import find, names
+from scheduler.targets import amd, find, names
 from scheduler.targets.amd import amd_hardware
 
 # NVIDIA's mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 (PTX ISA, "Matrix Fragments for
@@ -122,11 +122,9 @@ def test_a_targets_instructions_are_one_family_for_its_waves(name: str) -> None:
 
 
 def test_cdna_has_mfma_and_rdna_from_the_third_on_wmma() -> None:
-    assert {name: amd_hardware(find(name)).matrix for name in names() if name[:3] == "gfx"} == {
-        **dict.fromkeys(("gfx90a", "gfx942", "gfx950"), "mfma"),
-        "gfx1030": "",
-        **dict.fromkeys(("gfx1100", "gfx1151", "gfx1201"), "wmma"),
-    }
+    for gpu in map(amd_hardware, amd.TARGETS):
+        since_the_third = "" if gpu.processor.startswith("gfx10") else "wmma"
+        assert gpu.matrix == ("mfma" if gpu.architecture == "cdna" else since_the_third)
 
 
 def test_the_instruction_that_takes_the_most_of_k_is_selected() -> None:

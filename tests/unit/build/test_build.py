@@ -20,9 +20,10 @@ from scheduler.build.process import Limits
 from scheduler.build.recipe import recipe_of
 from scheduler.build.rocm import bundle_format
 from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.targets import amd
 from tests.unit.build.sources import ADD, GEMM
 
-GPUS = [name for name in targets.names() if name.startswith("gfx")]
+GPUS = [gpu.name for gpu in amd.TARGETS]
 
 
 def made(result: Build | Rejected) -> Build:

@@ -12,8 +12,10 @@ from scheduler.build.compile import build
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
+from scheduler.targets import amd
 
 ListingOf = Callable[..., str]
+GPUS = [gpu.name for gpu in amd.TARGETS]
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,7 @@ from scheduler.isa.listing import Function, LineKind, Listing, counts
 from scheduler.isa.rocm.instructions import kind_of
 from scheduler.isa.rocm.reader import GPU
 from tests.unit.build.sources import ADD, GEMM
-from tests.unit.isa.conftest import ListingOf
-
-GPUS = ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1201"]
+from tests.unit.isa.conftest import GPUS, ListingOf
 
 
 def gemm(listing: Listing) -> Function:

@@ -11,7 +11,7 @@ from scheduler.isa.listing import Function
 from scheduler.isa.rocm.liveness import live_registers
 from scheduler.isa.rocm.reader import GPU
 from tests.unit.build.sources import ADD, GEMM
-from tests.unit.isa.conftest import ListingOf
+from tests.unit.isa.conftest import GPUS, ListingOf
 
 
 def function_of(*lines: str) -> Function:
@@ -22,9 +22,7 @@ def function_of(*lines: str) -> Function:
     return function
 
 
-@pytest.mark.parametrize(
-    "name", ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1151", "gfx1201"]
-)
+@pytest.mark.parametrize("name", GPUS)
 @pytest.mark.parametrize(("source", "symbol"), [(ADD, "add_one"), (GEMM, "product")])
 def test_never_more_than_allocated_and_most_of_it_is_used(
     name: str, source: str, symbol: str, listing_of: ListingOf

@@ -16,9 +16,8 @@ from scheduler.build.rocm.occupancy import Demand, Limiter, occupancy
 from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
-from tests.unit.isa.conftest import ListingOf
+from tests.unit.isa.conftest import GPUS, ListingOf
 
-GPUS = [name for name in targets.names() if name.startswith("gfx")]
 BLOCKS = [32, 64, 96, 128, 192, 256, 320, 512, 640, 768, 1024]
 CONFIGURATIONS = [(name, "") for name in GPUS] + [
     (name, "-mcumode") for name in GPUS if amd_hardware(targets.find(name)).architecture == "rdna"

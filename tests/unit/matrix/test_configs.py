@@ -51,15 +51,8 @@ RDNA = {
     "f32": (106, 60, 102),
     "f64": (28, 16, 16),
 }
-COUNTS = {
-    "gfx90a": CDNA,
-    "gfx942": CDNA,
-    "gfx950": GFX950,
-    "gfx1030": RDNA,
-    "gfx1100": RDNA,
-    "gfx1151": RDNA,
-    "gfx1201": RDNA,
-}
+COUNTS = {"cdna": CDNA, "rdna": RDNA}
+UNLIKE_OTHERS = {"gfx950": GFX950}
 # As many again with the instructions whose result is 32x32.
 CDNA_LARGE = {"f16": (74, 64, 74), "bf16": (74, 64, 74), "f32": (57, 50, 57)}
 LARGE_COUNTS = {
@@ -85,7 +78,8 @@ def serving(schedule: Schedule, *targets: str) -> tuple[int, int]:
 def test_no_stratum_is_empty(dtype: DType, target: str) -> None:
     """A filter that drops every candidate of a type, layout or target must not be silent."""
     processor = find(target).emulates or target
-    ordinary = COUNTS[processor][dtype.label]
+    usual = COUNTS[amd_hardware(find(target)).architecture]
+    ordinary = UNLIKE_OTHERS.get(processor, usual)[dtype.label]
     large = LARGE_COUNTS.get(processor, {}).get(dtype.label, (0, 0, 0))
     plain, nchw, channels_last = zip(ordinary, large, strict=True)
     counts = {name: serving(make(dtype), target) for name, make in LAYOUTS.items()}
