@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from scheduler.outcome import Rejected, Stage
@@ -49,12 +48,7 @@ class BenchmarkWorker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
     def request(self, timeout_s: float, **request: Any) -> dict[str, Any]:

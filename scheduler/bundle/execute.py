@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -46,12 +45,7 @@ class BundleRun:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for pointer in self._memory:
             self._device.free(pointer)
 

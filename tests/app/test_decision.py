@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import cycle
-from types import TracebackType
 from typing import Any, Self
 
 import pytest
@@ -60,12 +59,7 @@ class Device:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
     def use(self, problem: TuningProblem) -> None: ...
 
