@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.arithmetic import round_up
 from scheduler.benchmark.case import Case
 from scheduler.ir.storage import Array, BoundBuffer
 from scheduler.runtime.device import Device
@@ -24,7 +25,7 @@ class GuardedBlock:
     def __init__(self, device: Device, nbytes: int) -> None:
         self._device = device
         self.nbytes = nbytes
-        padded = -(-nbytes // 256) * 256
+        padded = round_up(nbytes, 256)
         self._total = padded + 2 * GUARD_BYTES
         self._base = device.allocate(self._total)
         self.reset()

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from scheduler.outcome import Rejected
 
 
@@ -72,6 +74,11 @@ class Samples:
     def taken(self) -> int:
         """Samples so far, the rejected ones too."""
         return len(self.kept) + len(self.rejected)
+
+    @property
+    def median_ns(self) -> float:
+        """Nanoseconds of one launch; infinite where every sample was impossible."""
+        return float(np.median(self.kept)) if self.kept else float("inf")
 
 
 Sampler = Callable[[str, int], "float | Rejected"]

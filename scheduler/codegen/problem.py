@@ -32,6 +32,7 @@ from scheduler.ir.operations import (
     Lowered,
     Operation,
     Store,
+    numel,
 )
 from scheduler.ir.values import Accumulator, Indirect, Load, Value, loads
 
@@ -203,7 +204,7 @@ def _reads(value: Value) -> set[str]:
 
 def _product(axes: tuple[Axis, ...]) -> str:
     """The axes' sizes multiplied, as text; in parentheses when it is no single factor."""
-    text = print_expr(sympy.Mul(*(axis.size for axis in axes)))
+    text = print_expr(numel(axes))
     return text if text.isalnum() else f"({text})"
 
 

@@ -12,7 +12,7 @@ from scheduler.fusion.group import Group
 from scheduler.fusion.groups import group_fn, make_node, numel
 from scheduler.fusion.inline import with_values
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.operations import GroupKind, Operation
+from scheduler.ir.operations import GroupKind, Operation, live
 from scheduler.ir.values import Value, loads
 
 
@@ -48,17 +48,7 @@ def _inlined_members(group: Group, needed: set[str]) -> list[Operation]:
             (store,) = made.results
             values[inside][store.buffer] = store.value
             nodes[store.buffer] = made.nodes
-    return _alive(members, needed)
-
-
-def _alive(members: list[Operation], needed: set[str]) -> list[Operation]:
-    wanted = set(needed)
-    kept = []
-    for member in reversed(members):
-        if wanted.intersection(member.writes):
-            wanted.update(member.reads)
-            kept.append(member)
-    return kept[::-1]
+    return live(members, needed)
 
 
 def with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]) -> Operation:

@@ -48,6 +48,12 @@ def node_references(node: Node) -> Iterator[str]:
         yield from references(argument)
 
 
+def last_uses(graph: Graph) -> dict[str, int]:
+    """Position of the last node that reads each value; the number of nodes for outputs."""
+    last = {name: at for at, node in enumerate(graph.nodes) for name in node_references(node)}
+    return last | dict.fromkeys(graph.outputs, len(graph.nodes))
+
+
 def free_symbols(exprs: Iterable[Expr]) -> set[str]:
     """Names of the symbols in expressions; a graph repeats few of them very often."""
     return {str(s) for expr in set(exprs) if not expr.is_Integer for s in expr.free_symbols}

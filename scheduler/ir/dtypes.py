@@ -64,6 +64,16 @@ class DType(Enum):
         return self.value.numpy
 
     @property
+    def wide(self) -> str:
+        """Name of the NumPy type that references compute in: float64 for floats, else its own."""
+        return "float64" if self.is_float else self.numpy
+
+    @property
+    def torch(self) -> str:
+        """Name of the type in PyTorch: ``torch.float16``."""
+        return "torch.bfloat16" if self is DType.BF16 else f"torch.{self.numpy}"
+
+    @property
     def eps(self) -> float:
         """Unit roundoff; 0 for integers and booleans."""
         return self.value.eps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scheduler.ir.operations import BufferKind, Lowered, Operation
+from scheduler.ir.operations import BufferKind, Lowered, live
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.tensor import Tensor
@@ -19,7 +19,7 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
         if not isinstance(value, Tensor):
             raise UserError(f"output {name!r} is a number, not a tensor")
         names.append(_output(b, name, value))
-    operations = _alive(b.operations, set(names))
+    operations = live(b.operations, names)
     used = {name for op in operations for name in (*op.reads, *op.writes)}
     buffers = {
         name: buffer
@@ -46,13 +46,3 @@ def _output(b: Builder, name: str, tensor: Tensor) -> str:
     made = replace(b.buffers[copy.buffer], kind=BufferKind.OUTPUT, source_name=name)
     b.buffers[copy.buffer] = made
     return copy.buffer
-
-
-def _alive(operations: Sequence[Operation], wanted: set[str]) -> list[Operation]:
-    """Operations that an output depends on, in order."""
-    kept = []
-    for operation in reversed(operations):
-        if wanted.intersection(operation.writes):
-            wanted.update(operation.reads)
-            kept.append(operation)
-    return kept[::-1]

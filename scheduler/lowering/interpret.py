@@ -110,9 +110,9 @@ def _value(value: Value, scope: _Scope) -> Array:
     if isinstance(value, Load):
         return _load(value, scope)
     if isinstance(value, Const):
-        return np.asarray(value.value, dtype=_host(value.dtype))
+        return np.asarray(value.value, dtype=value.dtype.wide)
     if isinstance(value, IndexValue):
-        return np.asarray(_index(value.expr, scope)).astype(_host(value.dtype))
+        return np.asarray(_index(value.expr, scope)).astype(value.dtype.wide)
     if isinstance(value, Cast):
         return _cast(_value(value.value, scope), value.dtype)
     if isinstance(value, Masked):
@@ -140,15 +140,11 @@ def _only_where(condition: Array, scope: _Scope) -> _Scope:
 
 
 def _cast(array: Array, dtype: DType) -> Array:
-    host = _host(dtype)
+    host = np.dtype(dtype.wide)
     if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
         with np.errstate(invalid="ignore"):
             return np.trunc(array).astype(host)
     return array.astype(host)
-
-
-def _host(dtype: DType) -> np.dtype[Any]:
-    return np.dtype(np.float64 if dtype.is_float else dtype.numpy)
 
 
 def _load(load: Load, scope: _Scope) -> Array:
@@ -233,9 +229,9 @@ def _store(stores: Sequence[Store], scope: _Scope) -> dict[str, Array]:
         buffer = scope.lowered.buffers[store.buffer]
         shape = tuple(evaluate(size, scope.bindings) for size in buffer.size)
         if store.index == tuple(axis.var for axis in scope.grid) and shape == value.shape:
-            out = np.array(value, dtype=_host(buffer.dtype))
+            out = np.array(value, dtype=buffer.dtype.wide)
         else:
-            out = np.zeros(shape, dtype=_host(buffer.dtype))
+            out = np.zeros(shape, dtype=buffer.dtype.wide)
             if value.size:
                 places = tuple(np.asarray(_index(expr, scope)) for expr in store.index)
                 # Loops of one step may be in no index: a dot product's has none at all.
@@ -255,7 +251,7 @@ def _reduction(operation: Reduction, scope: _Scope) -> dict[str, Array]:
     flat = _full(operation.value, inner).reshape(*outer, prod(inner.shape[len(outer) :]))
     with np.errstate(all="ignore"):
         result = _REDUCERS[operation.kind](flat)
-    host = np.int64 if operation.kind in _ARG_KINDS else _host(operation.accumulate)
+    host = np.int64 if operation.kind in _ARG_KINDS else operation.accumulate.wide
     points = scope.over(*operation.points, acc=np.asarray(result, dtype=host))
     return _store(operation.results, points)
 
@@ -289,7 +285,7 @@ def _highest(x: Array) -> Any:
 def _scan(operation: Scan, scope: _Scope) -> dict[str, Array]:
     along = _full(operation.value, scope.over(*operation.loops))
     running = np.cumprod if operation.kind is ReductionKind.PROD else np.cumsum
-    result = running(along, axis=-1, dtype=_host(operation.accumulate))
+    result = running(along, axis=-1, dtype=operation.accumulate.wide)
     return _store(operation.results, scope.over(*operation.points, acc=result))
 
 

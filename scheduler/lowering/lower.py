@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import sympy
 
+from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.graph import Argument, Expr, Graph, InputKind, Node, Ref, TensorMeta
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
@@ -48,7 +49,7 @@ class _Lowering:
         self._graph = graph
         self._b = Builder(graph)
         self._values: dict[str, LoweredValue] = {}
-        last_use = _last_uses(graph)
+        last_use = last_uses(graph)
         self._memory = SharedMemory(graph, last_use)
         # What repeats or gathers other memory's elements cannot be written to in their place.
         self._in_own_memory = written_memory(graph, last_use)
@@ -212,24 +213,4 @@ def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _tensor_names(node: Node, graph: Graph) -> list[str]:
-    names: dict[str, None] = {}
-
-    def visit(argument: Argument) -> None:
-        if isinstance(argument, Ref) and argument.name in graph.tensors:
-            names[argument.name] = None
-        elif isinstance(argument, tuple):
-            for part in argument:
-                visit(part)
-
-    for _, argument in node.arguments():
-        visit(argument)
-    return list(names)
-
-
-def _last_uses(graph: Graph) -> dict[str, int]:
-    """Position of the last node that reads each value; the end for outputs."""
-    last: dict[str, int] = {}
-    for position, node in enumerate(graph.nodes):
-        for name in _tensor_names(node, graph):
-            last[name] = position
-    return last | dict.fromkeys(graph.outputs, len(graph.nodes))
+    return [name for name in dict.fromkeys(node_references(node)) if name in graph.tensors]

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import sympy
 
-from scheduler.ir.check import node_references
+from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Graph, Node, Ref
 from scheduler.ir.index.functions import evaluate as evaluate_expr
@@ -141,7 +141,7 @@ class _Run:
 
     def outputs(self, keep: set[str]) -> dict[str, Any]:
         wanted = keep | set(self._graph.outputs)
-        last = self._last_uses()
+        last = last_uses(self._graph)
         kept: dict[str, Any] = {n: self._snapshot(v) for n, v in self._values.items() if n in keep}
         for position, node in enumerate(self._graph.nodes):
             for name, value in self._step(node).items():
@@ -162,13 +162,6 @@ class _Run:
         for name in made:
             if name in wanted and name not in seen:
                 yield name
-
-    def _last_uses(self) -> dict[str, int]:
-        last: dict[str, int] = {}
-        for position, node in enumerate(self._graph.nodes):
-            for name in node_references(node):
-                last[name] = position
-        return last
 
     def _step(self, node: Node) -> dict[str, Any]:
         made = evaluate(

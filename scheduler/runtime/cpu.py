@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.arithmetic import round_up
 from scheduler.runtime.device import Device, DeviceError, DeviceInfo, DeviceProvider, LoadedKernel
 from scheduler.runtime.library import ExportedKernel, Library, prepared
 from scheduler.targets import Target
@@ -61,7 +62,7 @@ class CpuDevice:
             block = ctypes.create_string_buffer(nbytes + _ALIGNMENT)
         except MemoryError:
             raise DeviceError("hipErrorOutOfMemory", f"no {nbytes} bytes are free") from None
-        pointer = _aligned(ctypes.addressof(block))
+        pointer = round_up(ctypes.addressof(block), _ALIGNMENT)
         self._blocks[pointer] = (nbytes, block)
         bisect.insort(self._starts, pointer)
         return pointer
@@ -133,7 +134,7 @@ class CpuDevice:
             size.restype = ctypes.c_size_t
             self._arenas = ctypes.create_string_buffer(size() + _ALIGNMENT)
         library.function("kiln_cpu_share_arenas_1")(
-            ctypes.c_void_p(_aligned(ctypes.addressof(self._arenas)))
+            ctypes.c_void_p(round_up(ctypes.addressof(self._arenas), _ALIGNMENT))
         )
 
     def _check(self, pointer: int, nbytes: int) -> None:
@@ -147,10 +148,6 @@ class CpuDevice:
                 return
         message = f"{nbytes} bytes at {pointer:#x} are not within one allocation"
         raise DeviceError("hipErrorInvalidValue", message)
-
-
-def _aligned(address: int) -> int:
-    return -(-address // _ALIGNMENT) * _ALIGNMENT
 
 
 def device_info(target: Target) -> DeviceInfo:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from scheduler.benchmark.protocol import Sampler, Samples, TimingPlan
 from scheduler.outcome import Rejected
 
@@ -54,7 +52,7 @@ def halve(
     """Rank the fastest, from first impressions. ``stop`` is asked before each sample of a
     key and ends everything when it says so: what was seen until then counts."""
     samples, rejected = dict(looked), dict[str, Rejected]()
-    alive = sorted(samples, key=lambda key: (_median(samples[key]), key))
+    alive = sorted(samples, key=lambda key: (samples[key].median_ns, key))
     rounds = plan.min_samples
     stopped = False
     while alive and not stopped:
@@ -70,13 +68,9 @@ def halve(
                     del samples[key]
                 else:
                     samples[key].add(took, floor_ns)
-        alive.sort(key=lambda key: (_median(samples[key]), key))
+        alive.sort(key=lambda key: (samples[key].median_ns, key))
         if all(plan.done(samples[key]) for key in alive):
             break
         alive = alive[: max(_FINALISTS, -(-len(alive) // 2))]
         rounds *= 2
     return Halved(samples, rejected)
-
-
-def _median(seen: Samples) -> float:
-    return float(np.median(seen.kept)) if seen.kept else float("inf")

@@ -44,11 +44,6 @@ class Setting:
     strategy: str = DEFAULT_STRATEGY
 
 
-def median(seen: Samples) -> float:
-    """Nanoseconds; infinite where every sample was impossible."""
-    return float(np.median(seen.kept)) if seen.kept else float("inf")
-
-
 class ProblemState:
     """Candidates go by their place among the problem's callers; 0 is the default."""
 
@@ -131,12 +126,12 @@ class ProblemState:
 
     def fastest(self) -> list[int]:
         """What was timed, the fastest first."""
-        return sorted(self.looked, key=lambda index: (median(self.looked[index]), index))
+        return sorted(self.looked, key=lambda index: (self.looked[index].median_ns, index))
 
     @property
     def best_ns(self) -> float | None:
         """The fastest median so far."""
-        return min((median(seen) for seen in self.looked.values() if seen.kept), default=None)
+        return min((seen.median_ns for seen in self.looked.values() if seen.kept), default=None)
 
     def entry(self, index: int) -> Entry:
         """The ledger's line for a candidate as things are."""

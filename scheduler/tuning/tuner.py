@@ -26,7 +26,7 @@ from scheduler.tuning.decision import decide
 from scheduler.tuning.evaluator import Evaluator
 from scheduler.tuning.halving import first_look, halve
 from scheduler.tuning.ledger import CandidateState, Entry, autotune_text
-from scheduler.tuning.problem_state import ProblemState, Setting, median
+from scheduler.tuning.problem_state import ProblemState, Setting
 from scheduler.tuning.problems import TuningProblem
 
 # How many candidates of a problem are under way at once, and timed before the next problem's.
@@ -237,7 +237,7 @@ class Tuner:
                 self._reject(state, index, seen)
             return
         state.looked[index] = seen
-        self._note(state, index, median(seen) if seen.kept else None)
+        self._note(state, index, seen.median_ns if seen.kept else None)
 
     def _first_look(self, state: ProblemState, index: int) -> Samples | Rejected:
         candidate = state.candidate(index)
@@ -311,7 +311,7 @@ class Tuner:
 
         def stop(key: str) -> bool:
             seen = state.looked[places[key]]
-            next_s = median(seen) * seen.batch / 1e9 if seen.kept else 0.0
+            next_s = seen.median_ns * seen.batch / 1e9 if seen.kept else 0.0
             return self._cancellation.cancelled or self._meter.seconds + next_s > until_s
 
         # First impressions were taken while compilers ran: here they only say who comes.

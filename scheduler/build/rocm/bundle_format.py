@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
+from scheduler.arithmetic import round_up
 from scheduler.outcome import UserError
 
 _MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
@@ -24,14 +25,14 @@ def pack(code_objects: Mapping[str, bytes]) -> bytes:
     """
     entries = [(_HOST, b"")] + [(_DEVICE + arch, body) for arch, body in code_objects.items()]
     header_size = len(_MAGIC) + 8 + sum(24 + len(name) for name, _ in entries)
-    offset = _aligned(header_size)
+    offset = round_up(header_size, _ALIGNMENT)
     header = _MAGIC + struct.pack("<Q", len(entries))
     bodies = b""
     start = offset
     for name, body in entries:
         header += struct.pack("<QQQ", offset, len(body), len(name)) + name.encode()
         bodies = bodies.ljust(offset - start, b"\0") + body
-        offset = _aligned(offset + len(body))
+        offset = round_up(offset + len(body), _ALIGNMENT)
     return header.ljust(start, b"\0") + bodies
 
 
@@ -55,7 +56,3 @@ def unpack(bundle: bytes) -> dict[str, bytes]:
     except (struct.error, UnicodeDecodeError):
         raise problem from None
     return result
-
-
-def _aligned(offset: int) -> int:
-    return -(-offset // _ALIGNMENT) * _ALIGNMENT

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scheduler.arithmetic import round_up
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware, amd_hardware
 
@@ -73,7 +74,7 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     by_workgroup = _by_groups(demand, gpu, 0)
     lds = demand.lds_bytes
     if exact_lds and lds:
-        lds = -(-lds // gpu.lds_granule_bytes) * gpu.lds_granule_bytes
+        lds = round_up(lds, gpu.lds_granule_bytes)
     by_lds = _by_groups(demand, gpu, lds) if lds else most
     limits = (
         (Limiter.VGPR, by_vgpr),
@@ -88,7 +89,7 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
 
 def _by_vgpr(vgpr: int, gpu: AmdHardware) -> int:
     """Waves that the vector registers allow: 512 a SIMD in granules of 8 on gfx942, and so on."""
-    allocated = max(1, -(-vgpr // gpu.vgpr_granule)) * gpu.vgpr_granule
+    allocated = round_up(max(1, vgpr), gpu.vgpr_granule)
     return min(gpu.max_waves_per_simd, gpu.vgprs_per_simd // allocated)
 
 

@@ -18,7 +18,6 @@ import sympy
 from scheduler.codegen.loops.statements import (
     axes_of,
     on_axes,
-    product,
     without_unit_axes,
 )
 from scheduler.ir.graph import Expr
@@ -27,7 +26,7 @@ from scheduler.ir.index.bounds import INT32_MAX, bounds
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import flat
-from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan
+from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan, numel
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
 
 AccessKey = tuple[str, tuple[Expr, ...]]
@@ -214,12 +213,12 @@ class LoopNest:
     @property
     def outer_numel(self) -> Expr:
         """How many outer points there are."""
-        return product([axis.size for axis in self.outer])
+        return numel(self.outer)
 
     @property
     def inner_numel(self) -> Expr:
         """How many steps the inner axes make."""
-        return product([axis.size for axis in self.inner])
+        return numel(self.inner)
 
     def symbols(self) -> tuple[str, ...]:
         """The symbolic sizes that the kernel needs to know, sorted."""

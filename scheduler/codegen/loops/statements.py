@@ -24,6 +24,7 @@ from scheduler.ir.operations import (
     ReductionKind,
     Scan,
     Store,
+    numel,
 )
 from scheduler.ir.values import Value
 
@@ -44,11 +45,6 @@ class Statement:
     accumulate: DType
     store: Store
     inner: bool
-
-
-def product(sizes: Sequence[Expr]) -> Expr:
-    """The product of sizes; 1 for none."""
-    return sympy.Mul(*sizes)
 
 
 def axes_of(
@@ -88,11 +84,10 @@ def on_axes(
 
 def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbol, Expr] | None:
     """Each own variable over ``axes``, or None where they make another number of steps."""
-    sizes = [axis.size for axis in axes]
-    if [axis.size for axis in own] == sizes:
+    if [axis.size for axis in own] == [axis.size for axis in axes]:
         return {mine.var: axis.var for mine, axis in zip(own, axes, strict=True)}
-    steps = product([axis.size for axis in own])
-    if steps == 0 or not is_equal(steps, product(sizes)):
+    steps = numel(own)
+    if steps == 0 or not is_equal(steps, numel(axes)):
         return None  # loops over nothing are the same only where each of them is
     flat: Expr = _ZERO
     for axis in axes:

@@ -12,13 +12,14 @@ from functools import cached_property
 
 import sympy
 
+from scheduler.arithmetic import round_up
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.lines import Lines, mark
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import NestPrinter, Pack
-from scheduler.codegen.loops.statements import Statement, product
+from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.launch import Interface, LaunchTemplate, ceil_div, refuse
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
@@ -32,6 +33,7 @@ from scheduler.ir.operations import (
     Lowered,
     Pointwise,
     Store,
+    numel,
 )
 from scheduler.ir.values import Accumulator, Cast, Value, loads, walk
 from scheduler.matrix_instructions import COMMON_SIZE, WIDEST_STEP_K
@@ -120,7 +122,7 @@ class AttentionTemplate(LaunchTemplate):
         operation = self.operation
         inputs = dict.fromkeys(name for nest in self._nests for name in nest.inputs)
         symbols = {name for nest in self._nests for name in nest.symbols()}
-        points = product([axis.size for axis in operation.points])
+        points = numel(operation.points)
         return Interface(
             tuple(inputs),
             self._out.outputs,
@@ -169,11 +171,11 @@ class AttentionTemplate(LaunchTemplate):
 
     @property
     def _padded_depth(self) -> int:
-        return -(-int(self.operation.depth.size) // WIDEST_STEP_K) * WIDEST_STEP_K
+        return round_up(int(self.operation.depth.size), WIDEST_STEP_K)
 
     @property
     def _padded_value_depth(self) -> int:
-        return -(-int(self.operation.value_depth.size) // COMMON_SIZE) * COMMON_SIZE
+        return round_up(int(self.operation.value_depth.size), COMMON_SIZE)
 
     def _lds_bytes(self, config: Config) -> int:
         block_m, block_n = int(config["block_m"]), int(config["block_n"])
@@ -188,7 +190,7 @@ class AttentionTemplate(LaunchTemplate):
     def render(self, config: Config) -> RenderedTemplate:
         operation = self.operation
         index = self._printer(self._q, Lines(1)).index
-        batch = product([axis.size for axis in operation.batch])
+        batch = numel(operation.batch)
         blocks = batch * ceil_div(operation.row.size, int(config["block_m"]))
         return self.finished(
             blocks,

@@ -20,7 +20,7 @@ from scheduler.ir.index.affine import Affine, affine
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
 from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.index.trees import offset
-from scheduler.ir.operations import Axis, Buffer, Store
+from scheduler.ir.operations import Axis, Buffer, Store, numel
 from scheduler.ir.values import IndexValue, Indirect, Load, Value, rebuild
 
 _ZERO = sympy.Integer(0)
@@ -49,7 +49,7 @@ class IndexGroup:
     @property
     def extent(self) -> Expr:
         """Number of points."""
-        return sympy.Mul(*(axis.size for axis in self.axes))
+        return numel(self.axes)
 
     @property
     def innermost(self) -> Axis | None:

@@ -15,6 +15,8 @@ from scheduler.ir.operations.base import (
     Products,
     Store,
     ViewOf,
+    live,
+    numel,
 )
 from scheduler.ir.operations.contraction import Contraction
 from scheduler.ir.operations.extern import Extern
@@ -39,4 +41,6 @@ __all__ = [
     "Scan",
     "Store",
     "ViewOf",
+    "live",
+    "numel",
 ]

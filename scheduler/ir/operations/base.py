@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -198,3 +198,14 @@ class Operation(ABC):
 def numel(axes: Sequence[Axis]) -> Expr:
     """How many points loops have, as a product that is not simplified."""
     return sympy.Mul(*(axis.size for axis in axes))
+
+
+def live(operations: Sequence[Operation], needed: Iterable[str]) -> list[Operation]:
+    """Those that these buffers depend on, in their order."""
+    wanted = set(needed)
+    kept = []
+    for operation in reversed(operations):
+        if wanted.intersection(operation.writes):
+            wanted.update(operation.reads)
+            kept.append(operation)
+    return kept[::-1]
