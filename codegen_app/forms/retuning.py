@@ -12,6 +12,7 @@ from codegen_app.forms.fields import RepeatedField, SizesField, TimeField
 from codegen_app.services.engine import served_names
 from codegen_app.services.retuning import Subject, SubjectKeys, TuningRequest
 from codegen_app.services.tuning import MOST_PRIORITY
+from scheduler.ir.bindings import format_bindings
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
@@ -111,7 +112,7 @@ class RetuneForm(forms.Form):
             given,
             initial={
                 "target": [latest.target if latest else "cpu"],
-                "sizes": " ".join(f"{name}={size}" for name, size in sizes.items()),
+                "sizes": format_bindings(sizes),
             },
         )
         self._measured_on = frozenset(measured_on)

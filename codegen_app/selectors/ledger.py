@@ -74,7 +74,9 @@ def run_log(run: TuningRun) -> str:
         autotune_text(
             task.title,
             [
-                Operand(_torch_name(one["dtype"]), tuple(one["size"]), tuple(one["stride"]))
+                Operand(
+                    DType.from_label(one["dtype"]).torch, tuple(one["size"]), tuple(one["stride"])
+                )
                 for one in task.operands
             ],
             entries(run, candidates, _descriptions(task)),
@@ -184,8 +186,3 @@ def _state(row: Candidate) -> CandidateState:
     if row.state in {State.REJECTED, State.QUARANTINED}:
         return state_of(Rejected(Stage(row.stage or Stage.CRASH), row.reason))
     return CandidateState.UNTRIED
-
-
-def _torch_name(label: str) -> str:
-    dtype = DType.from_label(label)
-    return "torch.bfloat16" if dtype is DType.BF16 else f"torch.{dtype.numpy}"

@@ -21,6 +21,7 @@ from codegen_app.models import (
     TemplateNode,
 )
 from scheduler import targets
+from scheduler.ir.bindings import format_bindings
 
 _NOT_SHOWN = ("rejected_samples", "check_detail")
 
@@ -204,8 +205,8 @@ def _bucket(
     emulated: bool,
 ) -> Bucket:
     sizes = {name: bindings[name] for name in sorted(bindings) if name in used}
-    text = " ".join(f"{name}={value}" for name, value in sizes.items())
-    name = ", ".join(part for part in (device_name, target, toolchain, text) if part)
+    parts = (device_name, target, toolchain, format_bindings(sizes))
+    name = ", ".join(part for part in parts if part)
     return Bucket(name, device_name, target, toolchain, sizes, emulated)
 
 

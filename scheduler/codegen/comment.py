@@ -15,19 +15,6 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Node, Ref, TensorMeta
 from scheduler.ir.operations import Buffer, Lowered
 
-_TORCH_DTYPE = {
-    DType.U8: "torch.uint8",
-    DType.I8: "torch.int8",
-    DType.I16: "torch.int16",
-    DType.I32: "torch.int32",
-    DType.I64: "torch.int64",
-    DType.F16: "torch.float16",
-    DType.F32: "torch.float32",
-    DType.F64: "torch.float64",
-    DType.BOOL: "torch.bool",
-    DType.BF16: "torch.bfloat16",
-}
-
 
 class MetadataComment:
     """Writes the comments of one lowered graph; users are counted once for all kernels.
@@ -130,7 +117,7 @@ def _format_argument(argument: Argument) -> str:
     if isinstance(argument, Ref):
         return f"%{argument.name}"
     if isinstance(argument, DType):
-        return _TORCH_DTYPE[argument]
+        return argument.torch
     return str(argument)
 
 

@@ -12,7 +12,14 @@ from scheduler.benchmark.verification import Finding, device_target, verify
 from scheduler.bundle.reader import read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table, say
-from scheduler.ir.bindings import Bindings, check_bindings, hints, parse_bindings, trial_bindings
+from scheduler.ir.bindings import (
+    Bindings,
+    check_bindings,
+    format_bindings,
+    hints,
+    parse_bindings,
+    trial_bindings,
+)
 from scheduler.ir.graph import SymbolInfo
 
 
@@ -62,7 +69,7 @@ def _bindings(texts: list[str], symbols: Mapping[str, SymbolInfo]) -> tuple[Bind
 
 
 def _text(bindings: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in sorted(bindings.items())) or "fixed"
+    return format_bindings(bindings) or "fixed"
 
 
 def _report(findings: list[Finding], as_json: bool) -> None:
@@ -73,7 +80,14 @@ def _report(findings: list[Finding], as_json: bool) -> None:
         ("what", "sizes", "output", "max error", "bound", "error/bound", "verdict"),
         [
             (
-                *(f.name, _text(f.bindings), f.output, f.max_error, f.bound, f.ratio),
+                *(
+                    f.name,
+                    _text(f.bindings),
+                    f.output,
+                    f.max_error,
+                    f.bound,
+                    f.ratio,
+                ),
                 "ok" if f.passed else f"FAILED: {f.detail}",
             )
             for f in findings

@@ -22,6 +22,11 @@ def parse_bindings(texts: Sequence[str], symbols: Mapping[str, SymbolInfo]) -> B
     return given
 
 
+def format_bindings(bindings: Mapping[str, int]) -> str:
+    """``s0=16 s1=32``, by name, as ``parse_bindings`` takes them one by one."""
+    return " ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
+
+
 def check_bindings(given: Mapping[str, int], symbols: Mapping[str, SymbolInfo]) -> None:
     """Raise ``UserError`` unless every binding names a symbol and lies within its range."""
     for name, value in given.items():

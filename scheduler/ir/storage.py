@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.ir.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
-from scheduler.ir.bindings import Bindings
+from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
@@ -60,7 +60,7 @@ def bind_buffer(buffer: Buffer, bindings: Bindings) -> BoundBuffer:
 
 
 def _shown(bindings: Bindings) -> str:
-    return ", ".join(f"{name}={value}" for name, value in bindings.items()) or "its fixed sizes"
+    return format_bindings(bindings) or "its fixed sizes"
 
 
 def to_storage(values: Array, buffer: BoundBuffer) -> Array:
@@ -77,7 +77,7 @@ def to_storage(values: Array, buffer: BoundBuffer) -> Array:
 def from_storage(storage: Array, buffer: BoundBuffer) -> Array:
     """The logical values of a buffer: float64 for floats, the own type for the rest."""
     if not buffer.elements:
-        return np.zeros(buffer.size, dtype=np.float64 if buffer.dtype.is_float else storage.dtype)
+        return np.zeros(buffer.size, dtype=buffer.dtype.wide)
     return widen(_strided(storage, buffer), buffer.dtype)
 
 
@@ -85,7 +85,7 @@ def held_storage(storage: Array, buffer: BoundBuffer) -> Array:
     """The logical values of a buffer without a copy where its type is one of NumPy's: f16, f32
     and f64 as they are, bfloat16 as float32."""
     if not buffer.elements:
-        return np.zeros(buffer.size, dtype=np.float64 if buffer.dtype.is_float else storage.dtype)
+        return np.zeros(buffer.size, dtype=buffer.dtype.wide)
     if buffer.dtype is DType.BF16:
         wide = np.empty(storage.size, dtype=np.float32)
         for start in range(0, storage.size, _PIECE):

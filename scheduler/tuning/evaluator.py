@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from scheduler.benchmark.protocol import Sampler
 from scheduler.benchmark.worker import WorkerLostError
 from scheduler.build.process import Cancellation
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.ir.bindings import Bindings
+from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, Stage
@@ -85,13 +84,8 @@ class BenchEvaluator:
         self._exit.enter_context(interrupted_by(self._cancellation, self._bench))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._exit.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._exit.close()
 
     def use(self, problem: TuningProblem) -> Rejected | None:
         try:
@@ -120,7 +114,7 @@ class BenchEvaluator:
             if isinstance(found, Rejected):
                 return found
             if not found.passed:
-                sizes = " ".join(f"{name}={size}" for name, size in sorted(bindings.items()))
+                sizes = format_bindings(bindings)
                 reason = f"wrong result at {sizes}: error {found.max_error:.3g}"
                 return Rejected(Stage.CHECK, reason, found.detail)
         return None

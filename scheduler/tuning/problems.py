@@ -12,7 +12,7 @@ from scheduler.codegen.problem import Problem, Shape, problem_of
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.codegen.title import title
 from scheduler.fusion.nodes import Schedule, SchedulerNode
-from scheduler.ir.bindings import Bindings
+from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
@@ -47,8 +47,7 @@ class TuningProblem:
     @property
     def name(self) -> str:
         """The first node's name and the sizes: one of its kind in a run."""
-        sizes = " ".join(f"{key}={value}" for key, value in sorted(self.bindings.items()))
-        return f"{self.node.name} {sizes}".strip()
+        return f"{self.node.name} {format_bindings(self.bindings)}".strip()
 
     @property
     def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
@@ -69,7 +68,7 @@ class TuningProblem:
     def operands(self) -> tuple[Operand, ...]:
         """Its inputs, as the autotune log shows them."""
         return tuple(
-            Operand(_torch_name(DType.from_label(arg.dtype)), arg.size, arg.stride)
+            Operand(DType.from_label(arg.dtype).torch, arg.size, arg.stride)
             for arg in self.tensors
             if not arg.is_output
         )
@@ -129,7 +128,7 @@ def _problem(
     first = nodes[0]
     default, offered = backend.default(first), backend.candidates(first)
     usual = {name: info.hint for name, info in schedule.lowered.graph.symbols.items()}
-    other = [f"{n}={size}" for n, size in sorted(bindings.items()) if size != usual[n]]
+    other = {name: size for name, size in bindings.items() if size != usual[name]}
     others = tuple(c for c in offered.callers if c.kernel.config != default.kernel.config)
     return TuningProblem(
         identity=identity,
@@ -140,9 +139,5 @@ def _problem(
         rejected=offered.rejected,
         request=default.benchmark_request(target.name, bindings),
         work=work_of(first, schedule.lowered, bindings),
-        title=title(first, schedule.lowered) + (f" at {' '.join(other)}" if other else ""),
+        title=title(first, schedule.lowered) + (f" at {format_bindings(other)}" if other else ""),
     )
-
-
-def _torch_name(dtype: DType) -> str:
-    return "torch.bfloat16" if dtype is DType.BF16 else f"torch.{dtype.numpy}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg
+from scheduler.ir.bindings import format_bindings
 from scheduler.outcome import UserError
 
 _BITS = {"i32": 32, "i64": 64}
@@ -21,7 +22,7 @@ class ROCmBenchmarkRequest(BenchmarkRequest):
                 continue
             bits = _BITS[arg.type]
             if not -(1 << bits - 1) <= arg.value < 1 << bits - 1:
-                sizes = ", ".join(f"{name}={size}" for name, size in sorted(self.bindings.items()))
+                sizes = format_bindings(self.bindings)
                 raise UserError(
                     f"{self.kernel} takes {arg.name} as a number of {bits} bits, which cannot hold"
                     f" {arg.value}: choose smaller sizes than {sizes}"

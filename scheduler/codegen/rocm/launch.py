@@ -12,7 +12,6 @@ from functools import cached_property
 
 import sympy
 
-from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import finish
 from scheduler.codegen.cpp.values import Memory
@@ -21,13 +20,11 @@ from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import RenderedTemplate
-from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, as_expr, evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, Stage
-from scheduler.targets import Target
 
 KERNEL = "KERNEL_NAME_kernel"
 
@@ -63,16 +60,10 @@ def refuse(reason: str, detail: str = "") -> Rejected:
 class LaunchTemplate(ROCmTemplate):
     """A template whose exported function is one launch."""
 
-    def __init__(
-        self,
-        node: SchedulerNode,
-        lowered: Lowered,
-        targets: tuple[Target, ...],
-        comment: MetadataComment | None = None,
-    ) -> None:
-        super().__init__(node, lowered, targets, comment)
-        self.ranges = Ranges.of_symbols(lowered.graph.symbols)
-        self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
+    @cached_property
+    def ranges(self) -> Ranges:
+        """What values the symbolic sizes may have."""
+        return Ranges.of_symbols(self.lowered.graph.symbols)
 
     @property
     @abstractmethod
@@ -84,7 +75,7 @@ class LaunchTemplate(ROCmTemplate):
 
     def hint(self, expr: Expr) -> int:
         """The value of a size in the example that the model was exported with."""
-        return evaluate(expr, self.hints)
+        return evaluate(expr, hints(self.lowered.graph.symbols))
 
     @cached_property
     def renamed(self) -> dict[str, str]:

@@ -26,7 +26,7 @@ class UnsupportedUseError(Exception):
 
 def held(dtype: DType) -> Any:
     """The NumPy type in which the reference holds it: float64 for floats, its own for the rest."""
-    return np.dtype(np.float64 if dtype.is_float else dtype.numpy)
+    return np.dtype(dtype.wide)
 
 
 def held_or(dtype: DType | None, default: Any) -> Any:
