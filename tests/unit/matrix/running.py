@@ -16,6 +16,7 @@ from scheduler.codegen.benchmark_request import ScalarArg, TensorArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
+from scheduler.matrix_instructions import MatrixInstruction
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.targets import find
 
@@ -35,6 +36,11 @@ def from_stored(array: Array, dtype: DType) -> Array:
     if dtype is DType.BF16:
         return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return array.astype(np.float64)
+
+
+def in_listings(one: MatrixInstruction) -> str:
+    """A pattern for its name as the assembler writes it: some have no gap before the element."""
+    return f"v_{one.family}_{one.accumulator}_{one.m}x{one.n}x{one.k}_?{one.element}"
 
 
 def random_values(rng: np.random.Generator, size: tuple[int, ...], dtype: DType) -> Array:

@@ -15,6 +15,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import select
 from scheduler.targets import amd, find, names
 from tests.unit.matrix.contractions import convolution, matmul, shared_input
+from tests.unit.matrix.running import in_listings
 
 ALL = tuple(find(name) for name in names())
 GPUS = [gpu.name for gpu in amd.TARGETS]
@@ -28,11 +29,8 @@ FMA = {
 
 
 def expected(target: str, dtype: str) -> str:
-    """The instruction's name as the assembler writes it, some of them without the last gap."""
     one = select(target, dtype)
-    if one is None:
-        return FMA[dtype]
-    return f"v_{one.family}_{one.accumulator}_{one.m}x{one.n}x{one.k}_?{one.element}"
+    return FMA[dtype] if one is None else in_listings(one)
 
 
 def built(schedule: Schedule, target: str, toolchain: Toolchain, cache: CodeCache) -> Build:
