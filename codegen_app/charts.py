@@ -83,10 +83,12 @@ def best_so_far(curves: Sequence[Curve], emulated: bool) -> Figure:
     return _plain(figure)
 
 
-def roofline(found: Limits) -> Figure | None:
+def roofline(found: Limits | None) -> Figure | None:
     """Operations a second over operations a byte, both logarithmic: the roofs of each target's
     reference board and of boards that were measured on, where the problem stands under them, and
     what was measured on GPUs. None without operations."""
+    if found is None:
+        return None
     at = found.intensity
     boards = [row for row in found.boards if row.peak]
     if at is None or not boards:

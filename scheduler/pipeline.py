@@ -16,10 +16,10 @@ from scheduler.build.flags import DEFAULT, Flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.parallel import Progress, Request, build_all
 from scheduler.build.process import Cancellation
-from scheduler.bundle.manifest import ExternEntry, Manifest
+from scheduler.bundle.manifest import ChosenBy, ExternEntry, Manifest
 from scheduler.bundle.writer import manifest_of
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.kernel import CallVariant, KernelCall, RenderedKernel
+from scheduler.codegen.kernel import CallVariant, Choice, ChoiceSource, KernelCall, RenderedKernel
 from scheduler.codegen.scheduling import BaseScheduling, scheduling_for
 from scheduler.frontends import pt2
 from scheduler.fusion import schedule as make_schedule
@@ -30,8 +30,16 @@ from scheduler.lowering import lower as lower_graph
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 
-Chooser: TypeAlias = Callable[[SchedulerNode], TemplateCaller | None]
-"""Which candidate serves a node; None leaves it to the template's default."""
+
+@dataclass(frozen=True)
+class NotMade:
+    """The name of a kernel that was selected and that the generator does not make any more."""
+
+    kernel: str
+
+
+Chooser: TypeAlias = Callable[[SchedulerNode], TemplateCaller | NotMade | None]
+"""Which candidate serves a node; None and ``NotMade`` leave it to the template's default."""
 
 Bucket: TypeAlias = tuple[str, int, Chooser]
 """A size, up to which value, and which candidates serve until there."""
@@ -41,7 +49,8 @@ Bucket: TypeAlias = tuple[str, int, Chooser]
 class Generated:
     """All code of a schedule, before anything is compiled.
 
-    ``calls`` are in execution order and ``chosen`` maps each scheduler node to its candidate.
+    ``calls`` are in execution order, ``chosen`` maps each scheduler node to its candidate, and
+    ``chosen_by`` says whose times chose them.
     """
 
     schedule: Schedule
@@ -50,11 +59,14 @@ class Generated:
     calls: tuple[KernelCall, ...]
     externs: tuple[ExternEntry, ...]
     chosen: Mapping[str, TemplateCaller]
+    chosen_by: ChosenBy | None = None
 
     def manifest(self) -> Manifest:
         """The bundle's manifest."""
         names = tuple(target.name for target in self.targets)
-        return manifest_of(self.schedule, names, self.kernels, self.calls, self.externs)
+        return manifest_of(
+            self.schedule, names, self.kernels, self.calls, self.externs, self.chosen_by
+        )
 
 
 def load(path: Path, name: str | None = None) -> Graph:
@@ -91,10 +103,12 @@ def generate(
     targets: Sequence[Target],
     choose: Chooser | None = None,
     buckets: Sequence[Bucket] = (),
+    chosen_by: ChosenBy | None = None,
 ) -> Generated:
     """Render the kernel of every scheduler node: the chosen candidate, else the default.
 
     ``buckets``, the smallest first, add the kernels that serve smaller sizes where they differ.
+    ``chosen_by`` says whose times ``choose`` goes by.
     """
     backend = scheduling(plan, targets)
     calls: list[KernelCall] = []
@@ -104,27 +118,48 @@ def generate(
         if node.kind is GroupKind.EXTERN:
             externs += [_extern(extern, len(calls)) for extern in node.externs]
             continue
-        caller = (choose(node) if choose else None) or backend.default(node)
-        chosen[node.name] = caller
-        call = backend.codegen(node, caller)[1]
+        chosen[node.name], choice = _chosen(backend, node, choose)
+        call = replace(backend.codegen(node, chosen[node.name])[1], choice=choice)
         calls.append(replace(call, variants=_variants(backend, node, call, buckets)))
-    return Generated(plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen)
+    return Generated(
+        plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen, chosen_by
+    )
+
+
+def _chosen(
+    backend: BaseScheduling, node: SchedulerNode, choose: Chooser | None
+) -> tuple[TemplateCaller, Choice | None]:
+    """What serves a node, and why; without a chooser nothing was chosen."""
+    if choose is None:
+        return backend.default(node), None
+    found = choose(node)
+    if isinstance(found, TemplateCaller):
+        return found, Choice(ChoiceSource.SELECTED)
+    not_made = found.kernel if found is not None else ""
+    return backend.default(node), Choice(ChoiceSource.DEFAULT, not_made)
 
 
 def _variants(
     backend: BaseScheduling, node: SchedulerNode, call: KernelCall, buckets: Sequence[Bucket]
 ) -> tuple[CallVariant, ...]:
     """The calls at smaller sizes; none where all sizes are served by one kernel. Of neighbouring
-    buckets with the same kernel the larger one says it all."""
+    buckets with the same kernel the larger one says it all, but for a choice that could not be
+    kept."""
     variants: list[CallVariant] = []
     for symbol, at_most, choose in buckets:
-        own = backend.codegen(node, choose(node) or backend.default(node))[1]
-        if variants and variants[-1].kernel == own.kernel:
+        caller, choice = _chosen(backend, node, choose)
+        own = backend.codegen(node, caller)[1]
+        if variants and _says_no_more(variants[-1], own.kernel):
             variants.pop()
-        variants.append(CallVariant(symbol, at_most, own.kernel, own.args))
-    if variants and variants[-1].kernel == call.kernel:
+        variants.append(CallVariant(symbol, at_most, own.kernel, own.args, choice))
+    if variants and _says_no_more(variants[-1], call.kernel):
         variants.pop()
     return tuple(variants)
+
+
+def _says_no_more(variant: CallVariant, larger: str) -> bool:
+    """Whether the kernel of the next larger sizes is this one too."""
+    return variant.kernel == larger and not (variant.choice and variant.choice.not_made)
 
 
 def build_kernels(

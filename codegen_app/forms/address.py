@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
 _MOST = 2**63 - 1  # what a key of a row can be
+
+
+Kept: TypeAlias = list[tuple[str, str]]
+"""Parameters of an address with their values."""
+
+
+def kept(given: Mapping[str, str], names: Iterable[str]) -> Kept:
+    """These parameters of the address, for a form of another one to send along."""
+    return [(name, value) for name in names if (value := given.get(name, ""))]
 
 
 class Number(forms.IntegerField):
@@ -60,9 +70,16 @@ class AddressForm(forms.Form):
 class GraphForm(AddressForm):
     """Which table is shown beside the drawing, and which node is selected."""
 
+    KERNELS, NODES, FUSION, WRAPPER = "kernels", "nodes", "fusion", "wrapper"
+
     view = Text()
     node = Text()
     times = Text()
+
+    def shown(self, *, has_wrapper: bool) -> str:
+        """The table: that of the kernels where the address names none that there is."""
+        there = (self.NODES, self.FUSION, *((self.WRAPPER,) if has_wrapper else ()))
+        return view if (view := self.text("view")) in there else self.KERNELS
 
 
 class NodeForm(AddressForm):

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from django import forms
 
+from codegen_app.forms.address import Kept, kept
 from codegen_app.selectors.serving import Bucket
 
 
 class TimesForm(forms.Form):
-    """``?times=``: the name of a bucket; without it the first one's times are shown."""
+    """``?times=``: the name of a bucket; without it the first one's times are shown. ``others``
+    are the page's other parameters, which are sent along."""
 
     times = forms.ChoiceField(
         label="Times of",
@@ -18,9 +20,10 @@ class TimesForm(forms.Form):
         error_messages={"invalid_choice": "Nothing was measured on %(value)s."},
     )
 
-    def __init__(self, given: Mapping[str, str], buckets: Sequence[Bucket]) -> None:
+    def __init__(self, given: Mapping[str, str], buckets: Sequence[Bucket], *others: str) -> None:
         names = [bucket.name for bucket in buckets]
         super().__init__({"times": given.get("times") or next(iter(names), "")})
+        self.kept: Kept = kept(given, others)
         field = self.fields["times"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [(name, name) for name in names]

@@ -37,7 +37,7 @@ def of_graph(graph: Graph, times: str = "") -> IO[bytes]:
     it. Raises ``UserError`` where there is no such bucket or target, or a file is missing.
     """
     scheduled = engine.scheduled(graph.file.digest)
-    generated = choices.generated(graph, times)
+    generated = choices.of_graph(graph, times).generated()
     names = [kernel.name for kernel in generated.kernels]
     builds = _builds(names)
     complete = _complete(builds, names)

@@ -2,28 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from codegen_app.models import Graph, TemplateNode
 from codegen_app.selectors import serving
+from codegen_app.selectors.pages.graph import GraphPage, NotMadeRow, with_not_made
 from codegen_app.selectors.serving import Bucket
 from codegen_app.services import engine
 from scheduler import pipeline
+from scheduler.bundle.manifest import ChosenBy
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.outcome import UserError
 
 
-def generated(graph: Graph, times: str = "") -> pipeline.Generated:
-    """The graph's code, each node with what serves it in the bucket ``times``, else the default.
+@dataclass(frozen=True)
+class SmallerSizes:
+    """The selected kernels by scheduled node while the size ``symbol`` is at most ``at_most``."""
 
-    Without ``times`` it is the latest bucket of a GPU. A symbolic size that was measured at
-    smaller values too is served there by what was selected at those. The emulation's times choose
-    nothing: they say nothing of a GPU. Raises ``UserError`` for a bucket that is not there.
+    symbol: str
+    at_most: int
+    selected: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The selected kernels of a graph by scheduled node, all by name, in one bucket.
+
+    A symbolic size that was measured at smaller values too is served there by what was selected
+    at those. Without a bucket there are none: every node is served by the default.
     """
-    scheduled = engine.scheduled(graph.file.digest)
+
+    file_digest: str
+    bucket: Bucket | None
+    selected: Mapping[str, str]
+    smaller: tuple[SmallerSizes, ...]
+
+    def generated(self) -> pipeline.Generated:
+        """The code, each node with its selected kernel, else the default. Raises ``UserError``."""
+        scheduled = engine.scheduled(self.file_digest)
+        if self.bucket is None:
+            return pipeline.generate(scheduled.schedule, scheduled.backend.targets)
+        return pipeline.generate(
+            scheduled.schedule,
+            scheduled.backend.targets,
+            self._chooser(self.selected),
+            [(one.symbol, one.at_most, self._chooser(one.selected)) for one in self.smaller],
+            ChosenBy(
+                self.bucket.device_name,
+                self.bucket.target,
+                self.bucket.toolchain,
+                self.bucket.bindings,
+            ),
+        )
+
+    def not_made(self) -> tuple[NotMadeRow, ...]:
+        """Selected kernels that this version of the generator does not make, and what code has
+        instead. Raises ``UserError`` where the graph's file cannot be scheduled any more."""
+        found = [*self._not_made("", self.selected)]
+        for one in self.smaller:
+            found += self._not_made(f"{one.symbol} <= {one.at_most}", one.selected)
+        return tuple(dict.fromkeys(found))
+
+    def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotMadeRow]:
+        for node, kernel in selected.items():
+            if not engine.makes(self.file_digest, node, kernel):
+                yield NotMadeRow(node, kernel, engine.default(self.file_digest, node), sizes)
+
+    def _chooser(self, selected: Mapping[str, str]) -> pipeline.Chooser:
+        def choose(node: SchedulerNode) -> TemplateCaller | pipeline.NotMade | None:
+            name = selected.get(node.name)
+            if name is None:
+                return None
+            caller = engine.callers(self.file_digest, node.name).get(name)
+            return pipeline.NotMade(name) if caller is None else caller
+
+        return choose
+
+
+def of_graph(graph: Graph, times: str = "") -> Choices:
+    """What is selected in the bucket ``times``, without it the latest bucket of a GPU.
+
+    The emulation's times choose nothing: they say nothing of a GPU. Raises ``UserError`` for a
+    bucket that is not there.
+    """
     nodes = list(TemplateNode.objects.filter(graph=graph).select_related("problem"))
     known = serving.buckets(nodes)
     bucket = serving.find(known, times)
@@ -32,33 +96,40 @@ def generated(graph: Graph, times: str = "") -> pipeline.Generated:
     if times and bucket is not None and bucket.emulated:
         raise UserError(f"{graph.name}: times of the CPU emulation select nothing for a GPU")
     if bucket is None or bucket.emulated:
-        return pipeline.generate(scheduled.schedule, scheduled.backend.targets)
+        return Choices(graph.file.digest, None, {}, ())
     usual = _selected(nodes, bucket)
-    buckets = [
-        (symbol, at_most, _chooser(graph, {**usual, **_selected(nodes, other)}))
+    smaller = tuple(
+        SmallerSizes(symbol, at_most, {**usual, **_selected(nodes, other)})
         for symbol, at_most, other in serving.smaller(known, bucket)
-    ]
-    return pipeline.generate(
-        scheduled.schedule, scheduled.backend.targets, _chooser(graph, usual), buckets
     )
+    return Choices(graph.file.digest, bucket, usual, smaller)
 
 
-def wrapper(graph: Graph, times: str = "") -> str:
-    """``wrapper.py`` of that code for the graph's own targets. Raises ``UserError``."""
-    manifest = generated(graph, times).manifest()
+def as_generated(page: GraphPage, *, with_wrapper: bool) -> GraphPage:
+    """The graph's page with what bundles make of its choices, and the wrapper that calls that."""
+    if page.bucket is None or page.bucket.emulated or not page.selected:
+        return page  # the defaults serve, and so does the wrapper of when the graph was prepared
+    graph = Graph.objects.select_related("file").only("name", "targets", "file").get(pk=page.id)
+    try:
+        chosen = of_graph(graph, page.bucket.name)
+        page = with_not_made(page, chosen.not_made())
+        return replace(page, wrapper=_wrapper(graph, chosen)) if with_wrapper else page
+    except FileNotFoundError:
+        return replace(page, code_error="the imported file is missing from the storage")
+    except UserError as error:
+        return replace(page, code_error=str(error))
+
+
+def _wrapper(graph: Graph, chosen: Choices) -> str:
+    """``wrapper.py`` for the graph's own targets."""
+    manifest = chosen.generated().manifest()
     return wrapper_of(replace(manifest, targets=tuple(graph.targets) or manifest.targets))
 
 
 def _selected(nodes: Sequence[TemplateNode], bucket: Bucket) -> Mapping[str, str]:
-    """The selected kernel by scheduled node, both by name."""
-    names = {node.pk: node.name for node in nodes}
-    served = serving.serving(nodes, bucket)
-    return {names[pk]: one.kernel.name for pk, one in served.items() if one.selected}
-
-
-def _chooser(graph: Graph, selected: Mapping[str, str]) -> pipeline.Chooser:
-    def choose(node: SchedulerNode) -> TemplateCaller | None:
-        name = selected.get(node.name)
-        return engine.callers(graph.file.digest, node.name).get(name) if name else None
-
-    return choose
+    selections = serving.selections(nodes, bucket)
+    return {
+        node.name: selections[node.problem_id].kernel.name
+        for node in nodes
+        if node.problem_id in selections
+    }

@@ -65,3 +65,16 @@ def callers(file_digest: str, node_name: str) -> dict[str, TemplateCaller]:
     node = prepared.node(node_name)
     offered = (prepared.backend.default(node), *prepared.backend.candidates(node).callers)
     return {caller.name: caller for caller in offered}
+
+
+@lru_cache(maxsize=4096)
+def makes(file_digest: str, node_name: str, kernel: str) -> bool:
+    """Whether a kernel of that name is a candidate of a node of that file."""
+    return kernel in callers(file_digest, node_name)
+
+
+@lru_cache(maxsize=4096)
+def default(file_digest: str, node_name: str) -> str:
+    """The name of the default kernel of a node of that file."""
+    prepared = scheduled(file_digest)
+    return prepared.backend.default(prepared.node(node_name)).name

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
 from codegen_app import charts, codeview
 from codegen_app.forms.address import KernelForm
 from codegen_app.forms.builds import BuildForm
-from codegen_app.models import GeneratedKernel
 from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page
 from codegen_app.selectors.pages.listing import FunctionRow
-from codegen_app.views.page import Crumb, changed, respond
+from codegen_app.views.page import Crumb, changed, found, respond
 from scheduler.isa.instructions import Kind
 
 
@@ -23,14 +22,12 @@ def kernel(
     """Source beside instructions. ``builds`` is a form that was filled in wrongly."""
     address = KernelForm(request.GET)
     build, node, sizes = map(address.number, ("build", "node", "sizes"))
-    try:
-        page = kernel_page(name, build, node, sizes or 0)
-    except GeneratedKernel.DoesNotExist:
-        raise Http404(f"there is no kernel {name}") from None
-    inner = bool(request.headers.get("HX-Request"))
-    answer = respond(
+    page = found(f"kernel {name}", kernel_page, name, build, node, sizes or 0)
+    if request.headers.get("HX-Request"):
+        return _builds_alone(request, page, address)
+    return respond(
         request,
-        "partials/kernel/builds.html" if inner else "pages/kernel.html",
+        "pages/kernel.html",
         page,
         as_json=as_json,
         title=page.name,
@@ -39,9 +36,22 @@ def kernel(
         address=address,
         builds=builds or BuildForm(),
         polling=_polling(request, page),
-        **({} if as_json or inner else _shown(request, page, address)),
+        **({} if as_json else _shown(request, page, address)),
     )
-    if inner and _is_over(page, address.number("waiting")):
+
+
+def _builds_alone(request: HttpRequest, page: KernelPage, address: KernelForm) -> HttpResponse:
+    """The list of builds, for a page that waits for one."""
+    answer = respond(
+        request,
+        "partials/kernel/builds.html",
+        page,
+        as_json=False,
+        title=page.name,
+        builds=BuildForm(),
+        polling=_polling(request, page),
+    )
+    if _is_over(page, address.number("waiting")):
         answer.headers["HX-Refresh"] = "true"  # what was waited for can be shown now
     return answer
 
@@ -58,8 +68,7 @@ def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[
         "blocks": _blocks(page, whole),
         "of": address.text("of"),
         "kinds": [kind.value for kind in Kind],
-        "limits": page.limits,
-        "roofline": charts.roofline(page.limits) if page.limits else None,
+        "roofline": charts.roofline(page.limits),
     }
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path
 
 from scheduler.benchmark.metrics import TIME
 
 View = Callable[..., HttpResponse]
+P = ParamSpec("P")
+T = TypeVar("T")
 _FIGURES = {"median": "value", "low": "low", "high": "high"}
 
 
@@ -63,9 +66,12 @@ def respond(
     )
 
 
-def kept(request: HttpRequest, *names: str) -> list[tuple[str, str]]:
-    """These parameters of the address, for a form of another one to send along."""
-    return [(name, value) for name in names if (value := request.GET.get(name, ""))]
+def found(what: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What a selector reads; a page that is not there where its row is not."""
+    try:
+        return read(*args, **kwargs)
+    except ObjectDoesNotExist:
+        raise Http404(f"there is no {what}") from None
 
 
 def changed(request: HttpRequest, **changes: Any) -> str:

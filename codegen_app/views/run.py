@@ -6,7 +6,7 @@ import json
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
@@ -17,7 +17,7 @@ from codegen_app.models import TuningRun
 from codegen_app.selectors.pages.run import run_page
 from codegen_app.selectors.pages.runs import is_open
 from codegen_app.services import ledger
-from codegen_app.views.page import Crumb, respond
+from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor, may_retune
 
 
@@ -30,10 +30,7 @@ def tuning_run(
     ``?show=all`` lists what a rule rejected or the budget left untried as well.
     """
     address = RunForm(request.GET)
-    try:
-        page = run_page(pk)
-    except TuningRun.DoesNotExist:
-        raise Http404(f"there is no tuning run {pk}") from None
+    page = found(f"tuning run {pk}", run_page, pk)
     everything = address.text("show") == "all"
     inner = bool(request.headers.get("HX-Request"))
     return respond(

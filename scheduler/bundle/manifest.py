@@ -15,6 +15,7 @@ from cattrs import Converter
 
 from scheduler.codegen.kernel import (
     CallVariant,
+    Choice,
     ConfigValue,
     KernelArg,
     KernelCall,
@@ -54,6 +55,16 @@ class ExternEntry:
     outputs: tuple[str, ...] = ()  # buffers that it fills
 
 
+@dataclass(frozen=True)
+class ChosenBy:
+    """Whose times the kernels were chosen by. ``toolchain`` names compiler and version."""
+
+    device_name: str
+    target: str
+    toolchain: str
+    bindings: Mapping[str, int]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
     """All that a launcher needs to know, in the order of the file."""
@@ -72,6 +83,7 @@ class Manifest:
     outputs: tuple[str, ...]
     fused: bool = True  # whether the schedule was made with fusion
     split: tuple[str, ...] = ()  # fused nodes that were split again
+    chosen_by: ChosenBy | None = None  # without it every kernel is the default
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as ``schema.json`` describes it."""
@@ -113,8 +125,10 @@ def _codec() -> Converter:
     named(codec, Buffer)
     renamed(codec, KernelArg, {"is_output": "output"})
     renamed(codec, Launch, where_default=("dynamic_lds",))
-    renamed(codec, KernelCall, where_default=("variants",))
-    renamed(codec, Manifest, where_default=("split",))
+    renamed(codec, Choice, where_default=("not_made",))
+    renamed(codec, CallVariant, where_default=("choice",))
+    renamed(codec, KernelCall, where_default=("variants", "choice"))
+    renamed(codec, Manifest, where_default=("split", "chosen_by"))
     return codec
 
 

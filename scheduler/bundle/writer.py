@@ -11,7 +11,7 @@ from typing import Any
 
 from scheduler.build.model import Build
 from scheduler.build.recipe import recipe_of
-from scheduler.bundle.manifest import ExternEntry, Manifest, kernel_entry
+from scheduler.bundle.manifest import ChosenBy, ExternEntry, Manifest, kernel_entry
 from scheduler.codegen import layout
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper
@@ -27,8 +27,9 @@ def manifest_of(
     kernels: Sequence[RenderedKernel],
     calls: Sequence[KernelCall],
     externs: Sequence[ExternEntry],
+    chosen_by: ChosenBy | None = None,
 ) -> Manifest:
-    """The manifest of a schedule whose kernels were chosen."""
+    """The manifest of a schedule whose kernels were chosen, by the times ``chosen_by`` names."""
     lowered = schedule.lowered
     graph = lowered.graph
     return Manifest(
@@ -49,6 +50,7 @@ def manifest_of(
         pools=schedule.pools,
         fused=schedule.fused,
         split=schedule.split,
+        chosen_by=chosen_by,
     )
 
 

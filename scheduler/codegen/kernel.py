@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from scheduler.codegen.layout import source_path
@@ -88,6 +89,22 @@ class RenderedKernel:
         return source_path(self.name, self.source_file)
 
 
+class ChoiceSource(StrEnum):
+    """Where the choice of a call's kernel comes from."""
+
+    SELECTED = "selected"  # by its times
+    DEFAULT = "default"  # the generator's
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Why a call is of its kernel. ``not_made`` names a kernel that was selected and that the
+    generator does not make any more: the default is called in its place."""
+
+    source: ChoiceSource
+    not_made: str = ""
+
+
 @dataclass(frozen=True)
 class CallVariant:
     """What is called instead while the size ``symbol`` is at most ``at_most``."""
@@ -96,6 +113,7 @@ class CallVariant:
     at_most: int
     kernel: str
     args: Mapping[str, str | Expr]
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True)
@@ -103,12 +121,14 @@ class KernelCall:
     """A call of a kernel in the wrapper: for each argument a buffer's name or an expression.
 
     ``variants`` serve smaller sizes, the smallest first; the first that fits is called.
+    ``choice`` is None where nothing was chosen by times: the kernel is the default.
     """
 
     kernel: str
     args: Mapping[str, str | Expr]
     nodes: tuple[str, ...] = field(default=())
     variants: tuple[CallVariant, ...] = ()
+    choice: Choice | None = None
 
     def at(self, bindings: Mapping[str, int]) -> KernelCall:
         """The call that is made at these sizes. Raises ``KeyError`` for a size that is missing."""

@@ -176,10 +176,12 @@ class _Wrapper:
     def _call(self, call: Mapping[str, Any]) -> Iterator[str]:
         nodes = ", ".join(_one_line(node) for node in call.get("nodes", ()))
         yield f"# {nodes}"
+        yield from _why(call)
         variants = call.get("variants", ())
         for position, variant in enumerate(variants):
             limit = f"{_python(variant['symbol'])} <= {int(variant['at_most'])}"
             yield f"{'elif' if position else 'if'} {limit}:"
+            yield from (f"    {line}" for line in _why(variant))
             yield f"    {self._kernel(variant)}"
         if variants:
             yield "else:"
@@ -212,6 +214,14 @@ class _Wrapper:
         item = self._described(name)
         pointer = self._names[name]
         return f"run.result({pointer}, {item['dtype']}, {item['size']}, {item['stride']})"
+
+
+def _why(call: Mapping[str, Any]) -> Iterator[str]:
+    """A comment where the default stands in for a selected kernel that is not made any more."""
+    not_made = call.get("choice", {}).get("not_made", "")
+    if not_made:
+        gone = f"the selected kernel {_one_line(not_made)}"
+        yield f"# the default: {gone} is not made by this version of the generator"
 
 
 def _variable(name: str, position: int, taken: set[str], prefix: str = "") -> str:

@@ -16,6 +16,7 @@ from scheduler import pipeline
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
+from scheduler.bundle.manifest import ChosenBy
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.commands import options
 from scheduler.commands.compile_ import with_hints
@@ -99,18 +100,22 @@ def run(arguments: argparse.Namespace) -> int:
         buckets = parse_buckets(arguments.bucket, graph.symbols, bindings)
     problems, parts = _problems(arguments, plan, target, bindings, buckets)
     result = _tune(arguments, plan, problems, device, meter)
+    toolchain = options.toolchain_for(arguments)(target)
+    chosen_by = ChosenBy(
+        device.name, target.name, f"{toolchain.name} {toolchain.version}", bindings
+    )
     facts = {
         "graph": {"name": graph.name, "digest": graph.digest},
         "device": asdict(device),
         "bindings": bindings,
-        "toolchain": _toolchain_facts(options.toolchain_for(arguments)(target)),
+        "toolchain": _toolchain_facts(toolchain),
         "flags": arguments.flags,
         "seed": arguments.seed,
         "strategy": arguments.strategy,
         "budget": asdict(meter.budget),
     }
     fusions = compare_fusion(result, parts)
-    failed = _write(arguments, plan, target, result, facts, (bindings, buckets), fusions)
+    failed = _write(arguments, plan, chosen_by, result, facts, buckets, fusions)
     _report(arguments, result, failed, meter)
     return 1 if failed else 0
 
@@ -178,18 +183,17 @@ def _device_info(device_id: str) -> DeviceInfo:
 def _write(
     arguments: argparse.Namespace,
     plan: Schedule,
-    target: Target,
+    chosen_by: ChosenBy,
     result: TuningResult,
     facts: dict[str, Any],
-    sizes: tuple[Bindings, Sequence[ShapeBucket]],
+    buckets: Sequence[ShapeBucket],
     fusions: Sequence[FusionComparison],
 ) -> dict[str, Rejected]:
     """The bundle with the chosen kernels, the ledger and the log beside it."""
     slower = [one.node for one in fusions if one.unfused_is_faster]
     plan = split(plan, slower) if slower else plan
+    target, usual = find(chosen_by.target), chosen_by.bindings
     backend = pipeline.scheduling(plan, (target,))
-
-    usual, buckets = sizes
 
     def chooser(bindings: Mapping[str, int]) -> pipeline.Chooser:
         configs = result.configs | result.configs_at(usual) | result.configs_at(bindings)
@@ -201,7 +205,7 @@ def _write(
         return choose
 
     smaller = [(one.symbol, one.at_most, chooser(one.bindings)) for one in buckets]
-    generated = pipeline.generate(plan, (target,), chooser(usual), smaller)
+    generated = pipeline.generate(plan, (target,), chooser(usual), smaller, chosen_by)
     built = pipeline.build_kernels(
         generated.kernels,
         (target,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,15 @@ from codegen_app.models import (
 from codegen_app.selectors import serving
 from codegen_app.selectors.pages.graph import GraphPage, graph_page
 from codegen_app.selectors.pages.node import node_page
-from codegen_app.services import choices, exchange, graphs, selections, work
+from codegen_app.services import (
+    artifacts,
+    choices,
+    engine,
+    exchange,
+    graphs,
+    selections,
+    work,
+)
 from scheduler import samples
 from scheduler.outcome import UserError
 from tests.app import factories
@@ -253,17 +262,19 @@ class TestBundles:
         one = self.select(node, 1, 16, device=MI300X)
         other = self.select(node, 2, 16, device=MI210)
         for bucket in serving.buckets([node]):
-            chosen = choices.generated(node.graph, bucket.name).chosen[node.name].name
+            chosen = choices.of_graph(node.graph, bucket.name).generated()
+            chosen = chosen.chosen[node.name].name
             assert chosen == (one if bucket.device_name == MI300X[0] else other)
-        assert choices.generated(node.graph).chosen[node.name].name == other, "the latest"
+        latest = choices.of_graph(node.graph).generated()
+        assert latest.chosen[node.name].name == other, "the latest"
         with pytest.raises(UserError, match="nothing was measured on 'a toaster'"):
-            choices.generated(node.graph, "a toaster")
+            choices.of_graph(node.graph, "a toaster")
 
     def test_smaller_sizes_have_their_own_kernel(self, node: TemplateNode) -> None:
         small = self.select(node, 1, 4)
         usual = self.select(node, 2, 16)
         name = serving.buckets([node])[0].name
-        made = choices.generated(node.graph, name)
+        made = choices.of_graph(node.graph, name).generated()
         calls = [call for call in made.calls if call.kernel == usual]
         assert calls
         for call in calls:
@@ -272,9 +283,11 @@ class TestBundles:
     def test_the_emulation_chooses_no_code(self, node: TemplateNode) -> None:
         self.select(node, 1, 16)
         BenchmarkResult.objects.update(emulated=True)
-        assert choices.generated(node.graph).chosen[node.name].name == default(node).name
+        made = choices.of_graph(node.graph).generated()
+        assert made.chosen[node.name].name == default(node).name
+        assert made.manifest().chosen_by is None
         with pytest.raises(UserError, match="select nothing for a GPU"):
-            choices.generated(node.graph, serving.buckets([node])[0].name)
+            choices.of_graph(node.graph, serving.buckets([node])[0].name)
 
     def test_the_wrapper_tab_calls_what_serves(self, reader: Client, node: TemplateNode) -> None:
         address = f"{node.graph.get_absolute_url()}?view=wrapper"
@@ -282,6 +295,94 @@ class TestBundles:
         assert other not in reader.get(address).content.decode()
         assert self.select(node, 1, 16) == other
         assert other in reader.get(address).content.decode()
+
+    def old_kernel(self, node: TemplateNode, size: int = 16, version: str = "old") -> str:
+        """A kernel that an earlier version of the generator made, selected at a size."""
+        (symbol,) = node.graph.symbols
+        kernel = factories.kernel(name=f"rocm_addmm_{version}")
+        KernelUse.objects.create(kernel=kernel, template_node=node, position=900)
+        offer(measured(node, kernel, 500.0, bindings={symbol: size}))
+        return kernel.name
+
+    def test_a_bundle_says_whose_times_chose_and_which_kernels(self, node: TemplateNode) -> None:
+        name = self.select(node, 1, 16)
+        (symbol,) = node.graph.symbols
+        data = choices.of_graph(node.graph).generated().manifest().to_json()
+        assert data["chosen_by"] == {
+            "device_name": MI300X[0],
+            "target": MI300X[1],
+            "toolchain": "rocm 7.0",
+            "bindings": {symbol: 16},
+        }
+        sources = {(call["kernel"], call["choice"]["source"]) for call in data["calls"]}
+        assert {kernel for kernel, source in sources if source == "selected"} == {name}
+        assert all("not_made" not in call["choice"] for call in data["calls"])
+
+    def test_a_selected_kernel_that_is_not_made_any_more_is_told(
+        self, reader: Client, node: TemplateNode
+    ) -> None:
+        old, used = self.old_kernel(node), default(node).name
+        page = reader.get(node.graph.get_absolute_url())
+        html = " ".join(re.sub(r"<[^>]*>", " ", page.content.decode()).split())
+        assert f"{node.name}: {used} in place of {old}" in html
+        nodes = node.graph.template_nodes
+        same, all_ = (
+            nodes.filter(problem=node.problem).count(),
+            nodes.exclude(kind="extern").count(),
+        )
+        assert f"{same} of {all_}, {same} not made" in html
+        assert html.count("not made") == 1 + same, "where they are counted, and in each row"
+        twin = reader.get(f"{node.graph.get_absolute_url()}.json").json()
+        told = {"node": node.name, "selected": old, "instead": used, "sizes": ""}
+        assert told in twin["not_made"]
+        wrapper = reader.get(node.graph.get_absolute_url(), {"view": "wrapper"})
+        assert f"the selected kernel {old} is not made" in wrapper.content.decode()
+
+    def test_a_bundle_says_what_stands_in_for_a_kernel_that_is_not_made(
+        self, node: TemplateNode
+    ) -> None:
+        old = self.old_kernel(node)
+        manifest = choices.of_graph(node.graph).generated().manifest()
+        calls = [call for call in manifest.to_json()["calls"] if "not_made" in call["choice"]]
+        assert calls
+        for call in calls:
+            assert call["kernel"] == default(node).name
+            assert call["choice"] == {"source": "default", "not_made": old}
+
+    def test_a_kernel_that_is_not_made_at_smaller_sizes_is_told(
+        self, reader: Client, node: TemplateNode
+    ) -> None:
+        old, usual = self.old_kernel(node, 4), self.select(node, 1, 16)
+        (symbol,) = node.graph.symbols
+        name = next(b.name for b in serving.buckets([node]) if b.bindings == {symbol: 16})
+        twin = reader.get(f"{node.graph.get_absolute_url()}.json", {"times": name}).json()
+        assert [(one["selected"], one["sizes"]) for one in twin["not_made"]][:1] == [
+            (old, f"{symbol} <= 4")
+        ]
+        row = next(row for row in twin["scheduled"] if row["name"] == node.name)
+        assert (row["serving"]["kernel"], row["serving"]["instead"]) == (usual, "")
+
+    def test_a_default_that_stands_in_at_smaller_sizes_is_kept_in_the_bundle(
+        self, node: TemplateNode
+    ) -> None:
+        """The same kernel serves larger sizes: that another was selected is told all the same."""
+        old = self.old_kernel(node, 4)
+        offer(measured(node, default(node), 900.0, bindings={next(iter(node.graph.symbols)): 16}))
+        name = next(b.name for b in serving.buckets([node]) if 16 in b.bindings.values())
+        manifest = choices.of_graph(node.graph, name).generated().manifest().to_json()
+        variants = [one for call in manifest["calls"] for one in call.get("variants", ())]
+        assert {one["choice"].get("not_made") for one in variants} == {old}
+
+    def test_a_file_that_is_gone_is_told(self, reader: Client, node: TemplateNode) -> None:
+        self.select(node, 1, 16)
+        address = node.graph.get_absolute_url()
+        engine.scheduled.cache_clear()
+        engine.callers.cache_clear()
+        engine.makes.cache_clear()
+        artifacts.local_file(node.graph.file).unlink()
+        for query in ({}, {"view": "wrapper"}):
+            html = reader.get(address, query).content.decode()
+            assert "the imported file is missing from the storage" in html
 
 
 def test_an_exported_choice_names_its_bucket(world: World) -> None:

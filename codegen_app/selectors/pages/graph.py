@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,12 +20,14 @@ from codegen_app.selectors.pages.origins import lines_by_node, own_frame
 class Serving(MeasuredRow):
     """The kernel that serves a node: the selected one, or the generator's default.
 
-    Its metrics are those in the page's bucket, none before there are.
+    Its metrics are those in the page's bucket, none before there are. ``instead`` names what
+    bundles have in its place where this version of the generator does not make it.
     """
 
     kernel: str
     url: str
     selected: bool
+    instead: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,22 @@ class ViewNode:
 
 
 @dataclass(frozen=True)
+class NotMadeRow:
+    """A kernel that is selected for a scheduled node, at all sizes or while ``sizes`` holds, and
+    that this version of the generator does not make: bundles have ``instead``, the default."""
+
+    node: str
+    selected: str
+    instead: str
+    sizes: str
+
+
+@dataclass(frozen=True)
 class GraphPage:
     """One graph. Its times are those of one ``bucket``; ``buckets`` are all that could be shown.
 
-    ``wrapper`` calls the generator's default of every node.
+    ``wrapper`` calls the generator's default of every node, unless it is that of the bucket's
+    choices; ``code_error`` says why these cannot be made.
     """
 
     id: int
@@ -97,6 +111,13 @@ class GraphPage:
     buckets: tuple[serving.Bucket, ...]
     scheduled: tuple[ScheduledRow, ...]
     nodes: tuple[ViewNode, ...]
+    not_made: tuple[NotMadeRow, ...] = ()
+    code_error: str = ""
+
+    @property
+    def selected(self) -> int:
+        """How many scheduled nodes are served by a selected kernel."""
+        return sum(1 for row in self.scheduled if row.serving and row.serving.selected)
 
     @property
     def with_kernel(self) -> int:
@@ -110,8 +131,10 @@ class GraphPage:
 
     @property
     def coverage(self) -> str:
-        """How many of the nodes that have a kernel the sum is made of."""
-        return f"{self.measured} of {self.with_kernel}"
+        """How many of the nodes that have a kernel the sum is made of, and how many of these
+        kernels bundles do not have."""
+        gone = sum(1 for row in self.scheduled if row.serving and row.serving.instead)
+        return f"{self.measured} of {self.with_kernel}" + (f", {gone} not made" if gone else "")
 
     @property
     def total_ns(self) -> float:
@@ -174,6 +197,18 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         ),
         nodes=_view_nodes(graph, scheduled, _computed(graph, served)),
     )
+
+
+def with_not_made(page: GraphPage, not_made: tuple[NotMadeRow, ...]) -> GraphPage:
+    """The page where these selected kernels are marked as not made any more."""
+    instead = {one.node: one.instead for one in not_made if not one.sizes}
+    rows = tuple(
+        replace(row, serving=replace(row.serving, instead=instead[row.name]))
+        if row.serving and row.name in instead
+        else row
+        for row in page.scheduled
+    )
+    return replace(page, scheduled=rows, not_made=not_made)
 
 
 def _scheduled_row(

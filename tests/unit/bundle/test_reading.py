@@ -98,6 +98,12 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "an unknown pool": (lambda d: d["storage"].update({_key(d): "pool99"}), "pool99"),
     "an extern's output": (lambda d: _extern(d, outputs=["nowhere"]), "nowhere"),
     "an extern too late": (lambda d: _extern(d, position=10**6), "after the last call"),
+    "a choice from nowhere": (lambda d: d["calls"][0].update(choice={"source": "?"}), "choice"),
+    "code for a kernel that is not made": (
+        lambda d: d["calls"][0].update(choice={"source": "default", "not_made": "x\nimport os"}),
+        "not_made",
+    ),
+    "chosen by nobody": (lambda d: d.update(chosen_by={}), "chosen_by"),
     "an extern without reason": (lambda d: _extern(d, reason=""), "reason"),
 }
 

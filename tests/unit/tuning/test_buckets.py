@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import scheduler.samples
 from scheduler import pipeline
-from scheduler.bundle.manifest import Manifest
+from scheduler.bundle import reader
+from scheduler.bundle.manifest import ChosenBy, Manifest
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, KernelCall
@@ -26,6 +28,7 @@ from scheduler.tuning.buckets import parse_buckets, without_repeats
 from scheduler.tuning.ledger import read_jsonl
 from scheduler.tuning.problems import find_problems
 
+SCHEMA = Path(reader.__file__).with_name("schema.json")
 GPT2 = Path(scheduler.samples.__file__).parent / "graphs" / "gpt2_2layer.pt2"
 SYMBOLS = {"s0": SymbolInfo("s0", 128, 2, 1024), "s1": SymbolInfo("s1", 8, 1, 16)}
 USUAL = {"s0": 128, "s1": 8}
@@ -92,6 +95,30 @@ def test_kernels_that_serve_all_sizes_are_called_without_a_question() -> None:
     compile(text, "wrapper.py", "exec")
 
 
+def test_a_choice_that_could_not_be_kept_is_told_at_its_sizes() -> None:
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(GPT2)))
+    target = find("gfx942")
+    name = next(node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE)
+
+    def old(node: SchedulerNode) -> pipeline.NotMade | None:
+        return pipeline.NotMade("rocm_old") if node.name == name else None
+
+    sizes = [("s70", 4, old), ("s70", 8, lambda _: None)]
+    by = ChosenBy("AMD Instinct MI300X", "gfx942", "rocm 7.0", {"s70": 16})
+    manifest = pipeline.generate(plan, (target,), lambda _: None, sizes, by).manifest()
+    data = json.loads(json.dumps(manifest.to_json()))
+    assert Manifest.from_json(data) == manifest
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(data)
+    (call,) = [call for call in data["calls"] if "variants" in call]
+    assert call["choice"] == {"source": "default"}
+    choices = [(one["at_most"], one["choice"]) for one in call["variants"]]
+    assert choices == [(4, {"source": "default", "not_made": "rocm_old"})]
+    text = wrapper_of(manifest)
+    told = "        # the default: the selected kernel rocm_old is not made by this version"
+    assert f"    if s70 <= 4:\n{told}" in text
+    compile(text, "wrapper.py", "exec")
+
+
 def test_problems_that_do_not_depend_on_the_size_are_tuned_once() -> None:
     plan = pipeline.schedule(pipeline.lower(pipeline.load(GPT2)))
     target = find("cpu")
@@ -119,6 +146,9 @@ def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
     assert {line["bindings"]["s70"] for line in lines} == {3, 16}
     assert {line["fate"] for line in lines} == {"refused", "measured", "chosen"}
     assert (out / "autotune.log").read_text().count("AUTOTUNE add") == 2
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["chosen_by"]["bindings"] == {"s70": 16}
+    assert manifest["chosen_by"]["target"] == "cpu"
     for size in (3, 4):  # the last of the bucket, and the first beyond it
         sizes = ["--bind", f"s70={size}", "--kernels-only", "--json"]
         assert main(["verify", str(out), *sizes]) == 0, capsys.readouterr().out
