@@ -32,7 +32,7 @@ class Glossary:
 
 
 def glossary() -> Glossary:
-    """The file's headings with the rows of their tables."""
+    """The file's headings with the rows of their tables (no queries)."""
     text = Path(settings.BASE_DIR, "docs", "glossary.md").read_text(encoding="utf-8")
     return Glossary(tuple(map(_subject, text.split("\n## ")[1:])))
 

@@ -45,7 +45,7 @@ class KernelList:
 
 
 def kernel_list(query: str, start: int) -> KernelList:
-    """Kernels by name, ``PAGE`` at a time (4 queries)."""
+    """Kernels by name, ``PAGE`` at a time (5 queries)."""
     kernels = GeneratedKernel.objects.order_by("name")
     if query:
         kernels = kernels.filter(Q(name__icontains=query) | Q(template__icontains=query))
