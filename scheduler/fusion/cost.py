@@ -1,4 +1,4 @@
-"""What fusing may cost: the rules that refuse what is legal but would be slower.
+"""Profitability of a fusion: the rules that reject what is legal but would be slower.
 
 A pointwise value is computed again wherever a reader reads it. That is free in memory traffic if
 a reader then reads no more bytes than the value itself has, and cheap if it is little arithmetic.
@@ -64,15 +64,15 @@ def _operands(op: Operation) -> set[str]:
     return {load.buffer for tree in op.matrix_operands for load in loads(tree)}
 
 
-def rows_refusal(op: Operation, hints: Mapping[str, int]) -> str:
-    """Why a reduction should not take pointwise work into its rows; "" where it may."""
+def rows_rejection(op: Operation, hints: Mapping[str, int]) -> str:
+    """Why a reduction should not compute pointwise work in its rows; "" where it may."""
     rows, steps = (evaluate(numel(axes), dict(hints)) for axes in op.nest)
     if rows < _FEW_ROWS and rows * steps > _MUCH_WORK:
         return f"{rows} rows would leave most of the device idle while they compute it"
     return ""
 
 
-def inline_refusal(
+def inline_rejection(
     group: Group,
     buffer: str,
     reader: Group,
@@ -84,7 +84,7 @@ def inline_refusal(
         return "the reference reads it from memory"
     main = reader.members[0]
     if isinstance(main, Contraction) and buffer in _operands(main):
-        return _operand_refusal(group, buffer, buffers)
+        return _operand_rejection(group, buffer, buffers)
     if isinstance(main, Attention):
         many = [tree for tree in (main.k, main.v, main.mask) if tree is not None]
         if any(load.buffer == buffer for tree in many for load in loads(tree)):
@@ -105,7 +105,7 @@ def inline_refusal(
     return f"it would be computed {points * count / max(own, 1):.0f} times for each element"
 
 
-def _operand_refusal(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -> str:
+def _operand_rejection(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -> str:
     """A template reads an operand once for each block: nothing more may be read each time."""
     if sum(_work(member) for member in group.members) > _CHEAP:
         return "every block of the template would compute it again"

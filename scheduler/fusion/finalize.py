@@ -1,4 +1,4 @@
-"""Groups as scheduler nodes: values that nobody else needs stay out of memory."""
+"""Groups as scheduler nodes: values that no other kernel reads stay out of memory."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _inlined_members(group: Group, needed: set[str]) -> list[Operation]:
     for member in group.members:
         inside = member.name in group.inside or not group.inner
         known = values[inside]
-        taken = [n for name in member.reads if name in known for n in nodes[name]]
+        inlined = [n for name in member.reads if name in known for n in nodes[name]]
         made = member.map_trees(partial(with_values, values=known))
-        made = made.with_nodes(tuple(dict.fromkeys(taken)))
+        made = made.with_nodes(tuple(dict.fromkeys(inlined)))
         members.append(made)
         if made.group_kind is GroupKind.POINTWISE:
             (store,) = made.results
@@ -60,13 +60,13 @@ def with_epilogues(main: Operation, epilogues: list[Operation], needed: set[str]
     stores = {store.buffer: store for store in main.results}
     for op in epilogues:
         (store,) = op.results
-        taken: Mapping[str, None] = dict.fromkeys(
+        inlined: Mapping[str, None] = dict.fromkeys(
             n for load in loads(store.value) for n in nodes.get(load.buffer, ())
         )
         made = replace(
             store,
             value=with_values(store.value, values),
-            nodes=tuple(dict.fromkeys((*taken, *op.nodes))),
+            nodes=tuple(dict.fromkeys((*inlined, *op.nodes))),
         )
         values[store.buffer], nodes[store.buffer] = made.value, made.nodes
         stores[store.buffer] = made

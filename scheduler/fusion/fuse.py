@@ -1,4 +1,4 @@
-"""The passes that make groups: each operation joins its producers, then what still stands alone
+"""The passes that make groups: each operation joins its producers, then groups of one operation
 joins its readers."""
 
 from __future__ import annotations
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
-from scheduler.fusion.cost import inline_refusal, rows_refusal, tree_extent
+from scheduler.fusion.cost import inline_rejection, rows_rejection, tree_extent
 from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
-from scheduler.fusion.joining import Joined, Refusal, direct_loads, join, merge_exchange
+from scheduler.fusion.joining import Joined, Rejection, direct_loads, join, merge_reindexing
 from scheduler.fusion.nodes import FusionDecision
 from scheduler.fusion.order import topological
-from scheduler.fusion.points import inverse, moved_pointwise
+from scheduler.fusion.points import inverse, reindexed_pointwise
 from scheduler.fusion.view_like import inline_views
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import (
@@ -26,9 +26,9 @@ from scheduler.ir.operations import (
 from scheduler.ir.values import loads
 
 #: How many groups a search for a dependency cycle visits before it gives up and says no.
-_MOST_VISITS = 2000
+_MAX_VISITS = 2000
 #: How many readers of a buffer are looked at for a reduction to stand beside.
-_MOST_SIBLINGS = 4
+_MAX_SIBLINGS = 4
 #: How large and how deep a value's tree may grow by fusing, shared parts counted each time.
 LARGEST_TREE = 1024
 DEEPEST_TREE = 96
@@ -71,7 +71,7 @@ class Fusion:
             if number in self.groups and self.groups[number].kind is GroupKind.POINTWISE:
                 self._join_readers(self.groups[number])
         for group in [g for g in self.groups.values() if g.kind is GroupKind.SCAN]:
-            self._take_reader(group)
+            self._merge_into_scan(group)
         return self._in_order()
 
     # one operation after the other
@@ -79,10 +79,10 @@ class Fusion:
     def _place(self, op: Operation, index: int) -> None:
         for group in self._candidates(op):
             answer = self._try(op, group)
-            if isinstance(answer, Refusal):
+            if isinstance(answer, Rejection):
                 self._decide(group.name, op.name, False, answer.reason)
                 continue
-            self._decide(group.name, op.name, True, "the same points, all values at hand")
+            self._decide(group.name, op.name, True, "the same points, all values available")
             self._add(group, answer, index)
             return
         group = begin(index, op, index, self.sizes)
@@ -103,53 +103,53 @@ class Fusion:
         found.reverse()
         if op.group_kind is GroupKind.REDUCTION:
             for name in op.reads:
-                for number in self._readers.get(name, [])[-_MOST_SIBLINGS:]:
+                for number in self._readers.get(name, [])[-_MAX_SIBLINGS:]:
                     group = self.groups[number]
                     if group.kind is GroupKind.REDUCTION and group not in found:
                         found.append(group)
         return found
 
-    def _try(self, op: Operation, group: Group) -> Joined | Refusal:
+    def _try(self, op: Operation, group: Group) -> Joined | Rejection:
         is_pointwise = op.group_kind is GroupKind.POINTWISE
-        if group.is_template and is_pointwise and self._is_for_reader(op, group):
-            return Refusal("its reader takes it without a trip through memory")
+        if group.is_template and is_pointwise and self._belongs_to_reader(op, group):
+            return Rejection("its reader computes it without storing it")
         answer = join(op, group, self.buffers)
-        if isinstance(answer, Refusal):
+        if isinstance(answer, Rejection):
             return answer
         if op.group_kind is GroupKind.REDUCTION and group.kind is GroupKind.POINTWISE:
-            refused = self._rows_refusal(group, [op])
-            if refused:
-                return Refusal(refused)
+            rejection = self._rows_rejection(group, [op])
+            if rejection:
+                return Rejection(rejection)
         if self._is_too_large(self._extent(op, {group.number}, self._extents)):
-            return Refusal(_TOO_LARGE)
+            return Rejection(_TOO_LARGE)
         others = {self._writer[name] for name in op.reads if name in self._writer}
         if self._reaches(others - {group.number}, group):
-            return Refusal("another of its inputs depends on the group: a cycle")
+            return Rejection("another of its inputs depends on the group: a cycle")
         return answer
 
-    def _rows_refusal(self, group: Group, readers: list[Operation]) -> str:
-        """Why these readers should not take over pointwise work that others need as well."""
+    def _rows_rejection(self, group: Group, readers: list[Operation]) -> str:
+        """Why these readers should not compute pointwise work that others need as well."""
         reduction = next((r for r in readers if r.group_kind is GroupKind.REDUCTION), None)
         names = {reader.name for reader in readers} | {member.name for member in group.members}
         elsewhere = any(
             name in self.outputs or any(c.name not in names for c in self._consumers.get(name, []))
             for name in group.written()
         )
-        return rows_refusal(reduction, self.hints) if reduction and elsewhere else ""
+        return rows_rejection(reduction, self.hints) if reduction and elsewhere else ""
 
-    def _is_for_reader(self, op: Operation, group: Group) -> bool:
+    def _belongs_to_reader(self, op: Operation, group: Group) -> bool:
         """Whether the readers of ``op`` can compute it themselves, while what it reads of the
         template goes to memory anyway: as a store of the template it would be an extra write."""
         (result,) = op.writes
         readers = self._consumers.get(result, [])
         if result in self.outputs or not all(self._same_points(r, result) for r in readers):
             return False
-        taken = set(op.reads) & set(group.written())
+        produced = set(op.reads) & set(group.written())
         if all(reader.group_kind is GroupKind.REDUCTION for reader in readers):
-            return any(name in self.outputs or len(self._consumers[name]) > 1 for name in taken)
+            return any(name in self.outputs or len(self._consumers[name]) > 1 for name in produced)
         return len(readers) == 1 and any(
             name in self.outputs or not all(self._same_points(r, name) for r in readers_of)
-            for name in taken
+            for name in produced
             for readers_of in (self._consumers[name],)
         )
 
@@ -201,24 +201,24 @@ class Fusion:
     def _is_too_large(self, extent: Extent) -> bool:
         return extent[0] > LARGEST_TREE or extent[1] > DEEPEST_TREE
 
-    def _extents_together(self, group: Group, reader: Group) -> dict[str, Extent] | None:
+    def _combined_extents(self, group: Group, reader: Group) -> dict[str, Extent] | None:
         """Trees of the reader with those of the group in them; None where one is too large."""
         names = (*group.written(), *reader.written())
-        together = {name: self._extents[name] for name in names}
+        combined = {name: self._extents[name] for name in names}
         for member in reader.members:
-            extent = self._extent(member, {group.number, reader.number}, together)
+            extent = self._extent(member, {group.number, reader.number}, combined)
             if self._is_too_large(extent):
                 return None
-            together.update(dict.fromkeys(member.writes, extent))
-        return together
+            combined.update(dict.fromkeys(member.writes, extent))
+        return combined
 
     def _reaches(self, starts: Iterable[int], target: Group) -> bool:
-        """Whether one of the groups depends on ``target``; True too where it is too far to tell."""
+        """Whether a group depends on ``target``; True too after ``_MAX_VISITS`` groups."""
         low = min(target.indices)
         stack = [n for n in starts if max(self.groups[n].indices) > low]
         seen = set(stack)
         while stack:
-            if len(seen) > _MOST_VISITS:
+            if len(seen) > _MAX_VISITS:
                 return True
             number = stack.pop()
             if number == target.number:
@@ -229,7 +229,7 @@ class Fusion:
                     stack.append(other)
         return False
 
-    # what still stands alone
+    # groups that no operation joined
 
     def _join_readers(self, group: Group) -> None:
         numbers = {n for name in group.written() for n in self._readers.get(name, [])}
@@ -246,29 +246,29 @@ class Fusion:
     def _merge(self, group: Group, reader: Group) -> bool:
         if reader.kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION):
             return False
-        found = merge_exchange(group, reader, self.buffers)
-        if isinstance(found, Refusal):
+        found = merge_reindexing(group, reader, self.buffers)
+        if isinstance(found, Rejection):
             self._decide(group.name, reader.name, False, found.reason)
             return False
-        refused = self._rows_refusal(group, reader.members)
-        if refused:
-            self._decide(group.name, reader.name, False, refused)
+        rejection = self._rows_rejection(group, reader.members)
+        if rejection:
+            self._decide(group.name, reader.name, False, rejection)
             return False
         if self._reaches(reader.depends - {group.number}, group):
             self._decide(group.name, reader.name, False, "a kernel in between depends on it")
             return False
-        extents = self._extents_together(group, reader)
+        extents = self._combined_extents(group, reader)
         if extents is None:
             self._decide(group.name, reader.name, False, _TOO_LARGE)
             return False
         self._extents.update(extents)
         axes = (*reader.outer, *reader.inner)
         made = [
-            moved_pointwise(member, found, axes, self.sizes)
+            reindexed_pointwise(member, found, axes, self.sizes)
             for member in group.members
             if isinstance(member, Pointwise)
         ]
-        self._decide(group.name, reader.name, True, "the same points, all values at hand")
+        self._decide(group.name, reader.name, True, "the same points, all values available")
         reader.members[:0] = made
         if reader.inner:
             reader.inside.update(member.name for member in made)
@@ -278,14 +278,14 @@ class Fusion:
     def _inline(self, group: Group, reader: Group) -> None:
         """Compute the group's value where its one reader reads it."""
         results = [name for name in group.written() if self._consumed_outside(name, group)]
-        refused = (
+        rejection = (
             "it has several results"
             if len(results) != 1
-            else inline_refusal(group, results[0], reader, self.buffers, self.hints)
+            else inline_rejection(group, results[0], reader, self.buffers, self.hints)
         )
-        extents = self._extents_together(group, reader)
-        if refused or extents is None:
-            self._decide(group.name, reader.name, False, refused or _TOO_LARGE)
+        extents = self._combined_extents(group, reader)
+        if rejection or extents is None:
+            self._decide(group.name, reader.name, False, rejection or _TOO_LARGE)
             return
         self._extents.update(extents)
         value, nodes = inlined(group, results[0])
@@ -300,8 +300,8 @@ class Fusion:
         reader.members[:] = [member for member in made if member is not None]
         self._absorb(group, reader)
 
-    def _take_reader(self, scan: Group) -> None:
-        """A pointwise kernel that alone needs what a scan stores: it computes that one store."""
+    def _merge_into_scan(self, scan: Group) -> None:
+        """Make a pointwise kernel that is the only reader of a scan the scan's store."""
         (result,) = scan.written()
         numbers = [n for n in self._readers.get(result, []) if n != scan.number]
         if len(numbers) != 1 or result in self.outputs:
@@ -309,9 +309,9 @@ class Fusion:
         reader = self.groups[numbers[0]]
         if reader.kind is not GroupKind.POINTWISE:
             return
-        refused = self._scan_refusal(scan, reader)
-        self._decide(scan.name, reader.name, not refused, refused or "it stores what is read")
-        if refused:
+        rejection = self._scan_rejection(scan, reader)
+        self._decide(scan.name, reader.name, not rejection, rejection or "it stores what is read")
+        if rejection:
             return
         for member in reader.members:
             answer = join(member, scan, self.buffers)
@@ -319,7 +319,7 @@ class Fusion:
             scan.members.append(answer.op)
         self._absorb(reader, scan)
 
-    def _scan_refusal(self, scan: Group, reader: Group) -> str:
+    def _scan_rejection(self, scan: Group, reader: Group) -> str:
         needed = [n for n in reader.written() if self._consumed_outside(n, reader)]
         needed += [n for n in reader.written() if n in self.outputs and n not in needed]
         if len(needed) != 1:
@@ -329,7 +329,7 @@ class Fusion:
         trial = replace(scan, members=list(scan.members))
         for member in reader.members:
             answer = join(member, trial, self.buffers)
-            if isinstance(answer, Refusal):
+            if isinstance(answer, Rejection):
                 return answer.reason
             trial.members.append(answer.op)
         return ""
@@ -338,7 +338,7 @@ class Fusion:
         return any(n != group.number for n in self._readers.get(name, []))
 
     def _absorb(self, group: Group, reader: Group) -> None:
-        """``reader`` takes the place of ``group``."""
+        """Replace ``group`` by ``reader`` in all edges."""
         reader.indices.extend(group.indices)
         reader.depends |= group.depends
         reader.depends.discard(group.number)

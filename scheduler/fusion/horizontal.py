@@ -1,4 +1,4 @@
-"""Matrix multiplications that share their left operand, side by side in one kernel."""
+"""Matrix multiplications that share their left operand, in one kernel: horizontal fusion."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Contraction, GroupKind
 
 #: Members of one kernel: queries, keys, values, and one more.
-_MOST_MEMBERS = 4
+_MAX_MEMBERS = 4
 #: How many nodes a search for a dependency visits before it gives up and says no.
-_MOST_VISITS = 2000
+_MAX_VISITS = 2000
 
 
-def side_by_side(
+def fuse_horizontally(
     nodes: Sequence[SchedulerNode], positions: dict[str, int]
 ) -> tuple[list[SchedulerNode], list[FusionDecision]]:
     """The nodes with multiplications of the same ``a`` joined, in an order that can be run.
@@ -64,25 +64,25 @@ def _key(node: SchedulerNode) -> object:
 def _obstacle(
     group: list[int], k: int, nodes: Sequence[SchedulerNode], writers: dict[str, int]
 ) -> str:
-    if len(group) >= _MOST_MEMBERS:
-        return f"{_MOST_MEMBERS} stand side by side already"
+    if len(group) >= _MAX_MEMBERS:
+        return f"{_MAX_MEMBERS} multiplications are in one kernel already"
     if _needs(k, set(group), nodes, writers):
         return "it needs the other's result"
     return ""
 
 
 def _needs(
-    k: int, wanted: set[int], nodes: Sequence[SchedulerNode], writers: dict[str, int]
+    k: int, targets: set[int], nodes: Sequence[SchedulerNode], writers: dict[str, int]
 ) -> bool:
-    """Whether node ``k`` depends on one of ``wanted``; True too where it is too far to tell."""
-    low = min(wanted)
+    """Whether node ``k`` depends on one of ``targets``; True too after ``_MAX_VISITS`` nodes."""
+    low = min(targets)
     stack, seen = [k], {k}
     while stack:
-        if len(seen) > _MOST_VISITS:
+        if len(seen) > _MAX_VISITS:
             return True
         for name in nodes[stack.pop()].reads:
             other = writers.get(name, -1)
-            if other in wanted:
+            if other in targets:
                 return True
             if other > low and other not in seen:
                 seen.add(other)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduler.fusion.group import Group
-from scheduler.fusion.points import exchange_at
+from scheduler.fusion.points import reindexing_at
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.substitute import substitute
 from scheduler.ir.index.trees import ranges_inside, simplify_tree
@@ -62,11 +62,11 @@ def replace_loads(
         if not isinstance(part, Load) or part.buffer != buffer:
             return None
         inside = ranges_inside(part, all_ranges(op, reader))
-        exchange = exchange_at(place, size, group.outer, part.index, inside)
-        if exchange is None:
+        reindexing = reindexing_at(place, size, group.outer, part.index, inside)
+        if reindexing is None:
             failed.append(part)
             return None
-        made = substitute(value, exchange)
+        made = substitute(value, reindexing)
         for indirect in part.indirect:
             made = bind_indirect(made, indirect)
         made = simplify_tree(made, inside)

@@ -1,5 +1,5 @@
-"""Whether an operation can become part of a group: the same points, and only values that are
-there. Each answer that is no says why."""
+"""Legality of a fusion: the operation runs over the group's points, and reads only values that the
+group has at the same point."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from scheduler.fusion.group import Group
 from scheduler.fusion.groups import numel
 from scheduler.fusion.points import (
-    Exchange,
     Index,
-    exchange_at,
+    Reindexing,
     inverse,
-    moved_index,
-    moved_pointwise,
-    moved_reduction,
+    reindexed_index,
+    reindexed_pointwise,
+    reindexed_reduction,
+    reindexing_at,
 )
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import (
@@ -29,13 +29,13 @@ from scheduler.ir.operations import (
 )
 from scheduler.ir.values import Load, loads
 
-#: A group with more members is hard to read, and slow to make.
-MOST_MEMBERS = 64
+#: Bounds the size of a kernel, and the time that fusing takes.
+MAX_MEMBERS = 64
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why not."""
+class Rejection:
+    """Why an operation does not join a group: a fusion that is not legal, or does not pay."""
 
     reason: str
 
@@ -58,19 +58,19 @@ class Joined:
 Buffers = Mapping[str, Buffer]
 
 
-def join(op: Operation, group: Group, buffers: Buffers) -> Joined | Refusal:
+def join(op: Operation, group: Group, buffers: Buffers) -> Joined | Rejection:
     """``op`` as a member of ``group``, whose members come before it."""
-    if len(group.members) >= MOST_MEMBERS:
-        return Refusal(f"the group has {MOST_MEMBERS} operations already")
+    if len(group.members) >= MAX_MEMBERS:
+        return Rejection(f"the group has {MAX_MEMBERS} operations already")
     if isinstance(op, Pointwise):
         return _join_pointwise(op, group, buffers)
     if not isinstance(op, Reduction):
-        return Refusal("a template starts a kernel of its own")
+        return Rejection("a template starts a kernel of its own")
     if group.kind is GroupKind.POINTWISE:
-        return _take_into_reduction(op, group, buffers)
+        return _join_prologues(op, group, buffers)
     if group.kind is GroupKind.REDUCTION:
         return _join_reduction(op, group, buffers)
-    return Refusal("a reduction needs whole rows, a block of this kernel has parts of them")
+    return Rejection("a reduction needs whole rows, a block of this kernel has parts of them")
 
 
 def direct_loads(op: Operation) -> Iterator[Load]:
@@ -79,20 +79,20 @@ def direct_loads(op: Operation) -> Iterator[Load]:
         yield from (load for load in loads(tree) if not load.indirect)
 
 
-def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Joined | Refusal:
+def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Joined | Rejection:
     if group.kind is GroupKind.EXTERN:
-        return Refusal("the reference computes the other")
-    for exchange, axes in _exchanges(op, group, buffers):
-        made = moved_pointwise(op, exchange, axes, group.sizes)
-        if _reads_what_is_there(made, group):
+        return Rejection("the reference computes the other")
+    for reindexing, axes in _reindexings(op, group, buffers):
+        made = reindexed_pointwise(op, reindexing, axes, group.sizes)
+        if _reads_same_points(made, group):
             inside = bool(group.inner) and len(axes) > len(group.outer)
             return Joined(made, inside, group.outer, group.inner)
-    return Refusal("it reads the other's result at other points than it computes")
+    return Rejection("it reads the other's result at other points than it computes")
 
 
-def _exchanges(
+def _reindexings(
     op: Pointwise, group: Group, buffers: Buffers
-) -> Iterator[tuple[Exchange, tuple[Axis, ...]]]:
+) -> Iterator[tuple[Reindexing, tuple[Axis, ...]]]:
     """Ways to run ``op`` over the group's loops, all of them or the outer ones only."""
     whole = (*group.outer, *group.inner)
     levels = [whole] if not group.inner else [whole, group.outer]
@@ -102,16 +102,16 @@ def _exchanges(
             for axes in levels:
                 if inverse(at, size, axes) is None:
                     continue
-                exchange = exchange_at(load.index, size, op.axes, at, group.sizes.over(axes))
-                if exchange is not None:
-                    yield exchange, axes
+                reindexing = reindexing_at(load.index, size, op.axes, at, group.sizes.over(axes))
+                if reindexing is not None:
+                    yield reindexing, axes
     if group.inner:
         yield from _by_rows(op, group, buffers)
 
 
 def _by_rows(
     op: Pointwise, group: Group, buffers: Buffers
-) -> Iterator[tuple[Exchange, tuple[Axis, ...]]]:
+) -> Iterator[tuple[Reindexing, tuple[Axis, ...]]]:
     """A row's value is read along loops of the inner loops' sizes: those are the inner loops."""
     written = group.written()
     for load in dict.fromkeys(direct_loads(op)):
@@ -124,20 +124,20 @@ def _by_rows(
             continue
         if [a.size for a in rest] != [a.size for a in group.inner]:
             continue
-        exchange = exchange_at(load.index, size, rows, at, group.ranges)
-        if exchange is not None:
+        reindexing = reindexing_at(load.index, size, rows, at, group.ranges)
+        if reindexing is not None:
             steps = {mine.var: its.var for mine, its in zip(rest, group.inner, strict=True)}
-            yield {**exchange, **steps}, (*group.outer, *group.inner)
+            yield {**reindexing, **steps}, (*group.outer, *group.inner)
 
 
-def _reads_what_is_there(op: Operation, group: Group) -> bool:
+def _reads_same_points(op: Operation, group: Group) -> bool:
     """Whether every value of the group that ``op`` reads is that of the same point."""
     written = group.written()
     every = (load for tree in op.trees for load in loads(tree))
     return all(load.buffer not in written or load.index == written[load.buffer] for load in every)
 
 
-def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | Refusal:
+def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | Rejection:
     axes = op.loops
     whole = (*group.outer, *group.inner)
     outer, inner = ({a.var for a in part} for part in (group.outer, group.inner))
@@ -146,35 +146,35 @@ def _join_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | R
         for at in group.accesses(load.buffer):
             if inverse(at, size, whole) is None:
                 continue
-            exchange = exchange_at(load.index, size, axes, at, group.ranges)
-            if exchange is None:
+            reindexing = reindexing_at(load.index, size, axes, at, group.ranges)
+            if reindexing is None:
                 continue
-            if any(exchange[a.var].free_symbols & inner for a in op.axes):
+            if any(reindexing[a.var].free_symbols & inner for a in op.axes):
                 continue
-            if any(exchange[a.var].free_symbols & outer for a in op.reduction_axes):
+            if any(reindexing[a.var].free_symbols & outer for a in op.reduction_axes):
                 continue
-            if _counts_steps(op) and not _same_steps(op, exchange, group.inner):
+            if _counts_steps(op) and not _same_steps(op, reindexing, group.inner):
                 continue
-            made = moved_reduction(op, exchange, group.outer, group.inner, group.sizes)
-            if _reads_what_is_there(made, group):
+            made = reindexed_reduction(op, reindexing, group.outer, group.inner, group.sizes)
+            if _reads_same_points(made, group):
                 return Joined(made, True, group.outer, group.inner)
-    return Refusal("it reduces other rows than the group does")
+    return Rejection("it reduces other rows than the group does")
 
 
 def _counts_steps(op: Reduction) -> bool:
     return op.kind in (ReductionKind.ARGMAX, ReductionKind.ARGMIN)
 
 
-def _same_steps(op: Reduction, exchange: Exchange, inner: tuple[Axis, ...]) -> bool:
-    steps = [exchange[axis.var] for axis in op.reduction_axes]
+def _same_steps(op: Reduction, reindexing: Reindexing, inner: tuple[Axis, ...]) -> bool:
+    steps = [reindexing[axis.var] for axis in op.reduction_axes]
     return steps == [axis.var for axis in inner]
 
 
-def _take_into_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joined | Refusal:
+def _join_prologues(op: Reduction, group: Group, buffers: Buffers) -> Joined | Rejection:
     """The pointwise members as prologues, at each step of the reduction's loops."""
     axes = op.loops
     if numel(axes) != numel(group.outer):
-        return Refusal("it reduces other points than the group computes")
+        return Rejection("it reduces other points than the group computes")
     ranges = group.sizes.over(axes)
     written = group.written()
     for load in dict.fromkeys(direct_loads(op)):
@@ -183,10 +183,12 @@ def _take_into_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joine
         size = buffers[load.buffer].size
         if inverse(load.index, size, axes) is None:
             continue
-        exchange = exchange_at(written[load.buffer], size, group.outer, load.index, ranges)
-        if exchange is None:
+        reindexing = reindexing_at(written[load.buffer], size, group.outer, load.index, ranges)
+        if reindexing is None:
             continue
-        regrouped = tuple(_moved(member, exchange, axes, group.sizes) for member in group.members)
+        regrouped = tuple(
+            _reindexed(member, reindexing, axes, group.sizes) for member in group.members
+        )
         trial = replace(
             group,
             kind=GroupKind.REDUCTION,
@@ -194,20 +196,22 @@ def _take_into_reduction(op: Reduction, group: Group, buffers: Buffers) -> Joine
             inner=op.reduction_axes,
             members=list(regrouped),
         )
-        if _reads_what_is_there(op, trial):
+        if _reads_same_points(op, trial):
             return Joined(op, True, op.axes, op.reduction_axes, regrouped)
-    return Refusal("it reduces other points than the group computes")
+    return Rejection("it reduces other points than the group computes")
 
 
-def _moved(op: Operation, exchange: Exchange, axes: tuple[Axis, ...], sizes: Ranges) -> Operation:
+def _reindexed(
+    op: Operation, reindexing: Reindexing, axes: tuple[Axis, ...], sizes: Ranges
+) -> Operation:
     assert isinstance(op, Pointwise)
-    return moved_pointwise(op, exchange, axes, sizes)
+    return reindexed_pointwise(op, reindexing, axes, sizes)
 
 
-def merge_exchange(producer: Group, consumer: Group, buffers: Buffers) -> Exchange | Refusal:
+def merge_reindexing(producer: Group, consumer: Group, buffers: Buffers) -> Reindexing | Rejection:
     """The producer's loops in terms of the consumer's, where both visit the same points."""
-    if len(producer.members) + len(consumer.members) > MOST_MEMBERS:
-        return Refusal(f"together they have more than {MOST_MEMBERS} operations")
+    if len(producer.members) + len(consumer.members) > MAX_MEMBERS:
+        return Rejection(f"together they have more than {MAX_MEMBERS} operations")
     whole = (*consumer.outer, *consumer.inner)
     written = producer.written()
     for buffer, place in written.items():
@@ -215,16 +219,16 @@ def merge_exchange(producer: Group, consumer: Group, buffers: Buffers) -> Exchan
         for at in consumer.accesses(buffer):
             if inverse(at, size, whole) is None:
                 continue
-            exchange = exchange_at(place, size, producer.outer, at, consumer.sizes.over(whole))
-            if exchange is not None and _all_match(written, consumer, exchange, whole):
-                return exchange
-    return Refusal("it reads the other's result at other points than it computes")
+            reindexing = reindexing_at(place, size, producer.outer, at, consumer.sizes.over(whole))
+            if reindexing is not None and _all_match(written, consumer, reindexing, whole):
+                return reindexing
+    return Rejection("it reads the other's result at other points than it computes")
 
 
 def _all_match(
     written: Mapping[str, Index],
     consumer: Group,
-    exchange: Exchange,
+    reindexing: Reindexing,
     whole: tuple[Axis, ...],
 ) -> bool:
     ranges = consumer.sizes.over(whole)
@@ -232,6 +236,6 @@ def _all_match(
         for tree in member.trees:
             for load in loads(tree):
                 place = written.get(load.buffer)
-                if place is not None and load.index != moved_index(place, exchange, ranges):
+                if place is not None and load.index != reindexed_index(place, reindexing, ranges):
                     return False
     return True

@@ -51,7 +51,7 @@ def plan(
 
     A buffer takes over an allocation whose last reader is an earlier node, if of the two sizes
     one can be shown to hold the other at every binding; the allocation then has the larger one.
-    Of the fitting ones the nearest in size at the example's sizes is taken.
+    Of the fitting ones the nearest in size at the example's sizes is chosen.
     """
     sizes = Ranges.of_symbols(symbols)
     hints = {name: info.hint for name, info in symbols.items()}
@@ -82,12 +82,12 @@ def _choose(
     hints: dict[str, int],
     sizes: Ranges,
 ) -> str | None:
-    wanted = evaluate(size, hints)
+    required = evaluate(size, hints)
     best: tuple[int, str] | None = None
     for name in free[-_CANDIDATES:]:
         if _larger(size, pools[name], sizes) is None:
             continue
-        distance = abs(evaluate(pools[name], hints) - wanted)
+        distance = abs(evaluate(pools[name], hints) - required)
         if best is None or distance < best[0]:
             best = (distance, name)
     return best[1] if best else None

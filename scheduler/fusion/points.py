@@ -19,8 +19,8 @@ from scheduler.ir.operations import Axis, Pointwise, Reduction, Store
 from scheduler.ir.values import Value
 
 Index = tuple[Expr, ...]
-#: An expression for each loop variable.
-Exchange = Mapping[sympy.Symbol, Expr]
+#: For each variable of one loop nest its expression over another's.
+Reindexing = Mapping[sympy.Symbol, Expr]
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
 
@@ -38,7 +38,7 @@ def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
     if direct is not None:
         return direct
     if product(size) == 0:
-        return None  # there is no point to tell
+        return None  # no element to name
     flat = simplify(_row_major(index, size), loops_over(axes))
     form = affine(flat, {axis.var for axis in axes})
     if form is None or form.rest != 0:
@@ -76,7 +76,7 @@ def _direct(
     return tuple(dims[place[axis.var]] for axis in axes)
 
 
-def exchange_at(
+def reindexing_at(
     index: Index, size: Index, axes: tuple[Axis, ...], at: Index, ranges: Ranges
 ) -> dict[sympy.Symbol, Expr] | None:
     """Expressions for ``axes`` so that ``index`` becomes ``at`` (over the loops of ``ranges``)."""
@@ -90,37 +90,37 @@ def exchange_at(
     }
 
 
-def moved(value: Value, exchange: Exchange, ranges: Ranges) -> Value:
+def reindexed(value: Value, reindexing: Reindexing, ranges: Ranges) -> Value:
     """A tree over other loops."""
-    if all(var == expr for var, expr in exchange.items()):
+    if all(var == expr for var, expr in reindexing.items()):
         return value
-    return simplify_tree(substitute(value, exchange), ranges)
+    return simplify_tree(substitute(value, reindexing), ranges)
 
 
-def moved_index(index: Index, exchange: Exchange, ranges: Ranges) -> Index:
+def reindexed_index(index: Index, reindexing: Reindexing, ranges: Ranges) -> Index:
     """An index over other loops."""
-    return tuple(simplify(substitute_expr(i, exchange), ranges) for i in index)
+    return tuple(simplify(substitute_expr(i, reindexing), ranges) for i in index)
 
 
-def moved_store(store: Store, exchange: Exchange, ranges: Ranges) -> Store:
+def reindexed_store(store: Store, reindexing: Reindexing, ranges: Ranges) -> Store:
     """A store over other loops."""
     return replace(
         store,
-        index=moved_index(store.index, exchange, ranges),
-        value=moved(store.value, exchange, ranges),
+        index=reindexed_index(store.index, reindexing, ranges),
+        value=reindexed(store.value, reindexing, ranges),
     )
 
 
-def moved_pointwise(
-    op: Pointwise, exchange: Exchange, axes: tuple[Axis, ...], sizes: Ranges
+def reindexed_pointwise(
+    op: Pointwise, reindexing: Reindexing, axes: tuple[Axis, ...], sizes: Ranges
 ) -> Pointwise:
     """A pointwise operation over other loops."""
-    return replace(op, axes=axes, store=moved_store(op.store, exchange, sizes.over(axes)))
+    return replace(op, axes=axes, store=reindexed_store(op.store, reindexing, sizes.over(axes)))
 
 
-def moved_reduction(
+def reindexed_reduction(
     op: Reduction,
-    exchange: Exchange,
+    reindexing: Reindexing,
     outer: tuple[Axis, ...],
     inner: tuple[Axis, ...],
     sizes: Ranges,
@@ -130,6 +130,6 @@ def moved_reduction(
         op,
         axes=outer,
         reduction_axes=inner,
-        value=moved(op.value, exchange, sizes.over((*outer, *inner))),
-        store=moved_store(op.store, exchange, sizes.over(outer)),
+        value=reindexed(op.value, reindexing, sizes.over((*outer, *inner))),
+        store=reindexed_store(op.store, reindexing, sizes.over(outer)),
     )

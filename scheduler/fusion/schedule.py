@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.fusion.finalize import finalize
 from scheduler.fusion.fuse import Fusion
 from scheduler.fusion.groups import single_node
-from scheduler.fusion.horizontal import side_by_side
+from scheduler.fusion.horizontal import fuse_horizontally
 from scheduler.fusion.memory import plan, with_frees
 from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
@@ -47,5 +47,5 @@ def _fused(
             if name in fusion.outputs or readers.get(name, set()) - {group.number}
         }
         nodes.append(finalize(group, needed, positions))
-    nodes, beside = side_by_side(nodes, positions)
+    nodes, beside = fuse_horizontally(nodes, positions)
     return nodes, [*fusion.decisions, *beside]

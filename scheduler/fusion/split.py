@@ -27,7 +27,7 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
     """
     positions = {node.name: position for position, node in enumerate(plan.lowered.graph.nodes)}
     nodes: list[SchedulerNode] = []
-    taken: list[str] = []
+    split_names: list[str] = []
     written: set[str] = set()
     computed_elsewhere = {
         name
@@ -42,7 +42,7 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
             nodes.append(node)
             written.update(node.writes)
             continue
-        taken.append(node.name)
+        split_names.append(node.name)
         for operation in parts:
             nodes.append(
                 replace(single_node(operation, positions), name=operation.name + UNFUSED_SUFFIX)
@@ -51,7 +51,7 @@ def split(plan: Schedule, names: Collection[str]) -> Schedule:
     buffers = plan.lowered.buffers
     ordered = with_frees(nodes, buffers)
     storage, pools = plan_memory(ordered, buffers, plan.lowered.graph.symbols)
-    result = replace(plan, nodes=ordered, storage=storage, pools=pools, split=tuple(taken))
+    result = replace(plan, nodes=ordered, storage=storage, pools=pools, split=tuple(split_names))
     verify(result)
     return result
 

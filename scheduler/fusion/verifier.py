@@ -47,7 +47,7 @@ def _check_group(node: SchedulerNode) -> None:
             f"kernel {node.name} does not list what its operations read and write"
         )
     if node.kind is GroupKind.GEMM and len(node.members) > 1:
-        _check_side_by_side(node)
+        _check_horizontal(node)
     elif node.kind is GroupKind.REDUCTION:
         _check_rows(node)
     elif node.kind is not GroupKind.POINTWISE and len(node.members) != 1:
@@ -68,7 +68,7 @@ def _check_readers(node: SchedulerNode, plan: Schedule, read: Collection[str]) -
             raise InconsistentError(f"{member.name} of kernel {node.name} computes for nobody")
 
 
-def _check_side_by_side(node: SchedulerNode) -> None:
+def _check_horizontal(node: SchedulerNode) -> None:
     shared = {(m.a, m.batch, m.m, m.k) for m in node.contractions}
     if len(shared) != 1 or len(node.contractions) != len(node.members):
         raise InconsistentError(

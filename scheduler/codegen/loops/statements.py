@@ -63,23 +63,23 @@ def on_axes(
 ) -> Statement:
     """A member as a statement on the nest's own axes."""
     store = member.store if member.store.nodes else replace(member.store, nodes=member.nodes)
-    exchange = _matching(member.axes, outer)
+    reindexing = _matching(member.axes, outer)
     if isinstance(member, Pointwise):
         value = store.value
         statement = Statement(member.name, None, value, value.dtype, store, inner=False)
-        if exchange is not None:
-            return _substituted(statement, exchange)
-        exchange = _matching(member.axes, (*outer, *inner))
-        if exchange is None:
+        if reindexing is not None:
+            return _substituted(statement, reindexing)
+        reindexing = _matching(member.axes, (*outer, *inner))
+        if reindexing is None:
             raise ValueError(f"{member.name} does not walk the axes of its group")
-        return replace(_substituted(statement, exchange), inner=True)
-    inner_exchange = _matching(member.nest[1], inner)
-    if exchange is None or inner_exchange is None:
+        return replace(_substituted(statement, reindexing), inner=True)
+    inner_reindexing = _matching(member.nest[1], inner)
+    if reindexing is None or inner_reindexing is None:
         raise ValueError(f"{member.name} does not walk the axes of its group")
     statement = Statement(
         member.name, member.kind, member.value, member.accumulate, store, inner=True
     )
-    return _substituted(statement, {**exchange, **inner_exchange})
+    return _substituted(statement, {**reindexing, **inner_reindexing})
 
 
 def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbol, Expr] | None:
@@ -92,24 +92,24 @@ def _matching(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> dict[sympy.Symbo
     flat: Expr = _ZERO
     for axis in axes:
         flat = flat * axis.size + axis.var
-    exchange: dict[sympy.Symbol, Expr] = {}
+    reindexing: dict[sympy.Symbol, Expr] = {}
     step: Expr = sympy.Integer(1)
     for position, axis in reversed(list(enumerate(own))):
         quotient = FloorDiv(flat, step)
-        exchange[axis.var] = quotient if position == 0 else Mod(quotient, axis.size)
+        reindexing[axis.var] = quotient if position == 0 else Mod(quotient, axis.size)
         step = step * axis.size
-    return exchange
+    return reindexing
 
 
-def _substituted(statement: Statement, exchange: dict[sympy.Symbol, Expr]) -> Statement:
-    exchange = {old: new for old, new in exchange.items() if old != new}
-    if not exchange:
+def _substituted(statement: Statement, reindexing: dict[sympy.Symbol, Expr]) -> Statement:
+    reindexing = {old: new for old, new in reindexing.items() if old != new}
+    if not reindexing:
         return statement
 
-    made = Substitution(exchange)
+    made = Substitution(reindexing)
     stored = made.apply(statement.store.value)
     value = stored if statement.kind is None else made.apply(statement.value)
-    index = tuple(substitute_expr(part, exchange) for part in statement.store.index)
+    index = tuple(substitute_expr(part, reindexing) for part in statement.store.index)
     return replace(
         statement, value=value, store=replace(statement.store, index=index, value=stored)
     )

@@ -12,7 +12,7 @@ from scheduler.fusion import schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Ref
 from scheduler.lowering import lower
-from tests.support.standing_alone import standing_alone
+from tests.support.missed_fusions import missed_fusions
 from tests.unit.lowering.graphs import GraphBuilder
 from tests.unit.lowering.running import run_lowered, run_schedule
 
@@ -196,4 +196,4 @@ def test_random_graphs_agree_with_the_reference(data: st.DataObject) -> None:
             np.testing.assert_allclose(
                 value, draw.b.values[output], rtol=1e-8, atol=1e-8, err_msg=f"{what} {output}"
             )
-    assert standing_alone(fused) == []
+    assert missed_fusions(fused) == []

@@ -16,5 +16,5 @@ BACKEND = Backend(
     listings="kiln_tiny.listing:READER",
     devices="kiln_tiny.device:DEVICES",
     device_ids=r"tiny:\d",
-    usual_device="tiny:0",
+    default_device="tiny:0",
 )

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scheduler.fusion.group import Group, loops_of
-from scheduler.fusion.joining import Refusal, join, merge_exchange
+from scheduler.fusion.joining import Rejection, join, merge_reindexing
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import BufferKind, GroupKind
 
 
-def standing_alone(plan: Schedule) -> list[tuple[str, str]]:
+def missed_fusions(plan: Schedule) -> list[tuple[str, str]]:
     """Pairs of a pointwise kernel and a producer or reader that it could legally join.
 
-    Legal: every value is at hand at the same points, and no kernel in between depends on the one
+    Legal: every value is available at the same points, and no kernel in between depends on the one
     while the other depends on it.
     """
     sizes = Ranges.of_symbols(plan.lowered.graph.symbols)
@@ -37,7 +37,7 @@ def _neighbours(number: int, groups: Sequence[Group], plan: Schedule) -> Iterato
             continue
         answers = [join(member, groups[producer], buffers) for member in own.members]
         others = own.depends - {producer}
-        if not any(isinstance(answer, Refusal) for answer in answers) and not _reaches(
+        if not any(isinstance(answer, Rejection) for answer in answers) and not _reaches(
             others, producer, groups
         ):
             yield producer
@@ -46,14 +46,14 @@ def _neighbours(number: int, groups: Sequence[Group], plan: Schedule) -> Iterato
             continue
         if group.kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION):
             continue
-        answer = merge_exchange(own, group, buffers)
+        answer = merge_reindexing(own, group, buffers)
         others = group.depends - {number}
-        if not isinstance(answer, Refusal) and not _reaches(others, number, groups):
+        if not isinstance(answer, Rejection) and not _reaches(others, number, groups):
             yield reader
 
 
 def _replaces_store(scan: int, reader: int, plan: Schedule) -> bool:
-    """Whether a kernel of one store alone needs what a scan stores: the one store that it has."""
+    """Whether a kernel with one store is the only reader of a scan."""
     if len(plan.nodes[reader].writes) > 1:
         return False
     (buffer,) = plan.nodes[scan].writes
