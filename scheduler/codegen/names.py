@@ -45,7 +45,7 @@ def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> 
 
     Only the ops' names and the text decide it, so the same kernel has the same name in any run.
     """
-    wanted = set(node.nodes)
-    ops = tuple(part for part in graph.nodes if part.name in wanted)
+    fused = set(node.nodes)
+    ops = tuple(part for part in graph.nodes if part.name in fused)
     digest = hashlib.sha256(source.encode()).hexdigest()
     return f"{prefix}_{fused_name(ops)}_{digest[:8]}"

@@ -114,8 +114,8 @@ def op_name(node: SchedulerNode, lowered: Lowered) -> str:
     main = node.members[0]
     if main.template_op:
         return main.template_op
-    wanted = set(node.nodes)
-    ops = tuple(part for part in lowered.graph.nodes if part.name in wanted)
+    fused = set(node.nodes)
+    ops = tuple(part for part in lowered.graph.nodes if part.name in fused)
     return fused_name(ops).removeprefix("fused_")
 
 

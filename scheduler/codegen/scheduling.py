@@ -143,10 +143,10 @@ def scheduling_for(schedule: Schedule, targets: Sequence[Target]) -> BaseSchedul
 
 def served_together(target: Target) -> tuple[Target, ...]:
     """Every target whose kernels have the same sources, in the order in which they are shown."""
-    wanted = backend_of(target).scheduling
+    scheduling = backend_of(target).scheduling
     return tuple(
         each
         for backend in backends()
-        if backend.scheduling == wanted
+        if backend.scheduling == scheduling
         for each in targets_of(backend)
     )

@@ -52,13 +52,13 @@ class _Wrapper:
         self._buffers: Mapping[str, Mapping[str, Any]] = manifest["buffers"]
         self._symbols = sorted(manifest["graph"]["symbols"])
         self._storage: Mapping[str, str] = manifest.get("storage", {})
-        taken = {*self._symbols, *_RUNTIME_NAMES}
+        reserved = {*self._symbols, *_RUNTIME_NAMES}
         self._names = {
-            name: _variable(name, position, taken) for position, name in enumerate(self._buffers)
+            name: _variable(name, position, reserved) for position, name in enumerate(self._buffers)
         }
         pools = manifest.get("pools", {})
         self._pools = {
-            name: _variable(name, position, {*taken, *self._names.values()}, "pool")
+            name: _variable(name, position, {*reserved, *self._names.values()}, "pool")
             for position, name in enumerate(pools)
         }
 
@@ -224,11 +224,11 @@ def _why(call: Mapping[str, Any]) -> Iterator[str]:
         yield f"# the default: {gone} is not made by this version of the generator"
 
 
-def _variable(name: str, position: int, taken: set[str], prefix: str = "") -> str:
+def _variable(name: str, position: int, reserved: set[str], prefix: str = "") -> str:
     """The name itself where it is plain and free, as ``buf12`` and ``arg3_1`` are."""
-    wished = prefix + name if prefix and not name.startswith(prefix) else name
-    if re.fullmatch(r"[a-z]+[a-z_]*\d+(_\d+)?", wished) and wished not in taken:
-        return wished
+    preferred = prefix + name if prefix and not name.startswith(prefix) else name
+    if re.fullmatch(r"[a-z]+[a-z_]*\d+(_\d+)?", preferred) and preferred not in reserved:
+        return preferred
     return f"{prefix or 'memory_'}v{position}"
 
 

@@ -268,8 +268,8 @@ class ValuePrinter:
 
     def _masked(self, value: Masked) -> str:
         condition = self.value(value.condition)
-        inside, inside_text = self._apart(value.value)
-        outside, outside_text = self._apart(value.other)
+        inside, inside_text = self._nested_block(value.value)
+        outside, outside_text = self._nested_block(value.other)
         outside_text = _as_held(outside_text, value.other.dtype, value.dtype)
         if not len(inside) and not len(outside):
             return self._define(value.dtype, f"{condition} ? {inside_text} : {outside_text}")
@@ -288,8 +288,8 @@ class ValuePrinter:
         self.lines.add("}", ())
         return name
 
-    def _apart(self, value: Value) -> tuple[Lines, str]:
-        """The statements of ``value`` in a block of their own, and its expression there."""
+    def _nested_block(self, value: Value) -> tuple[Lines, str]:
+        """The statements of ``value`` in a nested block, and its expression there."""
         before, self.lines = self.lines, Lines(self.lines.indent + 1, self.lines.nodes)
         with self.scope():
             text = self.value(value)

@@ -17,10 +17,11 @@ from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.lines import Lines, mark
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.values import convert
+from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import NestPrinter, Pack
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.launch import Interface, LaunchTemplate, ceil_div, refuse
+from scheduler.codegen.rocm.launch import Interface, LaunchTemplate, ceil_div
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
@@ -54,7 +55,7 @@ _SHAPES = (
 )
 # f32 accumulators of a lane: what leaves room for addresses and operands among 256 registers, and
 # what leaves room for the wide operands of gfx11's matrix instructions too.
-_MOST_ACCUMULATORS = 160
+_MAX_ACCUMULATORS = 160
 _COMFORTABLE_ACCUMULATORS = 80
 _TILE = "a tile in LDS"
 
@@ -139,14 +140,14 @@ class AttentionTemplate(LaunchTemplate):
     def reject(self, config: Config) -> Rejected | None:
         operation = self.operation
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
-            return refuse("the depth of a head must be static: it decides the tiles")
+            return illegal("the depth of a head must be static: it decides the tiles")
         lds = self._lds_bytes(config)
         most = min(amd_hardware(each).max_lds_per_block_bytes for each in self.targets)
         if lds > most:
-            return refuse(f"{lds} bytes of LDS are more than a block's {most}")
+            return illegal(f"{lds} bytes of LDS are more than a block's {most}")
         accumulators = self._accumulators(config)
-        if accumulators > _MOST_ACCUMULATORS:
-            return refuse(f"{accumulators} accumulators a lane are more than {_MOST_ACCUMULATORS}")
+        if accumulators > _MAX_ACCUMULATORS:
+            return illegal(f"{accumulators} accumulators a lane are more than {_MAX_ACCUMULATORS}")
         return None
 
     def _accumulators(self, config: Config) -> int:

@@ -22,13 +22,13 @@ from scheduler.ir.index.trees import indices, simplify_tree
 from scheduler.ir.operations import Axis, Buffer, Contraction, Store
 from scheduler.ir.values import Value, loads
 
-_MOST_SPLITS = 8
+_MAX_SPLITS = 8
 
 
 def with_split_axes(members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
     """The contractions with every axis split whose variable an index divides by a factor of its
     size. Members share the variables of batch, m and k, so all of them are split alike."""
-    for number in range(_MOST_SPLITS):
+    for number in range(_MAX_SPLITS):
         found = next(_splits(members), None)
         if found is None:
             break
@@ -67,7 +67,7 @@ def _indices(member: Contraction) -> Iterator[Expr]:
 def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:
     high = Axis(symbol(f"outer{number}"), simplify(FloorDiv(axis.size, inner)))
     low = Axis(symbol(f"inner{number}"), inner)
-    exchange = {axis.var: high.var * inner + low.var}
+    reindexing = {axis.var: high.var * inner + low.var}
 
     def axes(group: tuple[Axis, ...]) -> tuple[Axis, ...]:
         return tuple(new for old in group for new in ((high, low) if old == axis else (old,)))
@@ -76,10 +76,10 @@ def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contrac
     ranges = loops_over(batch, m, n, k)
 
     def tree(value: Value) -> Value:
-        return simplify_tree(substitute(value, exchange), ranges)
+        return simplify_tree(substitute(value, reindexing), ranges)
 
     def store(old: Store) -> Store:
-        index = tuple(simplify(substitute_expr(i, exchange), ranges) for i in old.index)
+        index = tuple(simplify(substitute_expr(i, reindexing), ranges) for i in old.index)
         return replace(old, index=index, value=tree(old.value))
 
     return replace(

@@ -8,9 +8,10 @@ from functools import lru_cache
 from itertools import product
 
 from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.legality import illegal
 from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import COMMON_SIZE, OTHER_SIZES, MatrixInstruction, select
-from scheduler.outcome import Rejected, Stage
+from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.amd import AmdHardware, amd_hardware
 
@@ -41,7 +42,7 @@ _STAGES = (1, 2)
 _GROUPS = (1, 8)
 # Registers of a lane that accumulators and the next tile may hold together, so that what the
 # multiplication reads and the addresses still fit: of 256 that RDNA can address, of 512 on CDNA.
-_MOST_HELD = {"rdna": 144, "cdna": 320}
+_MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320}
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 # Compute units of a middling board; the default is the same for all targets, which share text.
 _COMPUTE_UNITS = 96
@@ -197,7 +198,7 @@ def reject(
 ) -> Rejected | None:
     """The first rule that the configuration breaks, or None."""
     if not problem.element.is_float:
-        return _rule(f"no matrix kernel for elements of type {problem.element.label}")
+        return illegal(f"no matrix kernel for elements of type {problem.element.label}")
     for name, width, obstacles in (
         ("A", config.vector_a, problem.obstacles_a),
         ("B", config.vector_b, problem.obstacles_b),
@@ -205,9 +206,9 @@ def reject(
         obstacle = dict(obstacles).get(width, f"{name} has no loads of {width} elements")
         if obstacle:
             nbytes = width * problem.element.itemsize
-            return _rule(f"loads of {nbytes} bytes: {obstacle}, no multiple of {width}")
+            return illegal(f"loads of {nbytes} bytes: {obstacle}, no multiple of {width}")
     if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
-        return _rule(
+        return illegal(
             f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
             f" {config.block_k} a part"
         )
@@ -221,30 +222,26 @@ def reject(
 def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: AmdHardware) -> Rejected | None:
     element, size = problem.element, config.size
     if size != COMMON_SIZE and instruction(element, gpu, size) is None:
-        return _rule(
+        return illegal(
             f"no {size}x{size} matrix instruction for elements of type {element.label}"
             f" on {gpu.processor}"
         )
     lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
-        return _rule(f"{lds} bytes of LDS, more than the {most} of {gpu.processor}")
-    held, most = held_registers(config, problem), _MOST_HELD[gpu.architecture]
+        return illegal(f"{lds} bytes of LDS, more than the {most} of {gpu.processor}")
+    held, most = held_registers(config, problem), _MAX_HELD_REGISTERS[gpu.architecture]
     if held > most:
-        return _rule(f"a lane holds {held} registers, more than the {most} of {gpu.processor}")
+        return illegal(f"a lane holds {held} registers, more than the {most} of {gpu.processor}")
     waves = config.threads // gpu.wavefront
     if waves_along_m(config.block_m, config.block_n, waves, size) == 0:
-        return _rule(
+        return illegal(
             f"{config.block_m}x{config.block_n} has no {size}x{size} tile for each of the {waves}"
             f" waves on {gpu.processor}"
         )
     step = step_k(element, gpu, size)
     if config.block_k % step:
-        return _rule(f"BLOCK_K {config.block_k} is no multiple of {step} on {gpu.processor}")
+        return illegal(f"BLOCK_K {config.block_k} is no multiple of {step} on {gpu.processor}")
     return None
-
-
-def _rule(reason: str) -> Rejected:
-    return Rejected(Stage.RULE, reason)
 
 
 def estimate(config: GemmConfig, problem: GemmProblem) -> float:

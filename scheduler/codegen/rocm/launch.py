@@ -24,7 +24,6 @@ from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, as_expr, evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
-from scheduler.outcome import Rejected, Stage
 
 KERNEL = "KERNEL_NAME_kernel"
 
@@ -50,11 +49,6 @@ class Interface:
     symbols: tuple[str, ...]
     points: Expr
     wide: bool
-
-
-def refuse(reason: str, detail: str = "") -> Rejected:
-    """A configuration that a rule turns down."""
-    return Rejected(Stage.RULE, reason, detail)
 
 
 class LaunchTemplate(ROCmTemplate):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler.codegen.cpp.lines import Lines
+from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.printer import NestPrinter, Pack
-from scheduler.codegen.rocm.launch import ceil_div, refuse
+from scheduler.codegen.rocm.launch import ceil_div
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.ir.operations import Axis
@@ -36,15 +37,15 @@ class PointwiseTemplate(LoopTemplate):
             return None
         axis = self._innermost
         if axis is None:
-            return refuse("one point only: nothing to vectorise")
+            return illegal("one point only: nothing to vectorise")
         if not self._packs(axis, vector):
-            return refuse(
+            return illegal(
                 f"no access is a run of {vector} aligned elements along the innermost axis",
                 f"innermost extent {axis.size}",
             )
         widest = max(self._itemsize(access) for access in self._packs(axis, vector))
         if vector * widest > _WIDEST_BYTES:
-            return refuse(f"{vector} elements of {widest} bytes are more than 16 bytes a lane")
+            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a lane")
         return None
 
     def default_config(self) -> Config:

@@ -14,9 +14,10 @@ from functools import cached_property
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import convert, hold
+from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.printer import NestPrinter, Pack
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.launch import ceil_div, refuse
+from scheduler.codegen.rocm.launch import ceil_div
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import Stage, combination, finds_index, stages
 from scheduler.codegen.template import Config, RenderedTemplate
@@ -57,11 +58,11 @@ class ReductionTemplate(LoopTemplate):
         lanes, vector = int(config["lanes"]), int(config["vector"])
         steps = self.nest.inner_numel
         if steps.is_Integer and lanes > 1 and (lanes // 2) * vector >= int(steps):
-            return refuse(f"{lanes} lanes of {vector} for {steps} elements: half would be idle")
+            return illegal(f"{lanes} lanes of {vector} for {steps} elements: half would be idle")
         if vector > 1:
-            refused = self._reject_vector(vector)
-            if refused:
-                return refused
+            rejected = self._reject_vector(vector)
+            if rejected:
+                return rejected
         if config["keep"]:
             return self._reject_keep(lanes, vector)
         return None
@@ -70,23 +71,23 @@ class ReductionTemplate(LoopTemplate):
         axis = self._inner_axis
         packs = [a for a in self.nest.accesses if axis and self.nest.is_vector(a, axis, vector)]
         if not packs:
-            return refuse(f"no access is a run of {vector} aligned elements along the reduction")
+            return illegal(f"no access is a run of {vector} aligned elements along the reduction")
         widest = max(self.lowered.buffers[a.buffer].dtype.itemsize for a in packs)
         if vector * widest > _WIDEST_BYTES:
-            return refuse(f"{vector} elements of {widest} bytes are more than 16 bytes a lane")
+            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a lane")
         return None
 
     def _reject_keep(self, lanes: int, vector: int) -> Rejected | None:
         steps = self.nest.inner_numel
         if not steps.is_Integer:
-            return refuse("what stays in registers needs a static number of steps")
+            return illegal("what stays in registers needs a static number of steps")
         if steps == 0:
-            return refuse("rows of no elements leave nothing in registers")
+            return illegal("rows of no elements leave nothing in registers")
         if not self._shared_loads(vector):
-            return refuse("no two loops read the same")
+            return illegal("no two loops read the same")
         each = -(-int(steps) // (lanes * vector)) * vector
         if each > _KEPT_ELEMENTS:
-            return refuse(f"{each} elements a thread are more than {_KEPT_ELEMENTS} registers")
+            return illegal(f"{each} elements a thread are more than {_KEPT_ELEMENTS} registers")
         return None
 
     def default_config(self) -> Config:
@@ -115,8 +116,8 @@ class ReductionTemplate(LoopTemplate):
             return 1  # neighbouring threads take neighbouring rows, and nothing is combined
         # About four packs a thread; with few rows more threads each, so that the device is full.
         packs = 4 if rows * steps >= 1 << 16 else 1
-        wanted = steps / (vector * packs)
-        return next((lanes for lanes in _LANES if lanes >= wanted), _LANES[-1])
+        useful = steps / (vector * packs)
+        return next((lanes for lanes in _LANES if lanes >= useful), _LANES[-1])
 
     def _inner_is_contiguous(self) -> bool:
         axis = self._inner_axis

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import convert
+from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.printer import NestPrinter
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.launch import ceil_div, refuse
+from scheduler.codegen.rocm.launch import ceil_div
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import combination
 from scheduler.codegen.template import Config, RenderedTemplate
@@ -34,15 +35,15 @@ class ScanTemplate(LoopTemplate):
         lanes = int(config["lanes"])
         steps = self.nest.inner_numel
         if steps.is_Integer and lanes > 1 and lanes // 2 >= int(steps):
-            return refuse(f"{lanes} lanes for {steps} elements: half would be idle")
+            return illegal(f"{lanes} lanes for {steps} elements: half would be idle")
         return None
 
     def default_config(self) -> Config:
         rows = self.hint(self.nest.outer_numel)
         steps = self.hint(self.nest.inner_numel)
         # With enough rows to fill the device, a thread a row needs no combining at all.
-        wanted = 1 if rows >= 1 << 16 or steps <= 4 else steps // 4
-        fitting = [n for n in _LANES if n <= max(wanted, 1) and not self.reject({"lanes": n})]
+        useful = 1 if rows >= 1 << 16 or steps <= 4 else steps // 4
+        fitting = [n for n in _LANES if n <= max(useful, 1) and not self.reject({"lanes": n})]
         return {"lanes": fitting[-1]}
 
     def render(self, config: Config) -> RenderedTemplate:
