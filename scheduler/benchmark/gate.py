@@ -40,9 +40,9 @@ def compare(got: Array, expected: Array, tolerance: Tolerance, name: str) -> Che
         if wrong:
             return _failed(name, f"{wrong} of {expected.size} elements differ")
         return Check(True, 0.0, 0.0, 0.0, True)
-    odd = _misplaced(got, expected)
-    if odd:
-        return _failed(name, odd)
+    special = _misplaced(got, expected)
+    if special:
+        return _failed(name, special)
     return _within(got, expected, tolerance, name)
 
 
@@ -57,30 +57,35 @@ def _pieces(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
 
 def _misplaced(got: Array, expected: Array) -> str:
     """What is wrong with NaNs and infinities; empty when they are where they are due."""
-    stray, same_odd = 0, True
-    for _, have, want in _pieces(got, expected):
-        odd = ~np.isfinite(want)
-        same_odd = same_odd and np.array_equal(have[odd], want[odd], equal_nan=True)
-        stray += int(np.count_nonzero(~np.isfinite(have[~odd])))
-    if same_odd and not stray:
+    unexpected, same_special = 0, True
+    for _, got_part, expected_part in _pieces(got, expected):
+        special = ~np.isfinite(expected_part)
+        same_special = same_special and np.array_equal(
+            got_part[special], expected_part[special], equal_nan=True
+        )
+        unexpected += int(np.count_nonzero(~np.isfinite(got_part[~special])))
+    if same_special and not unexpected:
         return ""
-    return f"{stray} elements are NaN or infinite, or NaNs lie elsewhere"
+    return f"{unexpected} elements are NaN or infinite, or NaNs lie elsewhere"
 
 
 def _within(got: Array, expected: Array, tolerance: Tolerance, name: str) -> Check:
-    scale = max((tolerance.scale(want) for _, _, want in _pieces(got, expected)), default=0.0)
+    scale = max(
+        (tolerance.scale(expected_part) for _, _, expected_part in _pieces(got, expected)),
+        default=0.0,
+    )
     worst, detail = Check(True, 0.0, 0.0, 0.0, True), ""
-    for start, have, want in _pieces(got, expected):
-        bound = tolerance.bound(want, scale)
+    for start, got_part, expected_part in _pieces(got, expected):
+        bound = tolerance.bound(expected_part, scale)
         with np.errstate(invalid="ignore"):
-            error = np.abs(np.where(np.isfinite(want), have - want, 0.0))
+            error = np.abs(np.where(np.isfinite(expected_part), got_part - expected_part, 0.0))
         ratio = error / np.maximum(bound, np.finfo(np.float64).tiny)
         at = int(ratio.argmax())
         if ratio[at] <= worst.ratio and start:
             continue
         worst = Check(True, float(error[at]), float(bound[at]), float(ratio[at]), True)
         place = ", ".join(str(int(i)) for i in np.unravel_index(start + at, expected.shape))
-        detail = f"{name}[{place}] is {have[at]:.6g}, the reference {want[at]:.6g}"
+        detail = f"{name}[{place}] is {got_part[at]:.6g}, the reference {expected_part[at]:.6g}"
     if worst.ratio <= 1:
         return worst
     return replace(worst, passed=False, detail=detail)

@@ -84,7 +84,7 @@ class CaseMemory:
         self.restore()
 
     def restore(self) -> None:
-        """Guards and inputs as they were: what one kernel spoilt is not laid at the next's door."""
+        """Write guards and inputs anew, so that no kernel is blamed for what another overwrote."""
         for copy in self._copies:
             for block in copy.values():
                 block.reset()

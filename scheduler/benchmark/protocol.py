@@ -38,9 +38,9 @@ class TimingPlan:
 
     def done(self, seen: Samples) -> bool:
         """Whether a candidate has enough samples."""
-        if seen.taken >= self.max_samples:
+        if seen.count >= self.max_samples:
             return True
-        return seen.taken >= self.min_samples and seen.spent_ns >= self.budget_s * 1e9
+        return seen.count >= self.min_samples and seen.spent_ns >= self.budget_s * 1e9
 
 
 # Rounds are over in seconds when a kernel is short and its sample cheap; a slow one (an emulated
@@ -71,7 +71,7 @@ class Samples:
             self.kept.append(each)
 
     @property
-    def taken(self) -> int:
+    def count(self) -> int:
         """Samples so far, the rejected ones too."""
         return len(self.kept) + len(self.rejected)
 

@@ -20,7 +20,7 @@ from scheduler.bundle.manifest import ChosenBy
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.commands import options
 from scheduler.commands.compile_ import with_hints
-from scheduler.commands.output import print_json, print_table, say
+from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings, hints
@@ -33,7 +33,7 @@ from scheduler.tuning.buckets import ShapeBucket, parse_buckets, without_repeats
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 from scheduler.tuning.compiling import Compilers
 from scheduler.tuning.known import from_ledger
-from scheduler.tuning.ledger import CandidateState, fate_of, write_jsonl
+from scheduler.tuning.ledger import CandidateState, legacy_state, write_jsonl
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
@@ -139,10 +139,10 @@ def _problems(
     tuned = {name for problem in problems for name in problem.nodes}
     everything, found = unfuse_all(plan)
     parts = {name: each for name, each in found.items() if name in tuned}
-    wanted = {name for each in parts.values() for name in each}
-    if wanted:
+    part_nodes = {name for each in parts.values() for name in each}
+    if part_nodes:
         backend = pipeline.scheduling(everything, (target,))
-        problems += find_problems(everything, backend, target, bindings, wanted)
+        problems += find_problems(everything, backend, target, bindings, part_nodes)
     return problems, parts
 
 
@@ -166,7 +166,7 @@ def _tune(
         arguments.jobs or os.cpu_count() or 1,
         parse_flags(arguments.flags),
     )
-    on_event = (lambda _: None) if arguments.json else _say_progress
+    on_event = (lambda _: None) if arguments.json else _print_progress
     lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
     with nullcontext() if device.emulated else lock:
         return tune(plan, problems, device, pool, meter, search, on_event)
@@ -240,10 +240,10 @@ def _facts(result: TuningResult) -> dict[str, Any]:
     }
 
 
-def _say_progress(event: Event) -> None:
+def _print_progress(event: Event) -> None:
     entry = event.entry
     what = f"{entry.median_ns / 1e6:.4f} ms" if entry.median_ns is not None else entry.reason
-    say(
+    print_progress(
         f"[{event.seconds:5.1f} s, {event.tried}/{event.total}] {entry.node} {entry.state}: {what}"
         f" ({entry.description})"
     )
@@ -254,19 +254,21 @@ def _report(
 ) -> None:
     rows = [_row(problem) for problem in result.problems]
     for kernel, rejected in failed.items():
-        say(f"{kernel}: {rejected.reason}")
+        print_progress(f"{kernel}: {rejected.reason}")
     if arguments.json:
         keys = ("node", "problem", "calls", "states", "default_ns", "chosen_ns", "config", "tied")
         facts = _facts(result) | {"total_seconds": round(meter.seconds, 3)}
         out = {"bundle": None if failed else str(arguments.out), **facts}
         problems = [dict(zip(keys, row, strict=True)) for row in rows]
-        print_json(out | {"problems": [one | {"fates": _fates(one["states"])} for one in problems]})
+        print_json(
+            out | {"problems": [one | {"fates": _legacy_states(one["states"])} for one in problems]}
+        )
         return
     print_table(
         ("node", "problem", "calls", "candidates", "default ms", "chosen ms", "configuration", ""),
         [(*row[:3], _text(row[3]), *map(_ms, row[4:6]), _text(row[6]), row[7]) for row in rows],
     )
-    say(
+    print_progress(
         f"{result.measurements} measured, {result.compiles} compiled in {meter.seconds:.1f} s"
         + (f"; {result.ended}" if result.ended else "")
     )
@@ -287,9 +289,9 @@ def _row(result: ProblemResult) -> tuple[Any, ...]:
     )
 
 
-def _fates(states: Mapping[str, int]) -> dict[str, int]:
+def _legacy_states(states: Mapping[str, int]) -> dict[str, int]:
     """The counts under the key and the words of the first versions."""
-    return {fate_of(CandidateState(state)): count for state, count in states.items()}
+    return {legacy_state(CandidateState(state)): count for state, count in states.items()}
 
 
 def _ms(nanoseconds: float | None) -> str:

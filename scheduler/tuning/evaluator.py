@@ -28,7 +28,7 @@ from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.work import Work
 
 _EDGE = 37  # a prime that fills no tile
-_MOST_ROTATIONS = 16
+_MAX_ROTATIONS = 16
 
 
 class Evaluator(Protocol):
@@ -37,15 +37,15 @@ class Evaluator(Protocol):
     def use(self, problem: TuningProblem) -> Rejected | None:
         """Work on this problem from now on; the reason where the device cannot hold it."""
 
-    def check(self, candidate: BuiltCandidate, most_s: float) -> Check | Rejected:
-        """Compare with the reference; more than ``most_s`` seconds are a timeout."""
+    def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
+        """Compare with the reference; more than ``max_s`` seconds are a timeout."""
 
     def check_edges(
         self, problem: TuningProblem, caller: TemplateCaller, library: str
     ) -> Rejected | None:
         """Compare at sizes that fill no tile; how it fails there, or None."""
 
-    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
         """What takes samples of candidates that passed."""
 
 
@@ -95,8 +95,8 @@ class BenchEvaluator:
             return gone.rejected
         return None
 
-    def check(self, candidate: BuiltCandidate, most_s: float) -> Check | Rejected:
-        limits = replace(self._limits, check_s=min(self._limits.check_s, max(most_s, 0.1)))
+    def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
+        limits = replace(self._limits, check_s=min(self._limits.check_s, max(max_s, 0.1)))
         return check(self._bench, candidate, limits)
 
     def check_edges(
@@ -119,8 +119,8 @@ class BenchEvaluator:
                 return Rejected(Stage.CHECK, reason, found.detail)
         return None
 
-    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
-        limits = replace(self._limits, run_s=min(self._limits.run_s, max(most_s, 0.1)))
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
+        limits = replace(self._limits, run_s=min(self._limits.run_s, max(max_s, 0.1)))
         return sampler(self._bench, candidates, limits)
 
     def _case(self, problem: TuningProblem, bindings: Bindings) -> Path:
@@ -141,7 +141,7 @@ def rotations(work: Work, board: Board | None) -> int:
     if board is None or not work.bytes:
         return 1
     cached = board.l2_bytes + board.last_level_bytes
-    return max(1, min(_MOST_ROTATIONS, 1 + cached // work.bytes))
+    return max(1, min(_MAX_ROTATIONS, 1 + cached // work.bytes))
 
 
 def edge_bindings(symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:

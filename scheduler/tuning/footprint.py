@@ -26,7 +26,7 @@ from scheduler.lowering.interpret import view_value
 
 #: Points of the loops that one condition and the indices beside it depend on; beyond these,
 #: nothing is counted.
-_MOST_POINTS = 2**20
+_MAX_POINTS = 2**20
 
 Sizes: TypeAlias = Mapping[sympy.Symbol, int]
 
@@ -142,7 +142,7 @@ def guarded_elements(
         if not part.guards:
             own = replace(load, index=part.indices)
             total *= distinct_elements(own, {axis: sizes[axis] for axis in part.axes}, bindings)
-        elif prod(sizes[axis] for axis in part.axes) > _MOST_POINTS:
+        elif prod(sizes[axis] for axis in part.axes) > _MAX_POINTS:
             return 0
         else:
             total *= _counted(part, sizes, lowered, bindings)

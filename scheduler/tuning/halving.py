@@ -15,7 +15,7 @@ from scheduler.outcome import Rejected
 _FINALISTS = 2
 
 
-def first_look(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> Samples | Rejected:
+def screen(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> Samples | Rejected:
     """A first impression: one launch to warm up, then ``min_samples``; a launch that alone used
     the plan's time is itself the sample."""
     warmed = sample(key, 1)
@@ -26,11 +26,11 @@ def first_look(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> 
         seen.add(warmed, floor_ns)
         return seen
     seen = Samples(batch=plan.batch_for(warmed))
-    while seen.taken < plan.min_samples and seen.spent_ns < plan.budget_s * 1e9:
-        took = sample(key, seen.batch)
-        if isinstance(took, Rejected):
-            return took
-        seen.add(took, floor_ns)
+    while seen.count < plan.min_samples and seen.spent_ns < plan.budget_s * 1e9:
+        total_ns = sample(key, seen.batch)
+        if isinstance(total_ns, Rejected):
+            return total_ns
+        seen.add(total_ns, floor_ns)
     return seen
 
 
@@ -43,7 +43,7 @@ class Halved:
 
 
 def halve(
-    looked: Mapping[str, Samples],
+    screened: Mapping[str, Samples],
     sample: Sampler,
     plan: TimingPlan,
     floor_ns: float,
@@ -51,26 +51,26 @@ def halve(
 ) -> Halved:
     """Rank the fastest, from first impressions. ``stop`` is asked before each sample of a
     key and ends everything when it says so: what was seen until then counts."""
-    samples, rejected = dict(looked), dict[str, Rejected]()
-    alive = sorted(samples, key=lambda key: (samples[key].median_ns, key))
+    samples, rejected = dict(screened), dict[str, Rejected]()
+    remaining = sorted(samples, key=lambda key: (samples[key].median_ns, key))
     rounds = plan.min_samples
     stopped = False
-    while alive and not stopped:
+    while remaining and not stopped:
         for _ in range(rounds):
-            for key in [key for key in alive if not plan.done(samples[key])]:
+            for key in [key for key in remaining if not plan.done(samples[key])]:
                 stopped = stopped or stop(key)
                 if stopped:
                     break
-                took = sample(key, samples[key].batch)
-                if isinstance(took, Rejected):
-                    rejected[key] = took
-                    alive.remove(key)
+                total_ns = sample(key, samples[key].batch)
+                if isinstance(total_ns, Rejected):
+                    rejected[key] = total_ns
+                    remaining.remove(key)
                     del samples[key]
                 else:
-                    samples[key].add(took, floor_ns)
-        alive.sort(key=lambda key: (samples[key].median_ns, key))
-        if all(plan.done(samples[key]) for key in alive):
+                    samples[key].add(total_ns, floor_ns)
+        remaining.sort(key=lambda key: (samples[key].median_ns, key))
+        if all(plan.done(samples[key]) for key in remaining):
             break
-        alive = alive[: max(_FINALISTS, -(-len(alive) // 2))]
+        remaining = remaining[: max(_FINALISTS, -(-len(remaining) // 2))]
         rounds *= 2
     return Halved(samples, rejected)

@@ -11,7 +11,7 @@ from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.problem import Shape
 from scheduler.tuning.ledger import read_winners
 
-_MOST = 3
+_MAX_NEAREST = 3
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def nearest(known: Iterable[Known], shape: Shape) -> list[Mapping[str, ConfigVal
     at = [(one.shape.distance(shape), place, one.config) for place, one in enumerate(known)]
     found: list[Mapping[str, ConfigValue]] = []
     for distance, _, config in sorted(at, key=lambda item: item[:2]):
-        if math.isinf(distance) or len(found) == _MOST:
+        if math.isinf(distance) or len(found) == _MAX_NEAREST:
             break
         if dict(config) not in [dict(one) for one in found]:
             found.append(config)

@@ -57,8 +57,8 @@ def state_of(rejected: Rejected) -> CandidateState:
     return _STATES[rejected.stage]
 
 
-def fate_of(state: CandidateState) -> str:
-    """The state in the words of the first ledgers, which are kept beside it."""
+def legacy_state(state: CandidateState) -> str:
+    """The state under the key ``fate``, in the words of the first ledgers."""
     return "refused" if state is CandidateState.REJECTED else str(state)
 
 
@@ -102,7 +102,7 @@ class Entry:
     def to_json(self) -> dict[str, Any]:
         """One line of the ledger."""
         line = {"record": "candidate", **_codec().unstructure(self)}
-        line["fate"] = fate_of(self.state)
+        line["fate"] = legacy_state(self.state)
         if self.measurement is not None:
             line["measurement"] |= {
                 "median_ns": self.measurement.median_ns,

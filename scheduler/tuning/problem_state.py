@@ -26,7 +26,7 @@ from scheduler.tuning.search import Search
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 # A build that the model puts so far behind the best one waits until the others are done.
-_HOPELESS = 4.0
+_POSTPONE_RATIO = 4.0
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class ProblemState:
         self.waiting: deque[tuple[int, Future[Build | Rejected]]] = deque()
         self.postponed: deque[int] = deque()
         self.builds: dict[int, Build] = {}
-        self.looked: dict[int, Samples] = {}
+        self.screened: dict[int, Samples] = {}
         self.finals: dict[int, Samples] = {}
         self.checks: dict[int, Check] = {}
         self.rejected: dict[int, Rejected] = {}
         self.order: dict[int, tuple[int, float]] = {}  # when: count and seconds of the run
         self.spent_s = 0.0
-        self.tries_s: list[float] = []
+        self.trials_s: list[float] = []
         self.asked_all = False
         self.closed = False
         self.why_untried = ""
@@ -79,9 +79,9 @@ class ProblemState:
         self.why_untried = self.why_untried or why
 
     @property
-    def a_try_s(self) -> float:
+    def trial_s(self) -> float:
         """Seconds that one more candidate will take; 0 before the first."""
-        return float(np.median(self.tries_s)) if self.tries_s else 0.0
+        return float(np.median(self.trials_s)) if self.trials_s else 0.0
 
     @property
     def is_ready(self) -> bool:
@@ -92,7 +92,7 @@ class ProblemState:
             return self.waiting[0][1].done()
         return self.asked_all and bool(self.postponed)
 
-    def take(self, meter: Meter) -> tuple[int, Build | Rejected] | None:
+    def next_built(self, meter: Meter) -> tuple[int, Build | Rejected] | None:
         """The next candidate to measure, or its loss; None where its build looks hopeless: it
         comes after the others. What the cache held is given back to the meter."""
         if not self.waiting:
@@ -105,9 +105,9 @@ class ProblemState:
         meter.compiles -= built.cached
         self.builds[index] = built
         self.expected[index] = refined = self._expected(index, built)
-        measured = [self.expected[i] for i in self.looked]
+        measured = [self.expected[i] for i in self.screened]
         best = min((e for e in measured if e is not None), default=None)
-        if refined is not None and best is not None and refined > _HOPELESS * best:
+        if refined is not None and best is not None and refined > _POSTPONE_RATIO * best:
             self.search.tell(index, None)
             self.postponed.append(index)
             return None
@@ -126,12 +126,12 @@ class ProblemState:
 
     def fastest(self) -> list[int]:
         """What was timed, the fastest first."""
-        return sorted(self.looked, key=lambda index: (self.looked[index].median_ns, index))
+        return sorted(self.screened, key=lambda index: (self.screened[index].median_ns, index))
 
     @property
     def best_ns(self) -> float | None:
         """The fastest median so far."""
-        return min((seen.median_ns for seen in self.looked.values() if seen.kept), default=None)
+        return min((seen.median_ns for seen in self.screened.values() if seen.kept), default=None)
 
     def entry(self, index: int) -> Entry:
         """The ledger's line for a candidate as things are."""
@@ -186,7 +186,7 @@ class ProblemState:
         ]
 
     def _outcome(self, index: int) -> Outcome | None:
-        seen = self.finals.get(index) or self.looked.get(index)
+        seen = self.finals.get(index) or self.screened.get(index)
         if index in self.rejected or seen is None:
             return self.rejected.get(index)
         caller, setting = self.problem.callers[index], self.setting

@@ -28,11 +28,11 @@ class ResumedEvaluator:
         """As the device says."""
         return self._evaluator.use(problem)
 
-    def check(self, candidate: BuiltCandidate, most_s: float) -> Check | Rejected:
+    def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
         """What was found before, else what is found now."""
         known = self._measured.get(candidate.request.kernel)
         if known is None:
-            return self._evaluator.check(candidate, most_s)
+            return self._evaluator.check(candidate, max_s)
         return known if isinstance(known, Rejected) else known.check
 
     def check_edges(
@@ -41,7 +41,7 @@ class ResumedEvaluator:
         """As the device says."""
         return self._evaluator.check_edges(problem, caller, library)
 
-    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
         """The samples of before for one candidate; several are timed."""
         if len(candidates) == 1:
             (candidate,) = candidates.values()
@@ -49,4 +49,4 @@ class ResumedEvaluator:
             if isinstance(known, Measurement):
                 samples = cycle(known.samples_ns)
                 return lambda _, batch: next(samples) * batch
-        return self._evaluator.sampler(candidates, most_s)
+        return self._evaluator.sampler(candidates, max_s)

@@ -34,8 +34,8 @@ class Search:
         space = Space(tuple(configs))
         self._strategy = strategy_named(strategy).make(space, rng, expected_ns)
         plain = [dict(config) for config in configs]
-        wanted = [0, *(plain.index(dict(one)) for one in first if dict(one) in plain)]
-        self._first = list(dict.fromkeys(wanted))
+        first_places = [0, *(plain.index(dict(one)) for one in first if dict(one) in plain)]
+        self._first = list(dict.fromkeys(first_places))
         self._told: dict[int, float] = {}
         self._pending: dict[int, None] = {}
 

@@ -21,7 +21,7 @@ from scheduler.tuning.space import Floats
 _SCALE_CENTRE, _SCALE_SPREAD = float(np.log(0.7)), 1.0
 _FRESH, _NEAR = 24, 16
 _JITTER = 1e-8
-_LEAST = 1e-9
+_MIN_VARIANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Posterior:
         one for each known place)."""
         size = len(self.known)
         weights = _solved(self._factor, values)
-        variance = max(float(weights @ weights) / size, _LEAST)
-        left = np.maximum(1.0 - self._explained, _LEAST)
+        variance = max(float(weights @ weights) / size, _MIN_VARIANCE)
+        left = np.maximum(1.0 - self._explained, _MIN_VARIANCE)
         return weights @ self._solved[:size], np.sqrt(left * variance)
 
 
@@ -105,7 +105,7 @@ def _evidence(points: Floats, values: Floats, one: Hyperparameters) -> float:
     """Log marginal likelihood (its variance integrated out) plus the scales' log prior."""
     factor = _factor(points, one)
     solved = _solved(factor, values)
-    variance = max(float(solved @ solved) / len(values), _LEAST)
+    variance = max(float(solved @ solved) / len(values), _MIN_VARIANCE)
     likelihood = -0.5 * len(values) * np.log(variance) - np.log(np.diag(factor)).sum()
     prior = -0.5 * (((np.log(one.scales) - _SCALE_CENTRE) / _SCALE_SPREAD) ** 2).sum()
     return float(likelihood + prior)

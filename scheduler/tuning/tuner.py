@@ -24,13 +24,13 @@ from scheduler.tuning.budget import Meter
 from scheduler.tuning.compiling import CompilePool
 from scheduler.tuning.decision import decide
 from scheduler.tuning.evaluator import Evaluator
-from scheduler.tuning.halving import first_look, halve
+from scheduler.tuning.halving import halve, screen
 from scheduler.tuning.ledger import CandidateState, Entry, autotune_text
 from scheduler.tuning.problem_state import ProblemState, Setting
 from scheduler.tuning.problems import TuningProblem
 
 # How many candidates of a problem are under way at once, and timed before the next problem's.
-_AHEAD, _A_TURN = 6, 4
+_AHEAD, _TRIALS_A_TURN = 6, 4
 _FINALISTS = 8
 # Of what is left when the last rounds begin, the share that they may take: the winners are still
 # to be checked at their edges.
@@ -129,7 +129,7 @@ class Tuner:
         self._states = [ProblemState(p, setting, number) for number, p in enumerate(problems)]
         self._total = sum(len(problem.callers) for problem in problems)
         self._tried = 0
-        self._look = replace(
+        self._screening = replace(
             setting.plan, min_samples=2, max_samples=4, budget_s=setting.plan.budget_s / 4
         )
 
@@ -169,7 +169,7 @@ class Tuner:
             ready = [state for state in self._states if state.is_ready]
             if ready:
                 # The one that will have used the least: the defaults of small problems first.
-                self._turn(min(ready, key=lambda c: c.spent_s + self._a_try_s(c)))
+                self._turn(min(ready, key=lambda c: c.spent_s + self._trial_s(c)))
                 continue
             building = [c.waiting[0][1] for c in self._states if c.waiting and not c.closed]
             if not building:
@@ -201,15 +201,15 @@ class Tuner:
         """Check and time a few candidates of one problem."""
         start = self._meter.seconds
         in_use = False
-        for _ in range(_A_TURN if state.order else 1):
+        for _ in range(_TRIALS_A_TURN if state.order else 1):
             self._stop_if_cancelled()
             self._close_when_over(state)
             if not state.is_ready:
                 break
-            taken = state.take(self._meter)
-            if taken is None:
+            next_built = state.next_built(self._meter)
+            if next_built is None:
                 continue
-            index, built = taken
+            index, built = next_built
             if isinstance(built, Rejected):
                 self._reject(state, index, built)
                 continue
@@ -227,19 +227,19 @@ class Tuner:
     def _try(self, state: ProblemState, index: int) -> None:
         start = self._meter.seconds
         self._meter.measurements += 1
-        seen = self._first_look(state, index)
+        seen = self._screen(state, index)
         self._stop_if_cancelled()
-        state.tries_s.append(self._meter.seconds - start)
+        state.trials_s.append(self._meter.seconds - start)
         if isinstance(seen, Rejected):
             if seen.stage is Stage.TIMEOUT and self._meter.left_s <= 0:
                 state.close("the budget ended while it was measured")
             else:
                 self._reject(state, index, seen)
             return
-        state.looked[index] = seen
+        state.screened[index] = seen
         self._note(state, index, seen.median_ns if seen.kept else None)
 
-    def _first_look(self, state: ProblemState, index: int) -> Samples | Rejected:
+    def _screen(self, state: ProblemState, index: int) -> Samples | Rejected:
         candidate = state.candidate(index)
         found = self._evaluator.check(candidate, self._meter.left_s)
         if isinstance(found, Check) and not found.passed:
@@ -248,7 +248,7 @@ class Tuner:
             return found
         state.checks[index] = found
         sample = self._evaluator.sampler({candidate.key: candidate}, self._meter.left_s)
-        return first_look(candidate.key, sample, self._look, state.floor_ns)
+        return screen(candidate.key, sample, self._screening, state.floor_ns)
 
     def _reject(self, state: ProblemState, index: int, rejected: Rejected) -> None:
         state.rejected[index] = rejected
@@ -267,25 +267,25 @@ class Tuner:
         """Close a problem whose next candidate would not fit into the budget, and do not begin
         one of which two would not fit: there would be nothing to compare."""
         limit = self._meter.no_more_measurements()
-        if not limit and state.a_try_s > self._meter.exploring_left_s:
-            limit = f"a candidate takes {state.a_try_s:.1f} s, more than is left"
+        if not limit and state.trial_s > self._meter.exploring_left_s:
+            limit = f"a candidate takes {state.trial_s:.1f} s, more than is left"
         if limit and (state.order or self._meter.left_s <= 0):
             state.close(limit)
-        expected_s = 2 * self._a_try_s(state)
+        expected_s = 2 * self._trial_s(state)
         if not state.order and expected_s > self._meter.exploring_left_s:
             state.close(f"two candidates would take about {expected_s:.0f} s, more than is left")
 
-    def _a_try_s(self, state: ProblemState) -> float:
+    def _trial_s(self, state: ProblemState) -> float:
         """Seconds that a problem's next candidate will take; before its first by what the largest
         problem of its kind took, for each operation. 0 where nothing is known."""
-        if state.tries_s:
-            return state.a_try_s
+        if state.trials_s:
+            return state.trial_s
         kind = state.problem.node.kind
-        peers = [c for c in self._states if c.tries_s and c.problem.node.kind is kind]
+        peers = [c for c in self._states if c.trials_s and c.problem.node.kind is kind]
         peer = max(peers, key=lambda c: c.problem.work.size, default=None)
         if peer is None:
             return 0.0
-        return peer.a_try_s * state.problem.work.size / max(1, peer.problem.work.size)
+        return peer.trial_s * state.problem.work.size / max(1, peer.problem.work.size)
 
     # ---- deciding
 
@@ -295,7 +295,7 @@ class Tuner:
         end_s = self._meter.seconds + _FOR_FINALS * self._meter.left_s
         for place, state in enumerate(self._states):
             best = state.fastest()[:_FINALISTS]
-            if 0 in state.looked and 0 not in best:
+            if 0 in state.screened and 0 not in best:
                 best.append(0)  # the default: what the winner is compared with
             self._stop_if_cancelled()
             if len(best) < 2 or self._meter.seconds >= end_s:
@@ -310,12 +310,12 @@ class Tuner:
         places = {candidate.key: index for index, candidate in candidates.items()}
 
         def stop(key: str) -> bool:
-            seen = state.looked[places[key]]
+            seen = state.screened[places[key]]
             next_s = seen.median_ns * seen.batch / 1e9 if seen.kept else 0.0
             return self._cancellation.cancelled or self._meter.seconds + next_s > until_s
 
         # First impressions were taken while compilers ran: here they only say who comes.
-        fresh = {c.key: Samples(state.looked[i].batch) for i, c in candidates.items()}
+        fresh = {c.key: Samples(state.screened[i].batch) for i, c in candidates.items()}
         sample = self._evaluator.sampler(
             {c.key: c for c in candidates.values()}, self._meter.left_s
         )
@@ -342,5 +342,5 @@ class Tuner:
 
     def _decided(self, state: ProblemState) -> ProblemResult:
         entries = [state.entry(index) for index in range(len(state.problem.callers))]
-        decided = decide(entries, set(state.finals or state.looked))
+        decided = decide(entries, set(state.finals or state.screened))
         return ProblemResult(state.problem, (*decided, *state.rejected_by_rules()), state.spent_s)

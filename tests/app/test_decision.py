@@ -63,12 +63,12 @@ class Device:
 
     def use(self, problem: TuningProblem) -> None: ...
 
-    def check(self, candidate: BuiltCandidate, most_s: float) -> Check:
+    def check(self, candidate: BuiltCandidate, max_s: float) -> Check:
         return Check(True, 0.0, 1.0, 0.0, True)
 
     def check_edges(self, problem: TuningProblem, caller: TemplateCaller, library: str) -> None: ...
 
-    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
         table = self._times.last if len(candidates) > 1 else self._times.first
         samples: dict[str, Iterator[float]] = {
             key: cycle(table[int(key.partition(":")[0])]) for key in candidates

@@ -105,9 +105,9 @@ def test_what_was_seen_before_a_death_is_not_measured_again(
     checked: list[str] = []
     check = BenchEvaluator.check
 
-    def remember(self: object, candidate: object, most_s: float) -> object:
+    def remember(self: object, candidate: object, max_s: float) -> object:
         checked.append(candidate.key.rpartition(":")[2])
-        return check(self, candidate, most_s)
+        return check(self, candidate, max_s)
 
     monkeypatch.setattr(BenchEvaluator, "check", remember)
     measuring.run_task(claimed(run))

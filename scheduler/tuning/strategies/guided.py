@@ -29,7 +29,7 @@ _FIRST = 6  # tried before there is a model
 _SPREAD_SAMPLE = 64  # how many are looked at for one that is far from the rest
 # Bounds that keep a proposal at a few milliseconds: configurations that are predicted, points
 # that the model knows, and points that its hyperparameters are fitted to.
-_MOST_PREDICTED, _MOST_KNOWN, _MOST_FITTED = 5000, 300, 150
+_MAX_PREDICTED, _MAX_KNOWN, _MAX_FITTED = 5000, 300, 150
 _CENTRES = 5  # of the best, whose neighbours are always among the predicted
 _ROOT_FLOOR = 0.01
 _NOTHING = 1e-12
@@ -83,8 +83,8 @@ class Guided:
         if not len(history):
             return int(self._rng.choice(left))
         some = self._rng.choice(left, min(_SPREAD_SAMPLE, left.size), replace=False)
-        apart = self._points[some][:, None] - self._points[history.tried][None]
-        return int(some[int((apart**2).sum(axis=2).min(axis=1).argmax())])
+        difference = self._points[some][:, None] - self._points[history.tried][None]
+        return int(some[int((difference**2).sum(axis=2).min(axis=1).argmax())])
 
     # ---- the model
 
@@ -93,7 +93,7 @@ class Guided:
         tried = set(history.tried)
         fresh = [index for index in history.tried if index not in self._absorbed]
         grows = self._absorbed <= tried and all(index in self._place for index in fresh)
-        if len(self._space) > _MOST_PREDICTED and history.best is not None:
+        if len(self._space) > _MAX_PREDICTED and history.best is not None:
             # Only a new best's neighbours being predicted makes it a place to go on from.
             grows = grows and history.best[0] in self._absorbed
         if self._posterior is None or len(history) >= self._refit_at or not grows:
@@ -105,16 +105,16 @@ class Guided:
         self._absorbed = tried
         return self._posterior
 
-    def _refitted(self, history: History, apart: Floats) -> surrogate.Posterior:
+    def _refitted(self, history: History, residuals: Floats) -> surrogate.Posterior:
         tried = np.array(history.tried)
-        order = tried[np.argsort(apart[tried], kind="stable")]
-        fitted = self._some(order, _MOST_FITTED)
-        values = apart[fitted]
+        order = tried[np.argsort(residuals[tried], kind="stable")]
+        fitted = self._some(order, _MAX_FITTED)
+        values = residuals[fitted]
         values = (values - values.mean()) / (values.std() + 1e-9)
         self._hyperparameters = surrogate.improve(
             self._points[fitted], values, self._hyperparameters, self._rng
         )
-        known = self._some(order, _MOST_KNOWN)
+        known = self._some(order, _MAX_KNOWN)
         self._predicted = self._candidates(history, order, known)
         self._place = {int(index): place for place, index in enumerate(self._predicted)}
         places = np.array([self._place[int(index)] for index in known])
@@ -132,12 +132,12 @@ class Guided:
     def _candidates(self, history: History, order: Indices, known: Indices) -> Indices:
         """What is predicted: everything, or in a large space the neighbours of the best and
         others, drawn."""
-        if len(self._space) <= _MOST_PREDICTED:
+        if len(self._space) <= _MAX_PREDICTED:
             return np.arange(len(self._space))
         near = [
             self._space.neighbours(int(centre), len(self._space)) for centre in order[:_CENTRES]
         ]
-        drawn = self._rng.choice(history.untried, min(_MOST_PREDICTED, history.untried.size), False)
+        drawn = self._rng.choice(history.untried, min(_MAX_PREDICTED, history.untried.size), False)
         return np.unique(np.concatenate([known, *near, drawn]))
 
     def _values(self, history: History) -> tuple[Floats, Floats]:
@@ -154,11 +154,11 @@ class Guided:
         values[history.tried] = (seen - mean) / deviation
         offset = np.zeros(len(self._space))
         if self._expected is not None:
-            offset = self._trust(seen, history) * (self._expected - self._expected.mean())
+            offset = self._prior_weight(seen, history) * (self._expected - self._expected.mean())
             offset /= deviation
         return values, offset
 
-    def _trust(self, logs: Floats, history: History) -> float:
+    def _prior_weight(self, logs: Floats, history: History) -> float:
         """How much of the cost model's differences showed in the measurements: 0 to 1, by least
         squares."""
         assert self._expected is not None
@@ -172,8 +172,8 @@ class Guided:
 
 def expected_improvement(mean: Floats, deviation: Floats, best: float) -> Floats:
     """By how much each is expected to undercut ``best`` (a minimum), given mean and deviation."""
-    apart = (best - mean) / deviation
-    below = 0.5 * _erfc(-apart / np.sqrt(2.0))
-    density = np.exp(-0.5 * apart**2) / np.sqrt(2.0 * np.pi)
-    gain: Floats = deviation * (apart * below + density)
+    standardized = (best - mean) / deviation
+    below = 0.5 * _erfc(-standardized / np.sqrt(2.0))
+    density = np.exp(-0.5 * standardized**2) / np.sqrt(2.0 * np.pi)
+    gain: Floats = deviation * (standardized * below + density)
     return gain

@@ -37,7 +37,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import find
-from scheduler.tuning.halving import first_look
+from scheduler.tuning.halving import screen
 
 N = 1000
 PLAN = TimingPlan(min_samples=3, max_samples=4, min_sample_ns=1.0, budget_s=0.01)
@@ -122,7 +122,7 @@ def outcome(bench: Bench, candidate: BuiltCandidate) -> Outcome:
     if not found.passed:
         return wrong_result(found)
     sample = sampler(bench, {candidate.key: candidate}, LIMITS)
-    seen = first_look(candidate.key, sample, PLAN, 0.0)
+    seen = screen(candidate.key, sample, PLAN, 0.0)
     if isinstance(seen, Rejected):
         return seen
     return summarise(candidate.key, "cpu", {}, seen, found, emulated=True)

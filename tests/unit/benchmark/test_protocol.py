@@ -24,7 +24,7 @@ def test_it_is_done_even_when_every_sample_is_impossible() -> None:
     while not PLAN.done(seen):
         seen.add(10.0, floor_ns=1000.0)
     assert seen.kept == []
-    assert seen.taken == PLAN.max_samples
+    assert seen.count == PLAN.max_samples
 
 
 def test_impossible_samples_are_kept_apart_with_their_reason() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from scheduler.benchmark.protocol import Samples, TimingPlan
 from scheduler.outcome import Rejected, Stage
-from scheduler.tuning.halving import first_look, halve
+from scheduler.tuning.halving import halve, screen
 
 PLAN = TimingPlan(min_samples=3, max_samples=40, min_sample_ns=1.0, budget_s=0.0)
 LONG = TimingPlan(min_samples=3, max_samples=24, min_sample_ns=1.0, budget_s=10.0)
@@ -18,19 +18,19 @@ def never(_: str) -> bool:
 
 
 def test_the_slow_half_gets_fewer_samples() -> None:
-    taken: Counter[str] = Counter()
+    count: Counter[str] = Counter()
 
     def sample(key: str, batch: int) -> float:
-        taken[key] += 1
+        count[key] += 1
         return 100.0 * int(key) * batch
 
     keys = {str(number): Samples(1) for number in range(1, 9)}
     halved = halve(keys, sample, LONG, 0.0, never)
-    assert taken["8"] == taken["5"] == 3
-    assert taken["3"] == taken["4"] == 9
-    assert taken["1"] == taken["2"] == 24
+    assert count["8"] == count["5"] == 3
+    assert count["3"] == count["4"] == 9
+    assert count["1"] == count["2"] == 24
     assert not halved.rejected
-    assert all(len(halved.samples[key].kept) == taken[key] for key in keys)
+    assert all(len(halved.samples[key].kept) == count[key] for key in keys)
 
 
 def test_one_that_is_rejected_on_the_way_is_out_and_the_others_go_on() -> None:
@@ -50,7 +50,7 @@ def test_it_stops_at_once_when_told() -> None:
         return len(asked) > 2
 
     halved = halve({k: Samples(1) for k in "abcd"}, lambda k, b: 1.0, PLAN, 0.0, stop)
-    assert sum(seen.taken for seen in halved.samples.values()) == 2
+    assert sum(seen.count for seen in halved.samples.values()) == 2
 
 
 def test_impossible_samples_do_not_win() -> None:
@@ -67,14 +67,14 @@ def test_a_launch_that_alone_takes_the_time_is_the_sample() -> None:
         calls.append(batch)
         return 3e9
 
-    seen = first_look("slow", slow, TimingPlan(budget_s=0.1), 0.0)
+    seen = screen("slow", slow, TimingPlan(budget_s=0.1), 0.0)
     assert isinstance(seen, Samples)
     assert seen.kept == [3e9]
     assert calls == [1]
 
 
 def test_a_short_launch_is_batched() -> None:
-    seen = first_look("fast", lambda k, b: 100.0 * b, TimingPlan(min_sample_ns=1000.0), 0.0)
+    seen = screen("fast", lambda k, b: 100.0 * b, TimingPlan(min_sample_ns=1000.0), 0.0)
     assert isinstance(seen, Samples)
     assert seen.batch == 10
     assert set(seen.kept) == {100.0}

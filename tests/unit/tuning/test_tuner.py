@@ -73,7 +73,7 @@ class World:
     def use(self, problem: TuningProblem) -> Rejected | None:
         return None
 
-    def check(self, candidate: BuiltCandidate, most_s: float) -> Check | Rejected:
+    def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
         self.now += self.try_s
         kernel = candidate.request.kernel
         self.checked.append(kernel)
@@ -87,11 +87,11 @@ class World:
         at = caller.name in self.wrong_at_edges
         return Rejected(Stage.CHECK, "wrong result at s0=1: error 9") if at else None
 
-    def sampler(self, candidates: Mapping[str, BuiltCandidate], most_s: float) -> Sampler:
+    def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
         def sample(key: str, batch: int) -> float | Rejected:
-            took = self.time_of(candidates[key].request.kernel) * batch
-            self.now += took / 1e9
-            return took
+            total_ns = self.time_of(candidates[key].request.kernel) * batch
+            self.now += total_ns / 1e9
+            return total_ns
 
         return sample
 
