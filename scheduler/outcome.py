@@ -1,4 +1,4 @@
-"""What can become of a piece of work: a user's mistake, or an expected loss that is kept as data.
+"""The two outcomes that are no bugs: a user's mistake, and a rejection, which is kept as data.
 
 An exception is for a bug or for a mistake that its author can mend; everything else that can go
 wrong with a candidate (it cannot serve, does not compile, is wrong, hangs, crashes) is a
@@ -19,7 +19,7 @@ class UserError(Exception):
 
 
 class Stage(StrEnum):
-    """Where a candidate was lost."""
+    """The step at which a candidate was rejected."""
 
     RULE = "rule"
     RENDER = "render"
@@ -33,7 +33,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Rejected:
-    """An expected loss: kept to the end and shown, never raised.
+    """A candidate's rejection: kept to the end and shown, never raised.
 
     ``reason`` is one line for a table; ``detail`` holds the log or the numbers behind it.
     """

@@ -12,7 +12,7 @@ from codegen_app.models import Graph, Selection, TemplateNode, TuningRun, Worker
 from codegen_app.services import tuning
 from scheduler import targets
 from scheduler.outcome import UserError
-from scheduler.runtime.devices import usual_device
+from scheduler.runtime.devices import default_device
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
@@ -140,4 +140,4 @@ def device_for(target: str) -> str:
         for device in worker.devices if worker.is_alive else ():
             if device["target"] == found.name:
                 return str(device["id"])
-    return usual_device(found)
+    return default_device(found)

@@ -64,12 +64,12 @@ class CodeCache:
     @contextmanager
     def workspace(self) -> Iterator[Path]:
         """An empty folder on the cache's own disk, removed afterwards."""
-        with _full_disk_explained(self.root):
+        with _disk_errors_for_users(self.root):
             parent = self.root / "tmp"
             parent.mkdir(parents=True, exist_ok=True)
             directory = Path(tempfile.mkdtemp(dir=parent))
         try:
-            with _full_disk_explained(self.root):
+            with _disk_errors_for_users(self.root):
                 yield directory
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -127,7 +127,7 @@ class CodeCache:
 
 
 @contextmanager
-def _full_disk_explained(root: Path) -> Iterator[None]:
+def _disk_errors_for_users(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -97,13 +97,13 @@ class _Steps:
         self.log += done.output
         if done.ok:
             return None
-        self.killed = bool(done.lost)
+        self.killed = bool(done.failure)
         return Rejected(Stage.COMPILE, self._reason(done), self.log)
 
     def _reason(self, done: Completed) -> str:
         """One line for a table."""
-        if done.lost:
-            return f"the compiler was {done.lost}"
+        if done.failure:
+            return f"the compiler was {done.failure}"
         for diagnostic in self.recipe.diagnostics(done.output):
             if diagnostic.severity == "error":
                 return f"line {diagnostic.line}: {diagnostic.message}"
@@ -128,7 +128,7 @@ def _make(
 def _key(source: str, name: str, target: Target, toolchain: Toolchain, flags: Flags) -> str:
     """Everything that decides the output; of the commands all but where the compiler lies."""
     recipe = recipe_of(target)
-    steps = recipe.steps(target, toolchain.anywhere(), flags)
+    steps = recipe.steps(target, toolchain.without_paths(), flags)
     return digest(
         *(recipe.version, source, name, target.name, platform.machine()),
         *(toolchain.name, toolchain.version, toolchain.path_digest),

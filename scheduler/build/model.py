@@ -33,8 +33,8 @@ class Toolchain:
     host: tuple[str, ...] = ()
     builtin_headers: str = ""
 
-    def anywhere(self) -> Toolchain:
-        """The same wherever it lies: two that are equal then make the same output."""
+    def without_paths(self) -> Toolchain:
+        """With relative commands: equal ones make the same output wherever they lie."""
         host = ("bin/cc",) if self.host else ()
         return replace(self, clang=("clang",), linker=("ld.lld",), host=host)
 

@@ -29,15 +29,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class Completed:
-    """How a process ended. ``lost`` says why it has no result of its own; it is empty otherwise."""
+    """How a process ended. ``failure``: which limit or signal ended it; empty otherwise."""
 
     returncode: int
     output: str
-    lost: str = ""
+    failure: str = ""
 
     @property
     def ok(self) -> bool:
-        return self.returncode == 0 and not self.lost
+        return self.returncode == 0 and not self.failure
 
 
 class Cancellation:
@@ -78,7 +78,7 @@ def run(
 ) -> Completed:
     """Run a command in a process group of its own, stdout and stderr together.
 
-    Raises ``Cancelled``; a process over its limits, or ended by a signal, is ``lost``.
+    Raises ``Cancelled``; a process over its limits, or ended by a signal, has a ``failure``.
     """
     cancellation = cancellation or Cancellation()
     if cancellation.cancelled:
@@ -93,7 +93,7 @@ def run(
         process_group=0,
     )
     cancellation._enter(process)
-    lost = ""
+    failure = ""
     try:
         # From outside, since code between fork and exec is not safe in a process with threads.
         with suppress(ProcessLookupError):
@@ -105,7 +105,7 @@ def run(
         except subprocess.TimeoutExpired:
             _kill_group(process.pid)
             output, _ = process.communicate()
-            lost = f"stopped after {limits.seconds:g} s"
+            failure = f"stopped after {limits.seconds:g} s"
     except BaseException:
         _kill_group(process.pid)
         process.wait()
@@ -114,9 +114,9 @@ def run(
         cancellation._leave(process)
     if cancellation.cancelled:
         raise Cancelled
-    if process.returncode < 0 and not lost:
-        lost = f"ended by {signal.Signals(-process.returncode).name}"
-    return Completed(process.returncode, output.decode("utf-8", "replace"), lost)
+    if process.returncode < 0 and not failure:
+        failure = f"ended by {signal.Signals(-process.returncode).name}"
+    return Completed(process.returncode, output.decode("utf-8", "replace"), failure)
 
 
 def _kill_group(group: int) -> None:

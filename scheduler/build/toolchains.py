@@ -190,7 +190,7 @@ def _ask(
     except OSError as error:
         return AbsentToolchain(name, f"{file} cannot be run: {error.strerror}")
     if not done.ok:
-        why = done.lost or f"exit status {done.returncode}"
+        why = done.failure or f"exit status {done.returncode}"
         return AbsentToolchain(name, f"{file} {question} failed: {why}")
     if cache:
         cache.write_note(key, done.output)

@@ -107,9 +107,9 @@ def _check_symbols(manifest: Manifest, path: Path) -> None:
 
 def _check_known(known: set[str], path: Path, what: str, *exprs: Expr) -> None:
     for expr in exprs:
-        strange = {str(symbol) for symbol in expr.free_symbols} - known
-        if strange:
-            raise UserError(f"{path}: {what}: {min(strange)} is no size of the model")
+        undefined = {str(symbol) for symbol in expr.free_symbols} - known
+        if undefined:
+            raise UserError(f"{path}: {what}: {min(undefined)} is no size of the model")
 
 
 def _check_call(manifest: Manifest, path: Path, name: str, args: Mapping[str, object]) -> None:

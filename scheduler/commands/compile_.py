@@ -14,7 +14,7 @@ from scheduler.build.model import Build
 from scheduler.build.parallel import Progress
 from scheduler.bundle import writer
 from scheduler.commands import options
-from scheduler.commands.output import print_json, print_table, say
+from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.ir.bindings import parse_bindings
 from scheduler.ir.graph import Graph
 from scheduler.isa.occupancy import OccupancyRules, rules_of
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         options.code_cache(arguments),
         flags=flags,
         workers=arguments.jobs,
-        on_progress=None if arguments.json else _say_progress,
+        on_progress=None if arguments.json else _print_progress,
     )
     builds = {key: result for key, result in results.items() if isinstance(result, Build)}
     failed = {key: result for key, result in results.items() if isinstance(result, Rejected)}
@@ -72,11 +72,11 @@ def with_hints(graph: Graph, texts: list[str]) -> Graph:
     return pipeline.rebind(graph, given)
 
 
-def _say_progress(progress: Progress) -> None:
+def _print_progress(progress: Progress) -> None:
     if isinstance(progress.result, Rejected):
-        say(f"[{progress.done}/{progress.total}] {progress.result.reason}")
+        print_progress(f"[{progress.done}/{progress.total}] {progress.result.reason}")
     elif progress.done % 10 == 0 or progress.done == progress.total:
-        say(f"[{progress.done}/{progress.total}] built")
+        print_progress(f"[{progress.done}/{progress.total}] built")
 
 
 def _facts(
@@ -137,12 +137,12 @@ def _report(
         if rules is not None:
             _print_resources(rules, builds, [t.name for t in targets if rules_of(t) is rules])
     for extern in facts["externs"]:
-        say(f"no kernel for {extern['node']} ({extern['op']}): {extern['reason']}")
+        print_progress(f"no kernel for {extern['node']} ({extern['op']}): {extern['reason']}")
     for failure in facts["failures"]:
-        say(f"{failure['kernel']} for {failure['target']}: {failure['reason']}")
+        print_progress(f"{failure['kernel']} for {failure['target']}: {failure['reason']}")
     counts = facts["builds"]
     nothing = " (nothing to compile)" if not counts["compiled"] and not counts["failed"] else ""
-    say(
+    print_progress(
         f"{facts['kernels']} kernels, {facts['calls']} calls; {counts['compiled']} compiled,"
         f" {counts['cached']} from the cache{nothing}, {counts['failed']} failed"
         f" in {facts['seconds']['total']:.2f} s"

@@ -39,9 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if externs:
         print_table(("\nno kernel", "op", "because"), externs)
-    refused = [d for d in plan.decisions if not d.fused]
+    rejected = [d for d in plan.decisions if not d.fused]
     print_table(
-        ("\nnot fused", "with", "because"), [(d.producer, d.consumer, d.reason) for d in refused]
+        ("\nnot fused", "with", "because"), [(d.producer, d.consumer, d.reason) for d in rejected]
     )
     return 0
 

@@ -30,7 +30,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
         sys.stdout.write("  ".join(padded).rstrip() + "\n")
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     """A line of progress, on standard error so that ``--json`` stays clean."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

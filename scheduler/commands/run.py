@@ -12,7 +12,7 @@ from scheduler.benchmark.verification import plan_of, run_once
 from scheduler.bundle.inputs import input_buffers
 from scheduler.bundle.reader import Bundle, read
 from scheduler.commands import options
-from scheduler.commands.output import print_json, say
+from scheduler.commands.output import print_json, print_progress
 from scheduler.ir.bindings import Bindings, check_bindings, hints, parse_bindings
 from scheduler.ir.storage import Array, bind_buffer, widen
 from scheduler.outcome import UserError
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"outputs": shapes, "bindings": bindings, "file": str(arguments.outputs)})
     else:
-        say(f"wrote {arguments.outputs}: {shapes}")
+        print_progress(f"wrote {arguments.outputs}: {shapes}")
     return 0
 
 

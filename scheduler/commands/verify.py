@@ -11,7 +11,7 @@ from scheduler.benchmark.measure import Limits
 from scheduler.benchmark.verification import Finding, device_target, verify
 from scheduler.bundle.reader import read
 from scheduler.commands import options
-from scheduler.commands.output import print_json, print_table, say
+from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.ir.bindings import (
     Bindings,
     check_bindings,
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     findings: list[Finding] = []
     for bindings in trials:
         if not arguments.json:
-            say(f"sizes: {_text(bindings)}")
+            print_progress(f"sizes: {_text(bindings)}")
         findings += verify(
             bundle,
             arguments.device,
@@ -77,7 +77,7 @@ def _report(findings: list[Finding], as_json: bool) -> None:
         print_json({"findings": [asdict(finding) for finding in findings]})
         return
     print_table(
-        ("what", "sizes", "output", "max error", "bound", "error/bound", "verdict"),
+        ("what", "sizes", "output", "max error", "bound", "error/bound", "result"),
         [
             (
                 *(
@@ -94,4 +94,4 @@ def _report(findings: list[Finding], as_json: bool) -> None:
         ],
     )
     failed = sum(not finding.passed for finding in findings)
-    say(f"{len(findings)} checks, {failed} failed")
+    print_progress(f"{len(findings)} checks, {failed} failed")

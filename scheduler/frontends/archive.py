@@ -1,7 +1,7 @@
 """The zip around a torch.export model: only its JSON is read, under limits, and never unpickled.
 
 A file of a few kilobytes can unpack to gigabytes, or name members outside any folder. So sizes
-are checked before and while unpacking, only the wanted member is unpacked, to memory, and members
+are checked before and while unpacking, only the model's member is unpacked, to memory, and members
 whose names climb out of the archive are as good as absent.
 """
 
@@ -52,7 +52,7 @@ def read_model_json(path: Path) -> Any:
 
 
 def _check_directory(path: Path, size: int) -> None:
-    """Refuse a table of members that would fill the memory; zipfile reads all of it at once."""
+    """Raise ``UserError`` for a table of members too large for zipfile, which reads all of it."""
     with path.open("rb") as file:
         file.seek(max(0, size - _END.size - _MAX_COMMENT - _END_LOCATOR_64.size))
         tail = file.read()

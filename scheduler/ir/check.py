@@ -107,7 +107,7 @@ def _check_labels(node: Node) -> None:
         )
 
 
-def _unmade(node: Node, name: str, makers: Mapping[str, str]) -> str:
+def _undefined(node: Node, name: str, makers: Mapping[str, str]) -> str:
     label = next(label for label, given in node.arguments() if name in references(given))
     use = f"node {node.name!r} uses {name!r}"
     if name in makers:
@@ -128,7 +128,7 @@ def _check_nodes(graph: Graph, made: set[str]) -> None:
         _check_labels(node)
         for name in node_references(node):
             if name not in made:
-                raise UserError(_unmade(node, name, makers))
+                raise UserError(_undefined(node, name, makers))
         for output in node.outputs:
             if output in made:
                 raise UserError(f"node {node.name!r} makes {output!r}, which exists already")

@@ -22,7 +22,7 @@ from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.outcome import UserError
 
 T = TypeVar("T")
-_MOST = 200  # letters of an error that a file can bring about
+_MAX_ERROR_LENGTH = 200  # letters of an error that a file can bring about
 
 
 def make_codec() -> Converter:
@@ -87,9 +87,9 @@ def decode(codec: Converter, data: Any, kind: type[T], what: str) -> T:
         return codec.structure(data, kind)
     except BaseValidationError as error:
         first = transform_error(error, format_exception=_words)[0]
-        raise UserError(f"{what}: {' '.join(first.split())[:_MOST]}") from None
+        raise UserError(f"{what}: {' '.join(first.split())[:_MAX_ERROR_LENGTH]}") from None
     except (UserError, TypeError, ValueError) as error:
-        raise UserError(f"{what}: {' '.join(str(error).split())[:_MOST]}") from None
+        raise UserError(f"{what}: {' '.join(str(error).split())[:_MAX_ERROR_LENGTH]}") from None
 
 
 def _strict(value: Any, kind: type) -> Any:

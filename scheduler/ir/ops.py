@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from scheduler.ir.graph import Argument, Node
-from scheduler.ir.reference.roles import Asks
+from scheduler.ir.reference.roles import Requirements
 from scheduler.ir.reference.rule import Rule
 from scheduler.outcome import UserError
 
@@ -64,7 +64,7 @@ class Op:
     """One row: ``aten.addmm``, in all its overloads.
 
     ``signatures`` are Python's text for parameters by the name of the overload (empty for a
-    function of Python's own). ``asks`` is what random inputs must respect.
+    function of Python's own). ``requires`` is what random inputs must respect.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Op:
     lowering: LoweringRule | NoKernel
     reference: Rule
     elements: Elements
-    asks: Asks | None
+    requires: Requirements | None
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def op(
     reference: Rule,
     elements: Elements = Elements.COMPUTED,
     *,
-    asks: Asks | None = None,
+    requires: Requirements | None = None,
 ) -> Op:
     """A row.
 
@@ -145,7 +145,7 @@ def op(
         names, colon, text = part.rpartition(": ")
         default = "default" if name.startswith("aten.") else ""
         texts |= dict.fromkeys(names.split() if colon else [default], text)
-    return Op(name, MappingProxyType(texts), lowering, reference, elements, asks)
+    return Op(name, MappingProxyType(texts), lowering, reference, elements, requires)
 
 
 # In-place forms whose functional form has another name or overload.

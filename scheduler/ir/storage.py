@@ -16,7 +16,7 @@ from scheduler.ir.operations import Buffer
 from scheduler.outcome import UserError
 
 Array: TypeAlias = npt.NDArray[Any]
-_MOST_BYTES = 2**47  # of one buffer: what an address has
+_MAX_BYTES = 2**47  # of one buffer: what an address has
 _PIECE = 2**22  # elements converted at a time, so that no copy of a whole large tensor is made
 
 
@@ -54,7 +54,7 @@ def bind_buffer(buffer: Buffer, bindings: Bindings) -> BoundBuffer:
     bound = BoundBuffer(buffer.name, buffer.dtype, size, stride)
     if min((*size, *stride), default=0) < 0:
         raise UserError(f"{buffer.name} has a negative size or stride at {_shown(bindings)}")
-    if bound.nbytes > _MOST_BYTES or max((*size, *stride), default=0) > _MOST_BYTES:
+    if bound.nbytes > _MAX_BYTES or max((*size, *stride), default=0) > _MAX_BYTES:
         raise UserError(f"{buffer.name} is larger than any memory at {_shown(bindings)}")
     return bound
 

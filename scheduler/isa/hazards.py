@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Hazard(StrEnum):
+class HazardKind(StrEnum):
     """Kinds of hazards, the worst first."""
 
     SPILLS = "spills"
@@ -15,8 +15,8 @@ class Hazard(StrEnum):
 
 
 @dataclass(frozen=True)
-class Caution:
-    """One hazard: ``text`` says how much of it there is."""
+class Hazard:
+    """One hazard of a build, with its figures in ``text``."""
 
-    hazard: Hazard
+    hazard: HazardKind
     text: str

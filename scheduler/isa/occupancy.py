@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
-from scheduler.isa.hazards import Caution
+from scheduler.isa.hazards import Hazard
 from scheduler.targets import Target
 from scheduler.targets.registry import backend_of, part
 
@@ -25,7 +25,7 @@ class OccupancyRules(ABC):
     """The figures that are numbers and can be compared, the most telling first."""
 
     @abstractmethod
-    def most_waves(self, target: Target) -> int:
+    def max_waves(self, target: Target) -> int:
         """Waves that a SIMD can hold at most."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class OccupancyRules(ABC):
         """Whether a function keeps in memory what has no place in registers."""
 
     @abstractmethod
-    def cautions(self, resources: Resources, target: Target) -> tuple[Caution, ...]:
+    def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:
         """What is likely to cost time."""
 
     @abstractmethod

@@ -22,7 +22,7 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, transpose
 
 # Of q and v: 64 KiB hold 32 rows of q, 32 of k and v each, and the weights.
-_MOST_BYTES_A_ROW = 512
+_MAX_ROW_BYTES = 512
 
 
 def attention(
@@ -91,7 +91,7 @@ def _fits_tiles(q: Tensor, v: Tensor) -> bool:
     """Whether the template's least tile, 32 rows and 32 columns, has room in a block's LDS."""
     depths = (q.size[-1], v.size[-1])
     return all(
-        depth.is_Integer and int(depth) * q.dtype.itemsize <= _MOST_BYTES_A_ROW for depth in depths
+        depth.is_Integer and int(depth) * q.dtype.itemsize <= _MAX_ROW_BYTES for depth in depths
     )
 
 

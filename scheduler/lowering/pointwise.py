@@ -306,7 +306,7 @@ def copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
     return converted(b, broadcast(src, self.size))
 
 
-def nothing(b: Builder, **_: Any) -> tuple[()]:
+def no_op(b: Builder, **_: Any) -> tuple[()]:
     return ()
 
 

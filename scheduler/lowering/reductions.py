@@ -195,7 +195,7 @@ def arg_rule(kind: ReductionKind) -> Callable[..., Tensor]:
     return rule
 
 
-def truth(kind: ReductionKind) -> Callable[..., Tensor]:
+def any_or_all(kind: ReductionKind) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         meta = b.meta()
         return reduce(

@@ -140,7 +140,7 @@ class _Run:
         return self._checked(f"input {name!r}", name, np.array(array) if self._writes else array)
 
     def outputs(self, keep: set[str]) -> dict[str, Any]:
-        wanted = keep | set(self._graph.outputs)
+        targets = keep | set(self._graph.outputs)
         last = last_uses(self._graph)
         kept: dict[str, Any] = {n: self._snapshot(v) for n, v in self._values.items() if n in keep}
         for position, node in enumerate(self._graph.nodes):
@@ -149,18 +149,18 @@ class _Run:
                 if name in keep:
                     kept[name] = self._snapshot(value)
             for name in {*node_references(node), *node.outputs}:
-                if last.get(name, -1) <= position and name not in wanted:
+                if last.get(name, -1) <= position and name not in targets:
                     self._values.pop(name, None)
-        return {n: kept[n] if n in kept else self._values[n] for n in self._in_order(wanted)}
+        return {n: kept[n] if n in kept else self._values[n] for n in self._in_order(targets)}
 
-    def _in_order(self, wanted: set[str]) -> Iterator[str]:
+    def _in_order(self, targets: set[str]) -> Iterator[str]:
         """Outputs first, in the model's order, then what is kept, in the order of making."""
         seen = dict.fromkeys(self._graph.outputs)
         yield from seen
         made = [value.name for value in self._graph.inputs]
         made += [output for node in self._graph.nodes for output in node.outputs]
         for name in made:
-            if name in wanted and name not in seen:
+            if name in targets and name not in seen:
                 yield name
 
     def _step(self, node: Node) -> dict[str, Any]:

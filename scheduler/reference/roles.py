@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from scheduler.ir.graph import Argument, Graph, InputKind, Node, Ref
 from scheduler.ir.ops import Elements, Op, UnsupportedOpError
-from scheduler.ir.reference.roles import Asked, Role, Sizes
+from scheduler.ir.reference.roles import Required, Role, Sizes
 from scheduler.lowering.ops import find
 
 
@@ -29,13 +29,13 @@ def input_roles(graph: Graph, bindings: Mapping[str, int]) -> dict[str, Role]:
         except UnsupportedOpError:
             continue
         args = found.bind(node)
-        for argument, role in _asked(found.op, node, args, roles, sizes, gains):
+        for argument, role in _required(found.op, node, args, roles, sizes, gains):
             if isinstance(argument, Ref):
                 roles[argument.name] = roles.get(argument.name, Role()).merged(role)
     return roles
 
 
-def _asked(
+def _required(
     op: Op,
     node: Node,
     args: Mapping[str, Argument],
@@ -43,8 +43,8 @@ def _asked(
     sizes: Sizes,
     gains: set[str],
 ) -> Iterator[tuple[Argument, Role]]:
-    if op.asks is not None:
-        yield from op.asks(args, sizes)
+    if op.requires is not None:
+        yield from op.requires(args, sizes)
     yield from _passed(op, node, args, roles)
     if op.name == "aten.mul":
         for argument in args.values():
@@ -52,14 +52,16 @@ def _asked(
                 yield argument, Role(gain=True)
 
 
-def _passed(op: Op, node: Node, args: Mapping[str, Argument], roles: Mapping[str, Role]) -> Asked:
+def _passed(
+    op: Op, node: Node, args: Mapping[str, Argument], roles: Mapping[str, Role]
+) -> Required:
     """What is asked of an op's results, as what is asked of its argument."""
-    asked = Role()
+    required = Role()
     for output in node.outputs:
-        asked = asked.merged(roles.get(output, Role()))
+        required = required.merged(roles.get(output, Role()))
     if op.elements is not Elements.COMPUTED:
         source = next(iter(args.values()))
         for part in source if isinstance(source, tuple) else (source,):
-            yield part, asked
-    elif op.name == "aten.add" and asked.below is not None and isinstance(args["other"], int):
-        yield args["self"], Role(below=asked.below - max(0, args["other"]))
+            yield part, required
+    elif op.name == "aten.add" and required.below is not None and isinstance(args["other"], int):
+        yield args["self"], Role(below=required.below - max(0, args["other"]))

@@ -186,10 +186,10 @@ def _failures(library: Library) -> Callable[[int], None]:
     message.restype = ctypes.c_char_p
 
     def raise_for(code: int) -> None:
-        said = (message() or b"").decode(errors="replace")
-        if code != 0 or said:
-            status = _STATUS.get(code, "hipErrorLaunchFailure" if said else "hipErrorUnknown")
-            raise DeviceError(status, said or f"the kernel's function returned {code}")
+        report = (message() or b"").decode(errors="replace")
+        if code != 0 or report:
+            status = _STATUS.get(code, "hipErrorLaunchFailure" if report else "hipErrorUnknown")
+            raise DeviceError(status, report or f"the kernel's function returned {code}")
 
     return raise_for
 

@@ -31,9 +31,9 @@ def open_device(device_id: str, threads: int | None = None) -> Device:
     raise UserError(f"device {device_id!r} is not known; there are here: {known}")
 
 
-def usual_device(target: Target) -> str:
+def default_device(target: Target) -> str:
     """The id that a device of the target has where nothing else is known of it."""
-    return backend_of(target).usual_device.format(target=target.name)
+    return backend_of(target).default_device.format(target=target.name)
 
 
 def _provider(backend: Backend) -> DeviceProvider:

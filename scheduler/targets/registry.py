@@ -33,7 +33,7 @@ class Backend:
     listings: str  # isa.reader.ListingReader
     devices: str  # runtime.device.DeviceProvider
     device_ids: str  # a regular expression that the devices' ids match, and no other backend's
-    usual_device: str  # the id that one has where nothing is known of it, of ``{target}``
+    default_device: str  # the id that one has where nothing is known of it, of ``{target}``
     boards: str = ""  # tuple[Board, ...], the reference board of each target first
     occupancy: str = ""  # isa.occupancy.OccupancyRules
 
@@ -48,7 +48,7 @@ BUILT_IN = (
         listings="scheduler.isa.rocm.reader:GPU",
         devices="scheduler.runtime.rocm:DEVICES",
         device_ids=r"rocm:\d{1,3}",
-        usual_device="rocm:0",
+        default_device="rocm:0",
         boards="scheduler.targets.amd_boards:BOARDS",
         occupancy="scheduler.isa.rocm.rules:RULES",
     ),
@@ -61,7 +61,7 @@ BUILT_IN = (
         listings="scheduler.isa.rocm.reader:EMULATION",
         devices="scheduler.runtime.cpu:DEVICES",
         device_ids=r"cpu(-gfx\w+)?",
-        usual_device="{target}",
+        default_device="{target}",
     ),
 )
 

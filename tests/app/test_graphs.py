@@ -53,9 +53,9 @@ def test_the_same_model_again_is_the_same_row() -> None:
 def test_what_is_no_graph_is_one_line_and_leaves_nothing(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "model.pt2"
     file.write_bytes(content)
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as rejected:
         graphs.import_graph(file, "bad", [], None)
-    assert len(str(refused.value).splitlines()) == 1
+    assert len(str(rejected.value).splitlines()) == 1
     assert nothing_recorded()
 
 
@@ -121,8 +121,8 @@ def test_a_prepared_graph_has_a_kernel_for_every_node_and_a_run_for_every_proble
         assert first is not None
         default = KernelUse.objects.get(template_node=task.template_node, is_default=True)
         assert first.kernel == default.kernel
-        refused = rows.filter(state=State.REJECTED)
-        assert refused.count() == len(task.template_node.rejected)
+        rejected = rows.filter(state=State.REJECTED)
+        assert rejected.count() == len(task.template_node.rejected)
 
 
 def test_a_worker_that_lost_its_lease_records_nothing() -> None:

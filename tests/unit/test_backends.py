@@ -29,7 +29,7 @@ from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import reader_of
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import open_device, probe, usual_device
+from scheduler.runtime.devices import default_device, open_device, probe
 from scheduler.targets import Target, find, names
 from scheduler.targets.registry import BUILT_IN, Backend, backend_of, backends, part, targets_of
 from scheduler.tuning.budget import Budget, Meter
@@ -163,7 +163,7 @@ def test_targets_that_share_no_sources_are_compiled_one_by_one(plan: Schedule) -
 
 def test_it_is_listed_with_those_that_are_built_in() -> None:
     assert names()[-1] == "tiny"
-    assert usual_device(find("tiny")) == "tiny:0"
+    assert default_device(find("tiny")) == "tiny:0"
     assert "tiny:0" in [one.id for one in probe() if isinstance(one, DeviceInfo)]
     with pytest.raises(UserError, match=r"'tiny:7' is not known; there are here: .*tiny:0"):
         open_device("tiny:7")
@@ -182,11 +182,11 @@ def test_it_is_listed_with_those_that_are_built_in() -> None:
 @pytest.mark.parametrize("backend", BUILT_IN, ids=lambda one: one.name)
 def test_every_part_that_a_row_names_is_there(backend: Backend) -> None:
     for name, reference in asdict(backend).items():
-        if ":" in reference and name not in ("device_ids", "usual_device"):
+        if ":" in reference and name not in ("device_ids", "default_device"):
             assert part(reference) is not None, name
     for target in targets_of(backend):
         assert backend_of(target) is backend
-        assert re.fullmatch(backend.device_ids, usual_device(target))
+        assert re.fullmatch(backend.device_ids, default_device(target))
 
 
 def test_packages_are_looked_for_only_where_a_name_is_not_built_in() -> None:

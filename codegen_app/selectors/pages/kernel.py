@@ -27,7 +27,7 @@ from codegen_app.selectors.pages.listing import ListingView, next_steps, read_li
 from codegen_app.selectors.pages.origins import lines_by_node
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
-from scheduler.isa.hazards import Caution
+from scheduler.isa.hazards import Hazard
 from scheduler.isa.occupancy import rules_of
 
 
@@ -118,7 +118,7 @@ class ResourceRow:
     max_waves: int
     resources: Mapping[str, Any]
     next_step: str
-    hazards: tuple[Caution, ...]
+    hazards: tuple[Hazard, ...]
 
 
 @dataclass(frozen=True)
@@ -259,10 +259,10 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
                 build=build.id,
                 target=build.target,
                 function=function,
-                max_waves=rules.most_waves(target) if rules else 0,
+                max_waves=rules.max_waves(target) if rules else 0,
                 resources=resources,
                 next_step=steps.get(function, ""),
-                hazards=rules.cautions(resources, target) if rules else (),
+                hazards=rules.hazards(resources, target) if rules else (),
             )
 
 

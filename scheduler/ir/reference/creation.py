@@ -95,15 +95,15 @@ def copy(a: Args) -> Array:
     return np.broadcast_to(a["src"], a["self"].shape).astype(a["self"].dtype)
 
 
-def to_other(a: Args) -> Array:
+def to_like(a: Args) -> Array:
     return np.asarray(a["self"].astype(a["other"].dtype, copy=bool(a.get("copy"))))
 
 
 def dispatched(a: Args) -> Array:
-    return to_other(a) if "other" in a else _to(a)
+    return to_like(a) if "other" in a else _to(a)
 
 
-def nothing(_a: Args) -> None:
+def no_op(_a: Args) -> None:
     """Assertions of the export: what they ask is checked by the shapes themselves."""
 
 
@@ -116,11 +116,11 @@ def stride(_a: Args) -> int:
     raise UnsupportedUseError("strides as values")
 
 
-def two(function: Callable[[Any, Any], Any]) -> Rule:
+def binary_function(function: Callable[[Any, Any], Any]) -> Rule:
     return lambda a: function(a["a"], a["b"])
 
 
-def one(function: Callable[[Any], Any]) -> Rule:
+def unary_function(function: Callable[[Any], Any]) -> Rule:
     """A function of the one argument, whatever Python calls it."""
     return lambda a: function(next(iter(a.values())))
 

@@ -101,9 +101,9 @@ def _cells(size: int, count: int) -> Iterator[slice]:
 def adaptive(rank: int, reduce: Callable[..., Any]) -> Callable[[Args], Array]:
     def rule(a: Args) -> Array:
         result = a["self"]
-        wanted = a["output_size"] if isinstance(a["output_size"], tuple) else (a["output_size"],)
-        wanted = wanted * rank if len(wanted) == 1 else wanted
-        for axis, count in zip(range(-rank, 0), wanted, strict=True):
+        sizes = a["output_size"] if isinstance(a["output_size"], tuple) else (a["output_size"],)
+        sizes = sizes * rank if len(sizes) == 1 else sizes
+        for axis, count in zip(range(-rank, 0), sizes, strict=True):
             size = result.shape[axis]
             moved = np.moveaxis(result, axis, -1)
             cells = [reduce(moved[..., cell], axis=-1) for cell in _cells(size, count or size)]

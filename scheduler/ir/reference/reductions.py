@@ -55,7 +55,7 @@ def max_or_min(reduce: Callable[..., Any], locate: Callable[..., Any], join: Any
     return rule
 
 
-def locating(locate: Callable[..., Any]) -> Rule:
+def argument_of(locate: Callable[..., Any]) -> Rule:
     """Index of the extreme value; NumPy, as torch, takes the first one and any NaN before all."""
 
     def rule(a: Args) -> Array:

@@ -60,59 +60,59 @@ class Sizes:
         return self.of(argument, slice(dim, dim + 1 or None))
 
 
-Asked: TypeAlias = Iterator[tuple[Argument, Role]]
+Required: TypeAlias = Iterator[tuple[Argument, Role]]
 #: From a node's arguments by name to the roles of some of them.
-Asks: TypeAlias = Callable[[Mapping[str, Argument], Sizes], Asked]
+Requirements: TypeAlias = Callable[[Mapping[str, Argument], Sizes], Required]
 
 
-def rows_of(indices: str, table: str) -> Asks:
+def rows_of(indices: str, table: str) -> Requirements:
     """``indices`` number the table's rows."""
 
-    def asks(args: Mapping[str, Argument], sizes: Sizes) -> Asked:
+    def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
         yield args[indices], Role(below=sizes.along(args[table], 0))
 
-    return asks
+    return requires
 
 
-def places_along_dim(indices: str) -> Asks:
+def places_along_dim(indices: str) -> Requirements:
     """``indices`` are places along the dimension ``dim`` of ``self``."""
 
-    def asks(args: Mapping[str, Argument], sizes: Sizes) -> Asked:
+    def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
         if args["dim"] is not None:
             yield args[indices], Role(below=sizes.along(args["self"], args["dim"]))
 
-    return asks
+    return requires
 
 
-def places_by_dimension(args: Mapping[str, Argument], sizes: Sizes) -> Asked:
+def places_by_dimension(args: Mapping[str, Argument], sizes: Sizes) -> Required:
     """``indices`` has places along each dimension of ``self``, or None for a whole one."""
     indices = args["indices"]
     for axis, index in enumerate(indices if isinstance(indices, tuple) else ()):
         yield index, Role(below=sizes.along(args["self"], axis))
 
 
-def classes(args: Mapping[str, Argument], _: Sizes) -> Asked:
+def classes(args: Mapping[str, Argument], _: Sizes) -> Required:
     """``self`` numbers the classes."""
     count = args["num_classes"]
     if isinstance(count, int):
         yield args["self"], Role(below=count if count > 0 else None)
 
 
-def summed(matrix: str, first: int, last: int | None = None) -> Asks:
+def summed(matrix: str, first: int, last: int | None = None) -> Requirements:
     """A matrix whose dimensions from ``first`` to before ``last`` are summed over."""
 
-    def asks(args: Mapping[str, Argument], sizes: Sizes) -> Asked:
+    def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
         yield args[matrix], Role(fan_in=sizes.of(args[matrix], slice(first, last)) or 0)
 
-    return asks
+    return requires
 
 
-def gain_and_variance(args: Mapping[str, Argument], _: Sizes) -> Asked:
+def gain_and_variance(args: Mapping[str, Argument], _: Sizes) -> Required:
     """A normalisation's factor and running variance."""
     yield args["weight"], Role(gain=True)
     yield args.get("running_var"), Role(positive=True)
 
 
-def positive(args: Mapping[str, Argument], _: Sizes) -> Asked:
+def positive(args: Mapping[str, Argument], _: Sizes) -> Required:
     """``self`` is greater than 0."""
     yield args["self"], Role(positive=True)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from scheduler.build.rocm.resources import Resources
-from scheduler.isa.hazards import Caution, Hazard
+from scheduler.isa.hazards import Hazard, HazardKind
 from scheduler.targets import boards
 
 
-def hazards(resources: Resources, target: str) -> tuple[Caution, ...]:
+def hazards(resources: Resources, target: str) -> tuple[Hazard, ...]:
     """Register spills, private memory, and code beyond the instruction cache of the target's
     reference board (``Board.instruction_cache_bytes``); empty where there is nothing to mind."""
     found = []
     spilled = resources.vgpr_spills + resources.sgpr_spills
     if spilled:
         text = f"{resources.vgpr_spills} VGPRs and {resources.sgpr_spills} SGPRs spilled"
-        found.append(Caution(Hazard.SPILLS, text))
+        found.append(Hazard(HazardKind.SPILLS, text))
     if resources.scratch_bytes:
         text = f"{resources.scratch_bytes} bytes of scratch memory a lane"
-        found.append(Caution(Hazard.SCRATCH, text))
+        found.append(Hazard(HazardKind.SCRATCH, text))
     for board in boards(target)[:1]:
         if resources.code_bytes > board.instruction_cache_bytes:
             text = (
                 f"{resources.code_bytes} bytes of code, more than the instruction cache of"
                 f" {board.instruction_cache_bytes} bytes"
             )
-            found.append(Caution(Hazard.CODE_SIZE, text))
+            found.append(Hazard(HazardKind.CODE_SIZE, text))
     return tuple(found)

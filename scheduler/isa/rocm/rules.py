@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 from scheduler.build.rocm.metadata import kernels
 from scheduler.build.rocm.resources import Resources as AmdResources
-from scheduler.isa.hazards import Caution
+from scheduler.isa.hazards import Hazard
 from scheduler.isa.occupancy import OccupancyRules, Resources
 from scheduler.isa.rocm.hazards import hazards
 from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
 
-_MOST_GROUPS = 16  # of a compute unit
+_MAX_GROUPS = 16  # of a compute unit
 
 
 class AmdRules(OccupancyRules):
@@ -43,7 +43,7 @@ class AmdRules(OccupancyRules):
         "code_bytes",
     )
 
-    def most_waves(self, target: Target) -> int:
+    def max_waves(self, target: Target) -> int:
         return amd_hardware(target).max_waves_per_simd
 
     def simds(self, target: Target) -> int:
@@ -55,7 +55,7 @@ class AmdRules(OccupancyRules):
     def waves_before_build(self, threads: int, shared_bytes: int, target: Target) -> float:
         gpu = amd_hardware(target)
         waves = -(-threads // gpu.wavefront)
-        groups = gpu.lds_bytes // shared_bytes if shared_bytes else _MOST_GROUPS
+        groups = gpu.lds_bytes // shared_bytes if shared_bytes else _MAX_GROUPS
         held = max(1, groups) * waves / gpu.simds_per_cu
         return max(0.25, min(float(gpu.max_waves_per_simd), held))
 
@@ -65,7 +65,7 @@ class AmdRules(OccupancyRules):
     def spills(self, resources: Resources) -> bool:
         return bool(resources["vgpr_spills"] or resources["scratch_bytes"])
 
-    def cautions(self, resources: Resources, target: Target) -> tuple[Caution, ...]:
+    def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:
         return hazards(AmdResources(**resources), target.name)
 
     def next_steps(self, listing: str, target: Target) -> Mapping[str, str]:

@@ -28,7 +28,7 @@ ROWS = (
         ref.to_copy,
         Elements.CONVERTED_COPY,
     ),
-    op("aten.type_as", "self, other", pointwise.to, ref.to_other, Elements.CONVERTED),
+    op("aten.type_as", "self, other", pointwise.to, ref.to_like, Elements.CONVERTED),
     op("aten.copy", "self, src, non_blocking=False", pointwise.copy, ref.copy),
     op(
         "aten.clone",
@@ -68,9 +68,9 @@ ROWS = (
     op(
         "aten._assert_tensor_metadata",
         "a, size=None, stride=None, dtype=None, *, device=None, layout=None",
-        pointwise.nothing,
-        ref.nothing,
+        pointwise.no_op,
+        ref.no_op,
     ),
-    op("aten._assert_scalar", "self, assert_msg", pointwise.nothing, ref.assert_true),
-    op("aten._assert_async", "msg: self, assert_msg; self", pointwise.nothing, ref.assert_true),
+    op("aten._assert_scalar", "self, assert_msg", pointwise.no_op, ref.assert_true),
+    op("aten._assert_async", "msg: self, assert_msg; self", pointwise.no_op, ref.assert_true),
 )

@@ -15,7 +15,7 @@ ROWS = (
         "weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False",
         indexing.embedding,
         ref.embedding,
-        asks=rows_of("indices", "weight"),
+        requires=rows_of("indices", "weight"),
     ),
     op(
         "aten.gather",
@@ -23,7 +23,7 @@ ROWS = (
         indexing.gather,
         ref.gather,
         Elements.COPIED,
-        asks=places_along_dim("index"),
+        requires=places_along_dim("index"),
     ),
     op(
         "aten.take_along_dim",
@@ -31,7 +31,7 @@ ROWS = (
         indexing.take_along_dim,
         ref.take_along_dim,
         Elements.COPIED,
-        asks=places_along_dim("indices"),
+        requires=places_along_dim("indices"),
     ),
     op(
         "aten.index",
@@ -39,7 +39,7 @@ ROWS = (
         indexing.index_op,
         ref.index,
         Elements.COPIED,
-        asks=places_by_dimension,
+        requires=places_by_dimension,
     ),
     op(
         "aten.index_select",
@@ -47,28 +47,28 @@ ROWS = (
         indexing.index_select,
         ref.index_select,
         Elements.COPIED,
-        asks=places_along_dim("index"),
+        requires=places_along_dim("index"),
     ),
     op(
         "aten.index_put",
         "self, indices, values, accumulate=False",
         SCATTER,
         ref.index_put,
-        asks=places_by_dimension,
+        requires=places_by_dimension,
     ),
     op(
         "aten.scatter",
         "src: self, dim, index, src; value: self, dim, index, value",
         SCATTER,
         ref.scatter,
-        asks=places_along_dim("index"),
+        requires=places_along_dim("index"),
     ),
     op(
         "aten.scatter_add",
         "self, dim, index, src",
         SCATTER,
         ref.scatter_add,
-        asks=places_along_dim("index"),
+        requires=places_along_dim("index"),
     ),
     op(
         "aten.slice_scatter",
@@ -83,7 +83,7 @@ ROWS = (
     op("aten.pad", "self, pad, mode='constant', value=None", joining.pad_op, ref.pad),
     op("aten.constant_pad_nd", "self, pad, value=0", joining.constant_pad, ref.pad),
     op("aten.diff", "self, n=1, dim=-1, prepend=None, append=None", joining.diff, ref.diff),
-    op("aten.one_hot", "self, num_classes=-1", indexing.one_hot, ref.one_hot, asks=classes),
+    op("aten.one_hot", "self, num_classes=-1", indexing.one_hot, ref.one_hot, requires=classes),
     op("aten.tril", "self, diagonal=0", pointwise.triangle("le"), ref.tril),
     op("aten.triu", "self, diagonal=0", pointwise.triangle("ge"), ref.triu),
 )

@@ -8,30 +8,32 @@ from scheduler.ir.reference.roles import summed
 from scheduler.lowering import attention, convolution, matmul
 
 ROWS = (
-    op("aten.mm", "self, mat2", matmul.mm, ref.mm, asks=summed("mat2", -2, -1)),
-    op("aten.bmm", "self, mat2", matmul.bmm, ref.mm, asks=summed("mat2", -2, -1)),
+    op("aten.mm", "self, mat2", matmul.mm, ref.mm, requires=summed("mat2", -2, -1)),
+    op("aten.bmm", "self, mat2", matmul.bmm, ref.mm, requires=summed("mat2", -2, -1)),
     op(
         "aten.addmm",
         "self, mat1, mat2, *, beta=1, alpha=1",
         matmul.addmm,
         ref.addmm,
-        asks=summed("mat2", -2, -1),
+        requires=summed("mat2", -2, -1),
     ),
     op(
         "aten.baddbmm",
         "self, batch1, batch2, *, beta=1, alpha=1",
         matmul.baddbmm,
         ref.baddbmm,
-        asks=summed("batch2", -2, -1),
+        requires=summed("batch2", -2, -1),
     ),
     op(
         "aten.linear",
         "input, weight, bias=None",
         matmul.linear,
         ref.linear,
-        asks=summed("weight", -1),
+        requires=summed("weight", -1),
     ),
-    op("aten.matmul", "self, other", matmul.matmul_op, ref.matmul, asks=summed("other", -2, -1)),
+    op(
+        "aten.matmul", "self, other", matmul.matmul_op, ref.matmul, requires=summed("other", -2, -1)
+    ),
     op("aten.dot", "self, tensor", matmul.dot, ref.dot),
     op("aten.mv", "self, vec", matmul.mv, ref.mv),
     op("aten.addmv", "self, mat, vec, *, beta=1, alpha=1", matmul.addmv, ref.addmv),
@@ -44,7 +46,7 @@ ROWS = (
         "groups=1",
         convolution.convolution,
         ref.convolution,
-        asks=summed("weight", 1),
+        requires=summed("weight", 1),
     ),
     op(
         "aten.conv2d",
@@ -53,7 +55,7 @@ ROWS = (
         "1), groups=1",
         convolution.convolution,
         ref.convolution,
-        asks=summed("weight", 1),
+        requires=summed("weight", 1),
     ),
     op(
         "aten.conv3d",
@@ -63,14 +65,14 @@ ROWS = (
         "dilation=(1, 1, 1), groups=1",
         convolution.convolution,
         ref.convolution,
-        asks=summed("weight", 1),
+        requires=summed("weight", 1),
     ),
     op(
         "aten.convolution",
         "input, weight, bias, stride, padding, dilation, transposed, output_padding, groups",
         convolution.convolution,
         ref.convolution,
-        asks=summed("weight", 1),
+        requires=summed("weight", 1),
     ),
     op(
         "aten.scaled_dot_product_attention",

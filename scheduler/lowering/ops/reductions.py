@@ -51,26 +51,26 @@ ROWS = (
     op(
         "aten.any",
         "self; dim: self, dim, keepdim=False; dims: self, dim=None, keepdim=False",
-        reductions.truth(ReductionKind.ANY),
+        reductions.any_or_all(ReductionKind.ANY),
         ref.any_op,
     ),
     op(
         "aten.all",
         "self; dim: self, dim, keepdim=False; dims: self, dim=None, keepdim=False",
-        reductions.truth(ReductionKind.ALL),
+        reductions.any_or_all(ReductionKind.ALL),
         ref.all_op,
     ),
     op(
         "aten.argmax",
         "self, dim=None, keepdim=False",
         reductions.arg_rule(ReductionKind.ARGMAX),
-        ref.locating(np.argmax),
+        ref.argument_of(np.argmax),
     ),
     op(
         "aten.argmin",
         "self, dim=None, keepdim=False",
         reductions.arg_rule(ReductionKind.ARGMIN),
-        ref.locating(np.argmin),
+        ref.argument_of(np.argmin),
     ),
     op(
         "aten.var",

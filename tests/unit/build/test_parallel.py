@@ -101,7 +101,7 @@ def test_a_process_over_its_time_is_ended_with_its_children(tmp_path: Path) -> N
         Limits(seconds=0.2),
     )
     assert not done.ok
-    assert done.lost == "stopped after 0.2 s"
+    assert done.failure == "stopped after 0.2 s"
     assert done.output == "before\n"
 
 

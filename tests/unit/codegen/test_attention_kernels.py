@@ -151,9 +151,9 @@ def test_every_configuration_that_serves_agrees() -> None:
 
 def test_what_does_not_fit_lds_is_refused() -> None:
     made = attention(F32, 40, 40, 128, 128)
-    refused = made.reject({"block_m": 128, "block_n": 64, "threads": 256})
-    assert refused is not None
-    assert "bytes of LDS are more than a block's 65536" in refused.reason
+    rejected = made.reject({"block_m": 128, "block_n": 64, "threads": 256})
+    assert rejected is not None
+    assert "bytes of LDS are more than a block's 65536" in rejected.reason
     assert made.reject(made.default_config()) is None
 
 

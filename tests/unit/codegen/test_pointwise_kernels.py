@@ -319,11 +319,11 @@ def test_rules_give_reasons() -> None:
     made = template(
         [Pointwise("op0", walked, Store("y", at(walked), Load("x", at(walked), F32)), ())], buffers
     )
-    refused = {c["vector"]: made.reject(c) for c in made.configs() if c["threads"] == 256}
-    assert refused[1] is None
-    assert refused[2] is None, "42 elements are whole pairs"
-    assert refused[4] is not None
-    assert "4 aligned elements" in refused[4].reason
+    rejected = {c["vector"]: made.reject(c) for c in made.configs() if c["threads"] == 256}
+    assert rejected[1] is None
+    assert rejected[2] is None, "42 elements are whole pairs"
+    assert rejected[4] is not None
+    assert "4 aligned elements" in rejected[4].reason
     assert made.reject(made.default_config()) is None
 
 

@@ -226,9 +226,9 @@ def test_no_rows_and_no_columns() -> None:
 def test_idle_lanes_are_refused_with_the_reason() -> None:
     members, buffers = layer_norm(S, 96)
     made = reduction(members, buffers, (SYMBOL,))
-    refused = made.reject({"lanes": 1024, "vector": 1, "keep": False})
-    assert refused is not None
-    assert refused.reason == "1024 lanes of 1 for 96 elements: half would be idle"
+    rejected = made.reject({"lanes": 1024, "vector": 1, "keep": False})
+    assert rejected is not None
+    assert rejected.reason == "1024 lanes of 1 for 96 elements: half would be idle"
 
 
 # -- scans ----------------------------------------------------------------------------------------

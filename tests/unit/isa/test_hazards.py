@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler import targets
 from scheduler.build.rocm.metadata import kernels, resources
-from scheduler.isa.hazards import Hazard
+from scheduler.isa.hazards import HazardKind
 from scheduler.isa.rocm.hazards import hazards
 from tests.unit.build.sources import GEMM
 from tests.unit.isa.conftest import ListingOf
@@ -44,10 +44,13 @@ def test_what_spills_and_what_does_not(listing_of: ListingOf) -> None:
     spilling, indexed, dynamic = found.values()
     assert spilling.vgpr_spills > 50
     assert spilling.vgpr + spilling.vgpr_spills >= 150
-    assert [each.hazard for each in hazards(spilling, "gfx942")] == [Hazard.SPILLS, Hazard.SCRATCH]
+    assert [each.hazard for each in hazards(spilling, "gfx942")] == [
+        HazardKind.SPILLS,
+        HazardKind.SCRATCH,
+    ]
     assert hazards(spilling, "gfx942")[0].text.startswith(f"{spilling.vgpr_spills} VGPRs")
     assert 256 <= indexed.scratch_bytes < 512  # the array, and what the frame is rounded to
-    assert [each.hazard for each in hazards(indexed, "gfx942")] == [Hazard.SCRATCH]
+    assert [each.hazard for each in hazards(indexed, "gfx942")] == [HazardKind.SCRATCH]
     assert dynamic.lds_bytes == 512  # what is asked for at the launch is not in it
     assert kernels(text)["_Z7dynamicPf"].demand(256, 1024).lds_bytes == 1536
     assert hazards(dynamic, "gfx942") == ()
@@ -59,7 +62,7 @@ def test_large_code(listing_of: ListingOf) -> None:
     )
     (one,) = resources(listing_of(repeated, "product", "gfx1030"), targets.find("gfx1030")).values()
     assert one.code_bytes > 32768
-    assert hazards(one, "gfx1030")[-1].hazard is Hazard.CODE_SIZE
+    assert hazards(one, "gfx1030")[-1].hazard is HazardKind.CODE_SIZE
     (small,) = resources(listing_of(GEMM, "product", "gfx942"), targets.find("gfx942")).values()
     assert hazards(small, "gfx942") == ()
     assert hazards(small, "cpu") == ()
