@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <kiln/hip_types.h>
+
 #define __host__ __attribute__((host))
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
@@ -39,22 +41,6 @@ struct dim3 {
   __host__ __device__ constexpr dim3(uint32_t x_ = 1, uint32_t y_ = 1, uint32_t z_ = 1)
       : x(x_), y(y_), z(z_) {}
 };
-
-// Values as in ROCm's hip_runtime_api.h; the runtime's own name for any other is asked there.
-enum hipError_t : int {
-  hipSuccess = 0,
-  hipErrorInvalidValue = 1,
-  hipErrorOutOfMemory = 2,
-  hipErrorInvalidConfiguration = 9,
-  hipErrorLaunchFailure = 719,
-  hipErrorUnknown = 999,
-};
-
-enum hipFuncAttribute : int {
-  hipFuncAttributeMaxDynamicSharedMemorySize = 8,
-};
-
-typedef struct ihipStream_t* hipStream_t;
 
 // ---- the runtime's functions (libamdhip64, found when the library is loaded) ----------------------
 

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <kiln/hip_types.h>
+
 #define __host__
 #define __device__
 #define __global__
@@ -31,19 +33,3 @@ struct dim3 {
   constexpr dim3(uint32_t x_ = 1, uint32_t y_ = 1, uint32_t z_ = 1) : x(x_), y(y_), z(z_) {}
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
 };
-
-// Values as in ROCm's hip_runtime_api.h.
-enum hipError_t : int {
-  hipSuccess = 0,
-  hipErrorInvalidValue = 1,
-  hipErrorOutOfMemory = 2,
-  hipErrorInvalidConfiguration = 9,
-  hipErrorLaunchFailure = 719,
-  hipErrorUnknown = 999,
-};
-
-enum hipFuncAttribute : int {
-  hipFuncAttributeMaxDynamicSharedMemorySize = 8,
-};
-
-typedef struct ihipStream_t* hipStream_t;
