@@ -1,4 +1,5 @@
-"""What all tests share: an embedded PostgreSQL, started when the first test needs a database.
+"""What all tests share: the compiler with a cache, and an embedded PostgreSQL, started when the
+first test needs a database.
 
 ``DATABASE_URL`` names another server instead. Each test process has a database of its own, so
 that tests run in parallel; sessions that run at the same time share the server.
@@ -19,6 +20,10 @@ from psycopg import sql
 
 from codegen_app import postgres
 from codegen_app.config import env
+from scheduler.build.cache import CodeCache
+from scheduler.build.model import Toolchain
+from scheduler.build.toolchains import bundled
+from tests.support.caches import KEPT
 
 ROOT = Path(__file__).resolve().parents[1]
 CLUSTER = postgres.cluster_for(ROOT / "var", "tests")
@@ -31,12 +36,24 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.CELERY_BROKER_URL = "memory://localhost"
     settings.CELERY_BROKER_TRANSPORT_OPTIONS = {}
-    settings.CODE_CACHE_DIR = ROOT / "var" / "tests" / "code-cache"
+    settings.CODE_CACHE_DIR = KEPT.root
     settings.MIDDLEWARE = [one for one in settings.MIDDLEWARE if "whitenoise" not in one]
     settings.STORAGES = {
         **settings.STORAGES,
         "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
     }
+
+
+@pytest.fixture(scope="session")
+def cache() -> CodeCache:
+    """Builds of this run and of those before it."""
+    return KEPT
+
+
+@pytest.fixture(scope="session")
+def toolchain() -> Toolchain:
+    """The bundled compiler."""
+    return bundled(KEPT)
 
 
 @pytest.fixture(scope="session")

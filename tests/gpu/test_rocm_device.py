@@ -5,13 +5,10 @@ Where there is no GPU these are skipped, with the reason that the device list gi
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from scheduler import targets
-from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
@@ -19,6 +16,7 @@ from scheduler.runtime import rocm
 from scheduler.runtime.device import Absent, DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.targets.amd import amd_hardware
+from tests.support.caches import KEPT
 from tests.unit.runtime.conftest import PREAMBLE
 from tests.unit.runtime.test_matrix_instructions import (
     BUILTINS,
@@ -27,7 +25,6 @@ from tests.unit.runtime.test_matrix_instructions import (
 )
 
 pytestmark = pytest.mark.gpu
-CACHE = CodeCache(Path(__file__).resolve().parents[2] / "var" / "tests" / "code-cache")
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +36,7 @@ def gpu() -> DeviceInfo:
 
 
 def _run(gpu: DeviceInfo, source: str, *args: Array | int) -> None:
-    made = build(PREAMBLE + source, "go", targets.find(gpu.target), bundled(CACHE), CACHE)
+    made = build(PREAMBLE + source, "go", targets.find(gpu.target), bundled(KEPT), KEPT)
     assert isinstance(made, Build), made
     device = open_device(gpu.id)
     try:

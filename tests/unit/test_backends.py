@@ -51,11 +51,6 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def cache(tmp_path_factory: pytest.TempPathFactory) -> CodeCache:
-    return CodeCache(tmp_path_factory.getbasetemp().parent / "kiln-code-cache")
-
-
-@pytest.fixture
 def plan() -> Schedule:
     """x * w + x, of as many rows as wanted."""
     rows = symbol("s0")

@@ -29,9 +29,8 @@ from scheduler.benchmark.protocol import TimingPlan
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
-from scheduler.build.model import Build
+from scheduler.build.model import Build, Toolchain
 from scheduler.build.process import Cancellation, Cancelled
-from scheduler.build.toolchains import bundled
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer
@@ -73,14 +72,13 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def libraries(cache: CodeCache, toolchain: Toolchain) -> dict[str, str]:
     """A library for each kind of kernel."""
-    cache = CodeCache(tmp_path_factory.mktemp("cache"))
     made: dict[str, str] = {}
     for name, body in BODIES.items():
         source = SOURCE.replace("BODY", body).replace("NAME", name)
         source = source.replace("STATUS", "7" if name == "refuses" else "0")
-        result = build(source, name, find("cpu"), bundled(), cache)
+        result = build(source, name, find("cpu"), toolchain, cache)
         assert isinstance(result, Build), result
         made[name] = str(result.directory / "kernel.so")
     return made

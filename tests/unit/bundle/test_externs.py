@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from scheduler.build.cache import CodeCache
 from scheduler.build.flags import Flags
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref
 from scheduler.outcome import UserError
 from scheduler.targets import find
+from tests.support.caches import KEPT
 from tests.support.emulated_models import compile_all, prepare, run
 from tests.unit.lowering.graphs import graph, meta, node
 
-CACHE = CodeCache(Path(__file__).parents[3] / "var" / "tests" / "code-cache")
 X = [GraphInput("x", InputKind.USER)]
 VALUES = np.random.default_rng(2).permutation(48).reshape(6, 8).astype(np.float64)
 
@@ -27,7 +24,7 @@ def outputs(given: Graph, **inputs: np.ndarray) -> dict[str, np.ndarray]:
     one = prepare(given, target)
     assert one.generated.externs
     assert all(extern.reason for extern in one.generated.externs)
-    library = compile_all([one], target, CACHE, Flags(("-O1",)))
+    library = compile_all([one], target, KEPT, Flags(("-O1",)))
     return run(one, library, target, inputs, {})
 
 

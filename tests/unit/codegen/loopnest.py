@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sympy
 
 from scheduler import targets
-from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
@@ -30,8 +28,7 @@ from scheduler.ir.operations import Axis, Buffer, BufferKind, GroupKind, Lowered
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 from scheduler.runtime.cpu import CpuDevice
-
-CACHE = CodeCache(Path(__file__).parents[3] / "var" / "tests" / "code-cache")
+from tests.support.caches import KEPT
 
 
 def ints(*sizes: Any) -> tuple[sympy.Expr, ...]:
@@ -204,7 +201,7 @@ def extent(of: Buffer, bindings: Mapping[str, int]) -> int:
 
 def compiled(caller: TemplateCaller, target: str = "cpu") -> Build:
     made = build(
-        caller.kernel.source, caller.kernel.name, targets.find(target), bundled(CACHE), CACHE
+        caller.kernel.source, caller.kernel.name, targets.find(target), bundled(KEPT), KEPT
     )
     assert isinstance(made, Build), f"{made.reason}\n{made.detail}\n{caller.kernel.source}"
     return made

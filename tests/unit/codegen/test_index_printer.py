@@ -15,7 +15,7 @@ from scheduler.build.toolchains import bundled
 from scheduler.codegen.cpp import IndexPrinter
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
-from tests.unit.codegen.loopnest import CACHE
+from tests.support.caches import KEPT
 
 X, Y, S = symbol("x"), symbol("y"), symbol("s27")
 RANGES = Ranges(sizes=(("x", (0, 6)), ("y", (0, 4)), ("s27", (1, 5))))
@@ -53,7 +53,7 @@ def test_compiled_expressions_give_what_python_gives(wide: bool) -> None:
             "}",
         ]
     )
-    made = build(source, "many", targets.find("cpu"), bundled(CACHE), CACHE)
+    made = build(source, "many", targets.find("cpu"), bundled(KEPT), KEPT)
     assert isinstance(made, Build), made
     many = ctypes.CDLL(str(made.directory / "kernel.so")).many
     c_number = ctypes.c_int32 if wide else ctypes.c_int64

@@ -5,7 +5,6 @@ Many more of them, at any pace: ``python -m tests.benchmarks.fuzz``.
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -13,14 +12,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from scheduler.build.cache import CodeCache
 from scheduler.build.flags import Flags
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
+from tests.support.caches import KEPT
 from tests.support.emulated_models import compile_all, differences, prepare, run
 from tests.support.random_models import BINDINGS, SYMBOL, RandomModel, random_model
 
-CACHE = CodeCache(Path(__file__).parents[3] / "var" / "tests" / "code-cache")
 QUICK = Flags(("-O1",))  # compiled sooner; the compiler's own optimisation is not what is tested
 MODELS = 16  # of one compilation
 
@@ -29,7 +27,7 @@ def judge(models: list[RandomModel], target: str = "cpu", *, fuse: bool = True) 
     """All of them agree with the reference at every size."""
     emulated = find(target)
     prepared = [prepare(model.graph(), emulated, fuse=fuse) for model in models]
-    library = compile_all(prepared, emulated, CACHE, QUICK)
+    library = compile_all(prepared, emulated, KEPT, QUICK)
     for model, one in zip(models, prepared, strict=True):
         for place, bindings in enumerate(BINDINGS):
             inputs = {given.name: model.values[given.name][place] for given in model.inputs}

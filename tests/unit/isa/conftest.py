@@ -10,8 +10,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.flags import Flags
-from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.model import Build, Toolchain
 from scheduler.targets import amd
 
 ListingOf = Callable[..., str]
@@ -19,10 +18,8 @@ GPUS = [gpu.name for gpu in amd.TARGETS]
 
 
 @pytest.fixture(scope="session")
-def listing_of(tmp_path_factory: pytest.TempPathFactory) -> ListingOf:
+def listing_of(cache: CodeCache, toolchain: Toolchain) -> ListingOf:
     """``listing_of(source, symbol, target, flags=Flags())``: the text of kernel.s."""
-    cache = CodeCache(tmp_path_factory.getbasetemp().parent / "kiln-code-cache")
-    toolchain = bundled(cache)
 
     def make(source: str, symbol: str, target: str, flags: Flags | None = None) -> str:
         result = build(source, symbol, targets.find(target), toolchain, cache, flags or Flags())

@@ -21,8 +21,7 @@ from codegen_app.highlighting import (
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
-from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
+from scheduler.build.model import Build, Toolchain
 from scheduler.targets.amd import amd_hardware
 
 SOURCE = """#include <hip/hip_runtime.h>
@@ -62,14 +61,11 @@ extern "C" __attribute__((visibility("default"))) int k(const _Float16* a, float
 GPUS = [name for name in targets.names() if not name.startswith("cpu")]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> CodeCache:
-    return CodeCache(tmp_path_factory.mktemp("cache"))
-
-
 @pytest.mark.parametrize("target", GPUS)
-def test_real_listings_have_no_error_tokens(target: str, cache: CodeCache) -> None:
-    built = build(SOURCE, "k", targets.find(target), bundled(cache), cache)
+def test_real_listings_have_no_error_tokens(
+    target: str, cache: CodeCache, toolchain: Toolchain
+) -> None:
+    built = build(SOURCE, "k", targets.find(target), toolchain, cache)
     assert isinstance(built, Build), built
     text = (built.directory / "kernel.s").read_text()
     lexer = AmdListingLexer()

@@ -13,7 +13,6 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.toolchains import bundled
 from scheduler.runtime.cpu import CpuDevice
 
 PREAMBLE = """
@@ -25,26 +24,12 @@ PREAMBLE = """
 Array = np.ndarray[Any, Any]
 
 
-# Content decides every entry, so that all runs may share it: the second one compiles nothing.
-CACHE = Path(__file__).resolve().parents[3] / "var" / "tests" / "code-cache"
-
-
 @pytest.fixture(scope="session")
-def code_cache() -> CodeCache:
-    return CodeCache(CACHE)
-
-
-@pytest.fixture(scope="session")
-def toolchain(code_cache: CodeCache) -> Toolchain:
-    return bundled(code_cache)
-
-
-@pytest.fixture(scope="session")
-def compiled(code_cache: CodeCache, toolchain: Toolchain) -> Callable[..., Path]:
+def compiled(cache: CodeCache, toolchain: Toolchain) -> Callable[..., Path]:
     """`compiled(source, symbol, target="cpu")`: the library that was built."""
 
     def make(source: str, symbol: str, target: str = "cpu") -> Path:
-        made = build(PREAMBLE + source, symbol, targets.find(target), toolchain, code_cache)
+        made = build(PREAMBLE + source, symbol, targets.find(target), toolchain, cache)
         assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
         return made.directory / "kernel.so"
 

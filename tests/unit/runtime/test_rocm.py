@@ -105,13 +105,13 @@ def _properties(architecture: bytes, name: bytes) -> bytes:
 def fake(
     tmp_path_factory: pytest.TempPathFactory,
     toolchain: Toolchain,
-    code_cache: CodeCache,
+    cache: CodeCache,
     compiled: Callable[..., Path],
 ) -> Fake:
     folder = tmp_path_factory.mktemp("rocm")
     environment = {
-        "ZIG_GLOBAL_CACHE_DIR": str(code_cache.root / "zig"),
-        "ZIG_LOCAL_CACHE_DIR": str(code_cache.root / "zig"),
+        "ZIG_GLOBAL_CACHE_DIR": str(cache.root / "zig"),
+        "ZIG_LOCAL_CACHE_DIR": str(cache.root / "zig"),
         "PATH": "/usr/bin:/bin",
     }
     command = [*toolchain.host, "-shared", "-fPIC", "-O1", str(HERE / "fake_amdhip64.c")]
@@ -126,7 +126,7 @@ def fake(
         "go",
         targets.find("gfx942"),
         toolchain,
-        code_cache,
+        cache,
     )
     assert isinstance(made, Build), made
     emulated = compiled(KERNEL + LAUNCHER, "launch_axpy")

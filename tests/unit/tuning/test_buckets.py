@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import scheduler.samples
 from scheduler import pipeline
+from scheduler.build.cache import CodeCache
 from scheduler.bundle import reader
 from scheduler.bundle.manifest import ChosenBy, Manifest
 from scheduler.bundle.writer import wrapper_of
@@ -133,12 +134,11 @@ def test_problems_that_do_not_depend_on_the_size_are_tuned_once() -> None:
 
 
 def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+    cache: CodeCache, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cache = tmp_path_factory.getbasetemp().parent / "kiln-code-cache"
     out = tmp_path / "bundle"
     arguments = ["tune", str(GPT2), "--bind", "s70=16", "--bucket", "s70=3", "--node", "op6"]
-    limits = ["--budget", "60s", "--cache", str(cache), "--out", str(out), "--json"]
+    limits = ["--budget", "60s", "--cache", str(cache.root), "--out", str(out), "--json"]
     assert main([*arguments, *limits]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [one["problem"].endswith("at s70=3") for one in facts["problems"]] == [False, True]

@@ -65,12 +65,6 @@ def schedule() -> Schedule:
     return matmul(32, 32, 32, DType.F16)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> CodeCache:
-    """Shared by all tests: the compiler sets itself up once."""
-    return CodeCache(tmp_path_factory.getbasetemp().parent / "kiln-code-cache")
-
-
 def problem_of(schedule: Schedule, count: int) -> TuningProblem:
     """The product with its first few candidates."""
     (problem,) = find_problems(schedule, ROCmCPPScheduling(schedule, (CPU,)), CPU, {})
