@@ -12,13 +12,12 @@ from django.db import transaction
 
 from codegen_app.models import GeneratedKernel, Problem, Selection, TemplateNode
 from codegen_app.services import audit, engine, kernels, selections
+from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import UserError
 from scheduler.targets import names
 
 SCHEMA = 1
 MAX_BYTES = 16 * 1024 * 1024
-_KEYS: dict[str, type] = {"problem": str, "kernel": str, "source_digest": str, "target": str}
-_KEYS |= {"device_name": str, "toolchain": str, "bindings": dict}
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,30 @@ class Imported:
     new: int
     known: int
     left: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What is read of a choice; the rest of an exported line is for people."""
+
+    problem: str
+    kernel: str
+    source_digest: str
+    target: str
+    device_name: str
+    toolchain: str
+    bindings: Mapping[str, int]
+
+    @property
+    def bucket(self) -> dict[str, Any]:
+        """Where it serves."""
+        keys = ("target", "device_name", "toolchain", "bindings")
+        return {key: getattr(self, key) for key in keys}
+
+
+@dataclass(frozen=True)
+class _File:
+    selections: tuple[_Line, ...]
 
 
 def export() -> dict[str, Any]:
@@ -67,20 +90,18 @@ def import_text(text: str | bytes, actor: AbstractBaseUser | None, why: str = ""
     A kernel that is not recorded is rendered anew where its problem is known; no text of a kernel
     is taken from the file. Raises ``UserError``.
     """
-    lines = _lines(text)
     new = known = 0
     left: list[str] = []
     with transaction.atomic():
-        for line in lines:
-            problem = Problem.objects.filter(digest=line["problem"]).first()
+        for line in _read(text):
+            problem = Problem.objects.filter(digest=line.problem).first()
             kernel = _kernel(problem, line) if problem is not None else None
             if problem is None or kernel is None:
                 what = "problem" if problem is None else "kernel"
-                left.append(f"{line['kernel']}: its {what} is not known here")
+                left.append(f"{line.kernel}: its {what} is not known here")
                 continue
-            bucket = {key: line[key] for key in ("target", "device_name", "toolchain", "bindings")}
             reason = f"imported{f': {why}' if why else ''}"
-            if selections.choose({"problem_id": problem.pk, **bucket}, kernel, reason, actor):
+            if selections.choose({"problem_id": problem.pk, **line.bucket}, kernel, reason, actor):
                 new += 1
             else:
                 known += 1
@@ -88,41 +109,33 @@ def import_text(text: str | bytes, actor: AbstractBaseUser | None, why: str = ""
     return Imported(new, known, tuple(left))
 
 
-def _lines(text: str | bytes) -> list[Mapping[str, Any]]:
+def _read(text: str | bytes) -> tuple[_Line, ...]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(f"the file is no JSON: {error}") from None
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise UserError(f"the file holds no selections of schema {SCHEMA}")
-    lines = content.get("selections")
-    if not isinstance(lines, list):
-        raise UserError("the file has no list 'selections'")
-    for number, line in enumerate(lines):
-        for key, kind in _KEYS.items():
-            if not isinstance(line, dict) or not isinstance(line.get(key), kind):
-                raise UserError(f"selections[{number}] has no {key!r} that is a {kind.__name__}")
-        sizes = line["bindings"].values()
-        if not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
-            raise UserError(f"selections[{number}].bindings: sizes are whole numbers")
-        if line["target"] not in names():
-            raise UserError(f"selections[{number}].target: {line['target']!r} is not known")
-        if len(line["device_name"]) > 200 or len(line["toolchain"]) > 240:
+    file = decode(make_codec(), content, _File, "the file")
+    for number, line in enumerate(file.selections):
+        if line.target not in names():
+            raise UserError(f"selections[{number}].target: {line.target!r} is not known")
+        if len(line.device_name) > 200 or len(line.toolchain) > 240:
             raise UserError(f"selections[{number}]: a name is too long")
-    return lines
+    return file.selections
 
 
-def _kernel(problem: Problem, line: Mapping[str, Any]) -> GeneratedKernel | None:
+def _kernel(problem: Problem, line: _Line) -> GeneratedKernel | None:
     """The recorded kernel of that name and source, or the one that the engine makes."""
-    wanted = {"name": line["kernel"], "source_digest": line["source_digest"]}
+    wanted = {"name": line.kernel, "source_digest": line.source_digest}
     recorded = GeneratedKernel.objects.filter(**wanted, template_nodes__problem=problem).first()
     if recorded is not None:
         return recorded
     nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")
     for node in nodes[:1]:
-        caller = engine.callers(node.graph.file.digest, node.name).get(line["kernel"])
+        caller = engine.callers(node.graph.file.digest, node.name).get(line.kernel)
         if caller is not None:
             prepared = engine.scheduled(node.graph.file.digest)
             made = kernels.record_candidate(node, node.offered, prepared, caller)
-            return made if made.source_digest == line["source_digest"] else None
+            return made if made.source_digest == line.source_digest else None
     return None

@@ -162,16 +162,28 @@ def test_choices_travel_as_json(problem: Problem, environment: Environment) -> N
     assert exchange.import_text(unknown, None).left[0].endswith("its problem is not known here")
 
 
+def a_line(**changed: object) -> str:
+    """A file with one choice, changed so."""
+    texts = dict.fromkeys(("problem", "kernel", "source_digest", "device_name", "toolchain"), "x")
+    line = {**texts, "target": "gfx942", "bindings": {}, **changed}
+    return json.dumps({"schema": 1, "selections": [line]})
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("{", "no JSON"),
         ("[" * 100_000, "no JSON"),
         ("[]", "schema 1"),
-        ('{"schema": 1}', "no list"),
+        ('{"schema": 2, "selections": []}', "schema 1"),
+        ('{"schema": 1}', r"missing @ \$\.selections"),
         ('{"schema": 1, "selections": [3]}', r"selections\[0\]"),
-        ('{"schema": 1, "selections": [{"problem": 3}]}', "'problem'"),
+        (a_line(problem=3), r"'3' is no str @ \$\.selections\[0\]\.problem"),
+        (a_line(bindings={"s0": True}), r"'True' is no int @ .*\.bindings\['s0'\]"),
+        (a_line(target="gfx000"), r"selections\[0\]\.target: 'gfx000' is not known"),
+        (a_line(device_name="x" * 201), "too long"),
     ],
+    ids=lambda value: value[:40],
 )
 def test_a_file_that_holds_no_choices_changes_nothing(text: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
