@@ -29,7 +29,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def gpu() -> DeviceInfo:
-    first = rocm.probe()[0]
+    first = rocm.DEVICES.probe()[0]
     if isinstance(first, Absent):
         pytest.skip(first.reason)
     return first
