@@ -12,7 +12,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 from pygments.lexers.python import PythonLexer
 
-from codegen_app.highlighting import highlight_lines, listing_lexer, source_lexer
+from codegen_app.highlighting import highlight_lines, listing_lexer, opened, source_lexer
 from codegen_app.selectors.pages.compare import DiffRow
 from codegen_app.selectors.pages.kernel import KernelPage
 from codegen_app.selectors.pages.listing import (
@@ -89,10 +89,10 @@ def _rows(view: ListingView, target: str, first: int, end: int) -> list[str]:
     """Lines ``first`` to ``end`` (exclusive), as many as there are."""
     tints = _tints(view)
     text = view.text.split("\n")
-    # The lexer has to know that it is within the metadata.
-    lead = [_METADATA] if any(_METADATA in line for line in text[: first - 1]) else []
-    part = "\n".join(lead + text[first - 1 : end - 1])
-    html = highlight_lines(part, listing_lexer(target))[len(lead) :]
+    lexer = listing_lexer(target)
+    before = opened(lexer, text[: first - 1])
+    part = "\n".join(before + text[first - 1 : end - 1])
+    html = highlight_lines(part, lexer)[len(before) :]
     lines = view.lines[first - 1 : end - 1]
     return [
         _listing_row(number, line, one, tints)
@@ -166,9 +166,6 @@ def _diff_row(row: DiffRow) -> str:
         f'<span class="g">{_GLYPHS.get(row.change, "")}</span>'
         f'<span class="t">{escape(row.right_text)}</span></div>'
     )
-
-
-_METADATA = ".amdgpu_metadata"
 
 
 def _tints(view: ListingView | None) -> dict[int, int]:

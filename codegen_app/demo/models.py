@@ -11,7 +11,6 @@ from scheduler.ir.operations import GroupKind
 
 DEVICE = "cpu"
 MODELS = ("gpt2_2layer", "llama_2layer")
-COMPILE_FOR = ("gfx942", "gfx1100", DEVICE)
 # The emulator does about a hundred million multiplications a second: a token's worth of each
 # symbolic size is enough to see every kernel run, at full width.
 SMALL = 16
@@ -22,7 +21,7 @@ TIMED = (GroupKind.GEMM,)
 def import_models() -> Iterator[str]:
     """Import and ask for a run of each model that has none yet; one line each, for people."""
     for name in MODELS:
-        graph, _ = graphs.import_graph(samples.path(name), name, COMPILE_FOR, None)
+        graph, _ = graphs.import_graph(samples.path(name), name, graphs.DEFAULT_TARGETS, None)
         if TuningRun.objects.filter(graph=graph).exists():
             continue
         bindings = small_bindings(graph)

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from codegen_app.highlighting.amd import AmdListingLexer
 from codegen_app.highlighting.hip import HipLexer
-from codegen_app.highlighting.render import highlight_lines, listing_lexer, source_lexer
+from codegen_app.highlighting.render import highlight_lines, listing_lexer, opened, source_lexer
 
-__all__ = ["AmdListingLexer", "HipLexer", "highlight_lines", "listing_lexer", "source_lexer"]
+__all__ = [
+    "AmdListingLexer",
+    "HipLexer",
+    "highlight_lines",
+    "listing_lexer",
+    "opened",
+    "source_lexer",
+]

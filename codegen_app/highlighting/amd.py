@@ -54,6 +54,7 @@ class AmdListingLexer(RegexLexer):
 
     name = "AMDGPU listing"
     aliases = ["amdgpu-listing"]
+    openings = (".amdgpu_metadata",)  # what follows such a line is of another kind
     filenames = ["*.s"]
 
     tokens: ClassVar[dict[str, Any]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 
 from django.utils.html import escape
@@ -52,6 +52,12 @@ def listing_lexer(target: str) -> Lexer:
     """The lexer for a listing of this target, which its reader names."""
     dialect = reader_of(find(target)).dialect
     return _OWN[dialect]() if dialect in _OWN else get_lexer_by_name(dialect)
+
+
+def opened(lexer: Lexer, before: Sequence[str]) -> list[str]:
+    """Of the lines before a part of a text those that the lexer must have seen to read it."""
+    openings: tuple[str, ...] = getattr(lexer, "openings", ())
+    return [opening for opening in openings if any(opening in line for line in before)]
 
 
 def highlight_lines(

@@ -28,6 +28,8 @@ from scheduler import pipeline, targets
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import Stage, UserError
 
+# What a graph's kernels are compiled for unless somebody says otherwise.
+DEFAULT_TARGETS = ("gfx942", "gfx1100", "cpu")
 _RECORDING = 0x4B494C4E  # the advisory lock's number: "KILN"
 
 

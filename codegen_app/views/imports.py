@@ -19,9 +19,6 @@ from codegen_app.services import graphs
 from codegen_app.views.permissions import actor
 from scheduler.outcome import UserError
 
-# What an imported graph's kernels are compiled for unless somebody says otherwise.
-_TARGETS = ("gfx942", "gfx1100", "cpu")
-
 
 @login_required
 @require_http_methods(["GET", "POST"])
@@ -49,4 +46,4 @@ def _recorded(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]
         with path.open("wb") as out:
             for chunk in file.chunks():
                 out.write(chunk)
-        return graphs.import_graph(path, form.chosen_name(), _TARGETS, actor(request))
+        return graphs.import_graph(path, form.chosen_name(), graphs.DEFAULT_TARGETS, actor(request))

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from codegen_app.services.graphs import import_graph
+from codegen_app.services.graphs import DEFAULT_TARGETS, import_graph
 from scheduler.outcome import UserError
 
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         file: Path = options["file"]
         if not file.is_file():
             raise CommandError(f"{file} is not there")
-        wanted = options["target"] or ["gfx942", "gfx1100", "cpu"]
+        wanted = options["target"] or DEFAULT_TARGETS
         try:
             graph, new = import_graph(file, options["name"] or file.stem, wanted, None)
         except UserError as error:

@@ -162,6 +162,10 @@ class KernelPage:
         return tuple([*shown, *(build for build in done if build not in shown)][:2])
 
 
+def _emulates(target: str) -> bool:
+    return bool(targets.find(target).emulates)
+
+
 def kernel_page(name: str, build_id: int | None, node_id: int | None, sizes: int = 0) -> KernelPage:
     """One kernel (8 queries); raises ``GeneratedKernel.DoesNotExist``.
 
@@ -178,7 +182,7 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None, sizes: int
         .order_by("target", "-created_at")
     )
     # The emulation's build is the last thing that somebody wants to read.
-    builds = tuple(sorted(found, key=lambda build: (build.target.startswith("cpu"), build.target)))
+    builds = tuple(sorted(found, key=lambda build: (_emulates(build.target), build.target)))
     use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
     build = _shown(builds, build_id)
     paths = _listing_paths(builds)
