@@ -111,7 +111,7 @@ def roofline(found: Limits | None) -> Figure | None:
     )
     decades = {"type": "log", "dtick": 1}
     figure = go.Figure(
-        [*(_roof(row, low, high) for row in shown), here, *_measured(found.points)],
+        [*(_ceiling(row, low, high) for row in shown), here, *_measured(found.points)],
         {
             "xaxis": {"title": {"text": "operations a byte"}, **decades},
             "yaxis": {"title": {"text": f"10¹² {found.dtype} operations a second"}, **decades},
@@ -128,7 +128,7 @@ def _by_top(rows: Sequence[LimitRow], tops: Sequence[float]) -> list[LimitRow]:
 _TERA = 1e12
 
 
-def _roof(row: LimitRow, low: float, high: float) -> go.Scatter:
+def _ceiling(row: LimitRow, low: float, high: float) -> go.Scatter:
     """Bandwidth up to the ridge, then the peak."""
     peak = row.peak or 0.0
     ridge = peak / row.bytes_per_s

@@ -222,12 +222,12 @@ def _listing(view: ListingView, target: str, address: str) -> SafeString:
 
 
 def _chunk(body: str, lines: Sequence[ListingLine], address: str = "") -> str:
-    shown = sum(1 for line in lines if not _is_aside(line))
+    shown = sum(1 for line in lines if not _is_directive(line))
     later = f' data-src="{address}"' if address else ""
     return f'<div class="chunk" data-shown="{shown}" data-lines="{len(lines)}"{later}>{body}</div>'
 
 
-def _is_aside(line: ListingLine) -> bool:
+def _is_directive(line: ListingLine) -> bool:
     """Whether a line is for the assembler and not for the reader, who can show it again."""
     return line.kind in ("directive", "blank")
 
@@ -237,7 +237,7 @@ _OWN = "made by the compiler: no line of the source"
 
 def _listing_row(number: int, line: ListingLine, html: SafeString, tints: Mapping[int, int]) -> str:
     if line.kind != "instruction":
-        return _row("I", number, html, "dir" if _is_aside(line) else "", margin=_MARGIN)
+        return _row("I", number, html, "dir" if _is_directive(line) else "", margin=_MARGIN)
     if line.jump:
         label = escape(line.target)
         link = f'<a class="nl" href="#I{line.jump}">{label}</a>'
@@ -269,9 +269,9 @@ def _row(
 ) -> str:
     """One line. ``html`` and ``margin`` are safe; the rest is escaped here."""
     mapped = f' data-s="{source}"' if source else ""
-    told = f' title="{escape(title)}"' if title else ""
+    title_attribute = f' title="{escape(title)}"' if title else ""
     return (
-        f'<div class="l {css}" id="{anchor}{number}"{mapped}{told}>'
+        f'<div class="l {css}" id="{anchor}{number}"{mapped}{title_attribute}>'
         f'<a class="n" href="#{anchor}{number}">{number}</a>{margin}'
         f'<span class="t">{html}</span></div>'
     )

@@ -154,10 +154,10 @@ def _launch(cluster: Cluster, programs: Path, options: Sequence[str]) -> None:
         try:
             _run(cluster, command, "PostgreSQL did not start")
         except PostgresError:
-            said = cluster.log.read_text(errors="replace")
-            if "still in use" not in said or time.monotonic() > deadline:
+            log_text = cluster.log.read_text(errors="replace")
+            if "still in use" not in log_text or time.monotonic() > deadline:
                 raise PostgresError(
-                    f"PostgreSQL did not start: {_last_line(said)} (log: {cluster.log})"
+                    f"PostgreSQL did not start: {_last_line(log_text)} (log: {cluster.log})"
                 ) from None
             time.sleep(0.1)
         else:
@@ -307,8 +307,8 @@ def _call(cluster: Cluster, command: Sequence[object], output: IO[str] | int) ->
 def _last_line(text: str) -> str:
     """The line of an output that says what was wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if "error:" in line or "FATAL" in line or "No space" in line]
-    return (told or lines or ["no message"])[-1]
+    errors = [line for line in lines if "error:" in line or "FATAL" in line or "No space" in line]
+    return (errors or lines or ["no message"])[-1]
 
 
 @contextmanager

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 else:
     _Mixin = object
 
-_MOST = 50  # what one page confirms
+_MAX_ROWS = 50  # what one page confirms
 
 
 def may_retune(request: HttpRequest) -> bool:
@@ -37,9 +37,9 @@ class RetuneMixin(_Mixin):
     def retune(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         """The page that asks for targets, budget, priority and the reason."""
         name, key = self.retune_by
-        keys = list(queryset.order_by("pk").values_list(key, flat=True)[: _MOST + 1])
-        if len(keys) > _MOST:
-            self.message_user(request, f"Select at most {_MOST} rows.", messages.ERROR)
+        keys = list(queryset.order_by("pk").values_list(key, flat=True)[: _MAX_ROWS + 1])
+        if len(keys) > _MAX_ROWS:
+            self.message_user(request, f"Select at most {_MAX_ROWS} rows.", messages.ERROR)
             return None
         query = urlencode([(name, key) for key in keys])
         return redirect(f"{reverse('retune')}?{query}")

@@ -34,14 +34,15 @@ def make_queue_folders(**_: Any) -> None:
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
-def _say_hello(sender: Any, **_: Any) -> None:
+def _start_heartbeat(sender: Any, **_: Any) -> None:
     """The worker takes messages now: register it, and look at once for what waits."""
-    from codegen_app.services.workers import SignsOfLife  # noqa: PLC0415 - Django is set up now
+    from codegen_app.services.workers import WorkerHeartbeat  # noqa: PLC0415 - Django is set up now
 
-    signs = SignsOfLife(sender.hostname, [queue.name for queue in sender.task_consumer.queues])
-    signs.start()
+    names = [queue.name for queue in sender.task_consumer.queues]
+    heartbeat = WorkerHeartbeat(sender.hostname, names)
+    heartbeat.start()
     app.send_task("codegen_app.tasks.look_after")
 
     @worker_shutting_down.connect(weak=False)  # type: ignore[untyped-decorator]
-    def _say_goodbye(**_: Any) -> None:
-        signs.stop()
+    def _stop_heartbeat(**_: Any) -> None:
+        heartbeat.stop()

@@ -150,12 +150,12 @@ def descendants(root: int) -> list[int]:
 
 def _marked(mark: str) -> list[int]:
     """Processes whose environment says that they belong to a supervisor with this mark."""
-    wanted = f"{_MARK}={mark}".encode()
+    variable = f"{_MARK}={mark}".encode()
     found: list[int] = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):  # it ended meanwhile, or is somebody else's
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                if variable in (folder / "environ").read_bytes().split(b"\0"):
                     found.append(int(folder.name))
     return found
 

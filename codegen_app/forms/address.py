@@ -8,7 +8,7 @@ from typing import TypeAlias
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
-_MOST = 2**63 - 1  # what a key of a row can be
+_MAX_KEY = 2**63 - 1  # what a key of a row can be
 
 
 Kept: TypeAlias = list[tuple[str, str]]
@@ -28,7 +28,7 @@ class Number(forms.IntegerField):
         super().__init__(
             required=False,
             min_value=0,
-            max_value=_MOST,
+            max_value=_MAX_KEY,
             error_messages=dict.fromkeys(("invalid", "min_value", "max_value"), message),
         )
 

@@ -8,7 +8,7 @@ from django import forms
 
 from codegen_app.forms.address import AddressForm, Number, Text
 from codegen_app.forms.fields import RepeatedField
-from codegen_app.selectors.pages.compare import MOST
+from codegen_app.selectors.pages.compare import MAX_SIDES
 
 
 class CompareForm(AddressForm):
@@ -23,6 +23,6 @@ class CompareForm(AddressForm):
         """As many sides as fit beside one another."""
         cleaned = super().clean() or {}
         name = "kernel" if cleaned.get("kernel") else "build"
-        if not 2 <= len(cleaned.get(name, ())) <= MOST:
-            raise forms.ValidationError(f"Compare takes two to {MOST} builds or kernels.")
+        if not 2 <= len(cleaned.get(name, ())) <= MAX_SIDES:
+            raise forms.ValidationError(f"Compare takes two to {MAX_SIDES} builds or kernels.")
         return cleaned

@@ -11,12 +11,12 @@ from django.forms.boundfield import BoundWidget
 from codegen_app.forms.fields import RepeatedField, SizesField, TimeField
 from codegen_app.services.engine import served_names
 from codegen_app.services.retuning import Subject, SubjectKeys, TuningRequest
-from codegen_app.services.tuning import MOST_PRIORITY
+from codegen_app.services.tuning import MAX_PRIORITY
 from scheduler.ir.bindings import format_bindings
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
-_MOST = 10**6
+_MAX_COUNT = 10**6
 
 
 class SubjectForm(forms.Form):
@@ -45,7 +45,7 @@ def _limit(label: str) -> forms.IntegerField:
         label=label,
         required=False,
         min_value=1,
-        max_value=_MOST,
+        max_value=_MAX_COUNT,
         widget=forms.NumberInput(attrs={"placeholder": "no limit"}),
         error_messages={"invalid": "Write a whole number, or nothing for no limit."},
     )
@@ -72,10 +72,10 @@ class RetuneForm(forms.Form):
     compiles = _limit("Compiles, at most")
     measurements = _limit("Measurements, at most")
     priority = forms.IntegerField(
-        label=f"Priority, -{MOST_PRIORITY} to {MOST_PRIORITY}",
+        label=f"Priority, -{MAX_PRIORITY} to {MAX_PRIORITY}",
         required=False,
-        min_value=-MOST_PRIORITY,
-        max_value=MOST_PRIORITY,
+        min_value=-MAX_PRIORITY,
+        max_value=MAX_PRIORITY,
         initial=0,
         error_messages={"invalid": "A priority is a whole number."},
     )

@@ -8,7 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 # A worker says that it is alive this often; three missed signs and it counts as gone.
-SIGN_OF_LIFE = timedelta(seconds=10)
+HEARTBEAT_INTERVAL = timedelta(seconds=10)
 
 
 class Worker(models.Model):
@@ -38,4 +38,4 @@ class Worker(models.Model):
     @property
     def is_alive(self) -> bool:
         """Whether it was seen lately and did not say good-bye."""
-        return self.stopped_at is None and timezone.now() - self.seen_at < 3 * SIGN_OF_LIFE
+        return self.stopped_at is None and timezone.now() - self.seen_at < 3 * HEARTBEAT_INTERVAL

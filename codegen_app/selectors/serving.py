@@ -84,8 +84,8 @@ def serving(nodes: Sequence[TemplateNode], bucket: Bucket | None) -> dict[int, S
         .only("template_node_id", "kernel__name")
     }
     kernels = {node.pk: _kernel(node, selected, default) for node in nodes}
-    wanted = [kernel.pk for kernel in kernels.values() if kernel is not None]
-    latest = results(nodes, bucket, wanted)
+    kernel_ids = [kernel.pk for kernel in kernels.values() if kernel is not None]
+    latest = results(nodes, bucket, kernel_ids)
     served = {}
     for node in nodes:
         kernel, selection = kernels[node.pk], selected.get(node.problem_id or 0)

@@ -7,7 +7,7 @@ from django.utils import timezone
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningTask
 from scheduler.tuning.budget import Budget
 
-_LEAST_S = 0.01
+_MIN_S = 0.01
 
 
 def share_of_budget(task: TuningTask) -> Budget:
@@ -19,7 +19,7 @@ def share_of_budget(task: TuningTask) -> Budget:
     seconds = run.budget_s
     if seconds is not None and run.started_at is not None:
         left = seconds - (timezone.now() - run.started_at).total_seconds()
-        seconds = max(left / tasks, _LEAST_S)
+        seconds = max(left / tasks, _MIN_S)
     tried = others.exclude(state__in=[*OPEN_STATES, State.CANCELLED])
     compiled = others.filter(build__cached=False, build__created_at__gte=run.created_at)
     return Budget(

@@ -34,7 +34,7 @@ from scheduler.outcome import Rejected, Stage, UserError
 
 # Templates before loops; what a person asks for before all.
 TEMPLATE_KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
-_TEMPLATE, _OTHER, _ASKED_FOR = 20, 10, 30
+_TEMPLATE, _OTHER, _REQUESTED = 20, 10, 30
 
 
 def request_builds(
@@ -49,7 +49,7 @@ def request_builds(
     """
     toolchain = compilers.toolchain_for(target)
     # In one order everywhere: two that ask for the same rows then do not wait for each other.
-    wanted = {kernel.pk: kernel for kernel in sorted(kernels, key=lambda kernel: kernel.pk)}
+    by_key = {kernel.pk: kernel for kernel in sorted(kernels, key=lambda kernel: kernel.pk)}
     identity = {
         "target": targets.find(target).name,
         "flags": list(flags.values),
@@ -58,16 +58,16 @@ def request_builds(
         "toolchain_digest": toolchain.path_digest,
     }
     Build.objects.bulk_create(
-        (Build(kernel=kernel, priority=priority, **identity) for kernel in wanted.values()),
+        (Build(kernel=kernel, priority=priority, **identity) for kernel in by_key.values()),
         ignore_conflicts=True,
     )
-    rows = Build.objects.filter(kernel__in=wanted, **identity).select_related("kernel")
+    rows = Build.objects.filter(kernel__in=by_key, **identity).select_related("kernel")
     # Dropped with a run or a compiler, and wanted again.
     rows.filter(state=State.CANCELLED).update(state=State.QUEUED, reason="", finished_at=None)
     found = {build.kernel_id: build for build in rows}
     rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
     if waiting := sum(build.state == State.QUEUED for build in found.values()):
-        queue.look_now(queue.Kind.COMPILE, waiting)
+        queue.notify(queue.Kind.COMPILE, waiting)
     return found
 
 
@@ -88,7 +88,7 @@ def request_build(
     kernel: GeneratedKernel, target: str, flags: Flags, actor: AbstractBaseUser | None
 ) -> Build:
     """One build that a person asks for. Raises ``UserError`` as ``request_builds``."""
-    build = request_builds([kernel], target, flags, priority=_ASKED_FOR)[kernel.pk]
+    build = request_builds([kernel], target, flags, priority=_REQUESTED)[kernel.pk]
     audit.record(actor, "build", build)
     return build
 

@@ -155,8 +155,8 @@ def _built(row: Build, folder: Path) -> Built:
         try:
             file = artifacts.local_file(artifact, Path(name).suffix).resolve(strict=True)
         except FileNotFoundError:
-            gone = f"{name} of {row.kernel} for {row.target} is missing from the storage"
-            raise UserError(f"{gone}: build it again") from None
+            missing = f"{name} of {row.kernel} for {row.target} is missing from the storage"
+            raise UserError(f"{missing}: build it again") from None
         (folder / name).symlink_to(file)
     return Built(
         target=row.target,

@@ -127,8 +127,8 @@ def _read(text: str | bytes) -> tuple[_Line, ...]:
 
 def _kernel(problem: Problem, line: _Line) -> GeneratedKernel | None:
     """The recorded kernel of that name and source, or the one that the engine makes."""
-    wanted = {"name": line.kernel, "source_digest": line.source_digest}
-    recorded = GeneratedKernel.objects.filter(**wanted, template_nodes__problem=problem).first()
+    identity = {"name": line.kernel, "source_digest": line.source_digest}
+    recorded = GeneratedKernel.objects.filter(**identity, template_nodes__problem=problem).first()
     if recorded is not None:
         return recorded
     nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")

@@ -58,7 +58,7 @@ def import_graph(
         graph = _record(content, name, target_names, artifacts.store_file(file), actor)
         audit.record(actor, "import", graph)
         schedules.after_import(graph)
-        queue.look_now(queue.Kind.PREPARE)
+        queue.notify(queue.Kind.PREPARE)
     return graph, True
 
 

@@ -66,16 +66,16 @@ def build_is_over(build: Build) -> None:
     Candidates of a build without a result are rejected with the build's own words; tasks that
     waited for this build last are announced.
     """
-    if build_lost := Build.objects.filter(pk=build.pk, state__in=_NO_RESULT).first():
+    if unbuilt := Build.objects.filter(pk=build.pk, state__in=_NO_RESULT).first():
         Candidate.objects.filter(build=build, state__in=OPEN_STATES).update(
             state=State.REJECTED,
             stage=Stage.COMPILE,
-            reason=build_lost.reason or "the build was cancelled",
-            detail=build_lost.log or build_lost.detail,
+            reason=unbuilt.reason or "the build was cancelled",
+            detail=unbuilt.log or unbuilt.detail,
             finished_at=Now(),
         )
     if ready_tasks(build.target).filter(candidates__build=build).exists():
-        queue.look_now(queue.Kind.MEASURE, target=build.target)
+        queue.notify(queue.Kind.MEASURE, target=build.target)
 
 
 def close_run(run_id: int) -> None:

@@ -26,8 +26,8 @@ def record(
         figures = asdict(work_of(node, lowered, dict(bindings)))
     except UserError:  # larger than any memory
         return
-    if all(not isinstance(value, int) or value <= _MOST for value in figures.values()):
+    if all(not isinstance(value, int) or value <= _MAX_BIGINT for value in figures.values()):
         ProblemWork.objects.get_or_create(problem=problem, bindings=used, defaults=figures)
 
 
-_MOST = 2**63 - 1  # what a row can hold: products may pass it where the tensors still fit
+_MAX_BIGINT = 2**63 - 1  # what a row can hold: products may pass it where the tensors still fit

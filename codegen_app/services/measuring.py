@@ -19,8 +19,8 @@ def run_task(task: TuningTask) -> None:
     )
     cancellation = Cancellation()
     with (
-        work.heartbeat(task, cancellation.cancel) as lost,
-        devices.held(run, lost) as device,
+        work.heartbeat(task, cancellation.cancel) as lease_lost,
+        devices.held(run, lease_lost) as device,
     ):
         if device is None:
             raise work.LeaseLostError(
@@ -28,24 +28,24 @@ def run_task(task: TuningTask) -> None:
             )
         try:
             if isinstance(device, Rejected):
-                _give_up(task, device)
+                _reject_task(task, device)
             else:
-                _keep_work(task)
+                _record_limits(task)
                 searching.search(task, device, cancellation)
         except Cancelled:
             raise work.LeaseLostError(f"task {task.pk} was claimed by another worker") from None
         except UserError as error:  # sizes that no memory holds, for one
-            _give_up(task, Rejected(Stage.LOAD, str(error)))
+            _reject_task(task, Rejected(Stage.LOAD, str(error)))
 
 
-def _keep_work(task: TuningTask) -> None:
+def _record_limits(task: TuningTask) -> None:
     """What the problem asks for at the sizes of this run, beside which its times are shown."""
     scheduled = engine.scheduled(task.run.graph.file.digest)
     node = scheduled.node(task.template_node.name)
     limits.record(task.problem, node, scheduled.schedule.lowered, task.run.bindings)
 
 
-def _give_up(task: TuningTask, why: Rejected) -> None:
+def _reject_task(task: TuningTask, why: Rejected) -> None:
     """Close a task that cannot be measured here, whatever the candidate."""
     with transaction.atomic():
         TuningRun.objects.select_for_update().get(pk=task.run_id)

@@ -30,7 +30,7 @@ def queue_name(kind: Kind, target: str = "") -> str:
     return f"measure.{target}" if kind is Kind.MEASURE else str(kind)
 
 
-def look_now(kind: Kind, count: int = 1, target: str = "") -> None:
+def notify(kind: Kind, count: int = 1, target: str = "") -> None:
     """Wake up to ``count`` workers once the present transaction is committed."""
     queue = queue_name(kind, target)
     messages = max(1, min(count, settings.WAKE_AT_MOST))
@@ -38,15 +38,15 @@ def look_now(kind: Kind, count: int = 1, target: str = "") -> None:
     transaction.on_commit(lambda: _send(kind, queue, arguments, messages))
 
 
-def look_for_waiting() -> None:
+def notify_of_waiting() -> None:
     """Wake workers for whatever is queued in the rows."""
     if graphs := Graph.objects.filter(state=State.QUEUED).count():
-        look_now(Kind.PREPARE, graphs)
+        notify(Kind.PREPARE, graphs)
     if builds := Build.objects.filter(state=State.QUEUED).count():
-        look_now(Kind.COMPILE, builds)
+        notify(Kind.COMPILE, builds)
     waiting = TuningTask.objects.filter(state=State.QUEUED)
     for target in waiting.order_by().values_list("run__target", flat=True).distinct():
-        look_now(Kind.MEASURE, target=target)
+        notify(Kind.MEASURE, target=target)
 
 
 def _send(kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:

@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 
 class RemoteBuilds:
-    """``CompilePool`` over rows. ``ask`` makes (or finds) the row of a candidate's build.
+    """``CompilePool`` over rows. ``request`` makes (or finds) the row of a candidate's build.
 
     A thread looks for what is over, another does what nobody else takes: a host that only
     measures is never left waiting.
     """
 
-    def __init__(self, ask: Callable[[TemplateCaller], Build]) -> None:
-        self._ask = ask
+    def __init__(self, request: Callable[[TemplateCaller], Build]) -> None:
+        self._request = request
         self._lock = threading.Lock()
         self._waiting: dict[int, list[Future[Built | Rejected]]] = {}
         self._since: dict[int, float] = {}
@@ -49,7 +49,7 @@ class RemoteBuilds:
     def submit(self, caller: TemplateCaller) -> Future[Built | Rejected]:
         """Ask for a build; what is there already is there at once."""
         future: Future[Built | Rejected] = Future()
-        build = self._ask(caller)
+        build = self._request(caller)
         if build.state not in OPEN_STATES:
             future.set_result(built(build, cached=True))
             return future

@@ -16,7 +16,7 @@ from scheduler.runtime.devices import default_device
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
-MOST_RUNS = 50
+MAX_RUNS = 50
 
 
 @dataclass(frozen=True)
@@ -91,20 +91,22 @@ def _nodes(keys: SubjectKeys) -> Iterable[TemplateNode]:
 
 @transaction.atomic
 def start(
-    wanted: Sequence[Subject], request: TuningRequest, actor: AbstractBaseUser | None
+    subjects: Sequence[Subject], request: TuningRequest, actor: AbstractBaseUser | None
 ) -> list[TuningRun]:
     """A run for each subject on each target, all or none. Raises ``UserError``."""
-    if not wanted:
+    if not subjects:
         raise UserError("nothing that can be tuned was chosen")
     if not request.targets:
         raise UserError("choose at least one target")
     if not request.why.strip():
         raise UserError("say why: the audit log keeps it")
-    if len(wanted) * len(request.targets) > MOST_RUNS:
-        count = len(wanted) * len(request.targets)
-        raise UserError(f"{count} runs at once are too many: at most {MOST_RUNS}")
+    if len(subjects) * len(request.targets) > MAX_RUNS:
+        count = len(subjects) * len(request.targets)
+        raise UserError(f"{count} runs at once are too many: at most {MAX_RUNS}")
     return [
-        _start(subject, target, request, actor) for subject in wanted for target in request.targets
+        _start(subject, target, request, actor)
+        for subject in subjects
+        for target in request.targets
     ]
 
 

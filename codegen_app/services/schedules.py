@@ -28,18 +28,18 @@ def run_due(now: datetime | None = None) -> list[TuningRun]:
                 .filter(pk=schedule.pk, enabled=True)
                 .first()
             )
-            if held is not None and _has_come(held, now):
+            if held is not None and _is_due(held, now):
                 started += _start(held, _graphs(held), now)
     return started
 
 
 def after_import(graph: Graph) -> list[TuningRun]:
     """Ask for the runs that a new graph brings with it; part of its import."""
-    wanted = RetuneSchedule.objects.filter(
+    enabled = RetuneSchedule.objects.filter(
         enabled=True, occasion=Occasion.IMPORT, graph__isnull=True
     )
     now = timezone.now()
-    return [run for schedule in wanted for run in _start(schedule, [graph], now)]
+    return [run for schedule in enabled for run in _start(schedule, [graph], now)]
 
 
 def next_night(schedule: RetuneSchedule) -> datetime:
@@ -49,7 +49,7 @@ def next_night(schedule: RetuneSchedule) -> datetime:
     return due if due > last else due + timedelta(days=1)
 
 
-def _has_come(schedule: RetuneSchedule, now: datetime) -> bool:
+def _is_due(schedule: RetuneSchedule, now: datetime) -> bool:
     if schedule.occasion == Occasion.NIGHTLY:
         if schedule.last_at is None:  # it was made just now: its first night is to come
             RetuneSchedule.objects.filter(pk=schedule.pk).update(last_at=now)

@@ -55,21 +55,21 @@ def search(task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> 
     )
     _begin(task, problem)
     meter = Meter(budgets.share_of_budget(task))
-    wanted = problem if run.has_budget else problem.only(_planned(task))
-    if wanted is None:
+    remaining = problem if run.has_budget else problem.only(_planned(task))
+    if remaining is None:
         _record(task, (), meter.seconds, device)
         return
-    attempt = _Attempt(task, scheduled, wanted, device, cancellation)
+    attempt = _Attempt(task, scheduled, remaining, device, cancellation)
     result = tune(
         scheduled.schedule,
-        [wanted],
+        [remaining],
         device,
-        RemoteBuilds(attempt.ask),
+        RemoteBuilds(attempt.request_build),
         meter,
         SearchOptions(
             strategy=run.strategy,
             seed=outcomes.seed(task.problem),
-            known=_known(run.target, wanted.callers[0].kernel.template),
+            known=_known(run.target, remaining.callers[0].kernel.template),
             measured=_measured(task),
         ),
         attempt.note,
@@ -99,7 +99,7 @@ class _Attempt:
         callers = enumerate(problem.callers)
         self._places = {caller.name: place for place, caller in reversed(list(callers))}
 
-    def ask(self, caller: TemplateCaller) -> Build:
+    def request_build(self, caller: TemplateCaller) -> Build:
         """The build of a candidate, which is in the ledger from now on."""
         planned = self._planned.get(caller.name)
         if planned is not None and planned.build is not None:

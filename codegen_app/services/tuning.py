@@ -27,9 +27,9 @@ from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_named
 
 NO_LIMIT = Budget()
-MOST_PRIORITY = 100
+MAX_PRIORITY = 100
 _PARTS = 10  # the priorities of a run's tasks are told apart within its own
-_MOST = 10**6
+_MAX_COUNT = 10**6
 _TIMED = 25  # before builds that nobody waits for, after those that a person asks for
 
 
@@ -87,10 +87,10 @@ def start_run(
 
 
 def _check_limits(budget: Budget, priority: int) -> None:
-    if abs(priority) > MOST_PRIORITY:
-        raise UserError(f"priority {priority}: from -{MOST_PRIORITY} to {MOST_PRIORITY}")
+    if abs(priority) > MAX_PRIORITY:
+        raise UserError(f"priority {priority}: from -{MAX_PRIORITY} to {MAX_PRIORITY}")
     for name, limit in asdict(budget).items():
-        if limit is not None and not 0 < limit <= _MOST:
+        if limit is not None and not 0 < limit <= _MAX_COUNT:
             raise UserError(f"budget: {limit} {name} are no limit")
 
 
@@ -114,7 +114,7 @@ def plan(run: TuningRun) -> None:
     first_nodes = _first_nodes(run)
     # The tuner asks for what it wants to try; it begins with the defaults, wherever it is.
     uses = _uses(first_nodes, 1 if run.has_budget else run.candidate_limit)
-    kernels = [use.kernel for taken in uses.values() for use in taken]
+    kernels = [use.kernel for of_kernel in uses.values() for use in of_kernel]
     priority = build_priority(run)
     built = builds.request_builds(kernels, run.target, priority=priority) if kernels else {}
     for node in first_nodes:
@@ -138,7 +138,7 @@ def plan(run: TuningRun) -> None:
         Candidate.objects.bulk_create(waiting)
         if not run.has_budget:  # whose ledger is written as candidates are tried
             ledger.add_rejected(task, node.rejected, first=node.offered)
-    _carry_on(run, built.values())
+    _close_finished_builds(run, built.values())
 
 
 def build_priority(run: TuningRun) -> int:
@@ -153,24 +153,24 @@ def _priority(node: TemplateNode, *, is_first: bool) -> int:
 
 def _first_nodes(run: TuningRun) -> list[TemplateNode]:
     """One node for each problem that the run is about."""
-    wanted = Q(pk=run.template_node_id) if run.template_node_id else Q()
+    selection = Q(pk=run.template_node_id) if run.template_node_id else Q()
     if run.kinds:
-        wanted &= Q(kind__in=run.kinds)
+        selection &= Q(kind__in=run.kinds)
     first: dict[int | None, TemplateNode] = {}
-    for node in run.graph.template_nodes.filter(wanted, problem__isnull=False).select_related(
+    for node in run.graph.template_nodes.filter(selection, problem__isnull=False).select_related(
         "problem"
     ):
         first.setdefault(node.problem_id, node)
     return list(first.values())
 
 
-def _carry_on(run: TuningRun, built: Iterable[Build]) -> None:
+def _close_finished_builds(run: TuningRun, built: Iterable[Build]) -> None:
     """Builds that were over before the run began have nobody else to carry their outcome on."""
     for build in built:
         if build.state not in OPEN_STATES and build.state != State.DONE:
             ledger.build_is_over(build)
     ledger.close_run(run.pk)  # where there was nothing to measure
-    queue.look_now(queue.Kind.MEASURE, target=run.target)
+    queue.notify(queue.Kind.MEASURE, target=run.target)
 
 
 def _uses(nodes: Iterable[TemplateNode], limit: int | None) -> dict[int, list[KernelUse]]:

@@ -29,7 +29,7 @@ def look_after() -> None:
     schedules.run_due()
     Worker.objects.filter(seen_at__lt=timezone.now() - _KEEP_STOPPED_WORKERS).delete()
     with transaction.atomic():
-        queue.look_for_waiting()
+        queue.notify_of_waiting()
     sweep_messages()
 
 

@@ -54,7 +54,7 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
     waiting = queue.filter(state=State.QUEUED).order_by("-priority", "pk")
     while (pk := waiting.values_list("pk", flat=True).first()) is not None:
         token = f"{worker} {uuid.uuid4().hex}"
-        taken = queue.model._default_manager.filter(pk=pk, state=State.QUEUED).update(
+        claimed = queue.model._default_manager.filter(pk=pk, state=State.QUEUED).update(
             state=State.RUNNING,
             claim=token,
             worker=worker,
@@ -64,7 +64,7 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
             heartbeat_at=Now(),
             lease_until=Now() + lease(),
         )
-        if taken:
+        if claimed:
             row: W | None = queue.model._default_manager.filter(pk=pk, claim=token).first()
             return row
     return None
@@ -111,8 +111,8 @@ def attempt(row: W, service: Callable[[W], None]) -> None:
     """
     try:
         service(row)
-    except LeaseLostError as lost:
-        log.warning("%s", lost)
+    except LeaseLostError as lease_lost:
+        log.warning("%s", lease_lost)
     except (InterfaceError, OperationalError):
         raise
     except Exception as error:
@@ -121,13 +121,15 @@ def attempt(row: W, service: Callable[[W], None]) -> None:
 
 
 @contextmanager
-def heartbeat(row: Work, on_lost: Callable[[], None] = lambda: None) -> Iterator[threading.Event]:
+def heartbeat(
+    row: Work, on_lease_lost: Callable[[], None] = lambda: None
+) -> Iterator[threading.Event]:
     """Keep the lease alive from a thread while the body works.
 
-    The event is set, and ``on_lost`` called from that thread, once the claim is lost, so that a
-    long body can stop early.
+    The event is set, and ``on_lease_lost`` called from that thread, once the claim is lost, so
+    that a long body can stop early.
     """
-    over, lost = threading.Event(), threading.Event()
+    over, lease_lost = threading.Event(), threading.Event()
     interval = min(settings.WORK_LEASE_S / _HEARTBEATS_A_LEASE, _LONGEST_INTERVAL_S)
 
     def beat() -> None:
@@ -140,8 +142,8 @@ def heartbeat(row: Work, on_lost: Callable[[], None] = lambda: None) -> Iterator
                     connection.close()
                     continue
                 if not held:
-                    lost.set()
-                    on_lost()
+                    lease_lost.set()
+                    on_lease_lost()
                     return
         finally:
             connection.close()
@@ -149,7 +151,7 @@ def heartbeat(row: Work, on_lost: Callable[[], None] = lambda: None) -> Iterator
     thread = threading.Thread(target=beat, name=f"heartbeat-{row._meta.model_name}-{row.pk}")
     thread.start()
     try:
-        yield lost
+        yield lease_lost
     finally:
         over.set()
         thread.join()

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from codegen_app.models import Worker
-from codegen_app.models.worker import SIGN_OF_LIFE
+from codegen_app.models.worker import HEARTBEAT_INTERVAL
 from codegen_app.services import compilers
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
@@ -23,21 +23,21 @@ from scheduler.runtime.devices import probe
 log = logging.getLogger(__name__)
 
 
-class SignsOfLife:
-    """Registers this process and keeps saying that it is alive, from a thread, until stopped."""
+class WorkerHeartbeat:
+    """Registers this process, then updates its row every ``HEARTBEAT_INTERVAL`` until stopped."""
 
     def __init__(self, name: str, queues: Sequence[str]) -> None:
         self._name = name
         self._queues = list(queues)
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="signs-of-life", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
         """Begin; what keeps devices from being used is also in the worker's log."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Say good-bye."""
+        """End the thread, which records that the worker stopped."""
         self._over.set()
         self._thread.join()
 
@@ -71,7 +71,7 @@ class SignsOfLife:
             }
         while True:
             self._write(facts)
-            if self._over.wait(SIGN_OF_LIFE.total_seconds()):
+            if self._over.wait(HEARTBEAT_INTERVAL.total_seconds()):
                 break
         self._write({**facts, "stopped_at": timezone.now()})
         connection.close()

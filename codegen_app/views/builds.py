@@ -23,9 +23,9 @@ def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
     kernel = get_object_or_404(GeneratedKernel, name=name)
     form = BuildForm(request.POST)
     if form.is_valid():
-        wanted, flags = form.cleaned_data["target"], form.cleaned_data["flags"]
+        names, flags = form.cleaned_data["target"], form.cleaned_data["flags"]
         try:
-            made = [builds.request_build(kernel, name, flags, actor(request)) for name in wanted]
+            made = [builds.request_build(kernel, name, flags, actor(request)) for name in names]
             return redirect(f"{kernel.get_absolute_url()}?build={made[0].pk}")
         except UserError as error:
             form.add_error(None, str(error))

@@ -26,8 +26,8 @@ def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
     """One kernel, for the node ``?node=`` or the first that it can serve."""
     kernel = get_object_or_404(GeneratedKernel, name=name)
     nodes = TemplateNode.objects.filter(uses__kernel=kernel).select_related("graph__file")
-    wanted = nodes.filter(pk=BundleForm(request.GET).number("node") or 0)
-    node = wanted.first() or nodes.first() or get_object_or_404(nodes)
+    requested = nodes.filter(pk=BundleForm(request.GET).number("node") or 0)
+    node = requested.first() or nodes.first() or get_object_or_404(nodes)
     return _download(request, kernel, name, lambda: bundles.of_kernel(kernel, node))
 
 

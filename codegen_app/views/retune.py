@@ -23,12 +23,12 @@ def retune(request: HttpRequest) -> HttpResponse:
 
     By POST with ``why`` it begins.
     """
-    pointed = SubjectForm(request.POST if request.method == "POST" else request.GET)
-    pointed.full_clean()
-    subjects = retuning.subjects(pointed.keys())
+    subject_form = SubjectForm(request.POST if request.method == "POST" else request.GET)
+    subject_form.full_clean()
+    subjects = retuning.subjects(subject_form.keys())
     begins = "why" in request.POST
     form = RetuneForm(request.POST if begins else None, subjects, measured_targets())
-    if begins and pointed.is_valid() and form.is_valid():
+    if begins and subject_form.is_valid() and form.is_valid():
         try:
             runs = retuning.start(subjects, form.request(), actor(request))
         except UserError as error:
@@ -41,9 +41,9 @@ def retune(request: HttpRequest) -> HttpResponse:
             return redirect(runs[0]) if len(runs) == 1 else redirect("tuning_runs")
     context = {
         "title": "Tune",
-        "pointed": pointed,
+        "pointed": subject_form,
         "subjects": subjects,
         "form": form,
-        "most": retuning.MOST_RUNS,
+        "most": retuning.MAX_RUNS,
     }
     return render(request, "pages/retune.html", context, status=422 if begins else 200)

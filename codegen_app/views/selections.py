@@ -81,12 +81,12 @@ def import_selections(request: HttpRequest) -> HttpResponse:
         except UserError as error:
             form.add_error("file", str(error))
         else:
-            _tell(request, found)
+            _report(request, found)
             return redirect("selections")
     return selections(request, importing=form)
 
 
-def _tell(request: HttpRequest, found: exchange.Imported) -> None:
+def _report(request: HttpRequest, found: exchange.Imported) -> None:
     messages.success(request, f"{found.new} choices are new, {found.known} served already.")
     for line in found.left[:_LEFT_OUT]:
         messages.warning(request, line)

@@ -37,17 +37,17 @@ class _Stop:
     errors Python drops: the demo would then run on."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._stop_requested = False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._ask)
+            signal.signal(number, self._request_stop)
 
     def check(self) -> None:
         """Raise ``_StopError`` once somebody asked."""
-        if self._asked:
+        if self._stop_requested:
             raise _StopError
 
-    def _ask(self, _: int, __: FrameType | None) -> None:
-        self._asked = True
+    def _request_stop(self, _: int, __: FrameType | None) -> None:
+        self._stop_requested = True
 
 
 class Command(BaseCommand):
@@ -110,17 +110,17 @@ class Command(BaseCommand):
         supervisor.start(web)
         url = f"http://{host}:{port}/"
         self._wait_for_pages(supervisor, url)
-        self._say(f"Kiln serves at {url}")
+        self._print(f"Kiln serves at {url}")
         if password is not None:
-            self._say(f"sign in as {preparation.ADMIN} with the password {password} (said once)")
+            self._print(f"sign in as {preparation.ADMIN} with the password {password} (said once)")
         for program in workers:
             supervisor.start(program)
         for line in models.import_models():
-            self._say(line)
+            self._print(line)
             self._stop.check()
         while True:
             self._stop.check()
-            failing = supervisor.watch(self._say)
+            failing = supervisor.watch(self._print)
             if failing is not None:
                 raise UserError(f"{failing} does not stay up: see {supervisor.log_of(failing)}")
             time.sleep(_LOOK_EVERY_S)
@@ -133,7 +133,7 @@ class Command(BaseCommand):
             "KILN_SECRET_KEY": preparation.secret_key(settings.VAR_DIR),
         }
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         self.stdout.write(line)
         self.stdout.flush()
 

@@ -28,9 +28,9 @@ class Command(BaseCommand):
         file: Path = options["file"]
         if not file.is_file():
             raise CommandError(f"{file} is not there")
-        wanted = options["target"] or DEFAULT_TARGETS
+        targets = options["target"] or DEFAULT_TARGETS
         try:
-            graph, new = import_graph(file, options["name"] or file.stem, wanted, None)
+            graph, new = import_graph(file, options["name"] or file.stem, targets, None)
         except UserError as error:
             raise CommandError(str(error)) from None
         known = "" if new else " (imported before)"

@@ -86,12 +86,14 @@ class Command(BaseCommand):
         self.stdout.write(f"run {pk} is cancelled")
 
 
-def _graph(wanted: str) -> Graph:
+def _graph(name_or_digest: str) -> Graph:
     """The newest graph of that name or digest."""
-    graph = Graph.objects.filter(Q(name=wanted) | Q(digest__startswith=wanted)).first()
+    graph = Graph.objects.filter(
+        Q(name=name_or_digest) | Q(digest__startswith=name_or_digest)
+    ).first()
     if graph is None:
         names = ", ".join(Graph.objects.values_list("name", flat=True)) or "none"
-        raise CommandError(f"there is no graph {wanted!r}; imported are: {names}")
+        raise CommandError(f"there is no graph {name_or_digest!r}; imported are: {names}")
     return graph
 
 

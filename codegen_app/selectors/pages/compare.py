@@ -18,7 +18,7 @@ from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import ListingReader, reader_of
 
 CONTEXT = 3  # equal lines shown around each change
-MOST = 8  # sides that still fit beside one another
+MAX_SIDES = 8  # sides that still fit beside one another
 
 
 @dataclass(frozen=True)
@@ -177,14 +177,16 @@ def _label(build: Build, parts: Sequence[str]) -> str:
 
 def _sides(builds: Sequence[Build]) -> tuple[Side, ...]:
     """What differs names each side; where nothing does, the target (1 query)."""
-    told = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
+    naming_parts = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
     results = {
         result.build_id: result
         for result in BenchmarkResult.objects.filter(build__in=builds)
         .select_related("environment")
         .order_by("created_at", "pk")
     }
-    return tuple(_side(build, _label(build, told or ["target"]), results) for build in builds)
+    return tuple(
+        _side(build, _label(build, naming_parts or ["target"]), results) for build in builds
+    )
 
 
 def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> Side:
@@ -233,8 +235,8 @@ def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
     """Figures of the device function that takes the most registers on each side."""
     sides = [rules_of(targets.find(build.target)) for build in builds]
     names = dict.fromkeys(name for rules in sides if rules for name in rules.numbers)
-    heaviest = [_heaviest(build) for build in builds]
-    return tuple(_resource_row(name, [each.get(name) for each in heaviest]) for name in names)
+    largest = [_largest_function(build) for build in builds]
+    return tuple(_resource_row(name, [each.get(name) for each in largest]) for name in names)
 
 
 def _resource_row(name: str, values: Sequence[int | None]) -> ResourceRow:
@@ -248,7 +250,7 @@ def _resource_row(name: str, values: Sequence[int | None]) -> ResourceRow:
     )
 
 
-def _heaviest(build: Build) -> Mapping[str, int]:
+def _largest_function(build: Build) -> Mapping[str, int]:
     rules = rules_of(targets.find(build.target))
     functions: list[Mapping[str, int]] = list(build.resources.values())
     return max(functions, key=rules.registers, default={}) if rules else {}

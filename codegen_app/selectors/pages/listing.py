@@ -118,7 +118,7 @@ def read_listing(text: str, target: Target) -> ListingView:
     listing = reader.parse(text)
     rows = text.split("\n")
     lines = [
-        ListingLine(LineKind.DIRECTIVE.value if row.startswith(_ASIDE) else kind.value)
+        ListingLine(LineKind.DIRECTIVE.value if row.startswith(_DEBUG_LABELS) else kind.value)
         for row, kind in zip(rows, listing.kinds, strict=True)
     ]
     at_label = _label_lines(text, listing)
@@ -143,7 +143,7 @@ def read_listing(text: str, target: Target) -> ListingView:
     return ListingView(text, tuple(lines), tuple(functions))
 
 
-_ASIDE = (".Ltmp", ".Lfunc_begin", ".Lfunc_end")  # labels of the debug information
+_DEBUG_LABELS = (".Ltmp", ".Lfunc_begin", ".Lfunc_end")  # labels of the debug information
 
 
 def next_steps(text: str, target: Target) -> Mapping[str, str]:
