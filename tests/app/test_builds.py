@@ -1,4 +1,4 @@
-"""Builds: asked for once, done by the real compiler, and lost with the compiler's own words."""
+"""Builds: asked for once, done by the real compiler, and failed with the compiler's own words."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_a_compile_error_names_the_line_and_takes_its_candidates_along() -> None
     asked = builds.request_builds([broken], "gfx942")[broken.pk]
     candidate = factories.candidate(factories.task(), build=asked)
     builds.run_build(claimed(asked))
-    lost = Build.objects.get(pk=asked.pk)
+    failed = Build.objects.get(pk=asked.pk)
     candidate.refresh_from_db()
-    for row in (lost, candidate):
+    for row in (failed, candidate):
         assert (row.state, row.stage) == (State.REJECTED, "compile")
         assert row.reason.startswith("line 2: ")
         assert "no_such_name" in row.reason
-    assert {one["line"] for one in lost.diagnostics} == {2}
-    assert "no_such_name" in lost.log
+    assert {one["line"] for one in failed.diagnostics} == {2}
+    assert "no_such_name" in failed.log
 
 
 def test_a_build_queued_before_the_compiler_changed_is_asked_for_again() -> None:

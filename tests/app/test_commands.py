@@ -37,29 +37,29 @@ def test_a_model_is_imported_and_tuned() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["import_graph", "/nowhere/model.pt2"], "is not there"),
         (["import_graph", __file__], "test_commands"),
         (["retune", "nothing"], "imported are: none"),
     ],
 )
-def test_a_mistake_is_one_line(arguments: list[str], told: str) -> None:
+def test_a_mistake_is_one_line(arguments: list[str], expected: str) -> None:
     with pytest.raises(CommandError) as error:
         run(*arguments)
     message = str(error.value)
-    assert told in message
+    assert expected in message
     assert "\n" not in message
 
 
 def test_a_wrong_size_or_node_is_one_line() -> None:
     run("import_graph", str(samples.path("gpt2_2layer")))
-    for arguments, told in (
+    for arguments, expected in (
         (["--bind", "s=x"], "SYMBOL=SIZE"),
         (["--bind", "s=3"], "has no symbolic size 's'"),
         (["--node", "nothing"], "no scheduled node"),
         (["--target", "gfx1"], "gfx1"),
     ):
-        with pytest.raises(CommandError, match=told):
+        with pytest.raises(CommandError, match=expected):
             run("retune", "gpt2_2layer", *arguments)
     assert not TuningRun.objects.exists()

@@ -118,7 +118,7 @@ def test_serves_stops_leaves_nothing_and_repeats_nothing(var: Path, port: int) -
     assert (var / "secret-key").stat().st_mode & 0o077 == 0
 
 
-def test_a_taken_port_is_one_line_and_starts_nothing(var: Path) -> None:
+def test_a_port_in_use_is_one_line_and_starts_nothing(var: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
         with demo(var, number) as process:

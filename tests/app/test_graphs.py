@@ -59,7 +59,7 @@ def test_what_is_no_graph_is_one_line_and_leaves_nothing(content: bytes, tmp_pat
     assert nothing_recorded()
 
 
-def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+def test_a_file_cut_short_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "model.pt2"
     whole = samples.path("gpt2_2layer").read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
@@ -75,7 +75,7 @@ def test_a_file_too_large_is_not_read(settings: object, tmp_path: Path) -> None:
     assert nothing_recorded()
 
 
-def test_a_target_that_shares_no_sources_with_the_others_is_refused(
+def test_a_target_that_shares_no_sources_with_the_others_is_rejected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The kernels' rows hold one source for all targets of a graph."""
@@ -147,7 +147,7 @@ def test_a_worker_that_lost_its_lease_records_nothing() -> None:
     ("bindings", "said"),
     [({"nope": 3}, "no symbolic size 'nope'"), ({"least": 0}, "out of the bounds")],
 )
-def test_sizes_that_do_not_fit_are_refused(bindings: dict[str, int], said: str) -> None:
+def test_sizes_that_do_not_fit_are_rejected(bindings: dict[str, int], said: str) -> None:
     graph = import_sample()
     symbol = next(iter(graph.symbols))
     given = {symbol if name == "least" else name: value for name, value in bindings.items()}

@@ -233,7 +233,7 @@ def test_downloads_are_what_was_built(reader: Client, world: World) -> None:
     assert reader.get(f"/kernels/{other.name}/{build.pk}/kernel.s").status_code == 404
 
 
-def test_files_that_the_storage_lost_leave_the_page_standing(
+def test_files_missing_from_the_storage_leave_the_page_standing(
     reader: Client, world: World, settings: Any, tmp_path: Path
 ) -> None:
     kernel = world.kernels[0]

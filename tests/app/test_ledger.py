@@ -1,4 +1,4 @@
-"""What follows from what: lost builds, ready tasks, cancelled runs, dead workers' remains."""
+"""What follows from what: failed builds, ready tasks, cancelled runs, dead workers' remains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def done(build: Build) -> None:
     )
 
 
-def lost(build: Build, reason: str) -> None:
+def fail(build: Build, reason: str) -> None:
     Build.objects.filter(pk=build.pk).update(state=State.REJECTED, reason=reason, log="the log")
 
 
@@ -33,7 +33,7 @@ def test_a_task_is_ready_when_all_its_builds_are_over_however_they_ended() -> No
     done(first.build)
     ledger.build_is_over(first.build)
     assert not ledger.ready_tasks("cpu").exists()
-    lost(second.build, "line 7: no such thing")
+    fail(second.build, "line 7: no such thing")
     ledger.build_is_over(second.build)
     assert list(ledger.ready_tasks("cpu")) == [task]
     assert not ledger.ready_tasks("gfx942").exists()

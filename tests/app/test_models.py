@@ -21,7 +21,7 @@ def test_migrations_say_what_the_models_say() -> None:
     [{"state": "asleep"}, {"state": State.RUNNING}, {"state": State.REJECTED, "reason": ""}],
     ids=["unknown state", "running without a lease", "a loss without a reason"],
 )
-def test_impossible_work_is_refused(fields: dict[str, object]) -> None:
+def test_impossible_work_is_rejected(fields: dict[str, object]) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         factories.graph(**fields)
 

@@ -194,7 +194,7 @@ def test_emulated_times_are_labelled_wherever_they_stand(reader: Client, world: 
     assert "120.0" in reader.get(world.run.get_absolute_url()).content.decode()
 
 
-def test_a_node_shows_refused_wrong_and_chosen_candidates(reader: Client, world: World) -> None:
+def test_a_node_shows_rejected_wrong_and_chosen_candidates(reader: Client, world: World) -> None:
     page = reader.get(world.nodes[0].get_absolute_url()).content.decode()
     assert "LDS: 98304 B are more than the 65536 B of gfx942" in page
     assert "check: wrong: error 3.1e-02 is over the bound 1.2e-05" in page
@@ -321,7 +321,7 @@ def test_a_file_that_is_no_model_is_one_clear_line(reader: Client, content: byte
     assert "alert" in page
 
 
-def test_a_parameter_that_is_none_is_told_and_left_out(reader: Client, world: World) -> None:
+def test_a_parameter_that_is_none_is_reported_and_left_out(reader: Client, world: World) -> None:
     for address, line in (
         (f"{world.kernels[0].get_absolute_url()}?build=x", "build: it is no whole number"),
         (f"{world.nodes[0].get_absolute_url()}?sizes=-1", "sizes: it is no whole number"),

@@ -147,8 +147,8 @@ def test_each_target_is_a_run_and_a_problem_is_tuned_once(tuner: Client, world: 
 
 def test_kernels_choices_runs_and_graphs_can_be_pointed_at(world: World) -> None:
     def found(**keys: object) -> list[str]:
-        pointed = retuning.SubjectKeys(**{name: [key] for name, key in keys.items()})
-        return [str(subject) for subject in retuning.subjects(pointed)]
+        subject_form = retuning.SubjectKeys(**{name: [key] for name, key in keys.items()})
+        return [str(subject) for subject in retuning.subjects(subject_form)]
 
     first = f"{world.graph} {world.nodes[0].name} ({world.nodes[0].op})"
     assert found(kernels=world.kernels[0].name) == [first]
@@ -203,8 +203,8 @@ def test_choices_are_downloaded_uploaded_and_moved_by_command(
     Selection.objects.all().delete()
     call_command("selections", "import", str(file), stdout=out)
     assert "1 choices are new" in out.getvalue()
-    for wrong, told in ((str(tmp_path / "none"), "No such file"), (__file__, "no JSON")):
-        with pytest.raises(CommandError, match=told):
+    for wrong, message_part in ((str(tmp_path / "none"), "No such file"), (__file__, "no JSON")):
+        with pytest.raises(CommandError, match=message_part):
             call_command("selections", "import", wrong)
 
 
@@ -216,7 +216,7 @@ def test_choices_are_downloaded_uploaded_and_moved_by_command(
         ({"file": b"{}", "why": "x" * 501}, "why", "A reason has at most 500 characters."),
     ],
 )
-def test_a_file_that_cannot_be_taken_is_one_line_by_its_field(
+def test_a_file_that_cannot_be_imported_is_one_line_by_its_field(
     form: dict[str, object], field: str, line: str, tuner: Client, world: World
 ) -> None:
     content = form.get("file")
@@ -256,7 +256,7 @@ def test_progress_says_how_much_time_is_left(world: World) -> None:
     assert run_page(world.run.pk).run.time_left_s is None
 
 
-def test_the_ledger_and_the_log_are_taken_along(
+def test_the_ledger_and_the_log_are_downloaded(
     client: Client, settings: pytest.FixtureRequest, world: World, tmp_path: Path
 ) -> None:
     client.force_login(User.objects.create_user("reader"))
@@ -286,7 +286,7 @@ def test_the_ledger_and_the_log_are_taken_along(
     assert log[-1].endswith("takes 1.5000 seconds for 2 choices")
 
 
-def test_the_strategy_is_kept_with_the_run_and_said_wherever_it_is_shown(
+def test_the_strategy_is_kept_with_the_run_and_named_wherever_it_is_shown(
     client: Client, world: World
 ) -> None:
     client.force_login(User.objects.create_user("reader"))

@@ -143,7 +143,7 @@ def test_sizes_that_no_memory_holds_are_a_loss_and_no_failure(graph: Graph) -> N
     ("limits", "priority"),
     [({"seconds": 0}, 0), ({"seconds": float("nan")}, 0), ({"compiles": -1}, 0), ({}, 101)],
 )
-def test_a_budget_that_is_none_is_refused(limits: dict[str, float], priority: int) -> None:
+def test_a_budget_that_is_none_is_rejected(limits: dict[str, float], priority: int) -> None:
     graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     with pytest.raises(UserError, match=r"budget|priority"):
         tuning.start_run(graph, "cpu", "cpu", {}, None, budget=Budget(**limits), priority=priority)

@@ -170,7 +170,7 @@ def a_line(**changed: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("{", "no JSON"),
         ("[" * 100_000, "no JSON"),
@@ -185,8 +185,8 @@ def a_line(**changed: object) -> str:
     ],
     ids=lambda value: value[:40],
 )
-def test_a_file_that_holds_no_choices_changes_nothing(text: str, told: str) -> None:
-    with pytest.raises(UserError, match=told):
+def test_a_file_that_holds_no_choices_changes_nothing(text: str, expected: str) -> None:
+    with pytest.raises(UserError, match=expected):
         exchange.import_text(text, None)
     assert not AuditEntry.objects.exists()
 

@@ -214,7 +214,9 @@ def test_a_choice_from_elsewhere_serves_without_a_time(world: World) -> None:
     assert shown(page)[0] == (old.kernel.name, None)
 
 
-def test_a_name_that_is_no_bucket_is_told_beside_the_field(reader: Client, world: World) -> None:
+def test_a_name_that_is_no_bucket_is_reported_beside_the_field(
+    reader: Client, world: World
+) -> None:
     for address in (world.graph.get_absolute_url(), world.nodes[0].get_absolute_url()):
         html = reader.get(address, {"times": "a toaster"}).content.decode()
         assert "Nothing was measured on a toaster." in html
@@ -318,7 +320,7 @@ class TestBundles:
         assert {kernel for kernel, source in sources if source == "selected"} == {name}
         assert all("not_made" not in call["choice"] for call in data["calls"])
 
-    def test_a_selected_kernel_that_is_not_made_any_more_is_told(
+    def test_a_selected_kernel_that_is_not_made_any_more_is_reported(
         self, reader: Client, node: TemplateNode
     ) -> None:
         old, used = self.old_kernel(node), default(node).name
@@ -333,8 +335,8 @@ class TestBundles:
         assert f"{same} of {all_}, {same} not made" in html
         assert html.count("not made") == 1 + same, "where they are counted, and in each row"
         twin = reader.get(f"{node.graph.get_absolute_url()}.json").json()
-        told = {"node": node.name, "selected": old, "instead": used, "sizes": ""}
-        assert told in twin["not_made"]
+        line = {"node": node.name, "selected": old, "instead": used, "sizes": ""}
+        assert line in twin["not_made"]
         wrapper = reader.get(node.graph.get_absolute_url(), {"view": "wrapper"})
         assert f"the selected kernel {old} is not made" in wrapper.content.decode()
 
@@ -349,7 +351,7 @@ class TestBundles:
             assert call["kernel"] == default(node).name
             assert call["choice"] == {"source": "default", "not_made": old}
 
-    def test_a_kernel_that_is_not_made_at_smaller_sizes_is_told(
+    def test_a_kernel_that_is_not_made_at_smaller_sizes_is_reported(
         self, reader: Client, node: TemplateNode
     ) -> None:
         old, usual = self.old_kernel(node, 4), self.select(node, 1, 16)
@@ -365,7 +367,7 @@ class TestBundles:
     def test_a_default_that_stands_in_at_smaller_sizes_is_kept_in_the_bundle(
         self, node: TemplateNode
     ) -> None:
-        """The same kernel serves larger sizes: that another was selected is told all the same."""
+        """The same kernel serves larger sizes: that another was selected is shown all the same."""
         old = self.old_kernel(node, 4)
         offer(measured(node, default(node), 900.0, bindings={next(iter(node.graph.symbols)): 16}))
         name = next(b.name for b in serving.buckets([node]) if 16 in b.bindings.values())
@@ -373,7 +375,7 @@ class TestBundles:
         variants = [one for call in manifest["calls"] for one in call.get("variants", ())]
         assert {one["choice"].get("not_made") for one in variants} == {old}
 
-    def test_a_file_that_is_gone_is_told(self, reader: Client, node: TemplateNode) -> None:
+    def test_a_file_that_is_gone_is_reported(self, reader: Client, node: TemplateNode) -> None:
         self.select(node, 1, 16)
         address = node.graph.get_absolute_url()
         engine.scheduled.cache_clear()

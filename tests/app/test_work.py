@@ -33,7 +33,7 @@ def test_many_workers_take_each_row_once() -> None:
 
 
 @pytest.mark.django_db
-def test_the_most_urgent_is_taken_first_and_then_the_oldest() -> None:
+def test_the_most_urgent_is_claimed_first_and_then_the_oldest() -> None:
     old, new, urgent = factories.graph(), factories.graph(), factories.graph(priority=3)
     order = [work.claim_next(Graph.objects.all(), "w") for _ in range(3)]
     assert [row and row.pk for row in order] == [urgent.pk, old.pk, new.pk]
@@ -93,7 +93,7 @@ def test_a_row_that_three_workers_died_over_is_set_aside_with_the_reason() -> No
 
 
 @pytest.mark.django_db
-def test_a_worker_told_to_stop_harms_nothing() -> None:
+def test_a_worker_that_is_stopped_harms_nothing() -> None:
     factories.graph()
     for _ in range(5):
         claimed()
@@ -118,18 +118,18 @@ def test_an_error_of_our_own_is_set_aside_where_it_can_be_seen() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_heartbeat_renews_the_lease_and_sees_that_the_row_was_taken_away(
+def test_the_heartbeat_renews_the_lease_and_sees_that_another_claimed_the_row(
     settings: pytest.FixtureRequest,
 ) -> None:
     settings.WORK_LEASE_S = 1
     factories.graph()
     row = claimed()
     expire(row)
-    with work.heartbeat(row) as lost:
+    with work.heartbeat(row) as lease_lost:
         while not Graph.objects.filter(pk=row.pk, lease_until__gt=timezone.now()).exists():
-            assert not lost.wait(0.02)
+            assert not lease_lost.wait(0.02)
         assert work.give_on_expired() == 0
         Graph.objects.filter(pk=row.pk).update(
             state=State.CANCELLED, claim="", lease_until=None, reason="cancelled"
         )
-        assert lost.wait(30)
+        assert lease_lost.wait(30)

@@ -1,4 +1,4 @@
-"""How long a model takes from its file to kernels, room by room, cold and warm.
+"""How long a model takes from its file to kernels, stage by stage, cold and warm.
 
     python -m tests.benchmarks.engine [MODEL] [--target gfx942] [--target …] [--jobs N]
 
@@ -8,7 +8,7 @@ time; less than 1 GiB of memory. ``compile`` runs as the command that a person t
 memory are those of its process and, for memory, of the largest compiler it started. The
 compiler's own time is what its processes take when as many of them as there are jobs start one
 after the other with nothing in between. Beside the whole command stands the build alone, without
-Python's start, the imports and the rooms before it.
+Python's start, the imports and the stages before it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
     targets = options.target or ["gfx942"]
     machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]}"
     _say(f"{options.model} for {' '.join(targets)}: {machine}")
-    rooms(options.model, targets)
+    stages(options.model, targets)
     commands(options.model, targets, options.jobs)
 
 
@@ -51,13 +51,13 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def rooms(model: str, targets: list[str]) -> None:
-    """Seconds of each room, first and best of some rounds in one process."""
+def stages(model: str, targets: list[str]) -> None:
+    """Seconds of each stage, first and best of some rounds in one process."""
     rounds = [_one_round(model, targets) for _ in range(ROUNDS)]
     _say(f"\nfile to sources\tfirst s\tbest of {ROUNDS} s")
-    for room in rounds[0]:
-        times = [one[room] for one in rounds]
-        _say(f"{room}\t{times[0]:.3f}\t{min(times):.3f}")
+    for stage in rounds[0]:
+        times = [one[stage] for one in rounds]
+        _say(f"{stage}\t{times[0]:.3f}\t{min(times):.3f}")
     totals = [sum(one.values()) for one in rounds]
     _say(f"total\t{totals[0]:.3f}\t{min(totals):.3f}\t(goal 2)")
 
@@ -65,10 +65,10 @@ def rooms(model: str, targets: list[str]) -> None:
 def _one_round(model: str, targets: list[str]) -> dict[str, float]:
     seconds: dict[str, float] = {}
 
-    def timed(room: str, work: Callable[[], Made]) -> Made:
+    def timed(stage: str, work: Callable[[], Made]) -> Made:
         start = time.perf_counter()
         made = work()
-        seconds[room] = time.perf_counter() - start
+        seconds[stage] = time.perf_counter() - start
         return made
 
     graph = timed("frontends", lambda: pipeline.load(samples.path(model)))

@@ -26,7 +26,7 @@ from tests.support.emulated_models import Prepared, compile_all, differences, pr
 from tests.support.random_models import BINDINGS, RandomModel, random_model
 
 MODELS = 24  # of one library
-# What a fault in any room of the engine may show itself as; anything else ends the run.
+# What a fault in any layer of the engine may show itself as; anything else ends the run.
 FAULTS = (ArithmeticError, DeviceError, LookupError, TypeError, UserError, ValueError)
 
 
@@ -36,30 +36,30 @@ def main() -> int:
     target, flags = find(options.target), parse_flags(options.flags)
     first = options.first if options.only is None else options.only
     end = time.monotonic() + options.seconds
-    models = faults = judged = total = 0
+    models = faults = compared = total = 0
     with tempfile.TemporaryDirectory() as folder:
         cache = CodeCache(Path(folder))
         while time.monotonic() < end:
             seeds = range(first, first + (MODELS if options.only is None else 1))
             start = time.monotonic()
             ready = list(_prepared(seeds, options.ops, target))
-            lost = len(seeds) - len(ready)
+            faulty = len(seeds) - len(ready)
             try:
                 library = compile_all([one for _, _, one in ready], target, cache, flags)
             except AssertionError as error:
                 _say(f"seeds {seeds.start}..{seeds.stop - 1} do not compile: {error}")
                 return 1
             for seed, model, one in ready:
-                found, seen, of = _judged(model, one, library, target)
-                judged, total = judged + seen, total + of
-                lost += bool(found)
+                found, seen, of = _compared(model, one, library, target)
+                compared, total = compared + seen, total + of
+                faulty += bool(found)
                 for line in found:
                     _say(f"seed {seed}: {line}")
                 if options.only is not None:
                     _describe(model)
-            models, faults = models + len(seeds), faults + lost
+            models, faults = models + len(seeds), faults + faulty
             _say(
-                f"{models} models, {faults} faulty; {judged} of {total} elements judged;"
+                f"{models} models, {faults} faulty; {compared} of {total} elements compared;"
                 f" {time.monotonic() - start:.1f} s"
             )
             if options.only is not None:
@@ -82,7 +82,7 @@ def _options() -> argparse.Namespace:
 def _prepared(
     seeds: range, ops: int, target: Target
 ) -> Iterator[tuple[int, RandomModel, Prepared]]:
-    """Models with their kernels' texts; what is refused is told."""
+    """Models with their kernels' texts; those that are rejected are printed."""
     for seed in seeds:
         model = random_model(Random(seed), ops)
         try:
@@ -91,21 +91,21 @@ def _prepared(
             _say(f"seed {seed}: {type(error).__name__}: {error}")
 
 
-def _judged(
+def _compared(
     model: RandomModel, one: Prepared, library: Path, target: Target
 ) -> tuple[list[str], int, int]:
     found: list[str] = []
-    judged = total = 0
+    compared = total = 0
     for place, bindings in enumerate(BINDINGS):
         inputs = {given.name: model.values[given.name][place] for given in model.inputs}
         try:
             got = run(one, library, target, inputs, bindings)
             wrong, seen, of = differences(one.graph, got, inputs, bindings)
         except FAULTS as error:
-            return [*found, f"{bindings}: {type(error).__name__}: {error}"], judged, total
+            return [*found, f"{bindings}: {type(error).__name__}: {error}"], compared, total
         found += [f"{bindings}: {line}" for line in wrong]
-        judged, total = judged + seen, total + of
-    return found, judged, total
+        compared, total = compared + seen, total + of
+    return found, compared, total
 
 
 def _describe(model: RandomModel) -> None:

@@ -102,7 +102,7 @@ def small(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
         bundle = compiled(model, cache, folder)
         start = time.perf_counter()
         findings = verify(bundle, "cpu", hints(bundle.manifest.symbols), limits=LIMITS)
-        right &= _told(findings)
+        right &= _print_findings(findings)
         worst = max(finding.ratio for finding in findings)
         _say(f"{model}\t{len(findings)}\t{worst:.3f}\t{time.perf_counter() - start:.1f}")
     return right
@@ -130,7 +130,7 @@ def kernels(model: str, cache: CodeCache, folder: Path, options: argparse.Namesp
         f"{len(findings)} kernels in {time.perf_counter() - start:.0f} s;"
         f" at most {own:.1f} GiB here, {child:.1f} GiB in the worker"
     )
-    return _told(findings)
+    return _print_findings(findings)
 
 
 def _reduced(bundle: reader.Bundle, given: list[str]) -> Mapping[str, int]:
@@ -139,7 +139,7 @@ def _reduced(bundle: reader.Bundle, given: list[str]) -> Mapping[str, int]:
     return {n: s.minimum for n, s in symbols.items()} | parse_bindings(given, symbols)
 
 
-def _told(findings: list[Finding]) -> bool:
+def _print_findings(findings: list[Finding]) -> bool:
     for finding in findings:
         if not finding.passed:
             _say(f"WRONG: {finding.name} {finding.output}: {finding.detail}")

@@ -152,10 +152,10 @@ def report(recorded: RecordedSpace, rows: dict[str, list[Run]]) -> None:
         spent = np.mean([run.proposal_ms for run in runs])
         figures = (f"{np.mean(needed):.0f}", f"{np.median(needed):.0f}", f"{found:.0%}")
         say("\t".join((name, *reached, *figures, f"{spent:.1f}")))
-    verdict(rows)
+    print_summary(rows)
 
 
-def verdict(rows: dict[str, list[Run]]) -> None:
+def print_summary(rows: dict[str, list[Run]]) -> None:
     """Whether the goals hold."""
 
     def at(name: str, share: int) -> float:

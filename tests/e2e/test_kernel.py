@@ -43,7 +43,7 @@ def test_builds_are_asked_for_with_flags_and_come_in_by_themselves(
     expect(page.locator("#builds")).not_to_have_attribute("hx-get", re.compile("."))
 
 
-def test_flags_that_are_not_allowed_are_refused_with_the_allowed_ones(
+def test_flags_that_are_not_allowed_are_rejected_with_the_allowed_ones(
     page: Page, world: World
 ) -> None:
     page.goto(world.kernels[0].get_absolute_url())
@@ -145,7 +145,7 @@ def test_the_roofline_is_drawn_beside_its_figures(page: Page, world: World) -> N
     expect(page.locator("#limits li", has_text="MI300X")).to_contain_text("white paper")
 
 
-def test_the_page_taken_away_works_without_the_site(
+def test_the_saved_page_works_without_the_site(
     page: Page, browser: Browser, world: World, tmp_path: Path
 ) -> None:
     page.goto(world.kernels[0].get_absolute_url())

@@ -107,7 +107,7 @@ def _scattered() -> Document:
 
 
 @pytest.mark.parametrize("op", ["mylib.frobnicate.default", "aten.as_strided.default"])
-def test_an_op_that_nothing_knows_is_told_when_it_is_compiled_and_when_it_is_run(
+def test_an_op_that_nothing_knows_is_reported_when_it_is_compiled_and_when_it_is_run(
     op: str, cache: CodeCache, tmp_path: Path
 ) -> None:
     bundle, facts = _compiled(_with_op(op, []), cache, tmp_path)

@@ -208,7 +208,7 @@ def test_devices_and_targets_say_what_is_there_and_why_the_rest_is_not() -> None
     assert all(one["version"] or one["reason"] for one in facts["toolchains"])
 
 
-def test_lower_names_every_node_with_its_origin_and_every_refusal_with_its_reason() -> None:
+def test_lower_names_every_node_with_its_origin_and_every_rejection_with_its_reason() -> None:
     status, output, _ = scheduler("lower", MODEL, "--json")
     facts = json.loads(output)
     assert status == 0

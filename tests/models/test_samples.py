@@ -33,8 +33,8 @@ def compiled(model: str, targets: list[str], cache: CodeCache, out: Path) -> rea
     toolchain = bundled(cache)
     results = pipeline.build_kernels(generated.kernels, wanted, lambda _: toolchain, cache)
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
-    lost = {key: one for key, one in results.items() if key not in builds}
-    assert not lost, lost
+    missing = {key: one for key, one in results.items() if key not in builds}
+    assert not missing, missing
     writer.write(out, plan, generated.manifest(), generated.kernels, builds)
     return reader.read(out)
 

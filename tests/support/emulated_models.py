@@ -179,12 +179,12 @@ def _disturbed(value: Any, read: list[tuple[Any, DType]], own: DType, noise: Any
 def differences(
     graph: Graph, got: Mapping[str, Any], inputs: Mapping[str, Any], bindings: Mapping[str, int]
 ) -> tuple[list[str], int, int]:
-    """What differs by more than rounding explains, and how many elements were judged of all."""
+    """What differs by more than rounding explains, and how many elements were compared of all."""
     exact = reference(graph, inputs, bindings)
     trials = [
         reference(graph, inputs, bindings, np.random.default_rng(seed)) for seed in range(_TRIALS)
     ]
-    faults, judged, total = [], 0, 0
+    faults, compared, total = [], 0, 0
     for name in graph.outputs:
         dtype = graph.tensors[name].dtype
         want, have = exact[name], got[name]
@@ -200,7 +200,7 @@ def differences(
         else:
             stable = spread == 0
             wrong = (have != want) & stable
-        judged += int(np.count_nonzero(stable))
+        compared += int(np.count_nonzero(stable))
         total += want.size
         if wrong.any():
             at = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -208,7 +208,7 @@ def differences(
                 f"{name}{list(at)} is {have[at]}, not {want[at]} (spread {spread[at]:.3g};"
                 f" {np.count_nonzero(wrong)} of {want.size} wrong)"
             )
-    return faults, judged, total
+    return faults, compared, total
 
 
 def _spread(want: Any, trials: list[Any]) -> Any:

@@ -118,7 +118,7 @@ class RandomModel:
         return rounded(self.numbers.standard_normal(shape), dtype)
 
     def call(self, target: str, dtype: DType | None, *args: Argument, **kwargs: Argument) -> Ref:
-        """A node of one result. Raises ``Refused`` where it is better not added."""
+        """A node of one result. Raises ``RejectedNode`` where it is better not added."""
         name = f"n{len(self.nodes)}"
         origin = Origin((Frame("model.py", len(self.nodes) + 1, "forward", target),), "m")
         node = Node(name, f"aten.{target}", args, kwargs, (name,), origin)
@@ -135,7 +135,7 @@ class RandomModel:
                 LookupError,
                 ValueError,
             ) as error:
-                raise Refused(str(error)) from error
+                raise RejectedNode(str(error)) from error
         own = dtype or _dtype_of(made[0])
         self._check(made, own)
         sizes = _affine([value.shape for value in made])
@@ -148,12 +148,12 @@ class RandomModel:
     def _check(self, made: list[Any], dtype: DType) -> None:
         for value in made:
             if value.size > _MOST_ELEMENTS or value.ndim > 6:
-                raise Refused("too large")
+                raise RejectedNode("too large")
             if dtype.is_float and value.size:
                 if not np.isfinite(value).all() or np.abs(value).max() > _LARGEST[dtype]:
-                    raise Refused("out of range")
+                    raise RejectedNode("out of range")
             elif dtype is not DType.BOOL and value.size and np.abs(value).max() > 2**30:
-                raise Refused("out of range")
+                raise RejectedNode("out of range")
 
     def step(self) -> None:
         """Try ops until one is added."""
@@ -161,7 +161,7 @@ class RandomModel:
             nodes, inputs = len(self.nodes), len(self.inputs)
             try:
                 self.rng.choice(_STEPS)(self)
-            except Refused:
+            except RejectedNode:
                 if len(self.nodes) == nodes:
                     self._forget(inputs)
             if len(self.nodes) > nodes:
@@ -184,7 +184,7 @@ class RandomModel:
         """An earlier value, the latest ones more often."""
         found = [n for n, m in self.tensors.items() if fits(m.dtype, m.size)]
         if not found:
-            raise Refused("nothing fits")
+            raise RejectedNode("nothing fits")
         return Ref(self.rng.choice(found[-4:] if self.rng.random() < 0.6 else found))
 
     def floats(self, rank: int = 0) -> Ref:
@@ -210,7 +210,7 @@ class RandomModel:
         return self.input(kept[self.rng.randrange(len(kept) + 1) :] if kept else [], dtype)
 
 
-class Refused(Exception):  # noqa: N818
+class RejectedNode(Exception):  # noqa: N818
     """An op that is not added."""
 
 
@@ -346,7 +346,7 @@ def _reshape(m: RandomModel) -> None:
     coefficient = int(extent.as_coeff_Mul()[0]) if extent else 0
     factors = [f for f in (2, 3, 4, 8) if coefficient and coefficient % f == 0]
     if not factors:
-        raise Refused("prime")
+        raise RejectedNode("prime")
     factor = m.rng.choice(factors)
     parts = [extent / factor, sympy.Integer(factor)]
     m.rng.shuffle(parts)
@@ -488,7 +488,7 @@ def _attention(m: RandomModel) -> None:
     q = m.floats(3)
     dtype, size = m.dtype(q), m.size(q)
     if not size[-1].is_Integer or dtype is DType.F64:
-        raise Refused("the depth must be static")
+        raise RejectedNode("the depth must be static")
     columns, depth = m.rng.choice((4, 19, SYMBOL)), m.rng.choice((int(size[-1]), 8, 24))
     k = m.input([*size[:-2], columns, size[-1]], dtype)
     v = m.input([*size[:-2], columns, depth], dtype)
@@ -504,7 +504,7 @@ def _convolution(m: RandomModel) -> None:
     x = m.some(lambda dtype, size: dtype.is_float and len(size) == 4)
     dtype, channels = m.dtype(x), m.size(x)[1]
     if not channels.is_Integer or channels == 0:
-        raise Refused("channels must be static")
+        raise RejectedNode("channels must be static")
     groups = int(channels) if m.rng.random() < 0.3 else 1
     weight = m.input([groups * 2, int(channels) // groups, m.rng.choice((1, 3)), 3], dtype)
     m.call(
@@ -594,14 +594,14 @@ _STEPS: tuple[Callable[[RandomModel], None], ...] = (
 def _affine(shapes: list[tuple[int, ...]]) -> tuple[sympy.Expr, ...]:
     """Sizes as ``a * s0 + b`` through those at ``BINDINGS``."""
     if len({len(shape) for shape in shapes}) != 1:
-        raise Refused("the rank depends on the size")
+        raise RejectedNode("the rank depends on the size")
     at = [one["s0"] for one in BINDINGS]
     sizes = []
     for extents in zip(*shapes, strict=True):
         slope = sympy.Rational(extents[1] - extents[0], at[1] - at[0])
         size = slope * SYMBOL + (extents[0] - slope * at[0])
         if not slope.is_Integer or size.subs({SYMBOL: at[2]}) != extents[2]:
-            raise Refused("a size is not affine in the symbol")
+            raise RejectedNode("a size is not affine in the symbol")
         sizes.append(sympy.sympify(size))
     return tuple(sizes)
 

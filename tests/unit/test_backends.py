@@ -123,7 +123,7 @@ def test_candidates_of_it_are_measured_in_the_worker_process(
     assert states.count(CandidateState.CHOSEN) == 1
 
 
-def test_what_it_has_no_template_for_is_told() -> None:
+def test_what_it_has_no_template_for_is_reported() -> None:
     product = matmul(32, 32, 32, DType.F32)
     with pytest.raises(UserError, match="node0: nothing makes gemm kernels for tiny"):
         pipeline.generate(product, (find("tiny"),))
@@ -202,7 +202,7 @@ def test_packages_are_looked_for_only_where_a_name_is_not_built_in() -> None:
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_a_package_whose_backend_is_none_is_told(
+def test_a_package_whose_backend_is_none_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "broken-1.0.dist-info"

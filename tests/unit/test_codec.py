@@ -83,7 +83,7 @@ def test_what_goes_out_comes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         ({"time": "1.5"}, "file: '1.5' is no float @ $.time"),
         ({"most": 1.5}, "file: '1.5' is no int @ $.most"),
@@ -99,11 +99,11 @@ def test_what_goes_out_comes_back() -> None:
         ({"parts": {"a": {"size": [4], "dtype": "f16"}}}, "'4' is no str"),
     ],
 )
-def test_a_mistake_is_one_line_that_names_the_field(change: dict[str, Any], told: str) -> None:
+def test_a_mistake_is_one_line_that_names_the_field(change: dict[str, Any], expected: str) -> None:
     data = json.loads(json.dumps(codec().unstructure(WHOLE)))
     with pytest.raises(UserError) as error:
         decode(codec(), data | change, Whole, "file")
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 

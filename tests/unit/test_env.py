@@ -49,7 +49,7 @@ def test_database_url_of_a_socket() -> None:
 
 
 @pytest.mark.parametrize("url", ["mysql://h/d", "sqlite:///x", "h/d"])
-def test_another_database_is_refused(url: str) -> None:
+def test_another_database_is_rejected(url: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="postgresql://"):
         env.database(url)
 

@@ -86,7 +86,7 @@ def test_a_lanes_results_are_a_grid_of_the_same_rows_and_columns(one: MatrixInst
             assert one.d.at(lane, value) == (row, column)
 
 
-def test_results_in_no_grid_are_refused() -> None:
+def test_results_in_no_grid_are_rejected() -> None:
     turned = Layout(MMA_M16N8K16.d.column, MMA_M16N8K16.d.row)
     row = MatrixInstruction("x", (), 8, 16, 16, 32, "f16", "f32", turned, turned, turned, "")
     with pytest.raises(ValueError, match="no grid of rows and columns"):

@@ -146,13 +146,13 @@ def _used_names(files: Iterator[Path]) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("room", ["ir/reference", "lowering"])
-def test_no_rule_is_without_a_row(room: str) -> None:
-    """Every function of the rooms that rows take their rules from is named somewhere."""
+@pytest.mark.parametrize("package", ["ir/reference", "lowering"])
+def test_no_rule_is_without_a_row(package: str) -> None:
+    """Every function of the packages that rows take their rules from is named somewhere."""
     used = _used_names(SCHEDULER.rglob("*.py"))
     unused = [
         f"{path.name}: {node.name}"
-        for path in (SCHEDULER / room).glob("*.py")
+        for path in (SCHEDULER / package).glob("*.py")
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and not used[node.name] and not used[f".{node.name}"]
     ]

@@ -449,7 +449,7 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         read(tmp_path)
 
 
-def test_every_flipped_byte_is_read_or_refused(tmp_path: Path) -> None:
+def test_every_flipped_byte_is_read_or_rejected(tmp_path: Path) -> None:
     """No damage to the zip's own structures may come out as another kind of error."""
     good = write(tmp_path, model(), method=zipfile.ZIP_STORED).read_bytes()
     header = 30 + len("m/models/model.json")
@@ -472,7 +472,7 @@ def test_json_that_is_none(tmp_path: Path, text: bytes) -> None:
         read(write(tmp_path, text))
 
 
-def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_rejected_before_it_is_unpacked(tmp_path: Path) -> None:
     path = write(tmp_path, b" " * (40 << 20))
     assert path.stat().st_size < 1 << 17
     tracemalloc.start()
@@ -484,7 +484,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_a_member_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
+def test_a_member_that_lies_about_its_size_is_rejected(tmp_path: Path) -> None:
     content = bytearray(write(tmp_path, b" " * (8 << 20)).read_bytes())
     directory = content.rindex(b"PK\x01\x02")
     content[directory + 24 : directory + 28] = struct.pack("<I", 1000)
@@ -492,7 +492,7 @@ def test_a_member_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
         read(_bad_file(tmp_path, bytes(content)))
 
 
-def test_a_document_of_very_many_parts_is_refused(tmp_path: Path) -> None:
+def test_a_document_of_very_many_parts_is_rejected(tmp_path: Path) -> None:
     # Not very compressible, so that only the count speaks against it.
     text = ",".join(f"[{i * 7919 % 1000}]" for i in range(7_000_000))
     with pytest.raises(UserError, match="parts"):

@@ -228,7 +228,7 @@ def test_sizes_as_values() -> None:
         ("aten.rms_norm.default", (np.ones(4), (4,))),
     ],
 )
-def test_what_has_no_single_answer_is_refused_with_its_reason(target: str, args: Any) -> None:
+def test_what_has_no_single_answer_is_rejected_with_its_reason(target: str, args: Any) -> None:
     with pytest.raises(UnsupportedOpError) as caught:
         compute(target, *args)
     assert caught.value.reason

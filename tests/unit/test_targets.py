@@ -45,7 +45,7 @@ def test_rates_that_nobody_publishes_are_none() -> None:
     assert board.peak_flops("f16") == 2 * (board.peak_flops("f16", use_matrix=False) or 0)
 
 
-def test_an_unknown_target_is_told_with_the_known_ones() -> None:
+def test_an_unknown_target_is_reported_with_the_known_ones() -> None:
     with pytest.raises(UserError, match=r"'gfx000' is not known; use one of: gfx90a, gfx942"):
         targets.find("gfx000")
 

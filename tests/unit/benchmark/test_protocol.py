@@ -27,7 +27,7 @@ def test_it_is_done_even_when_every_sample_is_impossible() -> None:
     assert seen.count == PLAN.max_samples
 
 
-def test_impossible_samples_are_kept_apart_with_their_reason() -> None:
+def test_impossible_samples_are_rejected_with_their_reason() -> None:
     seen = Samples(batch=2)
     for total in (0.0, -4.0, 10.0, 100.0):
         seen.add(total, floor_ns=20.0)

@@ -31,7 +31,7 @@ def made(result: Build | Rejected) -> Build:
     return result
 
 
-def lost(result: Build | Rejected) -> Rejected:
+def rejection(result: Build | Rejected) -> Rejected:
     assert isinstance(result, Rejected)
     assert result.stage is Stage.COMPILE
     return result
@@ -107,7 +107,7 @@ def test_whatever_decides_the_output_is_in_the_key(
         toolchain = replace(toolchain, path_digest="0" * 64)
     result = build(source, name, target, toolchain, cache, flags)
     if changed == "name":
-        assert lost(result).reason == "the source does not export add_two"
+        assert rejection(result).reason == "the source does not export add_two"
     else:
         assert not made(result).cached
 
@@ -132,7 +132,7 @@ def test_an_error_points_at_its_line_and_is_remembered(
 ) -> None:
     source = ADD.replace("y[i] = x[i]", "y[i] = z[i]")
     target = targets.find("gfx942")
-    first = lost(build(source, "add_one", target, toolchain, cache))
+    first = rejection(build(source, "add_one", target, toolchain, cache))
     assert first.reason == "line 5: use of undeclared identifier 'z'"
     errors = [
         each for each in recipe_of(target).diagnostics(first.detail) if each.severity == "error"
@@ -157,7 +157,7 @@ def test_a_function_that_nothing_offers_is_found_before_loading(
     toolchain: Toolchain, cache: CodeCache
 ) -> None:
     source = 'extern "C" int elsewhere();\n' + ADD.replace("if (n == 0) return 0;", "elsewhere();")
-    result = lost(build(source, "add_one", targets.find("gfx942"), toolchain, cache))
+    result = rejection(build(source, "add_one", targets.find("gfx942"), toolchain, cache))
     assert "elsewhere" in result.reason
 
 
@@ -172,9 +172,9 @@ def test_a_compiler_over_its_limits_is_a_loss_that_is_not_remembered(
     limits: Limits, reason: str, toolchain: Toolchain, cache: CodeCache
 ) -> None:
     target = targets.find("gfx942")
-    assert lost(build(GEMM, "product", target, toolchain, cache, limits=limits)).reason.startswith(
-        reason
-    )
+    assert rejection(
+        build(GEMM, "product", target, toolchain, cache, limits=limits)
+    ).reason.startswith(reason)
     assert not made(build(GEMM, "product", target, toolchain, cache)).cached
 
 
@@ -182,7 +182,7 @@ def test_a_toolchain_without_a_host_c_library_does_not_build_the_emulation(
     toolchain: Toolchain, cache: CodeCache
 ) -> None:
     result = build(ADD, "add_one", targets.find("cpu"), replace(toolchain, host=()), cache)
-    assert "no C library" in lost(result).reason
+    assert "no C library" in rejection(result).reason
 
 
 def test_flags_are_a_closed_list() -> None:
@@ -214,7 +214,7 @@ def test_a_full_cache_says_so(
         build(ADD, "add_one", targets.find("gfx942"), toolchain, CodeCache(tmp_path))
 
 
-def test_a_bundle_comes_apart_as_it_was_put_together() -> None:
+def test_a_bundle_unpacks_to_what_was_packed() -> None:
     objects = {"gfx942": b"one" * 5000, "gfx1100": b"", "gfx90a:xnack-": b"\0" * 4096}
     packed = bundle_format.pack(objects)
     assert bundle_format.unpack(packed) == objects

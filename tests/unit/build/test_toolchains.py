@@ -161,7 +161,7 @@ def test_two_installations_have_different_digests_and_the_bundled_one_is_the_sam
     assert bundled().path_digest == bundled(CodeCache(tmp_path / "cache")).path_digest
 
 
-def test_without_any_compiler_the_reasons_are_told() -> None:
+def test_without_any_compiler_the_reasons_are_reported() -> None:
     absent = (AbsentToolchain("rocm", "no amdclang++ in PATH"),)
     with pytest.raises(UserError, match=r"gfx942 \(rocm: no amdclang\+\+ in PATH\)"):
         preferred(absent, targets.find("gfx942"))

@@ -131,7 +131,7 @@ def test_what_is_no_manifest_is_one_clear_line(text: str, tmp_path: Path) -> Non
         reader.read(tmp_path)
 
 
-def test_the_graph_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_the_graph_of_another_model_is_rejected(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text((folder / "manifest.json").read_text())
     graph = json.loads((folder / "graph.json").read_text())
     graph["digest"] = "0" * 64
@@ -149,7 +149,7 @@ def test_the_graph_of_another_model_is_refused(folder: Path, tmp_path: Path) -> 
         ({"size": ["2", "2"], "stride": ["1125899906842624", "1"]}, "larger than any memory"),
     ],
 )
-def test_sizes_that_no_memory_has_are_refused_before_anything_is_touched(
+def test_sizes_that_no_memory_has_are_rejected_before_anything_is_touched(
     change: dict[str, Any], said: str, folder: Path
 ) -> None:
     data = copy.deepcopy(json.loads((folder / "manifest.json").read_text()))
@@ -167,7 +167,7 @@ def test_a_missing_build_says_how_to_make_it(folder: Path) -> None:
         bundle.library(next(iter(bundle.manifest.kernels)), "cpu")
 
 
-def test_a_wrong_shape_is_told_by_name(folder: Path) -> None:
+def test_a_wrong_shape_is_reported_by_name(folder: Path) -> None:
     bundle, device = reader.read(folder), CpuDevice(find("cpu"), 1)
     values = {name: np.zeros((1,)) for name in bundle.manifest.buffers}
     with (

@@ -149,7 +149,7 @@ def test_every_configuration_that_serves_agrees() -> None:
         assert np.abs(got - want).max() <= 2e-3, config
 
 
-def test_what_does_not_fit_lds_is_refused() -> None:
+def test_what_does_not_fit_lds_is_rejected() -> None:
     made = attention(F32, 40, 40, 128, 128)
     rejected = made.reject({"block_m": 128, "block_n": 64, "threads": 256})
     assert rejected is not None

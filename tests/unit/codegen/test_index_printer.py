@@ -87,7 +87,7 @@ def test_sign_is_known_from_ranges() -> None:
     assert IndexPrinter(ranges=known)(FloorDiv(X - 1, 2)) == "(x - 1) / 2"
 
 
-def test_what_is_no_integer_is_refused() -> None:
+def test_what_is_no_integer_is_rejected() -> None:
     with pytest.raises(TypeError, match="fraction"):
         IndexPrinter()(X / 2)
     with pytest.raises(TypeError, match="sin"):

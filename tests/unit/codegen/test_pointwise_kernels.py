@@ -298,7 +298,7 @@ def test_a_later_member_takes_what_was_written_from_a_register() -> None:
         assert (found["y"] == -from_device(found["h"], BF16)).all()
 
 
-def test_reading_elsewhere_what_the_kernel_writes_is_refused() -> None:
+def test_reading_elsewhere_what_the_kernel_writes_is_rejected() -> None:
     walked = axes(6, 4)
     i, j = at(walked)
     buffers = [buffer(name, F32, (6, 4)) for name in ("x", "h")] + [buffer("y", F32, (6, 4))]

@@ -23,7 +23,7 @@ QUICK = Flags(("-O1",))  # compiled sooner; the compiler's own optimisation is n
 MODELS = 16  # of one compilation
 
 
-def judge(models: list[RandomModel], target: str = "cpu", *, fuse: bool = True) -> None:
+def check_models(models: list[RandomModel], target: str = "cpu", *, fuse: bool = True) -> None:
     """All of them agree with the reference at every size."""
     emulated = find(target)
     prepared = [prepare(model.graph(), emulated, fuse=fuse) for model in models]
@@ -32,9 +32,9 @@ def judge(models: list[RandomModel], target: str = "cpu", *, fuse: bool = True) 
         for place, bindings in enumerate(BINDINGS):
             inputs = {given.name: model.values[given.name][place] for given in model.inputs}
             got = run(one, library, emulated, inputs, bindings)
-            faults, judged, total = differences(one.graph, got, inputs, bindings)
+            faults, compared, total = differences(one.graph, got, inputs, bindings)
             assert not faults, (bindings, faults, one.graph.nodes)
-            assert total == 0 or judged > 0
+            assert total == 0 or compared > 0
 
 
 # Without shrinking: each step would compile everything again. The graph is in the message.
@@ -50,12 +50,14 @@ def judge(models: list[RandomModel], target: str = "cpu", *, fuse: bool = True) 
     st.sampled_from(("cpu", "cpu-gfx1100")),
 )
 def test_random_models_agree_with_the_reference(seeds: list[int], target: str) -> None:
-    judge([random_model(Random(seed), 6) for seed in seeds], target)
+    check_models([random_model(Random(seed), 6) for seed in seeds], target)
 
 
 def test_what_random_models_found_stays_found() -> None:
     """Each of these was wrong, or did not compile, once."""
-    judge([narrow_integers_beside_literals(), a_write_into_a_copy_of_repeated_rows(), no_rows()])
+    check_models(
+        [narrow_integers_beside_literals(), a_write_into_a_copy_of_repeated_rows(), no_rows()]
+    )
 
 
 def narrow_integers_beside_literals() -> RandomModel:
@@ -95,7 +97,7 @@ def no_rows() -> RandomModel:
 
 
 def test_a_wrong_kernel_is_found() -> None:
-    """The judge itself: the largest element off by a thousandth does not pass."""
+    """The check itself: the largest element off by a thousandth does not pass."""
     model = RandomModel(Random(3))
     x = model.input([40, 8], DType.F32)
     last = model.call("softmax.int", DType.F32, model.call("exp.default", DType.F32, x), 1)
@@ -122,9 +124,9 @@ def test_what_has_no_kernel_runs_between_kernels() -> None:
     model.call("exp.default", DType.F32, model.call("flip.default", DType.F32, scattered, (1,)))
     prepared = prepare(model.graph(), find("cpu"))
     assert [extern.op for extern in prepared.generated.externs] == ["aten.scatter.value"]
-    judge([model])
+    check_models([model])
 
 
 @pytest.mark.parametrize("fuse", [True, False])
 def test_a_model_with_and_without_fusion(fuse: bool) -> None:
-    judge([random_model(Random(seed), 12) for seed in (11, 12, 13)], fuse=fuse)
+    check_models([random_model(Random(seed), 12) for seed in (11, 12, 13)], fuse=fuse)

@@ -223,7 +223,7 @@ def test_no_rows_and_no_columns() -> None:
     assert (run(caller, nothing, {"s27": 4, "s0": 0})["y"] == 0).all()
 
 
-def test_idle_lanes_are_refused_with_the_reason() -> None:
+def test_idle_lanes_are_rejected_with_the_reason() -> None:
     members, buffers = layer_norm(S, 96)
     made = reduction(members, buffers, (SYMBOL,))
     rejected = made.reject({"lanes": 1024, "vector": 1, "keep": False})

@@ -142,7 +142,7 @@ def test_buffers_are_freed_after_their_last_use(bundle: Path) -> None:
     assert not any(line.startswith("import os") for line in text.splitlines()), "a name is no code"
 
 
-def test_what_has_no_kernel_is_said(tmp_path: Path) -> None:
+def test_what_has_no_kernel_is_reported(tmp_path: Path) -> None:
     manifest = make_bundle(tmp_path).to_json()
     manifest["externs"] = [
         {"node": "n", "op": "aten.sort.default", "reason": "no lowering", "position": 1,

@@ -84,7 +84,7 @@ def test_what_reads_another_row_cannot_join(m: Model) -> None:
     assert "it reads the other's result at other points than it computes" in reasons(plan)
 
 
-def test_a_cycle_is_refused(m: Model) -> None:
+def test_a_cycle_is_rejected(m: Model) -> None:
     """The sum needs the product and its row sums, which need the product themselves."""
     product = m.op("mm.default", m.array(5, 4), m.array(4, 6))
     rows = m.op("sum.dim_IntList", product, (1,), True)
@@ -123,7 +123,7 @@ def test_reductions_of_the_same_rows_share_a_kernel(m: Model) -> None:
     assert kinds(other) == [GroupKind.REDUCTION] * 2
 
 
-def test_multiplications_of_the_same_rows_stand_side_by_side(m: Model) -> None:
+def test_multiplications_of_the_same_rows_share_a_kernel(m: Model) -> None:
     x = m.array(5, 4)
     q, k, v = (m.op("linear.default", x, m.array(n, 4), m.array(n)) for n in (6, 2, 2))
     plan = m.plan(q, m.op("relu.default", k), v)

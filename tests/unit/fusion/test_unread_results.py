@@ -81,7 +81,7 @@ def softmax() -> Schedule:
     return m.plan(m.op("softmax.int", m.array(5, 8), 1))
 
 
-def test_a_schedule_that_writes_for_nobody_is_refused() -> None:
+def test_a_schedule_that_writes_for_nobody_is_rejected() -> None:
     plan = softmax()
     (node,) = plan.nodes
     hidden = node.members[0].writes[0]
@@ -91,7 +91,7 @@ def test_a_schedule_that_writes_for_nobody_is_refused() -> None:
         verify(replace(plan, nodes=(wrong,), storage=storage, pools=pools))
 
 
-def test_a_schedule_that_computes_for_nobody_is_refused() -> None:
+def test_a_schedule_that_computes_for_nobody_is_rejected() -> None:
     plan = softmax()
     (node,) = plan.nodes
     spare = node.members[0]

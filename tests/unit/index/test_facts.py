@@ -28,21 +28,21 @@ def test_bounds_hold_every_value(expr: Expr, inside: Ranges) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(expressions, ranges)
-def test_what_is_said_to_be_nonnegative_is(expr: Expr, inside: Ranges) -> None:
+def test_what_is_shown_to_be_nonnegative_is(expr: Expr, inside: Ranges) -> None:
     if is_nonnegative(expr, inside):
         assert all(value >= 0 for (value,) in values(inside, expr))
 
 
 @settings(max_examples=150, deadline=None)
 @given(expressions, expressions, ranges)
-def test_what_is_said_to_be_less_is_less(a: Expr, b: Expr, inside: Ranges) -> None:
+def test_what_is_shown_to_be_less_is_less(a: Expr, b: Expr, inside: Ranges) -> None:
     if is_less(a, b, inside):
         assert all(x < y for x, y in values(inside, a, b))
 
 
 @settings(max_examples=150, deadline=None)
 @given(expressions, expressions, st.integers(1, 6))
-def test_what_is_said_to_be_equal_or_a_multiple_is(a: Expr, b: Expr, divisor: int) -> None:
+def test_what_is_shown_to_be_equal_or_a_multiple_is(a: Expr, b: Expr, divisor: int) -> None:
     inside = Ranges(((A, as_expr(3)), (J, as_expr(3)), (K, as_expr(3))), SIZES)
     if is_equal(a, b):
         assert all(x == y for x, y in values(inside, a, b))
@@ -78,7 +78,7 @@ def test_a_size_may_be_nothing_where_no_loop_over_it_runs(expr: Expr, inside: Ra
         (S - 1 - FloorDiv(J, TWO), Ranges(((J, 2 * S),))),
     ],
 )
-def test_what_loops_and_sizes_tell_is_known(expr: Expr, inside: Ranges) -> None:
+def test_what_loops_and_sizes_imply_is_known(expr: Expr, inside: Ranges) -> None:
     assert is_nonnegative(expr, inside)
 
 

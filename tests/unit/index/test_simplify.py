@@ -46,7 +46,7 @@ def test_a_split_index_is_one_address_again() -> None:
     assert simplify(64 * FloorDiv(N, sympy.Integer(64)) + Mod(N, sympy.Integer(64)), inside) == N
 
 
-def test_twelve_dimensions_are_taken_apart_and_put_together() -> None:
+def test_twelve_dimensions_are_split_and_merged() -> None:
     """Work is bounded: a long sum of products does not explode."""
     variables = [symbol(f"v{k}") for k in range(12)]
     inside = Ranges(tuple((v, sympy.Integer(k + 2)) for k, v in enumerate(variables)))

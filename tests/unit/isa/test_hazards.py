@@ -1,4 +1,4 @@
-"""Spills, scratch memory and large code are told, from what the compiler really did."""
+"""Spills, scratch memory and large code are reported, from what the compiler really did."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ def synthetic(target: Target, rng: random.Random, count: int) -> str:
         vgprs = min(256, gpu.vgprs_per_simd // -(-waves // 4) - gpu.vgpr_granule)
         highest = rng.randrange(vgprs)
         clobbers = [f"v{highest}", f"s{rng.choice([16, 64, 90, 96, 97, 99, 100, 101])}"]
-        room = min(256, vgprs - highest - 5)
-        if amd_hardware(target).architecture == "cdna" and room > 0 and rng.random() < 0.4:
-            clobbers.append(f"a{rng.randrange(room)}")
+        spare = min(256, vgprs - highest - 5)
+        if amd_hardware(target).architecture == "cdna" and spare > 0 and rng.random() < 0.4:
+            clobbers.append(f"a{rng.randrange(spare)}")
         lds = rng.choice(
             [
                 0,

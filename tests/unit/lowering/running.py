@@ -1,4 +1,4 @@
-"""Operations and schedules run by the engine's own interpreter, as kernels are judged by it.
+"""Operations and schedules run by the engine's own interpreter, as kernels are compared with it.
 
 What the interpreter leaves to its caller is tested here: that every store writes each element of
 its buffer once, and that nothing reads a buffer that has no value, or none any more.

@@ -29,7 +29,7 @@ def test_a_constant_is_multiplied_in_the_type_of_the_other_operand() -> None:
 
 @pytest.mark.parametrize("size", [(), (1,)])
 def test_a_dot_product_is_one_element(size: tuple[int, ...]) -> None:
-    """What its kernel is judged by, too: a store at a place that no loop moves."""
+    """What its kernel is compared with, too: a store at a place that no loop moves."""
     tensors = {"x": meta(DType.F32, 4), "dot": meta(DType.F32), "y": meta(DType.F32, *size)}
     nodes = [
         node("dot", "aten.dot.default", Ref("x"), Ref("x")),

@@ -96,7 +96,7 @@ def test_a_candidate_that_leaves_other_outputs_cannot_serve() -> None:
         backend.codegen(other, caller)
 
 
-def test_sizes_that_the_kernels_function_cannot_be_told_are_the_users_to_change() -> None:
+def test_sizes_beyond_the_types_of_the_kernels_arguments_are_user_errors() -> None:
     rows = symbol("s0")
     size = {"s0": SymbolInfo("s0", 64, 1, None)}
     caller = candidate(matmul(rows, 64, 64, DType.F16, symbols=size))
@@ -275,7 +275,7 @@ def test_lines_know_the_graph_nodes_that_they_compute() -> None:
 
 
 def test_the_launch_in_the_manifest_is_the_one_of_the_host_function() -> None:
-    """Grid and LDS are told as data: 130x70 in tiles of 64x32, two stages."""
+    """Grid and LDS are in the result as data: 130x70 in tiles of 64x32, two stages."""
     caller = candidate(
         matmul(130, 70, 64, DType.F16), BLOCK_M=64, BLOCK_N=32, BLOCK_K=64, THREADS=128, STAGES=2
     )

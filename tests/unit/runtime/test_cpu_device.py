@@ -82,7 +82,7 @@ def test_an_array_that_is_not_contiguous_is_written_in_its_order(device: CpuDevi
         device.read(pointer, np.zeros((3, 4), np.float32).T)
 
 
-def test_copies_outside_of_an_allocation_are_refused(device: CpuDevice) -> None:
+def test_copies_outside_of_an_allocation_are_rejected(device: CpuDevice) -> None:
     pointer = device.allocate(64)
     for start, nbytes in ((pointer, 65), (pointer + 60, 8), (pointer - 4, 8), (0, 1), (1 << 40, 1)):
         with pytest.raises(DeviceError) as caught:
@@ -118,7 +118,7 @@ def test_arguments_of_every_type_arrive(device: CpuDevice, library: Path) -> Non
 @pytest.mark.parametrize(
     ("place", "value"), [(3, 2**31), (3, -(2**31) - 1), (2, 2**63), (0, -1), (3, 0.5)]
 )
-def test_a_number_that_does_not_fit_is_refused_not_cut(
+def test_a_number_that_does_not_fit_is_rejected_not_cut(
     device: CpuDevice, library: Path, place: int, value: float
 ) -> None:
     args: list[int | float] = [0, 0, 0, 0, 0.0, 0.0]
@@ -127,7 +127,7 @@ def test_a_number_that_does_not_fit_is_refused_not_cut(
         device.load(library, "go", TYPES)(args)
 
 
-def test_a_wrong_number_of_arguments_is_refused(device: CpuDevice, library: Path) -> None:
+def test_a_wrong_number_of_arguments_is_rejected(device: CpuDevice, library: Path) -> None:
     with pytest.raises(ValueError, match="takes 6 arguments, not 1"):
         device.load(library, "go", TYPES)([0])
     with pytest.raises(ValueError, match="f16"):

@@ -350,7 +350,7 @@ def test_an_error_is_raised_even_if_the_host_function_does_not_look(run: Run) ->
         (1, 64, 163841, "hipErrorInvalidValue"),
     ],
 )
-def test_launches_that_no_gpu_takes_are_refused(
+def test_launches_that_no_gpu_takes_are_rejected(
     run: Run, grid: int, block: int, lds: int, status: str
 ) -> None:
     parameters = "int* out, int grid, int block, int lds"

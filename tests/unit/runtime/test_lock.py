@@ -34,7 +34,7 @@ def _holder(folder: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_device_in_use_is_refused_and_its_holder_named(tmp_path: Path) -> None:
+def test_a_device_in_use_is_rejected_and_its_holder_named(tmp_path: Path) -> None:
     with _holder(tmp_path) as process:
         with (
             pytest.raises(DeviceBusy, match=rf"rocm:0 is in use by process {process.pid}$"),

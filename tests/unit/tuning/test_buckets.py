@@ -96,7 +96,7 @@ def test_kernels_that_serve_all_sizes_are_called_without_a_question() -> None:
     compile(text, "wrapper.py", "exec")
 
 
-def test_a_choice_that_could_not_be_kept_is_told_at_its_sizes() -> None:
+def test_a_choice_that_could_not_be_kept_is_reported_at_its_sizes() -> None:
     plan = pipeline.schedule(pipeline.lower(pipeline.load(GPT2)))
     target = find("gfx942")
     name = next(node.name for node in plan.nodes if node.kind is GroupKind.POINTWISE)
@@ -115,8 +115,8 @@ def test_a_choice_that_could_not_be_kept_is_told_at_its_sizes() -> None:
     choices = [(one["at_most"], one["choice"]) for one in call["variants"]]
     assert choices == [(4, {"source": "default", "not_made": "rocm_old"})]
     text = wrapper_of(manifest)
-    told = "        # the default: the selected kernel rocm_old is not made by this version"
-    assert f"    if s70 <= 4:\n{told}" in text
+    comment = "        # the default: the selected kernel rocm_old is not made by this version"
+    assert f"    if s70 <= 4:\n{comment}" in text
     compile(text, "wrapper.py", "exec")
 
 

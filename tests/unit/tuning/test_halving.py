@@ -42,7 +42,7 @@ def test_one_that_is_rejected_on_the_way_is_out_and_the_others_go_on() -> None:
     assert halved.rejected["a"].reason == "gone"
 
 
-def test_it_stops_at_once_when_told() -> None:
+def test_it_stops_at_once_when_asked_to() -> None:
     asked: list[str] = []
 
     def stop(key: str) -> bool:

@@ -66,7 +66,7 @@ def test_the_fastest_wins() -> None:
     assert not any(e.tied for e in marked)
 
 
-def test_a_tie_is_called_one_and_the_first_by_name_is_taken() -> None:
+def test_a_tie_is_called_one_and_the_first_by_name_is_chosen() -> None:
     marked = decide([entry("z", 10.0, 1), entry("b", 10.1, 1), entry("a", 10.2, 1)], {0, 1, 2})
     assert chosen(marked) == 2
     assert all(e.tied for e in marked)

@@ -91,7 +91,7 @@ def tune(
         return tuner.run()
 
 
-def test_faults_are_told_apart_and_the_best_of_the_right_ones_is_chosen(
+def test_faults_are_distinguished_and_the_best_of_the_right_ones_is_chosen(
     schedule: Schedule, cache: CodeCache
 ) -> None:
     problem = problem_of(schedule, 7)

@@ -32,7 +32,7 @@ def plan(request: pytest.FixtureRequest) -> Schedule:
     return pipeline.schedule(pipeline.lower(pipeline.load(SAMPLES / f"{request.param}.pt2")))
 
 
-def test_everything_taken_apart_computes_the_same_buffers_in_a_legal_order(plan: Schedule) -> None:
+def test_everything_split_computes_the_same_buffers_in_a_legal_order(plan: Schedule) -> None:
     everything, parts = unfuse_all(plan)  # verified on the way
     assert len(everything.nodes) > len(plan.nodes)
     assert set(parts) == set(everything.split)
@@ -43,7 +43,7 @@ def test_everything_taken_apart_computes_the_same_buffers_in_a_legal_order(plan:
     assert len(names) == len(everything.nodes)
 
 
-def test_each_node_can_be_taken_apart_by_itself(plan: Schedule) -> None:
+def test_each_node_can_be_split_by_itself(plan: Schedule) -> None:
     whole = [node.name for node in plan.nodes]
     for name in split(plan, whole).split:
         single = split(plan, [name])
