@@ -8,8 +8,10 @@ from typing import Any
 
 from codegen_app.models import (
     Artifact,
+    BenchmarkResult,
     Build,
     Candidate,
+    Environment,
     GeneratedKernel,
     Graph,
     Problem,
@@ -17,6 +19,8 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
+from codegen_app.services import graphs, work
+from scheduler import samples
 
 _numbers = count()
 
@@ -34,6 +38,16 @@ def graph(**fields: Any) -> Graph:
     )
     defaults = {"name": "model", "digest": name, "file": file, "node_count": 0}
     return Graph.objects.create(**defaults | fields)
+
+
+def prepared_graph(name: str = "gpt2") -> Graph:
+    """A sample with its nodes and kernels; nothing is compiled."""
+    made, _ = graphs.import_graph(samples.path("gpt2_2layer"), name, [], None)
+    held = work.claim_next(Graph.objects.filter(pk=made.pk), "w")
+    assert held is not None
+    graphs.prepare(held)
+    made.refresh_from_db()
+    return made
 
 
 def kernel(**fields: Any) -> GeneratedKernel:
@@ -85,3 +99,36 @@ def candidate(of: TuningTask, **fields: Any) -> Candidate:
     made = fields.pop("build", None) or build()
     defaults = {"kernel": made.kernel, "build": made, "position": of.candidates.count()}
     return Candidate.objects.create(task=of, **defaults | fields)
+
+
+def environment(**fields: Any) -> Environment:
+    """A GPU."""
+    defaults = {
+        "digest": digest(),
+        "device": "rocm:0",
+        "device_name": "AMD Instinct MI300X",
+        "target": "gfx942",
+        "compiler": "rocm",
+        "compute_units": 304,
+        "memory_bytes": 2**37,
+        "emulated": False,
+    }
+    return Environment.objects.create(**defaults | fields)
+
+
+def result(made: Build, median_ns: float, **fields: Any) -> BenchmarkResult:
+    """A time of a build that was right, all samples alike; the caller says where and of what."""
+    defaults = {
+        "kernel": made.kernel,
+        "build": made,
+        "samples_ns": [median_ns] * 5,
+        "batch": 1,
+        "median_ns": median_ns,
+        "low_ns": median_ns,
+        "high_ns": median_ns,
+        "check_max_error": 0.0,
+        "check_bound": 1.0,
+        "check_ratio": 0.0,
+        "emulated": False,
+    }
+    return BenchmarkResult.objects.create(**defaults | fields)

@@ -21,8 +21,7 @@ from codegen_app.models import (
     Selection,
     TuningRun,
 )
-from codegen_app.services import graphs, ledger, measuring, remote_builds, searching, tuning, work
-from scheduler import samples
+from codegen_app.services import ledger, measuring, remote_builds, searching, tuning, work
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.metrics import METRICS, Facts, Metric, MetricRow
@@ -32,6 +31,7 @@ from scheduler.tuning import run as engine
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.tuner import ProblemResult, TuningResult
+from tests.app import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,12 +80,7 @@ class Device:
 def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
     """Prepared; there are no workers: builds are done beside the tuner."""
     monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
-    made, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
-    held = work.claim_next(Graph.objects.all(), "w")
-    assert held is not None
-    graphs.prepare(held)
-    made.refresh_from_db()
-    return made
+    return factories.prepared_graph()
 
 
 @pytest.fixture

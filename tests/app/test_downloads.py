@@ -15,8 +15,7 @@ import pytest
 from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
-from codegen_app.services import artifacts, builds, graphs, work
-from scheduler import samples
+from codegen_app.services import artifacts, builds, work
 from scheduler.build.flags import DEFAULT
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle import reader as bundle_reader
@@ -30,11 +29,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def prepared() -> Graph:
-    graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2_2layer", [], None)
-    claimed = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
-    assert claimed is not None
-    graphs.prepare(claimed)
-    return graph
+    return factories.prepared_graph("gpt2_2layer")
 
 
 def unpacked(answer: object, folder: Path) -> Path:

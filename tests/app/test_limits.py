@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from codegen_app.models import BenchmarkResult, Environment, GeneratedKernel, Problem, ProblemWork
+from codegen_app.models import BenchmarkResult, GeneratedKernel, Problem, ProblemWork
 from codegen_app.selectors.pages.limits import limits
 from codegen_app.selectors.pages.node import node_page
-from codegen_app.services import engine, graphs, work
+from codegen_app.services import engine
 from codegen_app.services import limits as recording
-from scheduler import samples, targets
+from scheduler import targets
 from scheduler.tuning.roofline import limit
 from scheduler.tuning.work import work_of
 from tests.app import factories
@@ -27,31 +27,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def gpu_result(world: World, median_ns: float, device: str = "AMD Instinct MI300X") -> None:
     kernel = world.kernels[0]
-    environment = Environment.objects.create(
-        digest=factories.digest(),
-        device="rocm:0",
-        device_name=device,
-        target="gfx942",
-        compiler="c",
-        compute_units=304,
-        memory_bytes=2**37,
-        emulated=False,
-    )
-    BenchmarkResult.objects.create(
-        kernel=kernel,
-        build=kernel.builds.get(target="gfx942"),
+    factories.result(
+        kernel.builds.get(target="gfx942"),
+        median_ns,
         problem=world.nodes[0].problem,
-        environment=environment,
+        environment=factories.environment(device_name=device),
         bindings={"s0": 16},
-        samples_ns=[median_ns] * 5,
-        batch=1,
-        median_ns=median_ns,
-        low_ns=median_ns,
-        high_ns=median_ns,
-        check_max_error=0,
-        check_bound=1,
-        check_ratio=0,
-        emulated=False,
     )
 
 
@@ -129,10 +110,7 @@ def test_a_problem_without_known_work_has_no_section(reader: Client, world: Worl
 
 
 def test_preparing_a_graph_records_what_each_problem_asks_for() -> None:
-    graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
-    claimed = work.claim_next(type(graph).objects.filter(pk=graph.pk), "w")
-    assert claimed is not None
-    graphs.prepare(claimed)
+    graph = factories.prepared_graph()
     hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
     scheduled = engine.scheduled(graph.file.digest)
     board = targets.boards("gfx942")[0]

@@ -29,6 +29,7 @@ from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.evaluator import BenchEvaluator
 from scheduler.tuning.tuner import Event
+from tests.app import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -37,12 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
     """Prepared; nothing compiled. There are no workers: builds are done beside the tuner."""
     monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
-    made, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
-    held = work.claim_next(Graph.objects.all(), "w")
-    assert held is not None
-    graphs.prepare(held)
-    made.refresh_from_db()
-    return made
+    return factories.prepared_graph()
 
 
 def start(graph: Graph, **limits: float) -> TuningRun:

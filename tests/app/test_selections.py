@@ -31,16 +31,7 @@ def problem() -> Problem:
 
 @pytest.fixture
 def environment() -> Environment:
-    return Environment.objects.create(
-        digest=factories.digest(),
-        device="rocm:0",
-        device_name="MI300X",
-        target="gfx942",
-        compiler="rocm 7",
-        compute_units=304,
-        memory_bytes=1,
-        emulated=False,
-    )
+    return factories.environment(device_name="MI300X", compiler="rocm 7")
 
 
 def result(
@@ -52,22 +43,16 @@ def result(
     bindings: dict[str, int] | None = None,
 ) -> BenchmarkResult:
     kernel = kernel or factories.kernel()
-    build = kernel.builds.first() or factories.build(kernel=kernel)
-    return BenchmarkResult.objects.create(
-        kernel=build.kernel,
-        build=build,
+    middle = (low + high) / 2
+    return factories.result(
+        kernel.builds.first() or factories.build(kernel=kernel),
+        middle,
         problem=problem,
         environment=environment,
         bindings=bindings or {},
-        samples_ns=[low, (low + high) / 2, high],
-        batch=1,
-        median_ns=(low + high) / 2,
+        samples_ns=[low, middle, high],
         low_ns=low,
         high_ns=high,
-        check_max_error=0.0,
-        check_bound=1.0,
-        check_ratio=0.0,
-        emulated=False,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from codegen_app.models import (
     Build,
     Environment,
     GeneratedKernel,
-    Graph,
     KernelUse,
     Problem,
     Selection,
@@ -30,11 +28,8 @@ from codegen_app.services import (
     choices,
     engine,
     exchange,
-    graphs,
     selections,
-    work,
 )
-from scheduler import samples
 from scheduler.outcome import UserError
 from tests.app import factories
 from tests.support.pages_world import World, make_world
@@ -67,38 +62,21 @@ def measured(
     bindings: dict[str, int] | None = None,
 ) -> BenchmarkResult:
     """A time of a kernel on a GPU."""
-    environment, _ = Environment.objects.get_or_create(
-        digest=hashlib.sha256(str(device).encode()).hexdigest(),
-        defaults={
-            "device": "rocm:0",
-            "device_name": device[0],
-            "target": device[1],
-            "compiler": "rocm",
-            "compute_units": 1,
-            "memory_bytes": 1,
-            "emulated": False,
-        },
-    )
+    name, target = device
+    environment = Environment.objects.filter(
+        device_name=name, target=target, device="rocm:0"
+    ).first() or factories.environment(device_name=name, target=target)
     build = Build.objects.filter(
         kernel=kernel, toolchain="rocm", toolchain_version=version
     ).first() or factories.build(
-        kernel=kernel, target=device[1], toolchain="rocm", toolchain_version=version
+        kernel=kernel, target=target, toolchain="rocm", toolchain_version=version
     )
-    return BenchmarkResult.objects.create(
-        kernel=kernel,
-        build=build,
+    return factories.result(
+        build,
+        median_ns,
         problem=node.problem,
         environment=environment,
         bindings=bindings or {"s0": 16},
-        samples_ns=[median_ns] * 5,
-        batch=1,
-        median_ns=median_ns,
-        low_ns=median_ns,
-        high_ns=median_ns,
-        check_max_error=0,
-        check_bound=1,
-        check_ratio=0,
-        emulated=False,
     )
 
 
@@ -245,10 +223,7 @@ class TestBundles:
 
     @pytest.fixture
     def node(self) -> TemplateNode:
-        graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
-        claimed = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
-        assert claimed is not None
-        graphs.prepare(claimed)
+        graph = factories.prepared_graph()
         nodes = graph.template_nodes.filter(op="addmm", problem__isnull=False)
         return nodes.select_related("problem", "graph__file").order_by("position")[0]
 

@@ -22,9 +22,12 @@ _divisors = st.sampled_from([S, 2 * S, S + 1, 3 * S, S - 2, A + 1, -S]) | (
 )
 
 
-def _grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+def grown(
+    inner: st.SearchStrategy[Expr], divisors: st.SearchStrategy[Expr]
+) -> st.SearchStrategy[Expr]:
+    """Expressions of one function more, over ``inner``."""
     pairs = st.tuples(inner, inner)
-    divided = st.tuples(inner, _divisors)
+    divided = st.tuples(inner, divisors)
     return (
         pairs.map(lambda p: p[0] + p[1])
         | pairs.map(lambda p: p[0] - p[1])
@@ -36,7 +39,7 @@ def _grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
     )
 
 
-expressions = st.recursive(_leaves, _grown, max_leaves=7)
+expressions = st.recursive(_leaves, lambda inner: grown(inner, _divisors), max_leaves=7)
 
 #: Loops over i0, i1 and i2, of sizes that depend on s0 in all the ways that models have.
 ranges = st.builds(

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
-from scheduler.ir.index.functions import FloorDiv, Mod, as_expr, evaluate, symbol
+from scheduler.ir.index.functions import as_expr, evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import offset, simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind
 from scheduler.ir.values import Indirect, Load, loads
+from tests.unit.index.expressions import grown
 
 ROW, COLUMN, PLACE, OTHER = symbol("i"), symbol("j"), symbol("ind0"), symbol("ind1")
 ROWS, COLUMNS, PLACES, OTHERS = 3, 4, 5, 6
@@ -23,23 +24,8 @@ EXTENTS = {ROW: ROWS, COLUMN: COLUMNS, PLACE: PLACES, OTHER: OTHERS}
 LOOPS = Ranges(((ROW, as_expr(ROWS)), (COLUMN, as_expr(COLUMNS))))
 
 _leaves = st.sampled_from([ROW, COLUMN, PLACE]) | st.integers(-4, 9).map(sympy.Integer)
-
-
-def _grown(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    pairs = st.tuples(parts, parts)
-    divided = st.tuples(parts, st.integers(1, 8).map(sympy.Integer))
-    return (
-        pairs.map(lambda p: p[0] + p[1])
-        | pairs.map(lambda p: p[0] - p[1])
-        | pairs.map(lambda p: sympy.Max(*p))
-        | pairs.map(lambda p: sympy.Min(*p))
-        | divided.map(lambda p: p[0] * p[1])
-        | divided.map(lambda p: FloorDiv(*p))
-        | divided.map(lambda p: Mod(*p))
-    )
-
-
-_indices = st.recursive(_leaves, _grown, max_leaves=6)
+_divisors = st.integers(1, 8).map(sympy.Integer)
+_indices = st.recursive(_leaves, lambda inner: grown(inner, _divisors), max_leaves=6)
 
 
 def gathered(index: Expr, inner: Expr = ROW) -> Load:
