@@ -34,6 +34,7 @@ from scheduler.ir.promotion import Operand, result_type
 from scheduler.ir.reference.rounding import rounded
 from scheduler.outcome import UserError
 from scheduler.reference import evaluate
+from tests.support.memory import contiguous
 
 SYMBOL = sympy.Symbol("s0", positive=True, integer=True)
 BINDINGS = ({"s0": 5}, {"s0": 8}, {"s0": 33})
@@ -140,7 +141,7 @@ class RandomModel:
         self._check(made, own)
         sizes = _affine([value.shape for value in made])
         self.nodes.append(node)
-        self.tensors[name] = TensorMeta(own, sizes, _contiguous(sizes))
+        self.tensors[name] = TensorMeta(own, sizes, contiguous(sizes))
         self.values[name] = tuple(value if own.is_float else value.astype(own.numpy)
                                   for value in made)  # fmt: skip
         return Ref(name)
@@ -604,15 +605,6 @@ def _affine(shapes: list[tuple[int, ...]]) -> tuple[sympy.Expr, ...]:
             raise RejectedNode("a size is not affine in the symbol")
         sizes.append(sympy.sympify(size))
     return tuple(sizes)
-
-
-def _contiguous(sizes: tuple[sympy.Expr, ...]) -> tuple[sympy.Expr, ...]:
-    stride: list[sympy.Expr] = []
-    step: sympy.Expr = sympy.Integer(1)
-    for extent in reversed(sizes):
-        stride.insert(0, step)
-        step = step * extent
-    return tuple(stride)
 
 
 def _plain(extent: Any) -> Any:

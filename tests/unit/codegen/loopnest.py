@@ -29,6 +29,7 @@ from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 from scheduler.runtime.cpu import CpuDevice
 from tests.support.caches import KEPT
+from tests.support.memory import contiguous, from_device, to_device
 
 
 def ints(*sizes: Any) -> tuple[sympy.Expr, ...]:
@@ -43,15 +44,6 @@ def axes(*sizes: Any, prefix: str = "i") -> tuple[Axis, ...]:
 
 def at(walked: Sequence[Axis]) -> tuple[sympy.Expr, ...]:
     return tuple(axis.var for axis in walked)
-
-
-def contiguous(sizes: Sequence[Any]) -> tuple[sympy.Expr, ...]:
-    stride: list[sympy.Expr] = []
-    step: sympy.Expr = sympy.Integer(1)
-    for size in reversed(ints(*sizes)):
-        stride.insert(0, step)
-        step = step * size
-    return tuple(stride)
 
 
 def buffer(
@@ -83,22 +75,6 @@ def group(
 
 
 # -- NumPy --------------------------------------------------------------------------------------
-
-
-def to_device(values: np.ndarray, dtype: DType) -> np.ndarray:
-    """Values in the type's own bits."""
-    if dtype is DType.BF16:
-        bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-        return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
-    return np.asarray(values).astype(dtype.numpy)
-
-
-def from_device(bits: np.ndarray, dtype: DType) -> np.ndarray:
-    """The type's own bits as float64 (integers and booleans as they are)."""
-    if dtype is DType.BF16:
-        return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return bits.astype(np.float64) if dtype.is_float else bits
 
 
 def rounded(values: np.ndarray, dtype: DType) -> np.ndarray:

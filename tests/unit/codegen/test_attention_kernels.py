@@ -15,11 +15,11 @@ from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
 from scheduler.ir.operations import Attention, Axis, GroupKind, Store
 from scheduler.ir.values import Accumulator, Call, Cast, Load
 from scheduler.targets.amd import amd_hardware
+from tests.support.memory import from_device
 from tests.unit.codegen.loopnest import (
     axes,
     buffer,
     compiled,
-    from_device,
     group,
     random_memory,
     run,

@@ -10,7 +10,8 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Origin, Ref, TensorMeta
 from scheduler.ir.operations import Buffer, BufferKind, GroupKind, Lowered
-from tests.unit.codegen.loopnest import contiguous, ints
+from tests.support.memory import contiguous
+from tests.unit.codegen.loopnest import ints
 
 
 def node(name: str, target: str, *args: object, source: str = "", **kwargs: object) -> Node:

@@ -24,6 +24,7 @@ from scheduler.ir.values import (
     Masked,
     Value,
 )
+from tests.support.memory import from_device, to_device
 from tests.unit.codegen.loopnest import (
     Points,
     at,
@@ -31,11 +32,9 @@ from tests.unit.codegen.loopnest import (
     buffer,
     compiled,
     extent,
-    from_device,
     group,
     random_memory,
     run,
-    to_device,
 )
 
 F32, F16, BF16, F64, I64, I32, BOOL = (

@@ -13,12 +13,12 @@ from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import GroupKind, Pointwise, Reduction, ReductionKind, Scan, Store
 from scheduler.ir.values import Accumulator, Call, Cast, Const, Load, Value
+from tests.support.memory import from_device
 from tests.unit.codegen.loopnest import (
     at,
     axes,
     buffer,
     compiled,
-    from_device,
     group,
     random_memory,
     run,

@@ -22,7 +22,8 @@ from scheduler.ir.index.functions import symbol
 from scheduler.ir.operations import Buffer, BufferKind, GroupKind, Pointwise, Store
 from scheduler.ir.values import Call, Const, Load
 from scheduler.targets import find
-from tests.unit.codegen.loopnest import at, axes, compiled, contiguous, group, ints
+from tests.support.memory import contiguous
+from tests.unit.codegen.loopnest import at, axes, compiled, group, ints
 
 S = symbol("s27")
 F32 = DType.F32

@@ -22,6 +22,7 @@ from scheduler.ir.graph import (
     TensorMeta,
 )
 from scheduler.reference import evaluate
+from tests.support.memory import contiguous
 
 _DTYPES = {"float64": DType.F64, "float32": DType.F32, "float16": DType.F16, "int64": DType.I64}
 _DTYPES |= {"int32": DType.I32, "uint8": DType.U8, "int8": DType.I8, "int16": DType.I16}
@@ -31,14 +32,8 @@ _DTYPES |= {"bool": DType.BOOL}
 def meta(dtype: DType, *size: Any, stride: tuple[Any, ...] | None = None) -> TensorMeta:
     """A tensor's meta, row-major unless strides are given."""
     sizes = tuple(sympy.sympify(s) for s in size)
-    if stride is None:
-        steps: list[Any] = []
-        step: Any = sympy.Integer(1)
-        for extent in reversed(sizes):
-            steps.insert(0, step)
-            step = step * extent
-        return TensorMeta(dtype, sizes, tuple(steps))
-    return TensorMeta(dtype, sizes, tuple(sympy.sympify(s) for s in stride))
+    strides = contiguous(sizes) if stride is None else tuple(sympy.sympify(s) for s in stride)
+    return TensorMeta(dtype, sizes, strides)
 
 
 class GraphBuilder:

@@ -25,6 +25,7 @@ from scheduler.ir.values import (
     loads,
     rebuild,
 )
+from tests.support.memory import contiguous
 
 Size = int | sympy.Expr
 
@@ -41,12 +42,7 @@ def buffer(
     kind: BufferKind = BufferKind.INPUT,
 ) -> Buffer:
     if stride is None:
-        steps: list[Size] = []
-        step: Size = 1
-        for extent in reversed(size):
-            steps.insert(0, step)
-            step = step * extent
-        stride = steps
+        stride = contiguous(size)
     return Buffer(name, dtype, tuple(map(as_expr, size)), tuple(map(as_expr, stride)), kind, name)
 
 

@@ -19,23 +19,9 @@ from scheduler.ir.index.functions import evaluate
 from scheduler.matrix_instructions import MatrixInstruction
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.targets import find
+from tests.support.memory import from_device, to_device
 
 Array = npt.NDArray[Any]
-
-
-def to_stored(values: Array, dtype: DType) -> Array:
-    """Float64 values as the array that a buffer of this type holds."""
-    if dtype is DType.BF16:
-        bits = values.astype(np.float32).view(np.uint32)
-        return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-    return values.astype(dtype.numpy)
-
-
-def from_stored(array: Array, dtype: DType) -> Array:
-    """What a buffer holds, in float64."""
-    if dtype is DType.BF16:
-        return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return array.astype(np.float64)
 
 
 def in_listings(one: MatrixInstruction) -> str:
@@ -45,7 +31,7 @@ def in_listings(one: MatrixInstruction) -> str:
 
 def random_values(rng: np.random.Generator, size: tuple[int, ...], dtype: DType) -> Array:
     """Normal values that the type can hold."""
-    return from_stored(to_stored(rng.standard_normal(size), dtype), dtype)
+    return from_device(to_device(rng.standard_normal(size), dtype), dtype)
 
 
 class Runner:
@@ -101,9 +87,9 @@ class Runner:
         held = np.full(_elements(arg), np.nan)
         if not dtype.is_float:
             held = np.zeros(_elements(arg))
-        memory = to_stored(held, dtype)
+        memory = to_device(held, dtype)
         if values is not None:
-            _strided(memory, arg)[...] = to_stored(values, dtype)
+            _strided(memory, arg)[...] = to_device(values, dtype)
         pointer = device.allocate(memory.nbytes)
         if memory.nbytes:
             device.write(pointer, memory)
@@ -114,7 +100,7 @@ class Runner:
         memory = np.zeros(_elements(arg), dtype.numpy)
         if memory.nbytes:
             device.read(pointer, memory)
-        return from_stored(_strided(memory, arg), dtype)
+        return from_device(_strided(memory, arg), dtype)
 
 
 def _elements(arg: TensorArg) -> int:
