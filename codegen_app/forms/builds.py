@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from django import forms
 
-from codegen_app.forms.fields import DEFAULT_FLAGS, FlagsField
-from codegen_app.services.engine import served_names
+from codegen_app.forms.fields import DEFAULT_FLAGS, FlagsField, TargetsField
 
 
 class BuildForm(forms.Form):
     """Targets and flags."""
 
-    target = forms.MultipleChoiceField(
-        label="Build for",
-        choices=lambda: [(name, name) for name in served_names()],
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={
-            "required": "No target was chosen: tick at least one to build for.",
-            "invalid_choice": "%(value)s is no target.",
-        },
+    target = TargetsField(
+        label="Build for", none_chosen="No target was chosen: tick at least one to build for."
     )
     flags = FlagsField(
         required=False,

@@ -8,6 +8,7 @@ from typing import Any
 
 from django import forms
 
+from codegen_app.services.engine import served_names
 from scheduler.build.flags import DEFAULT, Flags, parse_flags
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import parse_seconds
@@ -57,6 +58,22 @@ class FlagsField(forms.CharField):
 
     def prepare_value(self, value: Any) -> Any:
         return " ".join(value.values) if isinstance(value, Flags) else value
+
+
+class TargetsField(forms.MultipleChoiceField):
+    """Targets to tick, of those that kernels are made for here; at least one."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, *, label: str, none_chosen: str) -> None:
+        super().__init__(
+            label=label,
+            choices=lambda: [(name, name) for name in served_names()],
+            error_messages={
+                "required": none_chosen,
+                "invalid_choice": "%(value)s is no target.",
+            },
+        )
 
 
 DEFAULT_FLAGS = " ".join(DEFAULT.values)

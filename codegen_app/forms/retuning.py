@@ -8,8 +8,7 @@ from typing import Any
 from django import forms
 from django.forms.boundfield import BoundWidget
 
-from codegen_app.forms.fields import RepeatedField, SizesField, TimeField
-from codegen_app.services.engine import served_names
+from codegen_app.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
 from codegen_app.services.retuning import Subject, SubjectKeys, TuningRequest
 from codegen_app.services.tuning import MAX_PRIORITY
 from scheduler.ir.bindings import format_bindings
@@ -54,15 +53,7 @@ def _limit(label: str) -> forms.IntegerField:
 class RetuneForm(forms.Form):
     """On which targets, within which budget, how, and why."""
 
-    target = forms.MultipleChoiceField(
-        label="Targets",
-        choices=lambda: [(name, name) for name in served_names()],
-        widget=forms.CheckboxSelectMultiple,
-        error_messages={
-            "required": "Choose at least one target.",
-            "invalid_choice": "%(value)s is no target.",
-        },
-    )
+    target = TargetsField(label="Targets", none_chosen="Choose at least one target.")
     budget = TimeField(
         label="Time a run",
         required=False,
