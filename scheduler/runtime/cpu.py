@@ -10,7 +10,6 @@ import bisect
 import ctypes
 import os
 import platform
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ import numpy.typing as npt
 
 from scheduler.arithmetic import round_up
 from scheduler.runtime.device import Device, DeviceError, DeviceInfo, DeviceProvider, LoadedKernel
-from scheduler.runtime.library import ExportedKernel, Library, prepared
+from scheduler.runtime.library import ExportedKernel, Library, elapsed_ns
 from scheduler.targets import Target
 from scheduler.targets.amd import EMULATIONS
 
@@ -112,11 +111,7 @@ class CpuDevice:
 
     def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
         """Time of the launches by the clock of this process, in nanoseconds."""
-        ready = [prepared(*launch) for launch in launches]
-        start = time.perf_counter_ns()
-        for launch in ready:
-            launch()
-        return time.perf_counter_ns() - start
+        return elapsed_ns(launches)
 
     def close(self) -> None:
         """Give everything back; no kernel of it may be called after that."""

@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 from scheduler import pipeline, samples
 from scheduler.targets import find
+from tests.benchmarks.printing import say
 
 Made = TypeVar("Made")
 ROUNDS = 5
@@ -38,7 +39,7 @@ def main() -> None:
     options = _options()
     targets = options.target or ["gfx942"]
     machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]}"
-    _say(f"{options.model} for {' '.join(targets)}: {machine}")
+    say(f"{options.model} for {' '.join(targets)}: {machine}")
     stages(options.model, targets)
     commands(options.model, targets, options.jobs)
 
@@ -54,12 +55,12 @@ def _options() -> argparse.Namespace:
 def stages(model: str, targets: list[str]) -> None:
     """Seconds of each stage, first and best of some rounds in one process."""
     rounds = [_one_round(model, targets) for _ in range(ROUNDS)]
-    _say(f"\nfile to sources\tfirst s\tbest of {ROUNDS} s")
+    say(f"\nfile to sources\tfirst s\tbest of {ROUNDS} s")
     for stage in rounds[0]:
         times = [one[stage] for one in rounds]
-        _say(f"{stage}\t{times[0]:.3f}\t{min(times):.3f}")
+        say(f"{stage}\t{times[0]:.3f}\t{min(times):.3f}")
     totals = [sum(one.values()) for one in rounds]
-    _say(f"total\t{totals[0]:.3f}\t{min(totals):.3f}\t(goal 2)")
+    say(f"total\t{totals[0]:.3f}\t{min(totals):.3f}\t(goal 2)")
 
 
 def _one_round(model: str, targets: list[str]) -> dict[str, float]:
@@ -100,7 +101,7 @@ def commands(model: str, targets: list[str], jobs: int) -> None:
             "warm": _compile(model, targets, place, "warm", jobs, fresh=False),
             "warm again": _compile(model, targets, place, "again", jobs, fresh=False),
         }
-    _say(
+    say(
         "\ncompile\tcommand s\tstart s\trender s\tbuild s\tcompiler s\tbuild beyond %"
         "\tcommand beyond %\tcompiled\tcached\tMiB\tcompiler MiB"
     )
@@ -112,12 +113,12 @@ def commands(model: str, targets: list[str], jobs: int) -> None:
             f"{100 * (ours / alone - 1):.0f}" if alone else "-" for ours in (built, run.seconds)
         ]
         figures = (run.seconds, run.seconds - times["total"], times["render"], built, alone)
-        _say(
+        say(
             "\t".join((name, *(f"{one:.2f}" for one in figures), *beyond))
             + f"\t{builds['compiled']}\t{builds['cached']}\t{run.mebibytes:.0f}"
             f"\t{run.compiler_mebibytes:.0f}"
         )
-    _say("goals\t60 cold, 2 warm\t\t2\t\t\t10\t10\t\t\t1024")
+    say("goals\t60 cold, 2 warm\t\t2\t\t\t10\t10\t\t\t1024")
 
 
 def _compiler_seconds(bundle: Path, jobs: int) -> float:
@@ -162,11 +163,6 @@ both = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 report.write_text(" ".join(str(resource.getrusage(who).ru_maxrss) for who in both))
 sys.exit(status)
 """
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

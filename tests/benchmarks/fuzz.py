@@ -22,6 +22,7 @@ from scheduler.build.flags import parse_flags
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceError
 from scheduler.targets import Target, find
+from tests.benchmarks.printing import say
 from tests.support.emulated_models import Prepared, compile_all, differences, prepare, run
 from tests.support.random_models import BINDINGS, RandomModel, random_model
 
@@ -47,18 +48,18 @@ def main() -> int:
             try:
                 library = compile_all([one for _, _, one in ready], target, cache, flags)
             except AssertionError as error:
-                _say(f"seeds {seeds.start}..{seeds.stop - 1} do not compile: {error}")
+                say(f"seeds {seeds.start}..{seeds.stop - 1} do not compile: {error}")
                 return 1
             for seed, model, one in ready:
                 found, seen, of = _compared(model, one, library, target)
                 compared, total = compared + seen, total + of
                 faulty += bool(found)
                 for line in found:
-                    _say(f"seed {seed}: {line}")
+                    say(f"seed {seed}: {line}")
                 if options.only is not None:
                     _describe(model)
             models, faults = models + len(seeds), faults + faulty
-            _say(
+            say(
                 f"{models} models, {faults} faulty; {compared} of {total} elements compared;"
                 f" {time.monotonic() - start:.1f} s"
             )
@@ -88,7 +89,7 @@ def _prepared(
         try:
             yield seed, model, prepare(model.graph(), target)
         except FAULTS as error:
-            _say(f"seed {seed}: {type(error).__name__}: {error}")
+            say(f"seed {seed}: {type(error).__name__}: {error}")
 
 
 def _compared(
@@ -112,12 +113,7 @@ def _describe(model: RandomModel) -> None:
     for name, meta in model.tensors.items():
         node = next((node for node in model.nodes if name in node.outputs), None)
         made = f" = {node.target}{node.args} {dict(node.kwargs)}" if node else f" {meta.stride}"
-        _say(f"{name}: {meta.dtype.label}{list(meta.size)}{made}")
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+        say(f"{name}: {meta.dtype.label}{list(meta.size)}{made}")
 
 
 if __name__ == "__main__":

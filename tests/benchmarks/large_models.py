@@ -37,6 +37,7 @@ from scheduler.bundle import reader, writer
 from scheduler.ir.bindings import hints, parse_bindings
 from scheduler.runtime.devices import open_device
 from scheduler.targets import find
+from tests.benchmarks.printing import say
 
 SMALL = ("gpt2_2layer", "llama_2layer", "bert_2layer", "vit_2layer", "resnet_small")
 LARGE = ("gpt2_124m", "llama3_8b_1layer")
@@ -57,7 +58,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", choices=[*parts, []], metavar="PART")
     parser.add_argument("--bind", action="append", default=[], metavar="SYMBOL=N")
     options = parser.parse_args()
-    _say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    say(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     right = True
     with tempfile.TemporaryDirectory() as folder:
         cache = CodeCache(Path(folder) / "cache")
@@ -68,13 +69,13 @@ def main() -> int:
 
 def counts(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     """Kernels unfused and fused."""
-    _say("\nmodel\tunfused\tfused\tdistinct")
+    say("\nmodel\tunfused\tfused\tdistinct")
     for model in (*SMALL, *LARGE):
         lowered = pipeline.lower(pipeline.load(samples.path(model)))
         fused = pipeline.schedule(lowered)
         made = pipeline.generate(fused, [find("gfx942")])
         unfused = len(pipeline.schedule(lowered, fuse=False).nodes)
-        _say(f"{model}\t{unfused}\t{len(fused.nodes)}\t{len(made.kernels)}")
+        say(f"{model}\t{unfused}\t{len(fused.nodes)}\t{len(made.kernels)}")
     return True
 
 
@@ -90,13 +91,13 @@ def bert(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     sizes = [
         f"{one.name} {inputs[one.name].shape}" for one in bundle.graph.inputs if not one.source_name
     ]
-    _say(f"\nbert_2layer, {', '.join(sizes)}: {seconds:.1f} s (goal 60)")
+    say(f"\nbert_2layer, {', '.join(sizes)}: {seconds:.1f} s (goal 60)")
     return True
 
 
 def small(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     """Kernels and whole graphs at the hints."""
-    _say("\nmodel\tchecks\tworst error/bound\tseconds")
+    say("\nmodel\tchecks\tworst error/bound\tseconds")
     right = True
     for model in SMALL:
         bundle = compiled(model, cache, folder)
@@ -104,7 +105,7 @@ def small(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
         findings = verify(bundle, "cpu", hints(bundle.manifest.symbols), limits=LIMITS)
         right &= _print_findings(findings)
         worst = max(finding.ratio for finding in findings)
-        _say(f"{model}\t{len(findings)}\t{worst:.3f}\t{time.perf_counter() - start:.1f}")
+        say(f"{model}\t{len(findings)}\t{worst:.3f}\t{time.perf_counter() - start:.1f}")
     return right
 
 
@@ -112,13 +113,13 @@ def kernels(model: str, cache: CodeCache, folder: Path, options: argparse.Namesp
     """Every distinct kernel of a large model, one after the other."""
     bundle = compiled(model, cache, folder)
     bindings = _reduced(bundle, options.bind)
-    _say(f"\n{model} at {bindings or 'its full size'}\nkernel\terror/bound\tseconds")
+    say(f"\n{model} at {bindings or 'its full size'}\nkernel\terror/bound\tseconds")
     start = last = time.perf_counter()
 
     def tell(finding: Finding) -> None:
         nonlocal last
         now = time.perf_counter()
-        _say(f"{finding.name}\t{finding.ratio:.3f}\t{now - last:.1f}")
+        say(f"{finding.name}\t{finding.ratio:.3f}\t{now - last:.1f}")
         last = now
 
     findings = verify(bundle, "cpu", bindings, whole_graph=False, limits=LIMITS, on_finding=tell)
@@ -126,7 +127,7 @@ def kernels(model: str, cache: CodeCache, folder: Path, options: argparse.Namesp
         resource.getrusage(who).ru_maxrss / 2**20
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    _say(
+    say(
         f"{len(findings)} kernels in {time.perf_counter() - start:.0f} s;"
         f" at most {own:.1f} GiB here, {child:.1f} GiB in the worker"
     )
@@ -142,7 +143,7 @@ def _reduced(bundle: reader.Bundle, given: list[str]) -> Mapping[str, int]:
 def _print_findings(findings: list[Finding]) -> bool:
     for finding in findings:
         if not finding.passed:
-            _say(f"WRONG: {finding.name} {finding.output}: {finding.detail}")
+            say(f"WRONG: {finding.name} {finding.output}: {finding.detail}")
     return all(finding.passed for finding in findings)
 
 
@@ -156,11 +157,6 @@ def compiled(model: str, cache: CodeCache, folder: Path) -> reader.Bundle:
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
     writer.write(folder / model, plan, made.manifest(), made.kernels, builds)
     return reader.read(folder / model)
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

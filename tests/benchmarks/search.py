@@ -26,7 +26,6 @@ import io
 import json
 import os
 import random
-import sys
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -40,6 +39,7 @@ import numpy as np
 
 from scheduler.tuning.space import Floats
 from scheduler.tuning.strategies.registry import STRATEGIES
+from tests.benchmarks.printing import say
 from tests.support.replay import RecordedSpace, read, replay
 
 DATA = Path(__file__).parent / "data"
@@ -167,12 +167,6 @@ def print_summary(rows: dict[str, list[Run]]) -> None:
             best = max(others, key=lambda name: at(name, share))
             holds = "yes" if at("guided", share) >= at(best, share) else "NO"
             say(f"at {text} as good as Kernel Tuner's best ({best}): {holds}")
-
-
-def say(line: str) -> None:
-    """A line of the report."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.runtime.device import Device, DeviceError, DeviceInfo, LoadedKernel
-from scheduler.runtime.library import ExportedKernel, Library, prepared
+from scheduler.runtime.library import ExportedKernel, Library, elapsed_ns
 
 _ALIGNMENT = 256
 _INFO = DeviceInfo("tiny:0", "tiny", "One core", "none", "C", 1, 1 << 30, True, {})
@@ -58,11 +57,7 @@ class TinyDevice:
         """Calls are done when they return."""
 
     def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
-        ready = [prepared(*launch) for launch in launches]
-        start = time.perf_counter_ns()
-        for launch in ready:
-            launch()
-        return time.perf_counter_ns() - start
+        return elapsed_ns(launches)
 
     def close(self) -> None:
         self._blocks.clear()
