@@ -1,4 +1,4 @@
-"""The order of the rooms, and nothing else: from a model's file to kernels and their builds.
+"""The order of the passes, and nothing else: from a model's file to kernels and their builds.
 
 Which candidate serves is decided in ``tuning/run.py``, whose decisions are a ``Chooser`` here.
 """

@@ -102,7 +102,7 @@ MESSAGE_TAGS = {
     levels.ERROR: "bad",
 }
 
-# An imported file: what is larger is refused before it is read.
+# An imported file: what is larger is rejected before it is read.
 GRAPH_FILE_MAX_BYTES = env.integer("KILN_GRAPH_FILE_MAX_BYTES", 512 * 1024 * 1024, minimum=1)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024

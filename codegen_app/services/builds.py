@@ -1,4 +1,4 @@
-"""Compiling: which builds are wanted, and doing one."""
+"""Compiling: requests of builds, and doing one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def request_builds(
         ignore_conflicts=True,
     )
     rows = Build.objects.filter(kernel__in=by_key, **identity).select_related("kernel")
-    # Dropped with a run or a compiler, and wanted again.
+    # Dropped with a run or a compiler, and requested again.
     rows.filter(state=State.CANCELLED).update(state=State.QUEUED, reason="", finished_at=None)
     found = {build.kernel_id: build for build in rows}
     rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
@@ -119,7 +119,7 @@ def run_build(build: Build) -> None:
         except Cancelled:
             raise work.LeaseLostError(f"build {build.pk} was claimed by another worker") from None
     if isinstance(result, Rejected):
-        _lost(build, result)
+        _record_failure(build, result)
     else:
         _done(build, result)
 
@@ -160,7 +160,7 @@ def _ask_again(build: Build) -> None:
             [build.kernel], build.target, Flags(tuple(build.flags)), build.priority
         )[build.kernel_id]
     except UserError as error:
-        _lost(build, Rejected(Stage.COMPILE, str(error)))
+        _record_failure(build, Rejected(Stage.COMPILE, str(error)))
         return
     here = f"{new.toolchain} {new.toolchain_version}"
     reason = f"asked for again with {here}: this compiler, or its headers, has changed"
@@ -204,7 +204,7 @@ def _done(build: Build, result: Built) -> None:
         ledger.build_is_over(build)
 
 
-def _lost(build: Build, rejected: Rejected) -> None:
+def _record_failure(build: Build, rejected: Rejected) -> None:
     """A build without a result takes the candidates along that waited for it."""
     with transaction.atomic():
         work.finish(

@@ -28,7 +28,7 @@ from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_name
 
 NO_LIMIT = Budget()
 MAX_PRIORITY = 100
-_PARTS = 10  # the priorities of a run's tasks are told apart within its own
+_PARTS = 10  # the priorities of a run's tasks lie within its own
 _MAX_COUNT = 10**6
 _TIMED = 25  # before builds that nobody waits for, after those that a person asks for
 

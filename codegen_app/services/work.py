@@ -89,7 +89,7 @@ def finish(row: Work, state: State, **fields: Any) -> None:
 
 
 def put_back(row: Work) -> None:
-    """Queue a claimed row again, unharmed: its worker was told to stop."""
+    """Queue a claimed row again, unharmed: its worker was stopped."""
     _held(row).update(state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1)
 
 

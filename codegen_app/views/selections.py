@@ -19,7 +19,7 @@ from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, may_retune
 from scheduler.outcome import UserError
 
-_LEFT_OUT = 10  # lines of a file that are told one by one
+_LEFT_OUT = 10  # lines of a file that are reported one by one
 
 
 def selections(

@@ -2,7 +2,7 @@
 
 It reads one JSON object a line from standard input and answers each with one line on standard
 output; everything else it prints goes to standard error. It is a process of its own so that a
-kernel that hangs or kills it takes nothing else along: ``benchmark/worker.py`` is its other end.
+kernel that hangs or kills it harms no other: ``benchmark/worker.py`` is its other end.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Session:
 
 def serve(requests: TextIO, answers: TextIO) -> None:
     """Answer requests until the input ends. A device's error is answered, then the process ends:
-    after a fault nothing that it says can be believed."""
+    after a fault its results cannot be trusted."""
     session = Session()
     for line in requests:
         try:

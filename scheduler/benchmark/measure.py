@@ -35,7 +35,7 @@ class Limits:
 
 
 class Bench:
-    """A worker process that is replaced when it is lost; candidates are loaded as asked for.
+    """A worker process that is replaced when it dies; candidates are loaded on demand.
 
     After ``cancellation`` it begins nothing more: what is asked of it raises ``Cancelled``.
     """
@@ -82,7 +82,7 @@ class Bench:
         return self._guarded(ask)
 
     def _guarded(self, step: Callable[[BenchmarkWorker], T]) -> T:
-        """Do something with the process, a fresh one if the last was lost."""
+        """Run a step in the process, in a fresh one if the last died."""
         if self._cancellation.cancelled:
             raise Cancelled
         try:
@@ -98,7 +98,7 @@ class Bench:
             raise
 
     def interrupt(self) -> None:
-        """End the process from another thread: the request under way is lost at once."""
+        """End the process from another thread: the request under way fails at once."""
         worker = self._worker
         if worker is not None:
             worker.interrupt()

@@ -1,6 +1,6 @@
 """From a scheduler node to a case: random inputs at concrete sizes and what must come out.
 
-Each kernel is judged by itself: it gets random values that its buffers' types can hold exactly,
+Each kernel is checked by itself: it gets random values that its buffers' types can hold exactly,
 and its operations' own definition, interpreted in float64, says what is right. Whether the
 operations say what the model says is another question: the whole graph against the reference.
 """

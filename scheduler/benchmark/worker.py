@@ -1,4 +1,4 @@
-"""The parent's end of a worker process: requests with time limits, faults told apart."""
+"""The parent's end of a worker process: requests with time limits, faults as rejections."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WorkerLostError(Exception):
 
 
 class BenchmarkWorker:
-    """One worker process on one device; start another when it is lost.
+    """One worker process on one device; start another when it dies.
 
     Use as a context manager: the process never outlives it.
     """

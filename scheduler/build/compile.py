@@ -68,7 +68,7 @@ def build(
 
 @dataclass
 class _Steps:
-    """Runs one command after the other and keeps what they said and took."""
+    """Runs one command after the other and keeps their output and time."""
 
     recipe: Recipe
     directory: Path

@@ -8,10 +8,10 @@ from scheduler.build.model import Diagnostic
 
 
 def diagnostics(log: str, source_file: str) -> tuple[Diagnostic, ...]:
-    """What a build's log says of the kernel's own source, each once, in the log's order.
+    """The diagnostics of the kernel's own source, each once, in the log's order.
 
     Lines are ``file:line:column: severity: message``, as clang and gcc write them. The device and
-    the host pass read the same text, so each of them may say the same thing.
+    the host pass read the same text, so both may report the same.
     """
     line = rf"^{re.escape(source_file)}:(\d+):(\d+): (?:fatal )?(error|warning|note): (.*)$"
     found = (

@@ -62,14 +62,14 @@ def text() -> str:
 def struct(one: MatrixInstruction) -> str:
     """The traits of one instruction."""
     element, accumulator = (DType.from_label(label).cpp for label in (one.element, one.accumulator))
-    taken = "short" if one.bits else element
+    operand = "short" if one.bits else element
     lines = [
         f"// {one.source}",
         f"struct {one.name} {{",
         f"  using Element = {element};",
         f"  using Accumulator = {accumulator};",
-        f"  using A = {_vector(taken, one.a_values)};",
-        f"  using B = {_vector(taken, one.b_values)};",
+        f"  using A = {_vector(operand, one.a_values)};",
+        f"  using B = {_vector(operand, one.b_values)};",
         f"  using D = {_vector(accumulator, one.d_values)};",
         f"  static constexpr int kM = {one.m}, kN = {one.n}, kK = {one.k}, kLanes = {one.lanes};",
         f"  static constexpr int kCopies = {one.copies}, kRepeats = {one.repeats};",

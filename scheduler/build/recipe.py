@@ -1,4 +1,4 @@
-"""What a backend says of building for its targets: with which compiler, by which steps, and what
+"""How a backend builds for its targets: with which compiler, by which steps, and what
 the files that come of it are called."""
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Recipe(ABC):
 
     @abstractmethod
     def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
-        """What each device function takes, in the maker's own terms (JSON's own types), read from
-        the files of the build; empty where nothing is known."""
+        """The resources of each device function, in the maker's own terms (JSON's own types),
+        read from the files of the build; empty where nothing is known."""
 
     @abstractmethod
     def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
-        """What a build's log says of the kernel's own source, each once, in the log's order."""
+        """The diagnostics of the kernel's own source, each once, in the log's order."""
 
 
 def recipe_of(target: Target) -> Recipe:

@@ -18,7 +18,7 @@ from scheduler.targets import Target, find
 
 @contextmanager
 def named(flag: str) -> Iterator[None]:
-    """Put the flag before a mistake in what was given with it: the rooms below know no flags."""
+    """Put the flag before the message of a ``UserError``: the layers below know no flags."""
     try:
         yield
     except UserError as error:

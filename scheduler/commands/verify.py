@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
     bundle = read(arguments.bundle)
     trials = _bindings(arguments.bind, bundle.manifest.symbols)
-    device_target(arguments.device)  # a device that is not there is told before anything else
+    device_target(arguments.device)  # a device that is not there is reported before anything else
     limits = Limits(arguments.timeout, arguments.timeout, arguments.timeout)
     findings: list[Finding] = []
     for bindings in trials:

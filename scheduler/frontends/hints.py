@@ -11,7 +11,7 @@ from scheduler.ir.index.functions import evaluate
 def infer_hints(hints: Mapping[Expr, int]) -> dict[str, int]:
     """Value by symbol name: as the file says it, or solved from a linear expression of it.
 
-    A symbol about which no expression tells is not in the result.
+    A symbol that no expression determines is not in the result.
     """
     values = {expr.name: hint for expr, hint in hints.items() if expr.is_Symbol}
     for expr, hint in hints.items():

@@ -16,7 +16,7 @@ _FRAME = re.compile(r'\s*File "(?P<file>[^"]*)", line (?P<line>\d{1,9}), in (?P<
 
 
 def read_origin(metadata: Any) -> Origin:
-    """The origin that a node's metadata tells, as much of it as is there."""
+    """The origin in a node's metadata: module path and type, and the frames of its stack trace."""
     if not isinstance(metadata, dict):
         return Origin()
     module_path, module_type = _module(_text(metadata, "nn_module_stack"))

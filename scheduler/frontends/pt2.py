@@ -145,9 +145,11 @@ class _Reader:
         prefix = name_of(content, where)
         inner = field(content, "graph", dict, where)
         given = [read_argument(argument, where) for argument in arguments[at + 1 :]]
-        taken = [n for p in field(inner, "inputs", list, where) for n in value_names(p, where)]
+        inner_inputs = [
+            n for p in field(inner, "inputs", list, where) for n in value_names(p, where)
+        ]
         made = [n for p in field(inner, "outputs", list, where) for n in value_names(p, where)]
-        if len(given) != len(taken) or len(made) != len(outputs):
+        if len(given) != len(inner_inputs) or len(made) != len(outputs):
             raise UserError(f"{where}: its inner graph takes or makes another number of values")
         inside = {
             name: f"{prefix}_{name}"
@@ -155,7 +157,7 @@ class _Reader:
             for name in inner.get(label) or {}
         }
         # What the inner graph returns keeps the outer name only if a node in there makes it.
-        passed = dict(zip(taken, given, strict=True))
+        passed = dict(zip(inner_inputs, given, strict=True))
         for inner_name, outer_name in zip(made, outputs, strict=True):
             if inner_name is None or inner_name in passed:
                 raise UserError(f"{where}: its inner graph returns an input or a constant")
@@ -186,14 +188,14 @@ class _Reader:
                 raise UserError(f"{where}: inputs of kind {kind!r} are not read")
 
     def _check_inputs(self, data: Json, inputs: tuple[GraphInput, ...]) -> None:
-        """The signature must tell of the same inputs as the graph."""
-        taken = {
+        """Raise ``UserError`` where the signature has other inputs than the graph."""
+        signature_names = {
             name
             for part in field(data, "inputs", list, "graph")
             for name in value_names(part, "graph inputs")
             if name is not None
         }
-        for name in sorted(taken ^ {value.name for value in inputs}):
+        for name in sorted(signature_names ^ {value.name for value in inputs}):
             raise UserError(f"input {name!r} is not in both the graph and its signature")
 
     def _symbols(self) -> dict[str, SymbolInfo]:
@@ -240,7 +242,7 @@ def _read_node(part: Json, target: str, index: int) -> Node:
         value = read_argument(field(entry, "arg", dict, where), f"{where}, argument {label!r}")
         if label and (label in labels or label in kwargs):
             raise UserError(f"{where}: argument {label!r} stands twice")
-        # Kind 2 is by keyword; files before schema 8.3 do not say, and labels alone tell.
+        # Kind 2 is by keyword; files before schema 8.3 do not say, and labels alone decide.
         if entry.get("kind") == 2:
             kwargs[label] = value
         else:

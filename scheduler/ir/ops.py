@@ -1,6 +1,6 @@
 """What the row of an op says, and a node's arguments by their names in torch's schema.
 
-The rows are in ``lowering/ops/``, the lowest room that sees all their columns.
+The rows are in ``lowering/ops/``, the lowest layer that sees all their columns.
 """
 
 from __future__ import annotations

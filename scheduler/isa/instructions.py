@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Classes that are counted and coloured apart."""
+    """Classes of instructions: each has a count and a colour of its own."""
 
     MATRIX = "matrix"
     VECTOR = "vector"

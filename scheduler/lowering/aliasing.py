@@ -31,7 +31,7 @@ def written_through(
 ) -> dict[str, Tensor]:
     """The values of ``sharing`` after ``result`` was written to ``view``, one of them.
 
-    Raises ``Unsupported`` where the elements of the view cannot be told from the others.
+    Raises ``Unsupported`` where the elements of the view cannot be distinguished from the others.
     """
     axes, index = b.loops(view.size, "i")
     shown = view.at(index)

@@ -88,7 +88,7 @@ def attention(
 
 
 def _fits_tiles(q: Tensor, v: Tensor) -> bool:
-    """Whether the template's least tile, 32 rows and 32 columns, has room in a block's LDS."""
+    """Whether the template's least tile, 32 rows and 32 columns, fits into a block's LDS."""
     depths = (q.size[-1], v.size[-1])
     return all(
         depth.is_Integer and int(depth) * q.dtype.itemsize <= _MAX_ROW_BYTES for depth in depths

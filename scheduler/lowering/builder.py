@@ -227,7 +227,7 @@ class Builder:
 
 
 def bind_indirect(value: Value, indirect: Indirect) -> Value:
-    """The tree with its uses of ``indirect.symbol`` said where they are: in the loads."""
+    """The tree with ``indirect`` added to every load that uses its symbol."""
 
     def change(part: Value) -> Value | None:
         if isinstance(part, IndexValue) and part.expr.has(indirect.symbol):

@@ -1,6 +1,6 @@
 """Operations computed in float64 with NumPy: what a kernel must give for the same inputs.
 
-This is the definition that kernels are judged by, one at a time; it shares no text with the
+This is the definition that kernels are compared with, one at a time; it shares no text with the
 printers. Floats are float64 throughout and never rounded on the way; integers and booleans have
 their own types. Everything is vectorised over the operation's axes.
 """

@@ -201,7 +201,7 @@ def _fits(dtype: DType, domain: Domain) -> bool:
 def _is_outside(index: Expr, extent: Expr, ranges: Ranges) -> bool:
     """Whether an index certainly leaves its dimension at some point of the loops.
 
-    An affine index takes its extreme values at the loops' ends; for any other, nothing is said.
+    An affine index takes its extreme values at the loops' ends; any other passes.
     """
     if index.is_Symbol and ranges.extents.get(index) == extent:
         return False

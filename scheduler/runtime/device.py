@@ -18,7 +18,7 @@ from scheduler.targets import Board, board_of
 
 
 class DeviceError(Exception):
-    """The device's runtime refused or failed: ``status`` is its name for it (hipErrorNoDevice),
+    """A call of the device's runtime failed: ``status`` is its name for it (hipErrorNoDevice),
     ``message`` one line of what happened."""
 
     def __init__(self, status: str, message: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-class DeviceBusy(Exception):  # noqa: N818 - a state of the world, not an error
+class DeviceBusy(Exception):  # noqa: N818 - a state, not an error
     """Another process holds the device; its process id is in the message where it is known."""
 
 

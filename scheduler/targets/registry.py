@@ -1,7 +1,8 @@
 """The registry of backends: who serves which target, part by part.
 
 A part is a dotted name, ``package.module:ATTRIBUTE``, imported when it is first asked for: some
-cost as much to import as all the rest. What a part must be is said by the room that asks for it.
+cost as much to import as all the rest. The package that asks for a part states its
+interface.
 Installed packages add backends of their own as entry points in the group ``kiln.backends``, each
 a ``Backend``; they are looked for only where a name is not built in, or all are listed.
 """

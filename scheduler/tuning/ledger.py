@@ -163,9 +163,8 @@ def write_jsonl(
 
 @dataclass(frozen=True)
 class Winner:
-    """What a later run wants to know of a candidate of this one."""
+    """The chosen candidate of a problem: what warms up a later run's search."""
 
-    fate: str
     config: Mapping[str, ConfigValue]
     shape: Shape
 

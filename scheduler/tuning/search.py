@@ -1,4 +1,4 @@
-"""The order in which one problem's candidates are tried: asked ahead, told when they are done."""
+"""The order in which one problem's candidates are tried: ask and tell."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class Search:
     The first candidate (the default) comes first, then the configurations that won on problems
     like this one, then what the strategy proposes. It sees a candidate that is under way as one
     of middling speed (Ginsbourger and others, 2010: the "constant liar"), so that it does not
-    propose its neighbours before its time is known. What is asked depends on what was told alone,
-    not on when. ``strategy`` is a name of the registry; ``UserError`` for any other.
+    propose its neighbours before its time is known. What is asked depends on the
+    results told alone, not on when. ``strategy`` is a name of the registry; ``UserError`` for
+    any other.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Search:
         plain = [dict(config) for config in configs]
         first_places = [0, *(plain.index(dict(one)) for one in first if dict(one) in plain)]
         self._first = list(dict.fromkeys(first_places))
-        self._told: dict[int, float] = {}
+        self._results: dict[int, float] = {}
         self._pending: dict[int, None] = {}
 
     def ask(self) -> int | None:
@@ -52,13 +53,13 @@ class Search:
     def tell(self, index: int, time_ns: float | None) -> None:
         """What came of a candidate: its time, or None when it was rejected or put off."""
         self._pending.pop(index, None)
-        self._told[index] = float("nan") if time_ns is None else time_ns
+        self._results[index] = float("nan") if time_ns is None else time_ns
 
     def _history(self) -> History:
         history = History(self._size)
-        for index, time in self._told.items():
+        for index, time in self._results.items():
             history.add(index, time)
-        timed = [time for time in self._told.values() if not np.isnan(time)]
+        timed = [time for time in self._results.values() if not np.isnan(time)]
         middling = float(np.median(timed)) if timed else float("nan")
         for index in self._pending:
             history.add(index, middling)

@@ -62,7 +62,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=8000)
 
     def handle(self, *_: Any, host: str, port: int, **__: Any) -> None:
-        """Run until told to stop; a user's mistake or a lack is one line."""
+        """Run until it is stopped; a user's mistake or a lack is one line."""
         self._stop = _Stop()
         try:
             self._run(host, port)
@@ -112,7 +112,7 @@ class Command(BaseCommand):
         self._wait_for_pages(supervisor, url)
         self._print(f"Kiln serves at {url}")
         if password is not None:
-            self._print(f"sign in as {preparation.ADMIN} with the password {password} (said once)")
+            self._print(f"sign in as {preparation.ADMIN} with the password {password} (shown once)")
         for program in workers:
             supervisor.start(program)
         for line in models.import_models():

@@ -68,7 +68,7 @@ def kernels(listing: str) -> dict[str, KernelMetadata]:
 
 
 def resources(listing: str, target: Target) -> dict[str, Resources]:
-    """What each kernel takes, with its occupancy as the compiler counts it: without dynamic LDS."""
+    """The resources of each kernel, with the compiler's occupancy: without dynamic LDS."""
     result = {}
     for name, kernel in kernels(listing).items():
         held = occupancy(kernel.demand(), target)

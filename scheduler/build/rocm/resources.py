@@ -1,4 +1,4 @@
-"""What a device function takes of an AMD GPU."""
+"""The resources that a device function uses of an AMD GPU."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ _SHAPES = (
     (128, 32, 256),
     (128, 64, 256),
 )
-# f32 accumulators of a lane: what leaves room for addresses and operands among 256 registers, and
-# what leaves room for the wide operands of gfx11's matrix instructions too.
+# f32 accumulators of a lane: what leaves registers for addresses and operands among 256, and
+# what leaves registers for the wide operands of gfx11's matrix instructions too.
 _MAX_ACCUMULATORS = 160
 _COMFORTABLE_ACCUMULATORS = 80
 _TILE = "a tile in LDS"

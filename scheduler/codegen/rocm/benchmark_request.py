@@ -13,8 +13,8 @@ _BITS = {"i32": 32, "i64": 64}
 
 @dataclass(frozen=True)
 class ROCmBenchmarkRequest(BenchmarkRequest):
-    """One HIP kernel at one binding. Raises ``UserError`` for sizes that its function cannot be
-    told, before a worker process is asked to call it."""
+    """One HIP kernel at one binding. Raises ``UserError`` for sizes beyond the types of its
+    function's arguments, before a worker process is asked to call it."""
 
     def __post_init__(self) -> None:
         for arg in self.args:

@@ -254,7 +254,7 @@ def estimate(config: GemmConfig, problem: GemmProblem) -> float:
     tiles = _tiles(problem.m, config.block_m) * _tiles(problem.n, config.block_n)
     steps = _tiles(_tiles(problem.k, config.split_k), config.block_k)
     area = config.block_m * config.block_n
-    # A compute unit runs four waves at once: a block of fewer leaves room for another, if its LDS
+    # A compute unit runs four waves at once: a block of fewer allows another beside it, if its LDS
     # does, and fewer waves than that leave units idle.
     together = max(1, 65536 // config.lds_bytes(problem.element))
     together = min(together, max(1, 256 // config.threads))
@@ -282,9 +282,9 @@ def _tiles(extent: int, block: int) -> int:
 def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
     """The fastest by ``estimate`` of those that serve every target; None where none does.
 
-    ``estimate`` cannot tell one instruction from another: only what serves everywhere is asked,
-    the fastest first, since asking costs more. A model's layers repeat their problems, so answers
-    are remembered.
+    ``estimate`` does not distinguish instructions: only the common configurations are tried, the
+    fastest first, since the rules cost more. A model's layers repeat their problems, so results
+    are cached.
     """
     configs = _common_configs(problem, _GROUPS[-1:])
     by_time = sorted(configs, key=lambda config: estimate(config, problem))

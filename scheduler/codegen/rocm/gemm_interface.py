@@ -201,7 +201,7 @@ class GemmInterface:
         return IndexPrinter(names=self._names)(expr)
 
     def checks(self) -> list[str]:
-        """Host statements that refuse null and misaligned pointers.
+        """Host statements that return an error for null and misaligned pointers.
 
         An operand may be null where k is 0; what is read behind a mask or an index that comes
         from memory may be empty, and then null as well.

@@ -61,7 +61,7 @@ class Ranges:
 
     @cached_property
     def least(self) -> Mapping[Expr, int]:
-        """What sizes are at least because every loop makes a step: s // 2 - 3 >= 1 tells that
+        """What sizes are at least because every loop makes a step: s // 2 - 3 >= 1 implies that
         s // 2 >= 4. Where a loop makes none there is no point for a fact to be about."""
         found: dict[Expr, int] = {}
         for _, size in self.loops:

@@ -1,6 +1,6 @@
 """Simplification of index expressions, knowing how far each symbol runs.
 
-Rules, with c dividing exactly what it is said to divide, for divisors that are never negative (by
+Rules, with c dividing exactly where the rule says so, for divisors that are never negative (by
 0 nothing is divided):
   (c*a + r) // c = a + r // c          (c*a + r) % c = r % c
   (g*a + r) // (g*c) = a // c          (g*a + r) % (g*c) = g*(a % c) + r      for 0 <= r < g

@@ -60,7 +60,7 @@ def _print_product(expr: Expr) -> tuple[int, str]:
     numbers = [int(arg) for arg in expr.args if arg.is_Integer]
     others = sorted(_wrapped(arg, _POWER) for arg in expr.args if not arg.is_Integer)
     coefficient = numbers[0] if numbers else 1
-    # A product of one number and one sum was not multiplied out; the number tells that to the
+    # A product of one number and one sum was not multiplied out; the number shows that to the
     # parser, 1 included.
     undistributed = len(expr.args) == 2 and any(arg.is_Add for arg in expr.args)
     shown = [str(abs(coefficient))] if abs(coefficient) != 1 or undistributed else []

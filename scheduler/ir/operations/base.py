@@ -202,10 +202,10 @@ def numel(axes: Sequence[Axis]) -> Expr:
 
 def live(operations: Sequence[Operation], needed: Iterable[str]) -> list[Operation]:
     """Those that these buffers depend on, in their order."""
-    wanted = set(needed)
+    read = set(needed)
     kept = []
     for operation in reversed(operations):
-        if wanted.intersection(operation.writes):
-            wanted.update(operation.reads)
+        if read.intersection(operation.writes):
+            read.update(operation.reads)
             kept.append(operation)
     return kept[::-1]

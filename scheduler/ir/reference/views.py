@@ -11,7 +11,7 @@ from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
 
 
 def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:
-    """Sizes with -1 replaced; NumPy refuses -1 where another size is 0."""
+    """Sizes with -1 replaced; NumPy rejects -1 where another size is 0."""
     known = math.prod(n for n in size if n != -1)
     return tuple((elements // known if known else 0) if n == -1 else int(n) for n in size)
 

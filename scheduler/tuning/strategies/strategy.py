@@ -1,4 +1,4 @@
-"""What a strategy is: it is asked for the next configuration and told what came of it."""
+"""What a strategy is: it proposes the next configuration from the history of results."""
 
 from __future__ import annotations
 
