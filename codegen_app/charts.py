@@ -46,7 +46,10 @@ def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | No
         traces,
         {
             "xaxis": _axis(timed, x),
-            "yaxis": {"title": {"text": "median µs" + (" (emulated)" if emulated else "")}},
+            "yaxis": {
+                "title": {"text": "median µs" + (" (emulated)" if emulated else "")},
+                "rangemode": "nonnegative",
+            },
             "showlegend": bool(colour),
         },
     )
@@ -71,11 +74,10 @@ def best_so_far(curves: Sequence[Curve], emulated: bool) -> Figure:
             if curve.points
         ],
         {
-            "xaxis": {"title": {"text": "seconds of the run"}},
+            "xaxis": {"title": {"text": "seconds of the run"}, "rangemode": "nonnegative"},
             "yaxis": {
                 "title": {"text": "best median µs" + (" (emulated)" if emulated else "")},
-                "type": "log",
-                "dtick": 1,
+                "type": "log",  # no dtick: within one decade the axis would have no figure at all
             },
             "showlegend": False,
         },

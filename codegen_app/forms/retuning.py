@@ -60,8 +60,8 @@ class RetuneForm(forms.Form):
         initial="60s",
         widget=forms.TextInput(attrs={"placeholder": "60s, 5m, 1h"}),
     )
-    compiles = _limit("Compiles, at most")
-    measurements = _limit("Measurements, at most")
+    compiles = _limit("Most compiles")
+    measurements = _limit("Most measurements")
     priority = forms.IntegerField(
         label=f"Priority, -{MAX_PRIORITY} to {MAX_PRIORITY}",
         required=False,

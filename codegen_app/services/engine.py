@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from codegen_app.models import Artifact
+from codegen_app.models import Graph
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
 from scheduler.bundle.writer import wrapper_of
@@ -42,9 +42,14 @@ class Scheduled:
 
 @lru_cache(maxsize=4)
 def scheduled(file_digest: str) -> Scheduled:
-    """The imported file of that digest, scheduled. Raises ``UserError`` for what it cannot be."""
-    file = artifacts.local_file(Artifact.objects.get(digest=file_digest), ".pt2")
-    schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
+    """The graph imported from the file of that digest, scheduled.
+
+    Raises ``UserError`` for what it cannot be, and ``FileNotFoundError`` where its file is gone.
+    """
+    graphs = Graph.objects.select_related("file").only("name", "file")
+    graph = graphs.filter(file__digest=file_digest).latest("pk")
+    file = artifacts.local_file(graph.file, ".pt2")
+    schedule = pipeline.schedule(pipeline.lower(pipeline.load(file, graph.name)))
     return Scheduled(schedule, pipeline.scheduling(schedule, served()))
 
 

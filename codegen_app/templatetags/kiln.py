@@ -48,12 +48,17 @@ def signed(value: int | None) -> str:
     return f"+{grouped(value)}" if value > 0 else grouped(value).replace("-", "\u2212")
 
 
+_LEAST_US = 0.001  # what three digits after the point can say
+
+
 @register.filter
 def us(value_ns: float | None) -> str:
     """Nanoseconds as microseconds with about four digits, for a column headed µs."""
     if value_ns is None:
         return ""
     value = value_ns / 1000
+    if 0 < value < _LEAST_US / 2:
+        return f"<{_LEAST_US}"
     digits = 0 if value >= 1000 else 1 if value >= 100 else 2 if value >= 10 else 3
     return grouped(value, digits)
 

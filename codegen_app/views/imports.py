@@ -42,7 +42,7 @@ def import_graph(request: HttpRequest) -> HttpResponse:
 def _recorded(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]:
     file: UploadedFile = form.cleaned_data["file"]
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "upload.pt2"
+        path = Path(folder) / (file.name or "upload.pt2")  # errors name it; no folder is in it
         with path.open("wb") as out:
             for chunk in file.chunks():
                 out.write(chunk)

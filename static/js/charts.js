@@ -2,6 +2,8 @@
 
 const SERIES = [1, 2, 3, 4, 5, 6, 7];
 const CONFIG = { displayModeBar: false, responsive: true };
+const NARROW = 600; // pixels, below which a legend beside the figure would leave no room for it
+const BELOW = { orientation: "h", x: 0, y: -0.28, yanchor: "top" };
 
 export function bindCharts() {
   const charts = [...document.querySelectorAll("[data-chart]")];
@@ -17,6 +19,7 @@ export function bindCharts() {
 function drawChart(element) {
   const figure = JSON.parse(document.getElementById(element.dataset.chart).textContent);
   const layout = { ...figure.layout, ...frame(element) };
+  if (element.clientWidth < NARROW) layout.legend = { ...figure.layout.legend, ...BELOW };
   for (const axis of ["xaxis", "yaxis"]) layout[axis] = { ...figure.layout[axis], ...lines(element) };
   globalThis.Plotly.react(element, figure.data, layout, CONFIG);
   element.removeAllListeners?.("plotly_click");

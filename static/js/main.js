@@ -10,6 +10,11 @@ bindKeys();
 bindRows();
 bindTimes();
 
+// Where the bar is wider than the screen, the page that this is may lie beyond its edge.
+const bar = document.querySelector(".topbar nav");
+const here = bar.querySelector("[aria-current]");
+if (here) bar.scrollLeft = here.offsetLeft + here.offsetWidth - bar.offsetLeft - bar.clientWidth;
+
 // Parts that only some pages have, by what asks for them in the page.
 const PARTS = {
   "[data-chart]": () => import("./charts.js").then((part) => part.bindCharts()),

@@ -160,7 +160,7 @@ def test_an_empty_site_says_what_is_missing_and_how_to_get_it(reader: Client) ->
         ("/graphs", "manage.py import_graph"),
         ("/kernels", "manage.py import_graph"),
         ("/runs", "manage.py retune"),
-        ("/devices", "python -m scheduler devices"),
+        ("/devices", "manage.py retune"),
     ):
         page = reader.get(address).content.decode()
         assert command in page, address
@@ -318,6 +318,7 @@ def test_a_file_that_is_no_model_is_one_clear_line(reader: Client, content: byte
     assert Graph.objects.count() == 0
     page = answer.content.decode()
     assert page.count('class="field-error" id="id_file_error" role="alert"') == 1
+    assert not content or "model.pt2: " in page
     assert "alert" in page
 
 

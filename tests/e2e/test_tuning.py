@@ -5,7 +5,15 @@ from __future__ import annotations
 from django.db import transaction
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import AuditEntry, Candidate, Graph, Selection, State, TuningRun
+from codegen_app.models import (
+    AuditEntry,
+    BenchmarkResult,
+    Candidate,
+    Graph,
+    Selection,
+    State,
+    TuningRun,
+)
 from codegen_app.services import selections
 from tests.support.pages_world import World
 
@@ -44,3 +52,11 @@ def test_an_earlier_choice_is_put_back(page: Page, world: World) -> None:
     page.get_by_role("button", name="Put back").click()
     expect(page.get_by_role("status")).to_contain_text(f"{now.kernel.name} serves again")
     assert Selection.objects.get(until__isnull=True).kernel == now.kernel
+
+
+def test_times_of_one_decade_have_figures_at_their_axis(page: Page, world: World) -> None:
+    fast = BenchmarkResult.objects.get(kernel=world.kernels[1])
+    fast.low_ns, fast.median_ns, fast.high_ns = 108_000, 109_000, 110_000
+    fast.save()
+    page.goto(world.run.get_absolute_url())
+    expect(page.locator(".chart .ytick text").first).to_be_visible()

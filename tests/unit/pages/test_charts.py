@@ -1,8 +1,9 @@
-"""What a chart of candidates shows of parameters that only some of them name."""
+"""What charts show of parameters that only some candidates name, and where times begin."""
 
 from __future__ import annotations
 
 from codegen_app import charts
+from codegen_app.selectors.ledger import Curve, CurvePoint
 from codegen_app.selectors.pages.node import CandidateRow, Timing
 from scheduler.benchmark.metrics import TIME, Metric
 
@@ -32,3 +33,12 @@ def test_a_colour_has_a_name_for_those_without_the_parameter() -> None:
     assert figure is not None
     names = [trace["name"] for trace in figure["data"]]
     assert names == ["MATRIX_INSTR_NONKDIM=32", "MATRIX_INSTR_NONKDIM=not named"]
+
+
+def test_no_time_is_below_nothing() -> None:
+    """A single point is in the middle of its axis, half of which would be less than zero."""
+    figure = charts.candidates(ROWS[:1], "order", "")
+    assert figure is not None
+    assert figure["layout"]["yaxis"]["rangemode"] == "nonnegative"
+    curve = Curve("op0", "addmm", (CurvePoint(1, 0.0, 2000.0),))
+    assert charts.best_so_far([curve], False)["layout"]["xaxis"]["rangemode"] == "nonnegative"
