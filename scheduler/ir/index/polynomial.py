@@ -39,11 +39,7 @@ def add(a: Poly, b: Poly, factor: int = 1) -> Poly:
     """``a + factor * b``."""
     result = dict(a)
     for monomial, coefficient in b.items():
-        total = result.get(monomial, 0) + factor * coefficient
-        if total:
-            result[monomial] = total
-        else:
-            result.pop(monomial, None)
+        _accumulate(result, monomial, factor * coefficient)
     return result
 
 
@@ -59,13 +55,17 @@ def multiply(a: Poly, b: Poly) -> Poly:
     result: Poly = {}
     for left, x in a.items():
         for right, y in b.items():
-            monomial = times(left, right)
-            total = result.get(monomial, 0) + x * y
-            if total:
-                result[monomial] = total
-            else:
-                result.pop(monomial, None)
+            _accumulate(result, times(left, right), x * y)
     return result
+
+
+def _accumulate(poly: Poly, monomial: Monomial, coefficient: int) -> None:
+    """Add one term in place; no coefficient is 0."""
+    total = poly.get(monomial, 0) + coefficient
+    if total:
+        poly[monomial] = total
+    else:
+        poly.pop(monomial, None)
 
 
 def divide_monomial(a: Monomial, b: Monomial) -> Monomial | None:
