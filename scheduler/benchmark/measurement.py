@@ -44,7 +44,6 @@ class Measurement:
 
     @property
     def median_ns(self) -> float:
-        """The median time of a launch."""
         return self.metrics[TIME].value
 
     @property

@@ -68,7 +68,6 @@ class GuardedBlock:
         return bool((found == _GUARD).all())
 
     def free(self) -> None:
-        """Give the memory back."""
         self._device.free(self._base)
 
 
@@ -123,7 +122,6 @@ class CaseMemory:
         return tuple(bad)
 
     def free(self) -> None:
-        """Give all memory back."""
         for copy in self._copies:
             for block in copy.values():
                 block.free()

@@ -92,5 +92,4 @@ class Stopwatch:
         self._start = time.monotonic()
 
     def seconds(self) -> float:
-        """Seconds since the start."""
         return time.monotonic() - self._start

@@ -51,7 +51,6 @@ _TABLES = "// X(name, number of modifiers): each instruction of this target\n"
 
 
 def text() -> str:
-    """The whole file."""
     parts = [_HEAD]
     for processors, rows in groupby(INSTRUCTIONS, key=lambda one: one.processors):
         parts += [_if("if", processors), *(struct(one) for one in rows), "#endif\n"]

@@ -80,7 +80,6 @@ class RenderedKernel:
 
     @property
     def symbol(self) -> str:
-        """The exported C function."""
         return self.name
 
     @property

@@ -76,12 +76,10 @@ class KernelInterface:
 
     @property
     def args(self) -> tuple[KernelArg, ...]:
-        """All arguments so far, in order."""
         return tuple(self._args)
 
     @property
     def buffers(self) -> Mapping[str, Buffer]:
-        """Registered buffers by name."""
         return self._buffers
 
     def arg_name(self, buffer: Buffer | str) -> str:

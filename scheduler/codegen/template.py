@@ -94,7 +94,6 @@ class KernelTemplate(ABC):
     # ---- what all share
 
     def buffers(self, rendered: RenderedTemplate) -> dict[str, Buffer]:
-        """The buffers of a call, by name."""
         return {
             value: self.lowered.buffers[value]
             for value in rendered.values.values()

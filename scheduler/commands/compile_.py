@@ -25,7 +25,6 @@ Results = Mapping[tuple[str, str], Build | Rejected]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     options.add_model(parser)
     options.add_targets(parser)
     options.add_bindings(parser)

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the devices."""
+    """Print the devices that can be opened, and why others cannot; exit status 0."""
     found = probe()
     if arguments.json:
         present = [asdict(one) for one in found if isinstance(one, DeviceInfo)]

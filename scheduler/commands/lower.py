@@ -14,13 +14,12 @@ from scheduler.ir.index.text import print_expr
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     options.add_model(parser)
     parser.add_argument("--no-fuse", action="store_true", help="one kernel an operation")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the schedule."""
+    """Print the schedule; exit status 0."""
     graph = pipeline.load(arguments.model)
     plan = pipeline.schedule(pipeline.lower(graph), fuse=not arguments.no_fuse)
     by_name = {node.name: node for node in graph.nodes}

@@ -26,7 +26,6 @@ def named(flag: str) -> Iterator[None]:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model's file."""
     parser.add_argument("model", type=Path, metavar="MODEL.pt2", help="a torch.export file")
 
 
@@ -64,7 +63,6 @@ def targets(names: list[str]) -> tuple[Target, ...]:
 
 
 def code_cache(arguments: argparse.Namespace) -> CodeCache:
-    """The code cache."""
     return CodeCache(arguments.cache.absolute())
 
 

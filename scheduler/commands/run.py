@@ -20,7 +20,6 @@ from scheduler.runtime.devices import open_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument("bundle", type=Path, metavar="DIR", help="a bundle")
     parser.add_argument(
         "--device", default="cpu", metavar="ID", help="cpu, rocm:0, … (%(default)s)"

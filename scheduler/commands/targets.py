@@ -15,12 +15,11 @@ _FIGURES = ("vgprs_per_simd", "vgpr_granule", "max_waves_per_simd", "lds_bytes")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     options.add_cache(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the tables."""
+    """Print targets, boards and toolchains; exit status 0."""
     found = options.toolchains(arguments)
     known = [find(name) for name in names()]
     if arguments.json:

@@ -44,7 +44,6 @@ LEDGER, LOG = "ledger.jsonl", "autotune.log"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     options.add_model(parser)
     parser.add_argument("--device", default="cpu", metavar="ID", help="cpu, rocm:0 (%(default)s)")
     parser.add_argument(

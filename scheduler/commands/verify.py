@@ -24,7 +24,6 @@ from scheduler.ir.graph import SymbolInfo
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
     parser.add_argument("bundle", type=Path, metavar="DIR", help="a bundle")
     parser.add_argument(
         "--device", default="cpu", metavar="ID", help="cpu, rocm:0, … (%(default)s)"

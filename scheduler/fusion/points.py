@@ -91,19 +91,17 @@ def reindexing_at(
 
 
 def reindexed(value: Value, reindexing: Reindexing, ranges: Ranges) -> Value:
-    """A tree over other loops."""
+    """``value`` with its variables replaced by ``reindexing``, in normal form over ``ranges``."""
     if all(var == expr for var, expr in reindexing.items()):
         return value
     return simplify_tree(substitute(value, reindexing), ranges)
 
 
 def reindexed_index(index: Index, reindexing: Reindexing, ranges: Ranges) -> Index:
-    """An index over other loops."""
     return tuple(simplify(substitute_expr(i, reindexing), ranges) for i in index)
 
 
 def reindexed_store(store: Store, reindexing: Reindexing, ranges: Ranges) -> Store:
-    """A store over other loops."""
     return replace(
         store,
         index=reindexed_index(store.index, reindexing, ranges),
@@ -114,7 +112,6 @@ def reindexed_store(store: Store, reindexing: Reindexing, ranges: Ranges) -> Sto
 def reindexed_pointwise(
     op: Pointwise, reindexing: Reindexing, axes: tuple[Axis, ...], sizes: Ranges
 ) -> Pointwise:
-    """A pointwise operation over other loops."""
     return replace(op, axes=axes, store=reindexed_store(op.store, reindexing, sizes.over(axes)))
 
 
@@ -125,7 +122,6 @@ def reindexed_reduction(
     inner: tuple[Axis, ...],
     sizes: Ranges,
 ) -> Reduction:
-    """A reduction over other loops."""
     return replace(
         op,
         axes=outer,

@@ -49,7 +49,6 @@ class Builder:
         self._made = {"buf": 0, "op": 0, "ind": 0}
 
     def begin(self, node: Node, sources: tuple[str, ...]) -> None:
-        """Start on a node."""
         self.node, self.sources = node, sources
 
     @property
@@ -91,7 +90,6 @@ class Builder:
         return layout.contiguous(size)
 
     def tensor(self, buffer: Buffer) -> Tensor:
-        """The whole of a buffer."""
         unit = tuple(extent == 1 for extent in buffer.size)
 
         def at(index: Index) -> Value:
@@ -197,11 +195,9 @@ class Builder:
         return self.node.name if self.node else ""
 
     def operation_name(self) -> str:
-        """A name for the next operation."""
         return self._fresh("op")
 
     def add(self, operation: Operation) -> None:
-        """The next operation."""
         self.operations.append(operation)
 
     def realize(self, tensor: Tensor, stride: Index | None = None) -> Tensor:

@@ -36,7 +36,6 @@ class Tensor:
 
     @property
     def rank(self) -> int:
-        """Number of dimensions."""
         return len(self.size)
 
     def view(self, size: tuple[Expr, ...], index: Callable[[Index], Index]) -> Tensor:

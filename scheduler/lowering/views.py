@@ -49,7 +49,6 @@ def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
 
 
 def shape(size: tuple[Expr, ...]) -> str:
-    """A shape as text."""
     return f"[{', '.join(map(str, size))}]"
 
 
@@ -116,7 +115,7 @@ def unsqueeze(b: Builder, self: Tensor, dim: int) -> Tensor:
 
 
 def permute(tensor: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """Dimensions in another order: result dimension d is ``dims[d]`` of the tensor."""
+    """Result dimension d is ``dims[d]`` of the tensor; negative ones count from the end."""
     order = tuple(axis(d, tensor.rank) for d in dims)
     back = tuple(order.index(d) for d in range(len(order)))
     return tensor.view(tuple(tensor.size[d] for d in order), lambda i: tuple(i[d] for d in back))
@@ -127,7 +126,6 @@ def permute_op(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 def transpose(tensor: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged."""
     order = list(range(tensor.rank))
     if not order:
         return tensor

@@ -88,7 +88,6 @@ class CpuDevice:
         ctypes.memmove(out.ctypes.data, pointer, out.nbytes)
 
     def fill(self, pointer: int, byte: int, nbytes: int) -> None:
-        """Set each byte."""
         self._check(pointer, nbytes)
         ctypes.memset(pointer, byte, nbytes)
 

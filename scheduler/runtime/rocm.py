@@ -76,7 +76,6 @@ class RocmDevice:
         self._copy(out.ctypes.data, pointer, out.nbytes, "hipMemcpyDeviceToHost")
 
     def fill(self, pointer: int, byte: int, nbytes: int) -> None:
-        """Set each byte."""
         if nbytes == 0:
             return
         self._use()

@@ -84,7 +84,6 @@ def backends() -> Iterator[Backend]:
 
 
 def backend_of(target: Target) -> Backend:
-    """The backend of a target."""
     return next(backend for backend in backends() if backend.name == target.backend)
 
 

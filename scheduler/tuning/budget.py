@@ -43,7 +43,6 @@ class Meter:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
         return self._clock() - self._start
 
     @property

@@ -53,7 +53,6 @@ _STATES = {
 
 
 def state_of(rejected: Rejected) -> CandidateState:
-    """The state of a rejected candidate."""
     return _STATES[rejected.stage]
 
 
@@ -96,7 +95,6 @@ class Entry:
 
     @property
     def median_ns(self) -> float | None:
-        """The median time of one launch."""
         return None if self.measurement is None else self.measurement.median_ns
 
     def to_json(self) -> dict[str, Any]:

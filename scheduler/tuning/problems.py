@@ -51,12 +51,10 @@ class TuningProblem:
 
     @property
     def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
-        """The candidates' configurations."""
         return tuple(caller.kernel.config for caller in self.callers)
 
     @property
     def tensors(self) -> tuple[TensorArg, ...]:
-        """The call's buffers."""
         return tuple(arg for arg in self.request.args if isinstance(arg, TensorArg))
 
     def only(self, kernels: Collection[str]) -> TuningProblem | None:

@@ -25,7 +25,6 @@ class ResumedEvaluator:
         self._measured = measured
 
     def use(self, problem: TuningProblem) -> Rejected | None:
-        """As the device says."""
         return self._evaluator.use(problem)
 
     def check(self, candidate: BuiltCandidate, max_s: float) -> Check | Rejected:
@@ -38,7 +37,6 @@ class ResumedEvaluator:
     def check_edges(
         self, problem: TuningProblem, caller: TemplateCaller, library: str
     ) -> Rejected | None:
-        """As the device says."""
         return self._evaluator.check_edges(problem, caller, library)
 
     def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:

@@ -24,7 +24,7 @@ class Limit:
 
     @property
     def least_ns(self) -> float:
-        """The speed of light."""
+        """The greater of the time of memory traffic and that of the products."""
         return max(self.memory_ns, self.products_ns)
 
     @property

@@ -85,7 +85,6 @@ class TuningResult:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The whole ledger."""
         return tuple(entry for result in self.problems for entry in result.entries)
 
     @property

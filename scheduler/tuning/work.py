@@ -33,7 +33,7 @@ class Work:
 
     @property
     def bytes(self) -> int:
-        """Both ways."""
+        """Bytes read and bytes written."""
         return self.read_bytes + self.written_bytes
 
     @property

@@ -128,7 +128,6 @@ class LoopNest:
             )
 
     def reads(self) -> Iterator[Load]:
-        """Every read of every statement."""
         for statement in self.statements:
             yield from loads(statement.value)
             if statement.kind is not None:

@@ -48,7 +48,6 @@ class IndexGroup:
 
     @property
     def extent(self) -> Expr:
-        """Number of points."""
         return numel(self.axes)
 
     @property

@@ -112,7 +112,6 @@ class LaunchTemplate(ROCmTemplate):
 
     @cached_property
     def parameters(self) -> str:
-        """The device function's parameters."""
         pointers = [
             f"{'' if name in self.interface.outputs else 'const '}"
             f"{memory.buffer.dtype.cpp}* __restrict__ {memory.pointer}"

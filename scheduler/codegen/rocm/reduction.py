@@ -220,7 +220,6 @@ class _Body:
         self._rows = 0
 
     def text(self) -> Lines:
-        """All stages."""
         self.printer.decode("xindex", self.nest.outer)
         if self._kept:
             self._declare_kept()

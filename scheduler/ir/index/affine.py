@@ -44,7 +44,6 @@ class Affine:
         return Affine(kept, self.rest, self.nonlinear)
 
     def expr(self) -> Expr:
-        """The index itself."""
         return sympy.Add(*(var * c for var, c in self.coefficients.items()), self.rest)
 
 

@@ -26,12 +26,10 @@ def atom_key(atom: Expr) -> str:
 
 
 def constant(value: int) -> Poly:
-    """The polynomial of a number."""
     return {(): value} if value else {}
 
 
 def atom(expr: Expr) -> Poly:
-    """The polynomial of one atom."""
     return {(expr,): 1}
 
 

@@ -51,7 +51,6 @@ class Ranges:
 
     @cached_property
     def extents(self) -> Mapping[sympy.Symbol, Expr]:
-        """The size of each loop."""
         return dict(self.loops)
 
     @cached_property

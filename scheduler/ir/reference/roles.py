@@ -25,7 +25,6 @@ class Role:
     positive: bool = False
 
     def merged(self, other: Role) -> Role:
-        """What both ask."""
         bounds = [role.below for role in (self, other) if role.below is not None]
         return replace(
             self,
@@ -54,7 +53,6 @@ class Sizes:
             return None
 
     def along(self, argument: Argument, dim: Any) -> int | None:
-        """One size of a tensor."""
         if not isinstance(dim, int):
             return None
         return self.of(argument, slice(dim, dim + 1 or None))

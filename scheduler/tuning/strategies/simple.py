@@ -12,7 +12,6 @@ class Exhaustive:
     """Every configuration, in the space's order."""
 
     def propose(self, history: History) -> int | None:
-        """The first that is left."""
         left = history.untried
         return int(left[0]) if left.size else None
 
