@@ -6,7 +6,7 @@ these four are a ``Bucket``, and nothing is chosen or added across two of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -51,32 +51,59 @@ class Served:
     result: BenchmarkResult | None
 
 
-def buckets(nodes: Iterable[TemplateNode]) -> tuple[Bucket, ...]:
-    """Where these nodes' problems were measured or a kernel was selected for them (2 queries).
+@dataclass(frozen=True)
+class Known:
+    """Where the problems of nodes were measured or a kernel is selected for them, and which is.
 
-    GPUs come before the emulation, the latest first. Sizes that no problem uses are left out.
+    Of ``buckets`` GPUs come before the emulation, the latest first.
     """
+
+    nodes: tuple[TemplateNode, ...]
+    buckets: tuple[Bucket, ...]
+    selected: tuple[Selection, ...]
+
+    def find(self, name: str) -> Bucket | None:
+        """The bucket of that name, else the first; None where there is none at all."""
+        named = (bucket for bucket in self.buckets if bucket.name == name)
+        return next(named, next(iter(self.buckets), None))
+
+    def selections(self, bucket: Bucket | None) -> dict[int, Selection]:
+        """What is selected in a bucket, by problem."""
+        if bucket is None:
+            return {}
+        symbols = _symbols(self.nodes)
+        where = (bucket.device_name, bucket.target, bucket.toolchain)
+        return {
+            row.problem_id: row
+            for row in self.selected
+            if (row.device_name, row.target, row.toolchain) == where
+            and _same(row.bindings, bucket.bindings, symbols[row.problem_id])
+        }
+
+
+def known(nodes: Iterable[TemplateNode]) -> Known:
+    """What is known of these nodes' problems (2 queries). Sizes that no problem uses are left out
+    of buckets."""
+    nodes = tuple(nodes)
     problems = {node.problem.pk: node.problem for node in nodes if node.problem is not None}
     used = frozenset(name for problem in problems.values() for name in problem.symbols)
+    selected = tuple(_selected(problems))
     latest: dict[str, tuple[datetime, Bucket]] = {}
-    for bucket, at in [*_measured(problems, used), *_selected(problems, used)]:
-        known = latest.get(bucket.name)
-        latest[bucket.name] = (at if known is None else max(at, known[0]), bucket)
+    found = [*_measured(problems, used), *((_bucket_of(row, used), row.since) for row in selected)]
+    for bucket, at in found:
+        before = latest.get(bucket.name)
+        latest[bucket.name] = (at if before is None else max(at, before[0]), bucket)
     ranked = sorted(latest.values(), key=lambda pair: pair[0], reverse=True)
-    return tuple(sorted((bucket for _, bucket in ranked), key=lambda bucket: bucket.emulated))
+    buckets = sorted((bucket for _, bucket in ranked), key=lambda bucket: bucket.emulated)
+    return Known(nodes, tuple(buckets), selected)
 
 
-def find(known: Sequence[Bucket], name: str) -> Bucket | None:
-    """The bucket of that name, else the first; None where there is none at all."""
-    return next((bucket for bucket in known if bucket.name == name), next(iter(known), None))
-
-
-def serving(nodes: Sequence[TemplateNode], bucket: Bucket | None) -> dict[int, Served]:
-    """What serves each node in a bucket, by the node's key (3 queries). Externs are left out.
+def serving(found: Known, bucket: Bucket | None) -> dict[int, Served]:
+    """What serves each node in a bucket, by the node's key (2 queries). Externs are left out.
 
     Without a bucket, where nothing was measured, the defaults serve.
     """
-    selected = selections(nodes, bucket)
+    nodes, selected = found.nodes, found.selections(bucket)
     default = {
         use.template_node_id: use.kernel
         for use in KernelUse.objects.filter(template_node__in=nodes, is_default=True)
@@ -96,30 +123,6 @@ def serving(nodes: Sequence[TemplateNode], bucket: Bucket | None) -> dict[int, S
     return served
 
 
-def selections(nodes: Iterable[TemplateNode], bucket: Bucket | None) -> dict[int, Selection]:
-    """What is selected in a bucket, by problem (1 query)."""
-    if bucket is None:
-        return {}
-    symbols = _symbols(nodes)
-    rows = (
-        Selection.objects.filter(
-            problem__in=symbols,
-            device_name=bucket.device_name,
-            target=bucket.target,
-            toolchain=bucket.toolchain,
-            until__isnull=True,
-        )
-        .select_related("kernel", "result__environment")
-        .defer("kernel__source", *(f"result__{name}" for name in _NOT_SHOWN))
-        .order_by("since", "pk")
-    )
-    return {
-        row.problem_id: row
-        for row in rows
-        if _same(row.bindings, bucket.bindings, symbols[row.problem_id])
-    }
-
-
 def results(
     nodes: Iterable[TemplateNode], bucket: Bucket | None, kernels: Iterable[int]
 ) -> dict[tuple[int, int], BenchmarkResult]:
@@ -131,7 +134,7 @@ def results(
         results_with(bucket.device_name, bucket.target, bucket.toolchain)
         .filter(problem__in=symbols, kernel__in=kernels)
         .select_related("environment")
-        .defer("rejected_samples", "check_detail")
+        .defer(*_NOT_SHOWN)
         .order_by("created_at", "pk")
     )
     return {
@@ -148,11 +151,11 @@ def results_with(device_name: str, target: str, toolchain: str) -> QuerySet[Benc
     )
 
 
-def smaller(known: Iterable[Bucket], bucket: Bucket) -> tuple[tuple[str, int, Bucket], ...]:
+def smaller(buckets: Iterable[Bucket], bucket: Bucket) -> tuple[tuple[str, int, Bucket], ...]:
     """Buckets that differ in one smaller size alone: the symbol, its value and the bucket, the
     smallest first. Of several such symbols only the first counts."""
     found = []
-    for other in known:
+    for other in buckets:
         differs = [k for k, v in bucket.bindings.items() if other.bindings.get(k) != v]
         same = (other.device_name, other.target, other.toolchain) == (
             bucket.device_name,
@@ -185,15 +188,19 @@ def _measured(problems: Iterable[int], used: Collection[str]) -> Iterable[tuple[
         yield _bucket(*where, row["bindings"], used, row["emulated"]), row["latest"]
 
 
-def _selected(problems: Iterable[int], used: Collection[str]) -> Iterable[tuple[Bucket, datetime]]:
-    rows = Selection.objects.filter(problem__in=problems, until__isnull=True)
-    for row in rows.select_related("result").only(
-        "device_name", "target", "toolchain", "bindings", "since", "result__emulated"
-    ):
-        where = (row.device_name, row.target, row.toolchain)
-        # A choice that came from elsewhere has no measurement here.
-        emulated = row.result.emulated if row.result else bool(targets.find(row.target).emulates)
-        yield _bucket(*where, row.bindings, used, emulated), row.since
+def _selected(problems: Iterable[int]) -> QuerySet[Selection]:
+    return (
+        Selection.objects.filter(problem__in=problems, until__isnull=True)
+        .select_related("kernel", "result__environment")
+        .defer("kernel__source", *(f"result__{name}" for name in _NOT_SHOWN))
+        .order_by("since", "pk")
+    )
+
+
+def _bucket_of(row: Selection, used: Collection[str]) -> Bucket:
+    # A choice that came from elsewhere has no measurement here.
+    emulated = row.result.emulated if row.result else bool(targets.find(row.target).emulates)
+    return _bucket(row.device_name, row.target, row.toolchain, row.bindings, used, emulated)
 
 
 def _bucket(

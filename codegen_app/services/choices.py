@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from codegen_app.models import Graph, TemplateNode
 from codegen_app.selectors import serving
 from codegen_app.selectors.pages.graph import GraphPage, NotMadeRow, with_not_made
-from codegen_app.selectors.serving import Bucket
+from codegen_app.selectors.serving import Bucket, Known
 from codegen_app.services import engine
 from scheduler import pipeline
 from scheduler.bundle.manifest import ChosenBy
@@ -88,19 +88,18 @@ def of_graph(graph: Graph, times: str = "") -> Choices:
     The emulation's times choose nothing: they say nothing of a GPU. Raises ``UserError`` for a
     bucket that is not there.
     """
-    nodes = list(TemplateNode.objects.filter(graph=graph).select_related("problem"))
-    known = serving.buckets(nodes)
-    bucket = serving.find(known, times)
+    known = serving.known(TemplateNode.objects.filter(graph=graph).select_related("problem"))
+    bucket = known.find(times)
     if times and (bucket is None or bucket.name != times):
         raise UserError(f"{graph.name}: nothing was measured on {times!r}")
     if times and bucket is not None and bucket.emulated:
         raise UserError(f"{graph.name}: times of the CPU emulation select nothing for a GPU")
     if bucket is None or bucket.emulated:
         return Choices(graph.file.digest, None, {}, ())
-    usual = _selected(nodes, bucket)
+    usual = _selected(known, bucket)
     smaller = tuple(
-        SmallerSizes(symbol, at_most, {**usual, **_selected(nodes, other)})
-        for symbol, at_most, other in serving.smaller(known, bucket)
+        SmallerSizes(symbol, at_most, {**usual, **_selected(known, other)})
+        for symbol, at_most, other in serving.smaller(known.buckets, bucket)
     )
     return Choices(graph.file.digest, bucket, usual, smaller)
 
@@ -126,10 +125,10 @@ def _wrapper(graph: Graph, chosen: Choices) -> str:
     return wrapper_of(replace(manifest, targets=tuple(graph.targets) or manifest.targets))
 
 
-def _selected(nodes: Sequence[TemplateNode], bucket: Bucket) -> Mapping[str, str]:
-    selections = serving.selections(nodes, bucket)
+def _selected(known: Known, bucket: Bucket) -> Mapping[str, str]:
+    selections = known.selections(bucket)
     return {
         node.name: selections[node.problem_id].kernel.name
-        for node in nodes
+        for node in known.nodes
         if node.problem_id in selections
     }

@@ -152,20 +152,19 @@ class GraphPage:
 
 
 def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
-    """One graph (11 queries); raises ``Graph.DoesNotExist``. ``bucket_name`` says
+    """One graph (10 queries); raises ``Graph.DoesNotExist``. ``bucket_name`` says
     whose times are shown; without it, or where there is no such, it is the first."""
     graph = Graph.objects.defer("tensors").get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
-    scheduled = list(
+    known = serving.known(
         TemplateNode.objects.filter(graph=graph)
         .select_related("problem")
         .defer("problem__text")
         .prefetch_related(names)
         .order_by("position")
     )
-    buckets = serving.buckets(scheduled)
-    bucket = serving.find(buckets, bucket_name)
-    served = _serving(serving.serving(scheduled, bucket))
+    scheduled, bucket = known.nodes, known.find(bucket_name)
+    served = _serving(serving.serving(known, bucket))
     counts = dict(
         KernelUse.objects.filter(template_node__graph=graph)
         .order_by()
@@ -190,7 +189,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         decisions=tuple(graph.decisions),
         wrapper=graph.wrapper,
         bucket=bucket,
-        buckets=buckets,
+        buckets=known.buckets,
         scheduled=tuple(
             _scheduled_row(node, served.get(node.pk), counts.get(node.pk, 0), total)
             for node in scheduled

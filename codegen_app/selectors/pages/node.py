@@ -15,7 +15,6 @@ from codegen_app.models import (
     Candidate,
     GraphNode,
     KernelUse,
-    Selection,
     State,
     TemplateNode,
 )
@@ -140,7 +139,7 @@ class NodePage:
 
 
 def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
-    """One scheduled node (16 queries); raises ``TemplateNode.DoesNotExist``.
+    """One scheduled node (14 queries); raises ``TemplateNode.DoesNotExist``.
 
     ``sizes`` says at which of the known sizes its limits are shown; ``bucket_name`` says
     whose times are shown: without it, or where there is no such, it is the first.
@@ -150,9 +149,9 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
         .defer("graph__tensors", "graph__wrapper")
         .get(pk=pk)
     )
-    problem = node.problem
-    buckets = serving.buckets([node])
-    bucket = serving.find(buckets, bucket_name)
+    problem, neighbours = node.problem, _neighbours(node)
+    known = serving.known([node])
+    bucket = known.find(bucket_name)
     return NodePage(
         id=node.pk,
         url=node.get_absolute_url(),
@@ -175,14 +174,14 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
             d for d in node.graph.decisions if node.name in (d["producer"], d["consumer"])
         ),
         bucket=bucket,
-        buckets=buckets,
-        candidates=_candidates(node, bucket),
+        buckets=known.buckets,
+        candidates=_candidates(node, known, bucket),
         offered=node.offered,
         rejected=_rejected(node),
         runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
         limits=limits(node.problem_id, sizes),
-        previous=_neighbour(node, -1),
-        next=_neighbour(node, +1),
+        previous=neighbours.get(node.position - 1),
+        next=neighbours.get(node.position + 1),
     )
 
 
@@ -220,8 +219,10 @@ def _rejected(node: TemplateNode) -> tuple[RejectedConfigs, ...]:
     return tuple(sorted(rows, key=lambda row: (-len(row.configs), row.reason)))
 
 
-def _candidates(node: TemplateNode, bucket: serving.Bucket | None) -> tuple[CandidateRow, ...]:
-    """The kernels for this node, with builds, times in a bucket and rejections (6 queries)."""
+def _candidates(
+    node: TemplateNode, known: serving.Known, bucket: serving.Bucket | None
+) -> tuple[CandidateRow, ...]:
+    """The kernels for this node, with builds, times in a bucket and rejections (4 queries)."""
     uses = list(
         KernelUse.objects.filter(template_node=node)
         .select_related("kernel")
@@ -242,9 +243,9 @@ def _candidates(node: TemplateNode, bucket: serving.Bucket | None) -> tuple[Cand
         if build.state == State.DONE
     }
     timings = _timings(node, bucket, kernels)
-    here = serving.selections([node], bucket).get(node.problem_id or 0)
+    here = known.selections(bucket).get(node.problem_id or 0)
     selected = here.kernel_id if here else None
-    serves = _serves(node)
+    serves = _serves(known)
     rejections = _rejections(node, kernels)
     return tuple(
         CandidateRow(
@@ -264,11 +265,10 @@ def _candidates(node: TemplateNode, bucket: serving.Bucket | None) -> tuple[Cand
     )
 
 
-def _serves(node: TemplateNode) -> Mapping[int, Iterable[str]]:
-    """Where each kernel is selected for the problem (1 query); a dict keeps order and drops
-    repeats."""
+def _serves(known: serving.Known) -> Mapping[int, Iterable[str]]:
+    """Where each kernel is selected for the problem; a dict keeps order and drops repeats."""
     found: dict[int, dict[str, None]] = defaultdict(dict)
-    for selection in Selection.objects.filter(problem=node.problem_id, until__isnull=True):
+    for selection in known.selected:
         found[selection.kernel_id][f"{selection.target} ({selection.device_name})"] = None
     return found
 
@@ -317,10 +317,11 @@ def _timings(
     }
 
 
-def _neighbour(node: TemplateNode, step: int) -> Neighbour | None:
-    other = (
-        TemplateNode.objects.filter(graph=node.graph_id, position=node.position + step)
-        .only("name")
-        .first()
-    )
-    return Neighbour(other.name, other.get_absolute_url()) if other else None
+def _neighbours(node: TemplateNode) -> dict[int, Neighbour]:
+    """The nodes before and after this one, where there are any, by position (1 query)."""
+    beside = (node.position - 1, node.position + 1)
+    rows = TemplateNode.objects.filter(graph=node.graph_id, position__in=beside)
+    return {
+        other.position: Neighbour(other.name, other.get_absolute_url())
+        for other in rows.only("name", "position")
+    }
