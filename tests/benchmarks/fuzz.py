@@ -3,7 +3,7 @@
     python -m tests.benchmarks.fuzz [--seconds 300] [--from SEED] [--target cpu] [--ops 10]
 
 Prints a line for each library of models, and for each model that is wrong, does not compile or
-is refused: its seed and what happened. The same seed is the same model; ``--only SEED`` runs one
+is rejected: its seed and what happened. The same seed is the same model; ``--only SEED`` runs one
 and prints its graph. Exits with 1 when anything was wrong.
 """
 
