@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -9,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from codegen_app.forms.retuning import RetuneForm, SubjectForm
+from codegen_app.models import TuningRun
 from codegen_app.selectors.measured import measured_targets
 from codegen_app.services import retuning
 from codegen_app.views.permissions import actor, may_retune
@@ -30,15 +33,9 @@ def retune(request: HttpRequest) -> HttpResponse:
     form = RetuneForm(request.POST if begins else None, subjects, measured_targets())
     if begins and subject_form.is_valid() and form.is_valid():
         try:
-            runs = retuning.start(subjects, form.request(), actor(request))
+            return _begun(request, retuning.start(subjects, form.request(), actor(request)))
         except UserError as error:
             form.add_error(None, str(error))
-        else:
-            count = (
-                f"{len(runs)} runs were requested." if len(runs) > 1 else "The run is requested."
-            )
-            messages.success(request, count)
-            return redirect(runs[0]) if len(runs) == 1 else redirect("tuning_runs")
     context = {
         "title": "Tune",
         "pointed": subject_form,
@@ -47,3 +44,12 @@ def retune(request: HttpRequest) -> HttpResponse:
         "most": retuning.MAX_RUNS,
     }
     return render(request, "pages/retune.html", context, status=422 if begins else 200)
+
+
+def _begun(request: HttpRequest, runs: Sequence[TuningRun]) -> HttpResponse:
+    """To the run that was requested, or the list of them."""
+    if len(runs) == 1:
+        messages.success(request, "The run is requested.")
+        return redirect(runs[0])
+    messages.success(request, f"{len(runs)} runs were requested.")
+    return redirect("tuning_runs")
