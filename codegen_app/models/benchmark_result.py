@@ -42,8 +42,9 @@ class BenchmarkResult(models.Model):
     ``samples_ns`` are all samples that counted (``batch`` launches timed together each),
     ``rejected_samples`` ``[[ns, reason]]`` those that did not. ``low_ns`` and ``high_ns`` bound
     the median (bootstrap interval). ``metrics`` are all others, ``{name: {value, low, high, unit,
-    n}}``. The check is the correctness gate's: the largest error over
-    its bound; a result whose check failed is no result and is not kept here. ``emulated`` times
+    n}}``; ``readings`` what the device read of itself, ``{name: [a value a sample]}``. The check
+    is the correctness gate's: the largest error over its bound; a result whose check failed is no
+    result and is not kept here. ``emulated`` times
     are those of the CPU emulation and say nothing of a GPU.
     """
 
@@ -58,6 +59,7 @@ class BenchmarkResult(models.Model):
     low_ns = models.FloatField()
     high_ns = models.FloatField()
     metrics = models.JSONField(default=dict)
+    readings = models.JSONField(default=dict)
     rejected_samples = models.JSONField(default=list)
     check_max_error = models.FloatField()
     check_bound = models.FloatField()
@@ -99,6 +101,7 @@ class BenchmarkResult(models.Model):
             "metrics": {
                 name: asdict(metric) for name, metric in measured.metrics.items() if name != TIME
             },
+            "readings": {name: list(values) for name, values in measured.readings.items()},
             "rejected_samples": [list(sample) for sample in measured.rejected],
             "check_max_error": measured.check.max_error,
             "check_bound": measured.check.bound,
@@ -132,4 +135,5 @@ class BenchmarkResult(models.Model):
                 detail=self.check_detail,
             ),
             emulated=self.emulated,
+            readings={name: tuple(values) for name, values in self.readings.items()},
         )

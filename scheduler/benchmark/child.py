@@ -116,7 +116,7 @@ class Session:
         launches = [
             (loaded.kernel, calls[i % len(calls)], loaded.workspace.pointer) for i in range(batch)
         ]
-        return {"ns": self._device.time_ns(launches)}
+        return asdict(self._device.time(launches))
 
 
 def serve(requests: TextIO, answers: TextIO) -> None:

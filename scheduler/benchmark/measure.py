@@ -13,10 +13,11 @@ from typing import Any, Self, TypeAlias, TypeVar
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import Facts, figures
-from scheduler.benchmark.protocol import EMULATION_PLAN, Samples, TimingPlan
+from scheduler.benchmark.protocol import EMULATION_PLAN, Sampler, Samples, TimingPlan
 from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.outcome import Rejected, Stage
+from scheduler.runtime.device import Timing
 
 MAX_CRASHES = 2
 _LOOK_S = 0.2
@@ -175,24 +176,23 @@ def summarise(
         bindings=dict(bindings),
         samples_ns=tuple(seen.kept),
         batch=seen.batch,
-        metrics=figures(Facts(seen.kept, moved_bytes)),
+        readings={name: tuple(values) for name, values in seen.readings.items()},
+        metrics=figures(Facts(seen.kept, moved_bytes, seen.readings)),
         rejected=tuple(seen.rejected),
         check=checked,
         emulated=emulated,
     )
 
 
-def sampler(
-    bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limits
-) -> Callable[[str, int], float | Rejected]:
-    """What takes a sample of a candidate: nanoseconds of a batch of launches, or its rejection."""
+def sampler(bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limits) -> Sampler:
+    """What takes a sample of a candidate: a batch of launches timed, or its rejection."""
 
-    def sample(key: str, batch: int) -> float | Rejected:
+    def sample(key: str, batch: int) -> Timing | Rejected:
         try:
             answer = bench.ask(candidates[key], limits.run_s, op="time", batch=batch)
         except WorkerLostError as gone:
             return gone.rejected
-        return float(answer["ns"])
+        return Timing(**answer)
 
     return sample
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduler.benchmark.metrics import TIME, Metric
 
@@ -27,9 +27,10 @@ class Check:
 class Measurement:
     """Times of one kernel: every sample kept, in nanoseconds a launch, and its metrics by name.
 
-    ``batch`` launches were timed together for one sample. ``rejected`` samples (zero, negative,
-    faster than the hardware can) are kept beside them with their reason. ``emulated`` times are
-    those of the CPU emulation: they say nothing of a GPU.
+    ``batch`` launches were timed together for one sample; ``readings`` are what the device read of
+    itself meanwhile, a value a sample. ``rejected`` samples (zero, negative, faster than the
+    hardware can) are kept beside them with their reason. ``emulated`` times are those of the CPU
+    emulation: they say nothing of a GPU.
     """
 
     kernel: str
@@ -41,6 +42,7 @@ class Measurement:
     rejected: tuple[tuple[float, str], ...]
     check: Check
     emulated: bool
+    readings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def median_ns(self) -> float:

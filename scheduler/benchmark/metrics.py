@@ -7,7 +7,7 @@ one says so. Everything that keeps or shows measurements goes by this table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduler.stats.intervals import median_interval
 
@@ -27,11 +27,13 @@ class Metric:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a measurement found: nanoseconds a launch, at least one; and the bytes that the problem
-    certainly moves (0 where that is not known), a lower bound."""
+    """What a measurement found: nanoseconds a launch, at least one; the bytes that the problem
+    certainly moves (0 where that is not known), a lower bound; and what the device read of itself
+    with each sample, by the device's names for it (``runtime/device.py``: ``Timing``)."""
 
     samples_ns: Sequence[float]
     moved_bytes: int = 0
+    readings: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,19 @@ class MetricRow:
 def _time(facts: Facts, unit: str) -> Metric:
     interval = median_interval(facts.samples_ns)
     return Metric(interval.median, interval.low, interval.high, unit, len(facts.samples_ns))
+
+
+def of_reading(name: str) -> Callable[[Facts, str], Metric | None]:
+    """The figure of what a device reads under that name; None of a device that does not."""
+
+    def figure(facts: Facts, unit: str) -> Metric | None:
+        values = facts.readings.get(name)
+        if not values:
+            return None
+        interval = median_interval(values)
+        return Metric(interval.median, interval.low, interval.high, unit, len(values))
+
+    return figure
 
 
 def _bandwidth(facts: Facts, unit: str) -> Metric | None:

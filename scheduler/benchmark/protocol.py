@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
 from scheduler.outcome import Rejected
+from scheduler.runtime.device import Timing
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,18 @@ EMULATION_PLAN = TimingPlan(min_samples=3, max_samples=15, budget_s=0.25, max_ba
 
 @dataclass
 class Samples:
-    """What was seen of one candidate: nanoseconds a launch, the batch behind each sample."""
+    """What was seen of one candidate: nanoseconds a launch, the batch behind each sample, and what
+    the device read of itself meanwhile, a value for each sample that is kept."""
 
     batch: int
     kept: list[float] = field(default_factory=list)
+    readings: dict[str, list[float]] = field(default_factory=dict)
     rejected: list[tuple[float, str]] = field(default_factory=list)
     spent_ns: float = 0.0
 
-    def add(self, total_ns: float, floor_ns: float) -> None:
+    def add(self, timing: Timing, floor_ns: float) -> None:
         """Record one sample of ``batch`` launches; impossible ones go to ``rejected``."""
+        total_ns = timing.total_ns
         self.spent_ns += max(total_ns, 0.0)
         each = total_ns / self.batch
         if total_ns == 0:
@@ -69,6 +74,8 @@ class Samples:
             self.rejected.append((each, f"faster than the hardware can ({floor_ns:.0f} ns)"))
         else:
             self.kept.append(each)
+            for name, value in timing.readings.items():
+                self.readings.setdefault(name, []).append(value)
 
     @property
     def count(self) -> int:
@@ -81,8 +88,8 @@ class Samples:
         return float(np.median(self.kept)) if self.kept else float("inf")
 
 
-Sampler = Callable[[str, int], "float | Rejected"]
-"""Run a candidate (by its key) this many times: nanoseconds in total, or why it is rejected."""
+Sampler: TypeAlias = Callable[[str, int], Timing | Rejected]
+"""Run a candidate (by its key) this many times: what that took, or why it is rejected."""
 
 
 class Stopwatch:

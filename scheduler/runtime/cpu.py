@@ -17,7 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.arithmetic import round_up
-from scheduler.runtime.device import Device, DeviceError, DeviceInfo, DeviceProvider, LoadedKernel
+from scheduler.runtime.device import (
+    Device,
+    DeviceError,
+    DeviceInfo,
+    DeviceProvider,
+    LoadedKernel,
+    Timing,
+)
 from scheduler.runtime.library import ExportedKernel, Library, elapsed_ns
 from scheduler.targets import Target
 from scheduler.targets.amd import EMULATIONS
@@ -108,9 +115,9 @@ class CpuDevice:
     def synchronize(self) -> None:
         """Launches are done when they return."""
 
-    def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
-        """Time of the launches by the clock of this process, in nanoseconds."""
-        return elapsed_ns(launches)
+    def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
+        """Time of the launches by the clock of this process."""
+        return Timing(elapsed_ns(launches))
 
     def close(self) -> None:
         """Give everything back; no kernel of it may be called after that."""

@@ -7,7 +7,7 @@ program (no device, no memory, a fault) raises ``DeviceError`` with the runtime'
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -58,6 +58,15 @@ class Absent:
     reason: str
 
 
+@dataclass(frozen=True)
+class Timing:
+    """A batch of launches: nanoseconds of the device in all, and whatever else it read of itself
+    meanwhile, by name with the unit in it (``clock_mhz``); a metric makes a figure of that."""
+
+    total_ns: float
+    readings: Mapping[str, float] = field(default_factory=dict)
+
+
 class LoadedKernel(Protocol):
     """An exported function, ready to be called."""
 
@@ -90,8 +99,8 @@ class Device(Protocol):
 
     def synchronize(self) -> None: ...
 
-    def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
-        """Device time of the launches (kernel, args, workspace) back to back, in nanoseconds."""
+    def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
+        """Device time of the launches (kernel, args, workspace) back to back."""
 
     def close(self) -> None: ...
 

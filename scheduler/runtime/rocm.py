@@ -20,7 +20,14 @@ import numpy.typing as npt
 from hip import hip
 from rocm.bindings.util.paths import get_library_path
 
-from scheduler.runtime.device import Absent, DeviceError, DeviceInfo, DeviceProvider, LoadedKernel
+from scheduler.runtime.device import (
+    Absent,
+    DeviceError,
+    DeviceInfo,
+    DeviceProvider,
+    LoadedKernel,
+    Timing,
+)
 from scheduler.runtime.library import ExportedKernel, Library, prepared
 
 KIND = "rocm"
@@ -98,8 +105,8 @@ class RocmDevice:
         """Wait for the stream. Raises ``DeviceError`` for what a launch before did wrong."""
         _call(hip.hipStreamSynchronize, self._stream)
 
-    def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
-        """Time between two events of the stream around the launches, in nanoseconds."""
+    def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
+        """Time between two events of the stream around the launches."""
         ready = [prepared(*launch) for launch in launches]
         self._use()
         start, stop = _call(hip.hipEventCreate), _call(hip.hipEventCreate)
@@ -110,7 +117,7 @@ class RocmDevice:
             _call(hip.hipEventRecord, stop, self._stream)
             _call(hip.hipEventSynchronize, stop)
             milliseconds: float = _call(hip.hipEventElapsedTime, start, stop)
-            return round(milliseconds * 1e6)
+            return Timing(round(milliseconds * 1e6))
         finally:
             _call(hip.hipEventDestroy, start)
             _call(hip.hipEventDestroy, stop)

@@ -21,16 +21,16 @@ def screen(key: str, sample: Sampler, plan: TimingPlan, floor_ns: float) -> Samp
     warmed = sample(key, 1)
     if isinstance(warmed, Rejected):
         return warmed
-    if warmed >= plan.budget_s * 1e9:
+    if warmed.total_ns >= plan.budget_s * 1e9:
         seen = Samples(batch=1)
         seen.add(warmed, floor_ns)
         return seen
-    seen = Samples(batch=plan.batch_for(warmed))
+    seen = Samples(batch=plan.batch_for(warmed.total_ns))
     while seen.count < plan.min_samples and seen.spent_ns < plan.budget_s * 1e9:
-        total_ns = sample(key, seen.batch)
-        if isinstance(total_ns, Rejected):
-            return total_ns
-        seen.add(total_ns, floor_ns)
+        timing = sample(key, seen.batch)
+        if isinstance(timing, Rejected):
+            return timing
+        seen.add(timing, floor_ns)
     return seen
 
 
@@ -61,13 +61,13 @@ def halve(
                 stopped = stopped or stop(key)
                 if stopped:
                     break
-                total_ns = sample(key, samples[key].batch)
-                if isinstance(total_ns, Rejected):
-                    rejected[key] = total_ns
+                timing = sample(key, samples[key].batch)
+                if isinstance(timing, Rejected):
+                    rejected[key] = timing
                     remaining.remove(key)
                     del samples[key]
                 else:
-                    samples[key].add(total_ns, floor_ns)
+                    samples[key].add(timing, floor_ns)
         remaining.sort(key=lambda key: (samples[key].median_ns, key))
         if all(plan.done(samples[key]) for key in remaining):
             break

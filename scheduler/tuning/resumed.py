@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import cycle
 
 from scheduler.benchmark.candidate import BuiltCandidate
@@ -10,6 +11,7 @@ from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.protocol import Sampler
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.outcome import Rejected
+from scheduler.runtime.device import Timing
 from scheduler.tuning.evaluator import Evaluator
 from scheduler.tuning.problems import TuningProblem
 
@@ -45,6 +47,21 @@ class ResumedEvaluator:
             (candidate,) = candidates.values()
             known = self._measured.get(candidate.request.kernel)
             if isinstance(known, Measurement):
-                samples = cycle(known.samples_ns)
-                return lambda _, batch: next(samples) * batch
+                samples = cycle(_timings(known))
+                return lambda _, batch: _of_batch(next(samples), batch)
         return self._evaluator.sampler(candidates, max_s)
+
+
+def _timings(known: Measurement) -> list[Timing]:
+    """Its samples, a launch each."""
+    return [
+        Timing(
+            ns,
+            {name: values[place] for name, values in known.readings.items() if place < len(values)},
+        )
+        for place, ns in enumerate(known.samples_ns)
+    ]
+
+
+def _of_batch(launch: Timing, batch: int) -> Timing:
+    return replace(launch, total_ns=launch.total_ns * batch)

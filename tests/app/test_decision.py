@@ -27,6 +27,7 @@ from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.metrics import METRICS, Facts, Metric, MetricRow
 from scheduler.benchmark.protocol import Sampler
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.runtime.device import Timing
 from scheduler.tuning import run as engine
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.problems import TuningProblem
@@ -73,7 +74,7 @@ class Device:
         samples: dict[str, Iterator[float]] = {
             key: cycle(table[int(key.partition(":")[0])]) for key in candidates
         }
-        return lambda key, batch: next(samples[key]) * US * batch
+        return lambda key, batch: Timing(next(samples[key]) * US * batch)
 
 
 @pytest.fixture

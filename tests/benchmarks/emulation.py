@@ -52,7 +52,7 @@ def measure(caller: TemplateCaller, library: Path, target: Target, threads: int)
             zeros(device, arg) if isinstance(arg, TensorArg) else arg.value for arg in request.args
         ]
         workspace = device.allocate(kernel.workspace_bytes(args))
-        return min(device.time_ns([(kernel, args, workspace)]) for _ in range(3)) / 1e6
+        return min(device.time([(kernel, args, workspace)]).total_ns for _ in range(3)) / 1e6
     finally:
         device.close()
 

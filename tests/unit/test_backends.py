@@ -118,6 +118,8 @@ def test_candidates_of_it_are_measured_in_the_worker_process(
     rejected = entries.pop(5)
     assert (rejected.stage, rejected.reason) == ("rule", "48 is no multiple of 5")
     measured = [entry.measurement for entry in entries.values()]
+    readings = [one.readings["launches"] for one in measured if one is not None]
+    assert readings == [(one.batch,) * len(one.samples_ns) for one in measured if one is not None]
     assert all(isinstance(one, Measurement) and one.median_ns > 0 for one in measured)
     states = [entry.state for entry in entries.values()]
     assert states.count(CandidateState.CHOSEN) == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.benchmark.metrics import Facts, figures
+from scheduler.benchmark.metrics import METRICS, Facts, MetricRow, figures, of_reading
 
 TIMES = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=30)
 
@@ -25,3 +25,11 @@ def test_bandwidth_is_bytes_over_the_time() -> None:
     found = figures(Facts([1000.0, 1000.0, 1000.0], moved_bytes=2 * 10**6))
     assert found["bandwidth"].value == pytest.approx(2000.0)  # 2 MB in a microsecond: 2 TB/s
     assert found["bandwidth"].unit == "GB/s"
+
+
+def test_what_the_device_reads_is_a_metric_by_a_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = MetricRow("Clock", "MHz", "of the device, read with each sample", of_reading("clock_mhz"))
+    monkeypatch.setitem(METRICS, "clock", row)  # type: ignore[misc]
+    found = figures(Facts([10.0, 11.0, 12.0], readings={"clock_mhz": [2000.0, 2100.0, 2050.0]}))
+    assert (found["clock"].value, found["clock"].unit, found["clock"].n) == (2050.0, "MHz", 3)
+    assert "clock" not in figures(Facts([10.0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.benchmark.protocol import Samples, TimingPlan
+from scheduler.runtime.device import Timing
 
 PLAN = TimingPlan(min_samples=3, max_samples=5, min_sample_ns=100.0, budget_s=1e-6)
 
@@ -15,14 +16,14 @@ def test_a_slow_kernel_is_done_at_its_budget_but_not_before_the_least_samples(
 ) -> None:
     seen = Samples(batch=1)
     while not PLAN.done(seen):
-        seen.add(each_ns, floor_ns=0.0)
+        seen.add(Timing(each_ns), floor_ns=0.0)
     assert len(seen.kept) == due
 
 
 def test_it_is_done_even_when_every_sample_is_impossible() -> None:
     seen = Samples(batch=1)
     while not PLAN.done(seen):
-        seen.add(10.0, floor_ns=1000.0)
+        seen.add(Timing(10.0), floor_ns=1000.0)
     assert seen.kept == []
     assert seen.count == PLAN.max_samples
 
@@ -30,6 +31,6 @@ def test_it_is_done_even_when_every_sample_is_impossible() -> None:
 def test_impossible_samples_are_rejected_with_their_reason() -> None:
     seen = Samples(batch=2)
     for total in (0.0, -4.0, 10.0, 100.0):
-        seen.add(total, floor_ns=20.0)
+        seen.add(Timing(total), floor_ns=20.0)
     assert seen.kept == [50.0]
     assert [reason.split()[0] for _, reason in seen.rejected] == ["zero", "negative", "faster"]

@@ -150,7 +150,7 @@ def test_a_kernel_runs_through_the_whole_protocol(fake: Fake) -> None:
         device.synchronize()
         device.read(py, y)
         right = bool((y == 1 + 2 * x[::-1]).all())
-        ns = device.time_ns([(kernel, [px, py, 1.0, 1000], 0)] * 3)
+        ns = device.time([(kernel, [px, py, 1.0, 1000], 0)] * 3).total_ns
         device.read(py, y)
         twice = bool((y == 1 + 5 * x[::-1]).all())
         device.fill(py, 0xff, 4000)
@@ -213,7 +213,7 @@ def test_every_status_becomes_an_error_with_its_name(
             device.fill(p, 0, 16)
             device.write(p, y)
             kernel = device.load(Path(os.environ["KERNEL"]), "go", ["ptr", "ptr", "f32", "i32"])
-            device.time_ns([(kernel, [p, p, 1.0, 4], 0)])
+            device.time([(kernel, [p, p, 1.0, 4], 0)])
             device.synchronize()
             device.free(p)
             print(json.dumps("no error"))

@@ -6,6 +6,7 @@ from collections import Counter
 
 from scheduler.benchmark.protocol import Samples, TimingPlan
 from scheduler.outcome import Rejected, Stage
+from scheduler.runtime.device import Timing
 from scheduler.tuning.halving import halve, screen
 
 PLAN = TimingPlan(min_samples=3, max_samples=40, min_sample_ns=1.0, budget_s=0.0)
@@ -20,9 +21,9 @@ def never(_: str) -> bool:
 def test_the_slow_half_gets_fewer_samples() -> None:
     count: Counter[str] = Counter()
 
-    def sample(key: str, batch: int) -> float:
+    def sample(key: str, batch: int) -> Timing:
         count[key] += 1
-        return 100.0 * int(key) * batch
+        return Timing(100.0 * int(key) * batch)
 
     keys = {str(number): Samples(1) for number in range(1, 9)}
     halved = halve(keys, sample, LONG, 0.0, never)
@@ -34,8 +35,8 @@ def test_the_slow_half_gets_fewer_samples() -> None:
 
 
 def test_one_that_is_rejected_on_the_way_is_out_and_the_others_go_on() -> None:
-    def sample(key: str, batch: int) -> float | Rejected:
-        return Rejected(Stage.CRASH, "gone") if key == "a" else 5.0
+    def sample(key: str, batch: int) -> Timing | Rejected:
+        return Rejected(Stage.CRASH, "gone") if key == "a" else Timing(5.0)
 
     halved = halve({"a": Samples(1), "b": Samples(1)}, sample, PLAN, 0.0, never)
     assert list(halved.samples) == ["b"]
@@ -49,13 +50,13 @@ def test_it_stops_at_once_when_asked_to() -> None:
         asked.append(key)
         return len(asked) > 2
 
-    halved = halve({k: Samples(1) for k in "abcd"}, lambda k, b: 1.0, PLAN, 0.0, stop)
+    halved = halve({k: Samples(1) for k in "abcd"}, lambda k, b: Timing(1.0), PLAN, 0.0, stop)
     assert sum(seen.count for seen in halved.samples.values()) == 2
 
 
 def test_impossible_samples_do_not_win() -> None:
     times = {"honest": 50.0, "impossible": 1.0}
-    halved = halve({k: Samples(1) for k in times}, lambda k, b: times[k], PLAN, 10.0, never)
+    halved = halve({k: Samples(1) for k in times}, lambda k, b: Timing(times[k]), PLAN, 10.0, never)
     assert not halved.samples["impossible"].kept
     assert halved.samples["honest"].kept
 
@@ -63,9 +64,9 @@ def test_impossible_samples_do_not_win() -> None:
 def test_a_launch_that_alone_takes_the_time_is_the_sample() -> None:
     calls: list[int] = []
 
-    def slow(key: str, batch: int) -> float:
+    def slow(key: str, batch: int) -> Timing:
         calls.append(batch)
-        return 3e9
+        return Timing(3e9)
 
     seen = screen("slow", slow, TimingPlan(budget_s=0.1), 0.0)
     assert isinstance(seen, Samples)
@@ -74,7 +75,7 @@ def test_a_launch_that_alone_takes_the_time_is_the_sample() -> None:
 
 
 def test_a_short_launch_is_batched() -> None:
-    seen = screen("fast", lambda k, b: 100.0 * b, TimingPlan(min_sample_ns=1000.0), 0.0)
+    seen = screen("fast", lambda k, b: Timing(100.0 * b), TimingPlan(min_sample_ns=1000.0), 0.0)
     assert isinstance(seen, Samples)
     assert seen.batch == 10
     assert set(seen.kept) == {100.0}
@@ -83,9 +84,9 @@ def test_a_short_launch_is_batched() -> None:
 def test_candidates_are_interleaved_so_that_drift_meets_all_alike() -> None:
     asked: list[str] = []
 
-    def sample(key: str, batch: int) -> float:
+    def sample(key: str, batch: int) -> Timing:
         asked.append(key)
-        return 10.0
+        return Timing(10.0)
 
     halve({"a": Samples(1), "b": Samples(1)}, sample, PLAN, 0.0, never)
     assert asked == ["a", "b"] * 3

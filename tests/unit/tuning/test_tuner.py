@@ -19,6 +19,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.runtime.device import Timing
 from scheduler.targets import find
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.known import Known
@@ -88,10 +89,10 @@ class World:
         return Rejected(Stage.CHECK, "wrong result at s0=1: error 9") if at else None
 
     def sampler(self, candidates: Mapping[str, BuiltCandidate], max_s: float) -> Sampler:
-        def sample(key: str, batch: int) -> float | Rejected:
+        def sample(key: str, batch: int) -> Timing | Rejected:
             total_ns = self.time_of(candidates[key].request.kernel) * batch
             self.now += total_ns / 1e9
-            return total_ns
+            return Timing(total_ns)
 
         return sample
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.runtime.device import Device, DeviceError, DeviceInfo, LoadedKernel
+from scheduler.runtime.device import Device, DeviceError, DeviceInfo, LoadedKernel, Timing
 from scheduler.runtime.library import ExportedKernel, Library, elapsed_ns
 
 _ALIGNMENT = 256
@@ -56,8 +56,8 @@ class TinyDevice:
     def synchronize(self) -> None:
         """Calls are done when they return."""
 
-    def time_ns(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> int:
-        return elapsed_ns(launches)
+    def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
+        return Timing(elapsed_ns(launches), {"launches": len(launches)})
 
     def close(self) -> None:
         self._blocks.clear()
