@@ -36,7 +36,6 @@ def of_graph(graph: Graph, times: str = "") -> IO[bytes]:
     Each node has the kernel that serves it in the bucket ``times``, the latest of a GPU without
     it. Raises ``UserError`` where there is no such bucket or target, or a file is missing.
     """
-    scheduled = engine.scheduled(graph.file.digest)
     generated = choices.of_graph(graph, times).generated()
     names = [kernel.name for kernel in generated.kernels]
     builds = _builds(names)
@@ -44,7 +43,7 @@ def of_graph(graph: Graph, times: str = "") -> IO[bytes]:
     if not complete:
         raise UserError(f"{graph.name}: no target has a build of every kernel yet")
     manifest = replace(generated.manifest(), targets=complete)
-    return _zipped(graph.name, scheduled.schedule, manifest, generated.kernels, builds)
+    return _zipped(graph.name, generated.schedule, manifest, generated.kernels, builds)
 
 
 def of_kernel(kernel: GeneratedKernel, node: TemplateNode) -> IO[bytes]:
@@ -58,19 +57,18 @@ def of_kernel(kernel: GeneratedKernel, node: TemplateNode) -> IO[bytes]:
     caller = engine.callers(node.graph.file.digest, node.name).get(kernel.name)
     if caller is None:
         raise UserError(f"{kernel.name}: this version of the generator does not make it for {node}")
-    backend = pipeline.scheduling(scheduled.schedule, scheduled.backend.targets)
+    plan = scheduled.named(node.graph.name)
+    backend = pipeline.scheduling(plan, scheduled.backend.targets)
     rendered, call = backend.codegen(scheduled.node(node.name), caller)
     builds = _builds([kernel.name])
     if not builds:
         raise UserError(f"{kernel.name} is not built for any target yet")
     manifest = _alone(
-        writer.manifest_of(
-            scheduled.schedule, _complete(builds, [kernel.name]), [rendered], [call], []
-        ),
+        writer.manifest_of(plan, _complete(builds, [kernel.name]), [rendered], [call], []),
         rendered,
         call,
     )
-    return _zipped(kernel.name, scheduled.schedule, manifest, [rendered], builds)
+    return _zipped(kernel.name, plan, manifest, [rendered], builds)
 
 
 def _alone(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:

@@ -35,6 +35,7 @@ class Choices:
     at those. Without a bucket there are none: every node is served by the default.
     """
 
+    graph_name: str
     file_digest: str
     bucket: Bucket | None
     selected: Mapping[str, str]
@@ -43,10 +44,11 @@ class Choices:
     def generated(self) -> pipeline.Generated:
         """The code, each node with its selected kernel, else the default. Raises ``UserError``."""
         scheduled = engine.scheduled(self.file_digest)
+        plan = scheduled.named(self.graph_name)
         if self.bucket is None:
-            return pipeline.generate(scheduled.schedule, scheduled.backend.targets)
+            return pipeline.generate(plan, scheduled.backend.targets)
         return pipeline.generate(
-            scheduled.schedule,
+            plan,
             scheduled.backend.targets,
             self._chooser(self.selected),
             [(one.symbol, one.at_most, self._chooser(one.selected)) for one in self.smaller],
@@ -95,13 +97,13 @@ def of_graph(graph: Graph, times: str = "") -> Choices:
     if times and bucket is not None and bucket.emulated:
         raise UserError(f"{graph.name}: times of the CPU emulation select nothing for a GPU")
     if bucket is None or bucket.emulated:
-        return Choices(graph.file.digest, None, {}, ())
+        return Choices(graph.name, graph.file.digest, None, {}, ())
     usual = _selected(known, bucket)
     smaller = tuple(
         SmallerSizes(symbol, at_most, {**usual, **_selected(known, other)})
         for symbol, at_most, other in serving.smaller(known.buckets, bucket)
     )
-    return Choices(graph.file.digest, bucket, usual, smaller)
+    return Choices(graph.name, graph.file.digest, bucket, usual, smaller)
 
 
 def as_generated(page: GraphPage, *, with_wrapper: bool) -> GraphPage:

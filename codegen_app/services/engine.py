@@ -7,10 +7,10 @@ everything that anybody else needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from codegen_app.models import Graph
+from codegen_app.models import Artifact
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
 from scheduler.bundle.writer import wrapper_of
@@ -26,10 +26,17 @@ class Scheduled:
     schedule: Schedule
     backend: BaseScheduling
 
-    def wrapper(self, target_names: Sequence[str]) -> str:
+    def named(self, graph_name: str) -> Schedule:
+        """The schedule of the graph under a name: a file says none, and what is kept here serves
+        every graph that was imported from it."""
+        lowered = self.schedule.lowered
+        named = replace(lowered, graph=replace(lowered.graph, name=graph_name))
+        return replace(self.schedule, lowered=named)
+
+    def wrapper(self, graph_name: str, target_names: Sequence[str]) -> str:
         """``wrapper.py`` of a bundle for these targets, every node served by its default."""
         chosen = [targets.find(name) for name in target_names]
-        generated = pipeline.generate(self.schedule, chosen or self.backend.targets)
+        generated = pipeline.generate(self.named(graph_name), chosen or self.backend.targets)
         return wrapper_of(generated.manifest())
 
     def node(self, name: str) -> SchedulerNode:
@@ -42,14 +49,12 @@ class Scheduled:
 
 @lru_cache(maxsize=4)
 def scheduled(file_digest: str) -> Scheduled:
-    """The graph imported from the file of that digest, scheduled.
+    """The imported file of that digest, scheduled.
 
     Raises ``UserError`` for what it cannot be, and ``FileNotFoundError`` where its file is gone.
     """
-    graphs = Graph.objects.select_related("file").only("name", "file")
-    graph = graphs.filter(file__digest=file_digest).latest("pk")
-    file = artifacts.local_file(graph.file, ".pt2")
-    schedule = pipeline.schedule(pipeline.lower(pipeline.load(file, graph.name)))
+    file = artifacts.local_file(Artifact.objects.get(digest=file_digest), ".pt2")
+    schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
     return Scheduled(schedule, pipeline.scheduling(schedule, served()))
 
 

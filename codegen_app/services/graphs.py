@@ -71,7 +71,7 @@ def prepare(graph: Graph) -> None:
     with work.heartbeat(graph):
         try:
             scheduled = engine.scheduled(graph.file.digest)
-            wrapper = scheduled.wrapper(graph.targets)
+            wrapper = scheduled.wrapper(graph.name, graph.targets)
         except UserError as error:
             with transaction.atomic():
                 work.finish(graph, State.REJECTED, stage=Stage.RULE, reason=str(error))

@@ -36,7 +36,7 @@ PLACES = {
     "a choice is recorded and not committed": ("codegen_app.services.outcomes.choose", "after"),
 }
 SEARCHING = {
-    "a candidate is asked for": ("codegen_app.services.searching._Attempt.ask", "after"),
+    "a candidate is asked for": ("codegen_app.services.searching._Attempt.request_build", "after"),
     "a candidate is recorded": ("codegen_app.services.searching._Attempt.note", "after"),
     "a search is over and not recorded": (
         "codegen_app.services.searching._record",

@@ -91,7 +91,7 @@ def test_serves_stops_leaves_nothing_and_repeats_nothing(var: Path, port: int) -
             assert page.status == 200
             assert "default-src 'none'" in page.headers["Content-Security-Policy"]
         said = [first_line(process) for _ in range(3)]
-        assert re.fullmatch(r"sign in as admin with the password \S{12,} \(said once\)\n", said[0])
+        assert re.fullmatch(r"sign in as admin with the password \S{12,} \(shown once\)\n", said[0])
         assert [line.partition(":")[0] for line in said[1:]] == ["gpt2_2layer", "llama_2layer"]
         assert all("instead of" in line for line in said[1:]), "which sizes are small is said"
         started = [*descendants(process.pid), server_pid(var)]
