@@ -117,13 +117,16 @@ def test_keys(page: Page, world: World) -> None:
     page.goto(world.nodes[0].get_absolute_url())
     page.keyboard.press("]")
     expect(page.locator("h1")).to_contain_text("op1")
+    page.wait_for_load_state()  # keys are bound by a module, after the text is there
     page.keyboard.press("[")
     expect(page.locator("h1")).to_contain_text("op0")
+    page.wait_for_load_state()
 
     page.keyboard.press("/")
     page.keyboard.type("gelu_1")  # j, k and ? are letters here
     page.keyboard.press("Enter")
     expect(page.locator("#hits tbody tr")).to_have_count(1)
+    page.wait_for_load_state()
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"node=gelu_1"))
