@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cattrs import Converter
-
-from scheduler.ir.codec import make_codec, renamed
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,9 @@ class Build:
 
 @cache
 def _codec() -> Converter:
+    # Rendering needs none of it, and it takes as long to import as all templates.
+    from scheduler.ir.codec import make_codec, renamed  # noqa: PLC0415
+
     codec = make_codec()
     renamed(codec, Toolchain, omitted=("clang", "linker", "host", "builtin_headers"))
     renamed(codec, Build, omitted=("target", "directory", "cached"))

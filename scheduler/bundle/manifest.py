@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, TypeVar
-
-from cattrs import Converter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scheduler.codegen.kernel import (
     CallVariant,
@@ -22,10 +20,12 @@ from scheduler.codegen.kernel import (
     Launch,
     RenderedKernel,
 )
-from scheduler.ir.codec import decode, make_codec, named, renamed
 from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index.text import parse_expr
 from scheduler.ir.operations import Buffer
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 SCHEMA = 1
 
@@ -96,6 +96,8 @@ class Manifest:
     def from_json(data: Mapping[str, Any], what: str = "manifest") -> Manifest:
         """From JSON that fits the schema (``reader.py`` checks that first). Raises ``UserError``
         that begins with ``what`` and names the field."""
+        from scheduler.ir.codec import decode  # noqa: PLC0415 - as below
+
         graph = data["graph"]
         flat = {f"graph_{key}": graph[key] for key in ("name", "digest")}
         read = decode(_codec(), {**data, **flat, "symbols": graph["symbols"]}, Manifest, what)
@@ -118,6 +120,9 @@ def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
 
 @cache
 def _codec() -> Converter:
+    # Rendering needs none of it, and it takes as long to import as all templates.
+    from scheduler.ir.codec import make_codec, named, renamed  # noqa: PLC0415
+
     codec = make_codec()
     # What an argument stands for, a buffer or a number, is known once there are buffers.
     codec.register_structure_hook(str | Expr, lambda text, _: codec.structure(text, str))

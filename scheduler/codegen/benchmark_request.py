@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from cattrs import Converter
-from cattrs.strategies import configure_tagged_union
+from typing import TYPE_CHECKING
 
 from scheduler.codegen.kernel import KernelArg, KernelCall
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
 from scheduler.ir.storage import bind_buffer
+
+if TYPE_CHECKING:
+    from cattrs import Converter
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ class BenchmarkRequest:
 
 def add_request(codec: Converter) -> None:
     """Requests in JSON: each argument says of which kind it is."""
+    from cattrs.strategies import configure_tagged_union  # noqa: PLC0415 - rendering needs none
+
     kinds = {TensorArg: "tensor", ScalarArg: "scalar"}
     configure_tagged_union(TensorArg | ScalarArg, codec, kinds.__getitem__, tag_name="kind")
 
