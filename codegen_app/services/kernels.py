@@ -88,7 +88,7 @@ def _record_candidates(
         )
         for position, (name, (kernel, call)) in enumerate(rendered.items())
     )
-    row.rejected = [_rejected(config) for config in offered.rejected]
+    row.rejected = [rejected_line(config) for config in offered.rejected]
     row.offered = len(others) + 1
     row.save(update_fields=["rejected", "offered"])
 
@@ -158,7 +158,8 @@ def _call(call: KernelCall) -> dict[str, str]:
     }
 
 
-def _rejected(config: RejectedConfig) -> dict[str, Any]:
+def rejected_line(config: RejectedConfig) -> dict[str, Any]:
+    """As a node keeps it, and a run's ledger."""
     return {
         "template": config.template,
         "config": dict(config.config),

@@ -7,7 +7,7 @@ worker takes over answers from the rows what was seen before, and measures only 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from django.db import transaction
 from django.db.models import F, Q
@@ -55,11 +55,12 @@ def search(task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> 
     )
     _begin(task, problem)
     meter = Meter(budgets.share_of_budget(task))
-    remaining = problem if run.has_budget else problem.only(_planned(task))
+    planned = {} if run.has_budget else _planned(task)
+    remaining = problem if run.has_budget else problem.only(planned)
     if remaining is None:
         _record(task, (), meter.seconds, device)
         return
-    attempt = _Attempt(task, scheduled, remaining, device, cancellation)
+    attempt = _Attempt(task, scheduled, remaining, planned, device, cancellation)
     result = tune(
         scheduled.schedule,
         [remaining],
@@ -88,6 +89,7 @@ class _Attempt:
         task: TuningTask,
         scheduled: engine.Scheduled,
         problem: TuningProblem,
+        planned: Mapping[str, Candidate],
         device: DeviceInfo,
         cancellation: Cancellation,
     ) -> None:
@@ -95,7 +97,7 @@ class _Attempt:
         self._scheduled = scheduled
         self._device = device
         self._cancellation = cancellation
-        self._planned = {} if task.run.has_budget else _planned(task)
+        self._planned = planned
         callers = enumerate(problem.callers)
         self._places = {caller.name: place for place, caller in reversed(list(callers))}
 
@@ -145,15 +147,7 @@ def _begin(task: TuningTask, problem: TuningProblem) -> None:
     waiting = task.candidates.filter(state__in=OPEN_STATES, build__state=State.DONE)
     waiting.update(state=State.RUNNING)
     if task.run.has_budget and not task.candidates.filter(kernel__isnull=True).exists():
-        rejected = [
-            {
-                "config": dict(one.config),
-                "stage": one.rejected.stage,
-                "reason": one.rejected.reason,
-                "detail": one.rejected.detail,
-            }
-            for one in problem.rejected
-        ]
+        rejected = [kernels.rejected_line(one) for one in problem.rejected]
         ledger.add_rejected(task, rejected, first=len(problem.callers))
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+from cattrs import Converter
 
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.ir.codec import decode, make_codec
@@ -45,7 +47,7 @@ class Case:
     def save(self, folder: Path) -> None:
         """Write the case into an existing folder."""
         facts = _Facts(tuple(self.buffers.values()), self.tolerances, self.bindings)
-        (folder / "case.json").write_text(json.dumps(make_codec().unstructure(facts)))
+        (folder / "case.json").write_text(json.dumps(_codec().unstructure(facts)))
         arrays = {f"in:{name}": array for name, array in self.inputs.items()}
         arrays |= {f"out:{name}": array for name, array in self.expected.items()}
         np.savez(folder / "arrays.npz", **arrays)  # type: ignore[arg-type]
@@ -54,9 +56,14 @@ class Case:
     def load(folder: Path) -> Case:
         """Read a case that ``save`` wrote."""
         path = folder / "case.json"
-        facts = decode(make_codec(), json.loads(path.read_text()), _Facts, str(path))
+        facts = decode(_codec(), json.loads(path.read_text()), _Facts, str(path))
         buffers = {buffer.name: buffer for buffer in facts.buffers}
         with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
             inputs = {k[3:]: arrays[k] for k in arrays.files if k.startswith("in:")}
             expected = {k[4:]: arrays[k] for k in arrays.files if k.startswith("out:")}
         return Case(buffers, inputs, expected, facts.tolerances, facts.bindings)
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from scheduler.stats.intervals import median_interval
 
@@ -35,6 +36,11 @@ class Facts:
     moved_bytes: int = 0
     readings: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
+    @cached_property
+    def time(self) -> Metric:
+        """Of a launch, in nanoseconds; other metrics are derived from it."""
+        return _of_samples(self.samples_ns, "ns")
+
 
 @dataclass(frozen=True)
 class MetricRow:
@@ -47,9 +53,10 @@ class MetricRow:
     figure: Callable[[Facts, str], Metric | None]
 
 
-def _time(facts: Facts, unit: str) -> Metric:
-    interval = median_interval(facts.samples_ns)
-    return Metric(interval.median, interval.low, interval.high, unit, len(facts.samples_ns))
+def _of_samples(values: Sequence[float], unit: str) -> Metric:
+    """Their median with its interval."""
+    interval = median_interval(values)
+    return Metric(interval.median, interval.low, interval.high, unit, len(values))
 
 
 def of_reading(name: str) -> Callable[[Facts, str], Metric | None]:
@@ -57,10 +64,7 @@ def of_reading(name: str) -> Callable[[Facts, str], Metric | None]:
 
     def figure(facts: Facts, unit: str) -> Metric | None:
         values = facts.readings.get(name)
-        if not values:
-            return None
-        interval = median_interval(values)
-        return Metric(interval.median, interval.low, interval.high, unit, len(values))
+        return _of_samples(values, unit) if values else None
 
     return figure
 
@@ -69,13 +73,13 @@ def _bandwidth(facts: Facts, unit: str) -> Metric | None:
     """Bytes a nanosecond are GB/s; the longest time is the lowest bandwidth."""
     if not facts.moved_bytes:
         return None
-    time = _time(facts, "ns")
+    time = facts.time
     value, low, high = (facts.moved_bytes / ns for ns in (time.value, time.high, time.low))
     return Metric(value, low, high, unit, time.n)
 
 
 METRICS: Mapping[str, MetricRow] = {
-    TIME: MetricRow("Median", "ns", "of a launch, measured", _time),
+    TIME: MetricRow("Median", "ns", "of a launch, measured", lambda facts, _: facts.time),
     "bandwidth": MetricRow(
         "Bandwidth",
         "GB/s",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from scheduler.build.diagnostics import diagnostics
 from scheduler.build.elf import dynamic_symbols
@@ -32,6 +32,8 @@ class HipRecipe(Recipe):
     source_file = SOURCE_FILE
     listing_file = commands.LISTING
     library_file = commands.LIBRARY
+    may_leave_open: ClassVar[re.Pattern[str] | None] = None
+    """The symbols that whoever loads the library offers it; None: its linker has seen to that."""
 
     def prepare(self, directory: Path, toolchain: Toolchain) -> None:
         (directory / "include").symlink_to(HEADERS)
@@ -40,7 +42,12 @@ class HipRecipe(Recipe):
 
     def unloadable(self, directory: Path, symbol: str) -> str:
         symbols = dynamic_symbols((directory / self.library_file).read_bytes())
-        return "" if symbol in symbols.defined else f"the source does not export {symbol}"
+        if symbol not in symbols.defined:
+            return f"the source does not export {symbol}"
+        if self.may_leave_open is None:
+            return ""
+        unknown = sorted(n for n in symbols.undefined if not self.may_leave_open.fullmatch(n))
+        return f"nothing offers {', '.join(unknown)} when the library is loaded" if unknown else ""
 
     def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
         return diagnostics(log, self.source_file)
@@ -50,6 +57,7 @@ class GpuRecipe(HipRecipe):
     """For an AMD GPU: listing, code object, and a library with the code object inside."""
 
     code_object_file = commands.CODE_OBJECT
+    may_leave_open = _OFFERED
 
     def obstacle(self, toolchain: Toolchain) -> str:
         return "" if toolchain.clang and toolchain.linker else "no clang with an ld.lld"
@@ -68,15 +76,6 @@ class GpuRecipe(HipRecipe):
             Step(commands.host(target, toolchain, flags), before=bundle),
             Step(commands.library(toolchain)),
         )
-
-    def unloadable(self, directory: Path, symbol: str) -> str:
-        if reason := super().unloadable(directory, symbol):
-            return reason
-        symbols = dynamic_symbols((directory / self.library_file).read_bytes())
-        unknown = sorted(each for each in symbols.undefined if not _OFFERED.fullmatch(each))
-        if unknown:
-            return f"nothing offers {', '.join(unknown)} when the library is loaded"
-        return ""
 
     def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
         listing = (directory / self.listing_file).read_text()
