@@ -21,6 +21,7 @@ from scheduler.build.model import Toolchain
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import Manifest
+from scheduler.codegen import layout
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
@@ -43,7 +44,8 @@ def of_graph(graph: Graph, times: str = "") -> IO[bytes]:
     if not complete:
         raise UserError(f"{graph.name}: no target has a build of every kernel yet")
     manifest = replace(generated.manifest(), targets=complete)
-    return _zipped(graph.name, generated.schedule, manifest, generated.kernels, builds)
+    folder = layout.bundle_folder(graph.name, graph.digest)
+    return _zipped(folder, generated.schedule, manifest, generated.kernels, builds)
 
 
 def of_kernel(kernel: GeneratedKernel, node: TemplateNode) -> IO[bytes]:
@@ -68,7 +70,8 @@ def of_kernel(kernel: GeneratedKernel, node: TemplateNode) -> IO[bytes]:
         rendered,
         call,
     )
-    return _zipped(kernel.name, plan, manifest, [rendered], builds)
+    folder = layout.bundle_folder(kernel.name, kernel.source_digest)
+    return _zipped(folder, plan, manifest, [rendered], builds)
 
 
 def _alone(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:
@@ -113,13 +116,14 @@ def _complete(builds: Mapping[tuple[str, str], Build], names: Sequence[str]) -> 
 
 
 def _zipped(
-    name: str,
+    top: str,
     schedule: Schedule,
     manifest: Manifest,
     kernels: Sequence[RenderedKernel],
     rows: Mapping[tuple[str, str], Build],
 ) -> IO[bytes]:
-    """The bundle, written by the engine and packed; an open file that is gone once closed."""
+    """The bundle, written by the engine and packed with ``top`` as its one folder; an open file
+    that is gone once closed."""
     packed = tempfile.TemporaryFile(suffix=".zip")  # noqa: SIM115 - the caller closes it
     with tempfile.TemporaryDirectory() as folder:
         builds = {
@@ -127,11 +131,11 @@ def _zipped(
             for key, row in rows.items()
             if key[1] in manifest.targets
         }
-        out = Path(folder, name)
+        out = Path(folder, "bundle")
         writer.write(out, schedule, manifest, kernels, builds)
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(path for path in out.rglob("*") if path.is_file()):
-                info = zipfile.ZipInfo(f"{name}/{file.relative_to(out)}", _EPOCH)
+                info = zipfile.ZipInfo(f"{top}/{file.relative_to(out)}", _EPOCH)
                 info.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(info, file.read_bytes())
     packed.seek(0)

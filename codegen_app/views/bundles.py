@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, redirect
 from codegen_app.forms.address import BundleForm
 from codegen_app.models import GeneratedKernel, Graph, TemplateNode
 from codegen_app.services import bundles
+from scheduler.codegen import layout
 from scheduler.outcome import UserError
 
 
@@ -19,7 +20,7 @@ def graph_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The whole graph, each node with the kernel that serves it in the bucket ``?times=``."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
     times = BundleForm(request.GET).text("times")
-    return _download(request, graph, graph.name, lambda: bundles.of_graph(graph, times))
+    return _download(request, graph, graph.digest, lambda: bundles.of_graph(graph, times))
 
 
 def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
@@ -28,11 +29,14 @@ def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
     nodes = TemplateNode.objects.filter(uses__kernel=kernel).select_related("graph__file")
     requested = nodes.filter(pk=BundleForm(request.GET).number("node") or 0)
     node = requested.first() or nodes.first() or get_object_or_404(nodes)
-    return _download(request, kernel, name, lambda: bundles.of_kernel(kernel, node))
+    return _download(request, kernel, kernel.source_digest, lambda: bundles.of_kernel(kernel, node))
 
 
 def _download(
-    request: HttpRequest, subject: Graph | GeneratedKernel, name: str, make: Callable[[], IO[bytes]]
+    request: HttpRequest,
+    subject: Graph | GeneratedKernel,
+    digest: str,
+    make: Callable[[], IO[bytes]],
 ) -> HttpResponseBase:
     """The zip, or back to the page with one line that says why there is none."""
     try:
@@ -40,4 +44,6 @@ def _download(
     except UserError as error:
         messages.error(request, str(error))
         return redirect(subject)
-    return FileResponse(packed, as_attachment=True, filename=f"{name}.zip")
+    return FileResponse(
+        packed, as_attachment=True, filename=f"{layout.bundle_folder(subject.name, digest)}.zip"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,15 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 from scheduler.targets import find
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+# What lies in a bundle's folder, with what running its wrapper and tuning leave there.
+_WRITTEN = frozenset(
+    (
+        *(layout.MANIFEST, layout.GRAPH, layout.WRAPPER, layout.KERNELS),
+        *(layout.LEDGER, layout.LOG, "__pycache__"),
+    )
+)
 
 
 def manifest_of(
@@ -74,29 +84,49 @@ def write(
     """
     check_replaceable(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    # Beside it, under a name that is not taken from it: that one may be as long as names may be.
+    work = Path(tempfile.mkdtemp(prefix=".bundle-", dir=out.parent))
     try:
-        work.chmod(0o755)
-        _write_json(work / layout.MANIFEST, manifest.to_json())
-        _write_json(work / layout.GRAPH, graph_to_json(schedule.lowered.graph))
-        (work / layout.WRAPPER).write_text(wrapper_of(manifest))
+        new = work / "new"
+        new.mkdir()
+        _write_json(new / layout.MANIFEST, manifest.to_json())
+        _write_json(new / layout.GRAPH, graph_to_json(schedule.lowered.graph))
+        (new / layout.WRAPPER).write_text(wrapper_of(manifest))
         for kernel in kernels:
-            _write_kernel(work, kernel, builds, manifest.targets)
+            _write_kernel(new, kernel, builds, manifest.targets)
         if out.exists():
-            shutil.rmtree(out)
-        work.rename(out)
+            out.rename(work / "old")
+        new.rename(out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
 def check_replaceable(out: Path) -> None:
-    """Raise ``UserError`` unless ``out`` is free, empty, or an earlier bundle."""
+    """Raise ``UserError`` unless ``out`` is free, empty, or an earlier bundle and nothing else."""
+    if out.is_symlink():
+        raise UserError(f"{out} is a link: name the folder itself")
     if not out.exists():
         return
     if not out.is_dir():
         raise UserError(f"{out} is a file: name a folder for the bundle")
-    if any(out.iterdir()) and not (out / layout.MANIFEST).is_file():
+    held = {path.name for path in out.iterdir()}
+    if not held:
+        return
+    if not _is_ours(out / layout.MANIFEST):
         raise UserError(f"{out} holds something that is no bundle: name another folder")
+    if foreign := held - _WRITTEN:
+        raise UserError(
+            f"{out} holds {min(foreign)}, which is of no bundle: move it, or name another folder"
+        )
+
+
+def _is_ours(manifest: Path) -> bool:
+    """Whether this is a bundle's manifest, whichever version wrote it."""
+    try:
+        data = json.loads(manifest.read_text())
+        return bool(data["schema"] >= 1 and _DIGEST.fullmatch(data["graph"]["digest"]))
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return False
 
 
 def _write_kernel(

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import re
+import string
+
 MANIFEST = "manifest.json"
 GRAPH = "graph.json"
 WRAPPER = "wrapper.py"
 KERNELS = "kernels"
 BUILD_RECORD = "build.json"
+LEDGER, LOG = "ledger.jsonl", "autotune.log"  # of a tuning run that wrote the bundle
+
+#: All that a folder's name is made of where it comes from a model's.
+PLAIN = string.ascii_letters + string.digits + "_-"
+LONGEST_NAME = 80
+_DIGITS = 12  # of a digest
+_KERNEL = re.compile(r"[A-Za-z0-9_]{1,200}")
+
+
+def bundle_folder(name: str, digest: str) -> str:
+    """What a bundle's folder is called: letters of the name that are plain on any system, and the
+    beginning of the digest, which tells those apart that are left the same."""
+    plain = re.sub(f"[^{PLAIN}]+", "_", name)[: LONGEST_NAME - _DIGITS - 1].strip("_-")
+    return f"{plain or 'bundle'}-{digest[:_DIGITS]}"
 
 
 def kernel_folder(kernel: str) -> str:
-    """What belongs to a kernel: its source, and a folder for each target."""
+    """What belongs to a kernel: its source, and a folder for each target.
+
+    Raises ``ValueError`` for a name that could lead elsewhere; no kernel of ours has such a one.
+    """
+    if not _KERNEL.fullmatch(kernel):
+        raise ValueError(f"{kernel!r} is no name of a kernel")
     return f"{KERNELS}/{kernel}"
 
 

@@ -17,6 +17,7 @@ from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import ChosenBy
+from scheduler.codegen import layout
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.commands import options
 from scheduler.commands.compile_ import with_hints
@@ -39,8 +40,6 @@ from scheduler.tuning.run import SearchOptions, tune
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
 from scheduler.tuning.unfused import FusionComparison, compare_fusion, unfuse_all
-
-LEDGER, LOG = "ledger.jsonl", "autotune.log"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -220,9 +219,9 @@ def _write(
         builds = {key: one for key, one in built.items() if isinstance(one, Build)}
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
     lines = [one.to_json() for one in fusions]
-    write_jsonl(arguments.out / LEDGER, facts | _facts(result), result.entries, lines)
+    write_jsonl(arguments.out / layout.LEDGER, facts | _facts(result), result.entries, lines)
     log = "\n".join(problem.autotune_text() for problem in result.problems)
-    (arguments.out / LOG).write_text(log)
+    (arguments.out / layout.LOG).write_text(log)
     return failed
 
 

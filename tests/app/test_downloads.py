@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 from html import unescape
 from pathlib import Path
@@ -119,6 +121,34 @@ def test_a_graphs_bundle_has_every_kernel_for_the_targets_that_all_are_built_for
     gone = artifacts.local_file(bundle_build(kernels).library)
     gone.unlink()
     assert "kernel.so of" in unescape(reader.get(address, follow=True).content.decode())
+
+
+def test_a_graphs_name_leads_nowhere(
+    reader: Client, prepared: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither on the server nor for who unpacks it: the name is text, wherever it points."""
+    for use in KernelUse.objects.filter(template_node__graph=prepared, is_default=True):
+        if not use.kernel.builds.exists():
+            made_build(use.kernel, "gfx942")
+    place = tmp_path / "around" / "temporary"
+    place.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    outside = tmp_path / "around" / "outside"
+    outside.mkdir()
+    (outside / "manifest.json").write_text("somebody else's")
+    for name in (str(outside), "../../outside", "a/../../b", "\\\\host\\share", "x\r\ny: z", "CON"):
+        Graph.objects.filter(pk=prepared.pk).update(name=name)
+        answer = reader.get(f"/graphs/{prepared.pk}/bundle.zip")
+        assert answer.status_code == 200, name
+        with zipfile.ZipFile(io.BytesIO(b"".join(answer.streaming_content))) as archive:
+            (top,) = {member.split("/")[0] for member in archive.namelist()}
+            data = json.loads(archive.read(f"{top}/manifest.json"))
+        assert re.fullmatch(r"[A-Za-z0-9_-]+-[0-9a-f]{12}", top), name
+        assert f'filename="{top}.zip"' in answer.headers["Content-Disposition"]
+        assert data["graph"]["name"] == name, "what it is called stays what it is called"
+        assert not list(place.iterdir()), name
+        assert [path.name for path in outside.iterdir()] == ["manifest.json"], name
+        assert sorted(outside.parent.iterdir()) == [outside, place], name
 
 
 def bundle_build(kernels: set[GeneratedKernel]) -> Build:
