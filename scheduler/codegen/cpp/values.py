@@ -290,7 +290,7 @@ class ValuePrinter:
 
     def _nested_block(self, value: Value) -> tuple[Lines, str]:
         """The statements of ``value`` in a nested block, and its expression there."""
-        before, self.lines = self.lines, Lines(self.lines.indent + 1, self.lines.nodes)
+        before, self.lines = self.lines, self.lines.nested(self.lines.nodes)
         with self.scope():
             text = self.value(value)
         inside, self.lines = self.lines, before

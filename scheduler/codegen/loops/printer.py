@@ -99,7 +99,7 @@ class NestPrinter:
 
     def _each_of_pack(self, statements: Sequence[Statement], sink: Sink, pack: Pack) -> None:
         name = self.names[pack.axis.var.name]
-        inside = Lines(self.lines.indent + 1)
+        inside = self.lines.nested()
         outside, self.lines, self.values.lines = self.lines, inside, inside
         self.values.index = IndexPrinter(
             ranges=self.nest.ranges, names={**self.names, pack.axis.var.name: f"{name}_j"}

@@ -14,7 +14,7 @@ import sympy
 
 from scheduler.arithmetic import round_up
 from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.cpp.lines import Lines, mark
+from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.legality import illegal
@@ -190,7 +190,7 @@ class AttentionTemplate(LaunchTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         operation = self.operation
-        index = self._printer(self._q, Lines(1)).index
+        index = self._printer(self._q, self.lines()).index
         batch = numel(operation.batch)
         blocks = batch * ceil_div(operation.row.size, int(config["block_m"]))
         return self.finished(
@@ -209,14 +209,14 @@ class AttentionTemplate(LaunchTemplate):
             scale=literal(operation.scale, self.element.compute),
             causal=operation.causal,
             power_as_element=convert("power", self.element.compute, self.element),
-            marked=mark(operation.nodes),
+            marked=self.marks.mark(operation.nodes),
             **self._bodies,
         )
 
     @cached_property
     def _bodies(self) -> dict[str, object]:
         """What does not depend on the configuration."""
-        lines = Lines(1)
+        lines = self.lines()
         batch = [axis for axis in self.operation.batch if axis.size != 1]
         self._printer(self._q, lines).decode("batch", batch)
         operation = self.operation
@@ -235,7 +235,7 @@ class AttentionTemplate(LaunchTemplate):
 
     def _operand(self, nest: LoopNest, depth: Axis) -> _Operand:
         pack = next(width for width in (8, 4, 2, 1) if self._serves(nest, depth, width))
-        lines = Lines(4)
+        lines = self.lines(4)
         printer = self._printer(nest, lines, Pack(depth, pack))
 
         def fill(statement: Statement) -> None:
@@ -258,7 +258,7 @@ class AttentionTemplate(LaunchTemplate):
         return bool(runs) and width * max(sizes) <= 16
 
     def _mask_lines(self) -> Lines:
-        lines = Lines(5)
+        lines = self.lines(5)
         if self._mask is None:
             return lines
         printer = self._printer(self._mask, lines)
@@ -272,7 +272,7 @@ class AttentionTemplate(LaunchTemplate):
         return lines
 
     def _store_lines(self) -> Lines:
-        lines = Lines(4)
+        lines = self.lines(4)
         printer = self._printer(self._out, lines)
         held = self.element.compute
         for store in self.operation.stores:

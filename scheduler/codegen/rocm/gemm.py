@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.cpp import finish
-from scheduler.codegen.cpp.lines import mark
 from scheduler.codegen.kernel import Launch, LineOrigin
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.rocm.axes import columns_contiguous, with_split_axes
@@ -57,7 +55,9 @@ class GemmTemplate(ROCmTemplate):
         if len(members) != len(node.members):
             raise TypeError(f"{node.name} has members that are no contractions")
         self._members = self.prepare(members)
-        self.interface = GemmInterface(self._members, lowered.buffers, lowered.graph.symbols)
+        self.interface = GemmInterface(
+            self._members, lowered.buffers, lowered.graph.symbols, self.marks
+        )
         self._sizes = self._problem_sizes()
         self._texts: dict[tuple[bool, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
         self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
@@ -129,7 +129,7 @@ class GemmTemplate(ROCmTemplate):
         before, after = text.split(_CONFIGURATION)
         # Lines are counted with a configuration in place: each of a kind has the same number.
         constants = _constants(config)
-        source, origins = finish(before + constants + after)
+        source, origins = self.marks.finish(before + constants + after)
         start = source.index(constants)
         return source[:start], source[start + len(constants) :], origins
 
@@ -148,7 +148,7 @@ class GemmTemplate(ROCmTemplate):
             "groups": self._groups(),
             "operands": self._operands(),
             "members": [self._member(i, member) for i, member in enumerate(interface.members)],
-            "multiplies": mark(self._contraction_nodes()),
+            "multiplies": self.marks.mark(self._contraction_nodes()),
             "masked": any(
                 operand.masked for operand in (interface.a, *(m.b for m in interface.members))
             ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sympy
 
-from scheduler.codegen.cpp import IndexPrinter, Lines, Memory, ValuePrinter
+from scheduler.codegen.cpp import IndexPrinter, Lines, Marks, Memory, ValuePrinter
 from scheduler.codegen.rocm.contraction import IndexGroup, Parametrizer
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.operand import Operand, analyse
@@ -40,9 +40,11 @@ class GemmInterface:
         members: tuple[Contraction, ...],
         buffers: Mapping[str, Buffer],
         symbols: Mapping[str, SymbolInfo],
+        marks: Marks,
         input_reorder: tuple[int, ...] | None = None,
     ) -> None:
         first = members[0]
+        self._marks = marks
         self._sizes = Ranges.of_symbols(symbols)
         self.buffers = buffers
         self.kernel = ROCmTemplateKernel()
@@ -162,7 +164,7 @@ class GemmInterface:
         return self._read(member.b, self._b_values[position], member.parametrizer)
 
     def _read(self, operand: Operand, value: Value, parametrizer: Parametrizer) -> str:
-        lines = Lines(_INDENT)
+        lines = Lines(self._marks, _INDENT)
         printer = self._printer(lines, {})
         if operand.load is None:
             text = printer.element(value, operand.element)
@@ -180,7 +182,7 @@ class GemmInterface:
 
     def store(self, position: int) -> str:
         """The body of a member's ``store``."""
-        lines = Lines(_INDENT)
+        lines = Lines(self._marks, _INDENT)
         printer = self._printer(lines, {"acc": "acc"})
         nodes = self.members[position].contraction.nodes
         for store in self._stores[position]:

@@ -13,7 +13,6 @@ from functools import cached_property
 import sympy
 
 from scheduler.codegen.cpp.index import IndexPrinter
-from scheduler.codegen.cpp.lines import finish
 from scheduler.codegen.cpp.values import Memory
 from scheduler.codegen.kernel import ArgType, Launch
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
@@ -159,7 +158,7 @@ class LaunchTemplate(ROCmTemplate):
             host=self.host(blocks),
             **context,
         )
-        source, origins = finish(text)
+        source, origins = self.marks.finish(text)
         one = as_expr(1)
         over_arguments = blocks.xreplace({symbol(a): symbol(b) for a, b in self.renamed.items()})
         launch = Launch(

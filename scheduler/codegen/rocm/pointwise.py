@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import Access
 from scheduler.codegen.loops.printer import NestPrinter, Pack
@@ -69,7 +68,7 @@ class PointwiseTemplate(LoopTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         threads, vector = int(config["threads"]), int(config["vector"])
-        lines = Lines(1)
+        lines = self.lines()
         axis = self._innermost
         pack = Pack(axis, vector) if axis and vector > 1 else None
         printer = NestPrinter(self.nest, lines, self.memory, pack, self.renamed)

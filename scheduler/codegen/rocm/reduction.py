@@ -156,7 +156,7 @@ class ReductionTemplate(LoopTemplate):
 
     @cached_property
     def _index(self) -> IndexPrinter:
-        return self._printer(Lines(), 1).index
+        return self._printer(self.lines(), 1).index
 
     def _body(self, vector: int, keep: bool) -> str:
         """The device function's statements, which are the same for any number of lanes."""
@@ -193,7 +193,7 @@ class ReductionTemplate(LoopTemplate):
         return {}
 
     def _find_shared_loads(self, vector: int) -> list[Load]:
-        printer = self._printer(Lines(), vector)
+        printer = self._printer(self.lines(), vector)
         inner = {axis.var for axis in self.nest.inner}
         seen: dict[Load, int] = {}
         for stage in self.stages:
@@ -212,7 +212,7 @@ class _Body:
     def __init__(self, template: ReductionTemplate, vector: int, keep: bool) -> None:
         self.template = template
         self.nest = template.nest
-        self.lines = Lines(1)
+        self.lines = template.lines()
         self.printer = template._printer(self.lines, vector)
         self._vector = vector
         self._kept = template._shared_loads(vector) if keep else []

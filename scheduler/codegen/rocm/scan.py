@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.printer import NestPrinter
@@ -49,7 +48,7 @@ class ScanTemplate(LoopTemplate):
     def render(self, config: Config) -> RenderedTemplate:
         lanes = int(config["lanes"])
         threads = max(lanes, _BLOCK)
-        lines = Lines(1)
+        lines = self.lines()
         printer = NestPrinter(self.nest, lines, self.memory, None, self.renamed)
         printer.decode("xindex", self.nest.outer)
         for number, statement in enumerate(self.nest.statements):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.cpp.lines import Lines, Marks
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.template import KernelTemplate
@@ -16,6 +18,15 @@ class ROCmTemplate(KernelTemplate):
     prefix: ClassVar[str] = "rocm"
     source_file: ClassVar[str] = SOURCE_FILE
     caller_type: ClassVar[type[TemplateCaller]] = ROCmTemplateCaller
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What the lines of this node's texts compute."""
+        return Marks()
+
+    def lines(self, indent: int = 1) -> Lines:
+        """Empty lines of a text of this node."""
+        return Lines(self.marks, indent)
 
     def header(self) -> str:
         """Includes of every kernel."""

@@ -7,12 +7,10 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from scheduler.codegen.cpp.lines import mark
-
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
         autoescape=False,  # noqa: S701 - the text is C++, no page
@@ -21,8 +19,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["computes"] = mark
-    return environment
 
 
 @cache

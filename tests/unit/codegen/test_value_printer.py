@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.codegen.cpp import Lines, Memory, ValuePrinter, finish, literal
+from scheduler.codegen.cpp import Lines, Marks, Memory, ValuePrinter, literal
 from scheduler.codegen.kernel import LineOrigin
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import symbol
@@ -38,10 +38,11 @@ def printed(value: Value, out: DType = F32, nodes: tuple[str, ...] = ()) -> list
         "i": Memory("in_ptr1", buffer("i", I64, (8,))),
         "y": Memory("out_ptr0", buffer("y", out, (8, 4))),
     }
-    lines = Lines(0)
+    marks = Marks()
+    lines = Lines(marks, 0)
     printer = ValuePrinter(lines, memory, {"acc": "acc"})
     printer.store(Store("y", (X, symbol("x1")), value, nodes))
-    return finish(str(lines))[0].split("\n")
+    return marks.finish(str(lines))[0].split("\n")
 
 
 def value_dtype(value: Value, name: str) -> DType:
@@ -125,12 +126,13 @@ def test_lines_say_which_node_they_compute() -> None:
     value = Call(
         "add", (Call("mul", (load(), load()), F32, "mul_1"), Accumulator(F32)), F32, "add_2"
     )
-    lines = Lines(0)
+    marks = Marks()
+    lines = Lines(marks, 0)
     memory = {n: Memory(n, buffer(n, F32, (8, 4))) for n in ("a", "y")}
     ValuePrinter(lines, memory, {"acc": "acc"}).store(
         Store("y", (X, symbol("x1")), value, ("mul_1", "add_2"))
     )
-    text, origins = finish("// head\n" + str(lines))
+    text, origins = marks.finish("// head\n" + str(lines))
     assert "\x00" not in text
     assert origins == (
         LineOrigin(2, 2, ("mul_1", "add_2")),
