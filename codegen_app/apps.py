@@ -11,3 +11,9 @@ class CodegenAppConfig(AppConfig):
     name = "codegen_app"
     verbose_name = "Kiln"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Listen to what the audit log notes."""
+        from codegen_app.access import events  # noqa: PLC0415 - needs the applications' rows
+
+        events.connect()

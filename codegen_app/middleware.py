@@ -1,13 +1,17 @@
-"""Response headers that every page carries."""
+"""Response headers that every page carries, and what is answered instead of a page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from codegen_app.access.hashing import TooManyHashesError
 
 # Nothing inline, no eval, no other host. The node graph's layout runs in a worker of our own
-# origin; Plotly draws into data: images when a chart is saved.
+# origin; Plotly draws into data: images when a chart is saved. What a browser holds back is
+# reported (views/csp_reports.py); both ways of saying where, since browsers differ.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -21,17 +25,66 @@ POLICY = "; ".join(
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",
+        "report-uri /csp-reports",
+        "report-to csp",
     )
 )
+# No page uses any of these; what could be put into one must not either.
+_FEATURES = (
+    "accelerometer",
+    "autoplay",
+    "camera",
+    "display-capture",
+    "encrypted-media",
+    "fullscreen",
+    "geolocation",
+    "gyroscope",
+    "hid",
+    "magnetometer",
+    "microphone",
+    "midi",
+    "payment",
+    "publickey-credentials-get",
+    "screen-wake-lock",
+    "serial",
+    "usb",
+    "web-share",
+    "xr-spatial-tracking",
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Reporting-Endpoints": 'csp="/csp-reports"',
+    "Permissions-Policy": ", ".join(f"{feature}=()" for feature in _FEATURES),
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
-class ContentSecurityPolicyMiddleware:
-    """Adds the Content-Security-Policy; a view that set its own (a download) keeps it."""
+class HeadersMiddleware:
+    """Adds the headers; a view that set its own (a download) keeps it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        response.headers.setdefault("Content-Security-Policy", POLICY)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+
+class HashingMiddleware:
+    """A page for who comes while as many passwords are hashed as may be at once."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """The page; None for every other exception."""
+        if not isinstance(error, TooManyHashesError):
+            return None
+        response = render(request, "429.html", {"title": "Try again"}, status=429)
+        response.headers["Retry-After"] = "1"
         return response

@@ -118,9 +118,10 @@ class ArtifactAdmin(ReadOnlyAdmin):
 class AuditEntryAdmin(ReadOnlyAdmin):
     """Who did what."""
 
-    list_display = ("at", "actor", "action", "what", "why")
+    list_display = ("at", "actor_name", "address", "action", "what", "why")
     list_filter = ("action",)
-    list_select_related = ("actor",)
+    search_fields = ("actor_name", "address", "what")
+    date_hierarchy = "at"
 
     def has_delete_permission(self, *_: Any, **__: Any) -> bool:
         """The record of what people did is kept."""

@@ -66,7 +66,14 @@ def database(url: str) -> dict[str, Any]:
     connection options (``?sslmode=require``). Raises ``ImproperlyConfigured`` for anything that
     is not PostgreSQL.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # whose words would show a part of the password
+        raise ImproperlyConfigured(
+            "DATABASE_URL cannot be read: in a password, write / @ : # ? % as"
+            " %2F %40 %3A %23 %3F %25"
+        ) from None
     if parts.scheme not in {"postgres", "postgresql"}:
         raise ImproperlyConfigured(
             f"DATABASE_URL starts with {parts.scheme!r}: Kiln needs postgresql://"
@@ -79,6 +86,6 @@ def database(url: str) -> dict[str, Any]:
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "HOST": host,
-        "PORT": str(parts.port or ""),
+        "PORT": str(port or ""),
         "OPTIONS": options,
     }

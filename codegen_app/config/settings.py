@@ -7,6 +7,7 @@ uses the database, the queue and the files that ``make demo`` keeps for this che
 from __future__ import annotations
 
 import secrets
+from datetime import timedelta
 from pathlib import Path
 
 from django.contrib.messages import constants as levels
@@ -18,9 +19,10 @@ BASE_DIR = Path(__file__).resolve().parents[2]
 VAR_DIR = env.folder("KILN_VAR", BASE_DIR / "var")
 
 DEBUG = env.flag("KILN_DEBUG", default=False)
-# Without a key of its own every process signs with another one: nobody stays logged in, and no
-# two installations ever share a known key.
+# Commands run without a key of one's own; pages are not served without (serving.py).
+SECRET_KEY_GIVEN = bool(env.text("KILN_SECRET_KEY"))
 SECRET_KEY = env.text("KILN_SECRET_KEY") or secrets.token_urlsafe(50)
+ALLOWED_HOSTS_GIVEN = bool(env.text("KILN_ALLOWED_HOSTS"))
 ALLOWED_HOSTS = env.words("KILN_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("KILN_TRUSTED_ORIGINS")
 
@@ -36,21 +38,26 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "axes",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "codegen_app.middleware.HeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "codegen_app.middleware.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "codegen_app.access.sessions.SessionLimitsMiddleware",
+    "codegen_app.access.origin.OriginMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 if READ_NEEDS_LOGIN:
     MIDDLEWARE.append("django.contrib.auth.middleware.LoginRequiredMiddleware")
+# Last, so that what it answers while logins are stopped goes through all the others.
+MIDDLEWARE += ["codegen_app.middleware.HashingMiddleware", "axes.middleware.AxesMiddleware"]
 
 ROOT_URLCONF = "codegen_app.config.urls"
 WSGI_APPLICATION = "codegen_app.config.wsgi.application"
@@ -75,10 +82,31 @@ DATABASES = {"default": env.database(env.text("DATABASE_URL") or cluster_for(VAR
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
 ]
+PASSWORD_HASHERS = ["codegen_app.access.hashing.BoundedPBKDF2PasswordHasher"]
+# Length is what resists guessing; there are no rules of composition. The longest that is hashed
+# is what the form takes (4096 characters).
+_VALIDATION = "django.contrib.auth.password_validation"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"{_VALIDATION}.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator"},
+    {"NAME": f"{_VALIDATION}.CommonPasswordValidator"},
+]
+AXES_HANDLER = "codegen_app.access.throttle.Throttle"
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
+AXES_FAILURE_LIMIT = 100  # of what the handler weighs
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_DISABLE_ACCESS_LOG = True  # the audit log has it
+AXES_VERBOSE = False
+AXES_CLIENT_IP_CALLABLE = "codegen_app.access.addresses.client_address"
+AXES_LOCKOUT_CALLABLE = "codegen_app.access.throttle.stopped"
+
+# The audit log is kept for so many days.
+AUDIT_DAYS = env.integer("KILN_AUDIT_DAYS", 400, minimum=30)
 
 LANGUAGE_CODE = "en-gb"
 USE_I18N = False
@@ -114,15 +142,30 @@ DEVICE_LOCKS_DIR = env.folder("KILN_DEVICE_LOCKS", VAR_DIR / "device-locks")
 ROCM_PATH = env.text("ROCM_PATH")
 COMPILER_PATH = env.text("PATH")  # where a compiler of the system may be found
 
+# A login ends after so long without use, and so long after it began.
+SESSION_IDLE_S = env.integer("KILN_SESSION_IDLE_S", 2 * 3600, minimum=60)
+SESSION_COOKIE_AGE = env.integer("KILN_SESSION_S", 12 * 3600, minimum=60)
 SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"  # a link in a mail opens the page that it names
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-_HTTPS = env.flag("KILN_HTTPS", default=False)
-SESSION_COOKIE_SECURE = _HTTPS
-CSRF_COOKIE_SECURE = _HTTPS
-if _HTTPS:
+DEFAULT_EXCEPTION_REPORTER_FILTER = "codegen_app.config.secrecy.SecretsFilter"
+# So many proxies of ours stand before the server, and what they say of a client is believed.
+TRUSTED_PROXIES = env.integer("KILN_TRUSTED_PROXIES", 0)
+HTTPS = env.flag("KILN_HTTPS", default=False)
+if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    SECURE_HSTS_SECONDS = env.integer("KILN_HSTS_S", 365 * 24 * 3600)
+    # Of this host alone, by HTTPS alone, for the whole site: the browser holds it to that.
+    SESSION_COOKIE_NAME = "__Host-sessionid"
+    CSRF_COOKIE_NAME = "__Host-csrftoken"
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
 
 # The queue's message only says "look now": rows are the truth, so no results are stored, and a
 # message that is lost is made up for by the periodic look (codegen_app/config/celery.py).
@@ -145,5 +188,6 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {"axes": {"level": "ERROR"}},  # the audit log has it in our words
     "root": {"handlers": ["stderr"], "level": env.text("KILN_LOG_LEVEL", "INFO")},
 }

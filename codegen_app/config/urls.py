@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
+from django.views.generic import RedirectView
+
+# One page to log in and one to change the password, with one throttle, for the admin too.
+_TO_LOGIN = RedirectView.as_view(pattern_name="login", query_string=True)
+_TO_PASSWORD = RedirectView.as_view(pattern_name="password")
 
 urlpatterns = [
+    path("admin/login/", login_not_required(_TO_LOGIN)),
+    path("admin/password_change/", _TO_PASSWORD),
     path("admin/", admin.site.urls),
     path("login/", LoginView.as_view(template_name="login.html"), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),

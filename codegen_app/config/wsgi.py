@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
+from codegen_app.config import serving
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
+serving.check(settings)
 application = get_wsgi_application()

@@ -1,4 +1,4 @@
-"""Who did what: every start, cancel and change that a person asked for."""
+"""Who did what, and from where: every login and every change that a person asked for."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from django.db import models
 
 
 class AuditEntry(models.Model):
-    """One act. ``actor`` is null for the system itself; ``what`` names the row in words."""
+    """One act. ``actor`` is null for the system itself, and for who is not logged in.
 
-    at = models.DateTimeField(auto_now_add=True)
+    ``what`` names the row in words; ``actor_name`` stays when the account is deleted. The
+    database refuses to change an entry, and to delete one that is not old (``migrations/``).
+    """
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )
+    actor_name = models.CharField(max_length=150, blank=True)
+    address = models.GenericIPAddressField(null=True, blank=True)
+    user_agent = models.CharField(max_length=200, blank=True)
     action = models.CharField(max_length=40)
     what = models.CharField(max_length=200)
     why = models.CharField(max_length=500, blank=True)

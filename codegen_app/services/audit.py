@@ -1,11 +1,63 @@
-"""The record of what people asked for."""
+"""The record of what people asked for, and from where."""
 
 from __future__ import annotations
 
-from django.contrib.auth.models import AbstractBaseUser
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
+from django.utils import timezone
 
 from codegen_app.models import AuditEntry
+
+_DELETED_AT_ONCE = 10_000  # in one statement; the next round takes the next
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an act comes from: "" for workers and the command line."""
+
+    address: str = ""
+    user_agent: str = ""
+
+
+_origin: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 - frozen
+
+
+@contextmanager
+def from_where(origin: Origin) -> Iterator[None]:
+    """What is recorded inside comes from there."""
+    token = _origin.set(origin)
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
+Person = AbstractBaseUser | AnonymousUser
+_asking: ContextVar[Callable[[], Person] | None] = ContextVar("asking", default=None)
+
+
+@contextmanager
+def asked_by(who: Callable[[], Person]) -> Iterator[None]:
+    """``asking`` answers with that person inside."""
+    token = _asking.set(who)
+    try:
+        yield
+    finally:
+        _asking.reset(token)
+
+
+def asking() -> AbstractBaseUser | None:
+    """Who asks, where a row's change is noticed far from the page: None outside of requests."""
+    who = _asking.get()
+    person = who() if who is not None else None
+    return person if isinstance(person, AbstractBaseUser) else None
 
 
 def record(actor: AbstractBaseUser | None, action: str, row: models.Model, why: str = "") -> None:
@@ -14,12 +66,38 @@ def record(actor: AbstractBaseUser | None, action: str, row: models.Model, why: 
 
 
 def note(actor: AbstractBaseUser | None, action: str, what: str, why: str = "") -> None:
-    """Note an act that is about no single row."""
+    """Note an act that is about no single row.
+
+    What does not print is escaped: an entry is one line, and says what it seems to say.
+    """
+    origin = _origin.get()
+    known = actor_id(actor)
     AuditEntry.objects.create(
-        actor_id=actor_id(actor), action=action, what=what[:200], why=why[:500]
+        actor_id=known,
+        actor_name=_line(actor.get_username(), 150) if known and actor else "",
+        address=origin.address or None,
+        user_agent=_line(origin.user_agent, 200),
+        action=action[:40],
+        what=_line(what, 200),
+        why=_line(why, 500),
     )
 
 
 def actor_id(actor: AbstractBaseUser | None) -> int | None:
     """Who it was, for a column; None for the system itself."""
     return actor.pk if actor is not None and actor.is_authenticated else None
+
+
+def delete_old() -> int:
+    """Delete entries older than ``KILN_AUDIT_DAYS``, the oldest first; how many."""
+    before = timezone.now() - timedelta(days=settings.AUDIT_DAYS)
+    old = AuditEntry.objects.filter(at__lt=before).order_by("at").values("pk")[:_DELETED_AT_ONCE]
+    deleted, _ = AuditEntry.objects.filter(pk__in=old).delete()
+    return deleted
+
+
+def _line(text: str, length: int) -> str:
+    shown = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+    return shown[:length]

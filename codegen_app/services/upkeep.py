@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from codegen_app.models import Worker
-from codegen_app.services import builds, ledger, queue, schedules, work
+from codegen_app.services import audit, builds, ledger, queue, schedules, work
 
 _KEEP_TAKEN_MESSAGES_S = 600
 _KEEP_STOPPED_WORKERS = timedelta(days=7)
@@ -28,6 +28,7 @@ def look_after() -> None:
         log.warning("%d builds were asked for again: their compiler is gone", again)
     schedules.run_due()
     Worker.objects.filter(seen_at__lt=timezone.now() - _KEEP_STOPPED_WORKERS).delete()
+    audit.delete_old()
     with transaction.atomic():
         queue.notify_of_waiting()
     sweep_messages()

@@ -8,6 +8,7 @@ from codegen_app.views.builds import build_kernel
 from codegen_app.views.bundles import graph_bundle, kernel_bundle
 from codegen_app.views.compare import compare
 from codegen_app.views.components import components
+from codegen_app.views.csp_reports import csp_reports
 from codegen_app.views.devices import devices
 from codegen_app.views.glossary import glossary
 from codegen_app.views.graph import graph
@@ -19,6 +20,7 @@ from codegen_app.views.kernels import kernels
 from codegen_app.views.node import template_node
 from codegen_app.views.overview import overview
 from codegen_app.views.page import twin
+from codegen_app.views.password import password
 from codegen_app.views.retune import retune
 from codegen_app.views.run import cancel_run, tuning_run
 from codegen_app.views.run_files import run_ledger, run_log
@@ -58,6 +60,8 @@ urlpatterns = [
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
     path("retune", retune, name="retune"),
     path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),
+    path("password", password, name="password"),
+    path("csp-reports", csp_reports, name="csp_reports"),
     path("components", components, name="components"),
     # Last: any name that is none of those above.
     path("kernels/<slug:name>/<str:file>", source, name="kernel_source"),

@@ -1,0 +1,1 @@
+"""Who comes in, from where, and how often they may try."""

@@ -1,0 +1,22 @@
+"""Every request says where it comes from, for the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+from codegen_app.access.addresses import client_address
+from codegen_app.services import audit
+
+
+class OriginMiddleware:
+    """What a request records comes from its address."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        origin = audit.Origin(client_address(request), request.META.get("HTTP_USER_AGENT", ""))
+        with audit.from_where(origin), audit.asked_by(lambda: request.user):
+            return self.get_response(request)

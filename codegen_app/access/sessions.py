@@ -1,0 +1,48 @@
+"""How long a login lasts: an end after a time without use, and one in any case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import cast
+
+from django.conf import settings
+from django.contrib.auth import logout, user_logged_in
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponse
+
+_BEGAN, _USED = "began_at", "used_at"
+_WRITE_EVERY_S = 60  # a page must not cost a write each time
+
+
+@receiver(user_logged_in)
+def _begin(request: HttpRequest, **_: object) -> None:
+    request.session[_BEGAN] = request.session[_USED] = int(time.time())
+
+
+class SessionLimitsMiddleware:
+    """Ends logins that were not used, or are old; pages of a login are kept by nobody."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if settings.SESSION_COOKIE_NAME in request.COOKIES and request.user.is_authenticated:
+            _look(request, int(time.time()))
+        response = self.get_response(request)
+        # Nobody is asked for here: a page that did not look at the session is everybody's.
+        if request.session.accessed and request.user.is_authenticated:
+            response.headers["Cache-Control"] = "no-store"
+        return response
+
+
+def _look(request: HttpRequest, now: int) -> None:
+    session = request.session
+    began, used = cast(int, session.get(_BEGAN, 0)), cast(int, session.get(_USED, 0))
+    # A clock that was set back must not make a login last.
+    if not (0 <= now - began < settings.SESSION_COOKIE_AGE) or not (
+        now - used < settings.SESSION_IDLE_S
+    ):
+        logout(request)
+    elif now - used >= _WRITE_EVERY_S and not request.headers.get("HX-Request"):
+        session[_USED] = now  # a page that asks by itself every two seconds is not use

@@ -1,0 +1,80 @@
+"""What browsers held back because of the policy: a few lines of the log, whoever sends what."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from threading import Lock
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+MOST_BYTES = 8192
+MOST_A_MINUTE = 10  # of each process
+_FIELDS = ("document", "directive", "blocked", "source", "line")
+_NAMES = {  # of the two kinds of reports
+    "document": ("document-uri", "documentURL"),
+    "directive": ("effective-directive", "violated-directive", "effectiveDirective"),
+    "blocked": ("blocked-uri", "blockedURL"),
+    "source": ("source-file", "sourceFile"),
+    "line": ("line-number", "lineNumber"),
+}
+log = logging.getLogger(__name__)
+
+
+class _Rate:
+    """So many in each minute."""
+
+    def __init__(self) -> None:
+        self._lock, self._minute, self._count = Lock(), 0, 0
+
+    def allows(self) -> bool:
+        with self._lock:
+            minute = int(time.monotonic() // 60)
+            if minute != self._minute:
+                self._minute, self._count = minute, 0
+            self._count += 1
+            return self._count <= MOST_A_MINUTE
+
+
+_rate = _Rate()
+
+
+@csrf_exempt
+@login_not_required
+@require_POST
+def csp_reports(request: HttpRequest) -> HttpResponse:
+    """Log a report. Always 204, or 413: who sends nonsense learns nothing."""
+    try:
+        size = int(request.headers.get("Content-Length") or 0)
+    except ValueError:
+        size = MOST_BYTES + 1
+    if size > MOST_BYTES:
+        return HttpResponse(status=413)
+    if _rate.allows():
+        log.warning("the browser held back: %s", _summary(request.read(MOST_BYTES)))
+    return HttpResponse(status=204)
+
+
+def _summary(body: bytes) -> str:
+    try:
+        report = json.loads(body)
+    except (ValueError, RecursionError):
+        return "a report that cannot be read"
+    if isinstance(report, list):  # the Reporting API sends several at once
+        report = report[0] if report else None
+    for inner in ("csp-report", "body"):
+        if isinstance(report, dict) and isinstance(report.get(inner), dict):
+            report = report[inner]
+    if not isinstance(report, dict):
+        return "a report that cannot be read"
+    return ", ".join(f"{field} {_field(report, field)}" for field in _FIELDS)
+
+
+def _field(report: dict[str, Any], field: str) -> str:
+    value = next((report[name] for name in _NAMES[field] if name in report), "")
+    return ascii(str(value)[:200])  # one line, whatever it holds

@@ -1,0 +1,29 @@
+"""Changing one's own password."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods
+
+from codegen_app.forms.passwords import OwnPasswordForm
+
+
+@sensitive_post_parameters()
+@login_required
+@require_http_methods(["GET", "POST"])
+def password(request: HttpRequest) -> HttpResponse:
+    """Ask for the old one and the new one; every other login of the account ends."""
+    is_post = request.method == "POST"
+    form = OwnPasswordForm(request, request.POST if is_post else None)
+    if is_post and form.is_valid():
+        user = form.save()
+        update_session_auth_hash(request, user)
+        messages.success(request, "The password is changed; you are logged out everywhere else.")
+        return redirect("overview")
+    context = {"title": "Change the password", "form": form}
+    return render(request, "pages/password.html", context, status=422 if is_post else 200)
