@@ -26,6 +26,9 @@ ALLOWED_HOSTS_GIVEN = bool(env.text("KILN_ALLOWED_HOSTS"))
 ALLOWED_HOSTS = env.words("KILN_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("KILN_TRUSTED_ORIGINS")
 
+# Why the demo runs as root, told by the demo itself (codegen_app/system_user.py).
+ROOT_BECAUSE = env.text("KILN_ROOT_BECAUSE")
+
 # Reading the pages needs a login unless this is switched off; changing anything always does.
 READ_NEEDS_LOGIN = env.flag("KILN_READ_NEEDS_LOGIN", default=True)
 

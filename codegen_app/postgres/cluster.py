@@ -1,0 +1,143 @@
+"""Where an installation keeps its PostgreSQL.
+
+An ordinary user's lies in the installation's folder. Root's lies under /var/lib, since the system
+user that runs it may not enter every checkout; ``cluster-id`` in the installation's folder names
+it there, so that a checkout that moves takes its database along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from codegen_app import system_user
+
+_ID_FILE = "cluster-id"
+_ID = re.compile(r"[0-9a-f]{12}")
+_HOLDER = "installation"  # in the cluster's folder: the path of the folder whose database it is
+# sockaddr_un.sun_path holds 108 bytes (Linux), the closing zero and "/.s.PGSQL.5432" included.
+_LONGEST_SOCKET_FOLDER = 108 - 1 - len("/.s.PGSQL.5432")
+
+
+class PostgresError(Exception):
+    """The embedded server could not be made or started: one line that says why."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where one embedded PostgreSQL keeps its data and its socket.
+
+    ``system_user`` is the user it runs as, empty for the one who calls (never root).
+    """
+
+    home: Path
+    sockets: Path
+    system_user: str
+
+    @property
+    def data(self) -> Path:
+        """PostgreSQL's data folder."""
+        return self.home / "data"
+
+    @property
+    def log(self) -> Path:
+        """The server's log."""
+        return self.home / "log"
+
+    @property
+    def lock(self) -> Path:
+        """Held by who makes, starts or stops the server."""
+        return self.home / "lock"
+
+    def url(self, database: str) -> str:
+        """The address of a database of this cluster."""
+        return f"postgresql://postgres@/{database}?host={self.sockets}"
+
+
+def cluster_for(var: Path, purpose: str = "main") -> Cluster:
+    """The cluster of the installation that writes into ``var``: the same for root and for the
+    system user. Computes paths only: nothing is made, nothing is started.
+    """
+    if os.geteuid() == 0 or system_user.is_me():
+        home = _folder(_known_id(var) or _id_of_path(var)) / purpose
+        return Cluster(home, home / "run", system_user.NAME if os.geteuid() == 0 else "")
+    home = var.resolve() / "postgres" / purpose
+    sockets = home / "run"
+    if len(os.fsencode(sockets)) > _LONGEST_SOCKET_FOLDER:
+        name = f"kiln-{_id_of_path(var)}-{os.geteuid()}-{purpose}"
+        sockets = Path(tempfile.gettempdir()) / name
+    return Cluster(home, sockets, "")
+
+
+def claim(var: Path) -> str:
+    """As root: note whose database is whose, for folders that move. Returns what to tell people.
+
+    A folder that was moved takes its database along, wherever it was named after its path; a copy
+    of one that is still there gets one of its own.
+    """
+    known, here = _known_id(var), str(var.resolve())
+    if known is None:
+        fresh = _id_of_path(var)
+        if _holder(fresh) not in {"", here}:  # another one was here once, and has moved
+            fresh = secrets.token_hex(6)
+        _note(fresh, var)
+        return ""
+    holder = _holder(known)
+    if holder not in {"", here} and _is_other(Path(holder), var, known):
+        _note(secrets.token_hex(6), var)
+        return f"{here} is a copy of {holder}: it starts with an empty database of its own"
+    missing = not _folder(known).exists()
+    _note(known, var)
+    return f"the database of {here} is not on this machine: it starts empty" if missing else ""
+
+
+def _is_other(holder: Path, var: Path, known: str) -> bool:
+    """Whether the holder is still there, with that database, and not the same folder."""
+    return _known_id(holder) == known and not holder.samefile(var)
+
+
+def _note(identity: str, var: Path) -> None:
+    folder = _folder(identity)
+    folder.mkdir(mode=0o755, exist_ok=True)
+    _write(folder / _HOLDER, str(var.resolve()))
+    _write(var / _ID_FILE, identity)
+
+
+def _write(file: Path, text: str) -> None:
+    """Whole or not at all: half an id would be another database."""
+    if file.is_file() and file.read_text() == text:
+        return
+    part = file.with_name(f"{file.name}.part")
+    with part.open("w") as new:
+        new.write(text)
+        new.flush()
+        os.fsync(new.fileno())
+    part.replace(file)
+
+
+def _known_id(var: Path) -> str | None:
+    try:
+        text = (var / _ID_FILE).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if _ID.fullmatch(text) else None
+
+
+def _holder(identity: str) -> str:
+    try:
+        return (_folder(identity) / _HOLDER).read_text()
+    except OSError:
+        return ""
+
+
+def _folder(identity: str) -> Path:
+    return system_user.STATE_FOLDER / f"kiln-{identity}"
+
+
+def _id_of_path(var: Path) -> str:
+    return hashlib.sha256(str(var.resolve()).encode()).hexdigest()[:12]

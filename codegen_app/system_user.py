@@ -1,0 +1,219 @@
+"""The system user that works where root starts something: PostgreSQL's, and the demo's.
+
+Root's rights are for what only root can do: making the user, and giving it the installation's
+folder. Everything else is done as that user, as an ordinary user's demo is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from django.conf import settings
+
+NAME = "kiln-postgres"
+STATE_FOLDER = Path("/var/lib")
+
+# linux/prctl.h, linux/capability.h
+_PR_SET_KEEPCAPS = 8
+_CAPABILITY_VERSION_3 = 0x20080522
+_FILE_RIGHTS = (1 << 1) | (1 << 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+# How deep a package's folder is looked into: what was installed was installed alike.
+_PACKAGE_DEPTH = 2
+
+
+class SystemUserError(Exception):
+    """The user could not be made: one line that says why."""
+
+
+def exists(name: str = NAME) -> bool:
+    """Whether the machine has the user."""
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def uid() -> int:
+    """The user's number; ``KeyError`` where there is none."""
+    return pwd.getpwnam(NAME).pw_uid
+
+
+def is_me() -> bool:
+    """Whether this process runs as the system user."""
+    return os.geteuid() != 0 and exists() and uid() == os.geteuid()
+
+
+def act_for(var: Path) -> None:
+    """For root's commands: where the installation belongs to the user, go on as the user, so that
+    nothing is left there that the user cannot read or replace. Files elsewhere stay open."""
+    if os.geteuid() == 0 and exists() and var.is_dir() and var.stat().st_uid == uid():
+        become(keep_file_rights=True)
+
+
+def ensure(name: str = NAME) -> None:
+    """Make the user where there is none. One process at a time: of two ``useradd`` at once the
+    later one writes over the earlier one's entry, whose files then belong to nobody."""
+    if exists(name):
+        return
+    with (STATE_FOLDER / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not exists(name):
+            _add(name)
+
+
+def running_as() -> str:
+    """Whose rights the application's processes have, in one sentence."""
+    if os.geteuid() != 0:
+        return f"Everything runs as the user {_name_of(os.geteuid())}."
+    if settings.ROOT_BECAUSE:
+        return f"Everything but PostgreSQL runs as root: {settings.ROOT_BECAUSE}."
+    return "Everything but PostgreSQL runs as root."
+
+
+def first_closed(paths: Iterable[Path]) -> Path | None:
+    """The first of these files and folders, or of the folders above them, that the user may not
+    read or enter. Asked of the system by a process that has become the user: permissions, access
+    lists and mounts all count."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            become()
+            closed = next((path for path in _with_parents(paths) if not _open_to_me(path)), None)
+            os.write(writing, os.fsencode(closed) if closed else b"")
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        closed_path = answer.read()
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
+        return Path("/")  # not even the question could be asked
+    return Path(os.fsdecode(closed_path)) if closed_path else None
+
+
+def become(*, keep_file_rights: bool = False) -> None:
+    """Go on as the user, for good. Devices that only their group may use stay usable.
+
+    With ``keep_file_rights`` this process (none that it starts) opens files as root does, and
+    what it makes belongs to the user.
+    """
+    user = pwd.getpwnam(NAME)
+    if keep_file_rights:
+        _prctl(_PR_SET_KEEPCAPS, 1)
+    os.setgroups(sorted(_device_groups()))
+    os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+    os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+    if keep_file_rights:
+        _set_capabilities(_FILE_RIGHTS & _permitted_capabilities())
+
+
+def give(folder: Path) -> None:
+    """Make a folder and what is in it the user's. Links are left alone, and so are files of many
+    names: one of them may lie elsewhere."""
+    user = pwd.getpwnam(NAME)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    for _, folders, files, above in os.fwalk(folder, follow_symlinks=False):
+        for name in (*folders, *files):
+            found = os.stat(name, dir_fd=above, follow_symlinks=False)
+            if found.st_uid != user.pw_uid and (name in folders or found.st_nlink == 1):
+                os.chown(name, user.pw_uid, user.pw_gid, dir_fd=above, follow_symlinks=False)
+
+
+def program_files(checkout: Path) -> Iterator[Path]:
+    """What a process of Kiln reads: the interpreter, the packages, the checkout."""
+    yield Path(sys.executable)
+    yield Path(sys.executable).resolve()
+    yield Path(os.__file__)
+    for name in ("manage.py", "codegen_app", "scheduler", "templates", "static"):
+        yield checkout / name
+        yield from (path for path in (checkout / name).rglob("*") if "__pycache__" not in str(path))
+    for entry in filter(None, sys.path):
+        folder = Path(entry)
+        if folder.is_dir() and folder != checkout:
+            for depth in range(1, _PACKAGE_DEPTH + 1):
+                yield from folder.glob("/".join("*" * depth))
+
+
+def _with_parents(paths: Iterable[Path]) -> Iterator[Path]:
+    seen: set[Path] = set()
+    for path in paths:
+        for one in (*reversed(path.parents), path):
+            if one not in seen:
+                seen.add(one)
+                yield one
+
+
+def _open_to_me(path: Path) -> bool:
+    # os.path, since pathlib raises where a folder above is closed
+    if os.path.islink(path):  # noqa: PTH114
+        return True  # what counts is where it leads
+    return os.access(path, os.X_OK if os.path.isdir(path) else os.R_OK)  # noqa: PTH112
+
+
+def _device_groups() -> set[int]:
+    """The groups, root's apart, that may use this machine's GPUs."""
+    nodes = (Path("/dev/kfd"), *Path("/dev/dri").glob("renderD*"))
+    found = [node.stat() for node in nodes if node.exists()]
+    return {one.st_gid for one in found if one.st_gid and one.st_mode & 0o060 == 0o060}
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _add(name: str) -> None:
+    useradd = shutil.which("useradd", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if useradd is None:
+        raise SystemUserError(
+            "PostgreSQL does not run as root and there is no useradd to make a user for it: "
+            "run as an ordinary user, or set DATABASE_URL"
+        )
+    made = subprocess.run(
+        (
+            *(useradd, "--system", "--user-group", "--no-create-home"),
+            *("--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", name),
+        ),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if made.returncode != 0:
+        words = made.stderr.strip().splitlines() or ["no message"]
+        raise SystemUserError(f"no user for PostgreSQL: {words[-1]}")
+
+
+def _permitted_capabilities() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapPrm:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _set_capabilities(mask: int) -> None:
+    """capset(2) for this thread: these are permitted and in effect, none is inherited."""
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    data = (ctypes.c_uint32 * 6)(mask, mask, 0, 0, 0, 0)
+    _checked(ctypes.CDLL(None, use_errno=True).capset(header, data))
+
+
+def _prctl(option: int, value: int) -> None:
+    _checked(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
+
+
+def _checked(status: int) -> None:
+    if status != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
