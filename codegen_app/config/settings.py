@@ -80,7 +80,15 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {"default": env.database(env.text("DATABASE_URL") or cluster_for(VAR_DIR).url("kiln"))}
+DATABASES = {
+    "default": {
+        **env.database(env.text("DATABASE_URL") or cluster_for(VAR_DIR).url("kiln")),
+        # A connection is kept between requests, and tried before it is used: the database may
+        # have been restarted meanwhile.
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+    }
+}
 
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
@@ -190,7 +198,10 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"one line": {"()": "codegen_app.views.errors.OneLineFilter"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one line"]}
+    },
     "loggers": {"axes": {"level": "ERROR"}},  # the audit log has it in our words
     "root": {"handlers": ["stderr"], "level": env.text("KILN_LOG_LEVEL", "INFO")},
 }

@@ -12,6 +12,8 @@ from django.views.generic import RedirectView
 _TO_LOGIN = RedirectView.as_view(pattern_name="login", query_string=True)
 _TO_PASSWORD = RedirectView.as_view(pattern_name="password")
 
+handler500 = "codegen_app.views.errors.server_error"
+
 urlpatterns = [
     path("admin/login/", login_not_required(_TO_LOGIN)),
     path("admin/password_change/", _TO_PASSWORD),

@@ -1,0 +1,96 @@
+"""What is answered where a request failed: the machine's faults are said, and asked again.
+
+These pages ask neither the database nor the session, which may be what failed.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sys
+from dataclasses import asdict, dataclass
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import get_template
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_NO_ROOM_STATES = {"53100"}  # PostgreSQL's disk_full
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Why nothing can be shown now, and after how many seconds to ask again (0: do not)."""
+
+    title: str
+    text: str
+    retry_after_s: int
+
+
+_AWAY = Unavailable(
+    "The database does not answer",
+    "It restarts, or something is wrong with it. What was accepted before is not lost; what you "
+    "sent just now was perhaps not taken: look whether it is there, and send it again if not.",
+    5,
+)
+_FULL = Unavailable(
+    "There is no room to write",
+    "The server's disk is full, or read-only. What you sent just now was not taken: send it again "
+    "once the operator has made room.",
+    60,
+)
+_BUG = Unavailable(
+    "Something went wrong here",
+    "That is a mistake of Kiln, not yours; the server's log says which.",
+    0,
+)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django's ``handler500``, called while the exception is handled."""
+    reason = _reason(sys.exc_info()[1])
+    status = 503 if reason.retry_after_s else 500
+    response: HttpResponse
+    if _wants_json(request):
+        response = JsonResponse({"error": reason.title, **asdict(reason)}, status=status)
+    else:
+        context = {
+            "request": request,  # its cookie names the theme
+            "title": reason.title,
+            "text": reason.text,
+            "tone": "warn" if reason.retry_after_s else "bad",
+            "again_s": reason.retry_after_s if request.method == "GET" else 0,
+        }
+        response = HttpResponse(get_template("unavailable.html").render(context), status=status)
+    if reason.retry_after_s:
+        response.headers["Retry-After"] = str(reason.retry_after_s)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+class OneLineFilter(logging.Filter):
+    """For the log: a database that is away, or a full disk, is one line for each request."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keeps every record; shortens these."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and _reason(error) is not _BUG:
+            record.exc_info, record.exc_text = None, None
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            record.msg, record.args = f"{record.getMessage()}: {lines[0]}", ()
+        return True
+
+
+def _reason(error: BaseException | None) -> Unavailable:
+    if isinstance(error, OSError):
+        return _FULL if error.errno in _NO_ROOM else _BUG
+    if isinstance(error, InterfaceError | OperationalError):
+        return _FULL if getattr(error.__cause__, "sqlstate", "") in _NO_ROOM_STATES else _AWAY
+    return _BUG
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return (
+        request.path.endswith(".json")
+        or request.get_preferred_type(["text/html", "application/json"]) == "application/json"
+    )
