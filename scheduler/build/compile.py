@@ -13,9 +13,11 @@ from pathlib import Path
 from scheduler.build.cache import CodeCache, Entry, digest
 from scheduler.build.flags import DEFAULT, Flags
 from scheduler.build.model import Build, Toolchain
+from scheduler.build.places import places
 from scheduler.build.process import Cancellation, Completed, Limits, run
 from scheduler.build.recipe import Recipe, recipe_of
 from scheduler.build.toolchains import TOOL_ENVIRONMENT
+from scheduler.fence import Fence
 from scheduler.outcome import Rejected, Stage
 from scheduler.targets import Target
 
@@ -47,7 +49,7 @@ def build(
     if entry is not None:
         return _result(entry, target, toolchain, flags, source, cached=True)
     with cache.workspace() as directory:
-        steps = _Steps(recipe, directory, cache, limits, cancellation)
+        steps = _Steps(recipe, toolchain, directory, cache, limits, cancellation)
         (directory / recipe.source_file).write_text(source)
         recipe.prepare(directory, toolchain)
         rejected = _make(steps, name, target, toolchain, flags)
@@ -71,6 +73,7 @@ class _Steps:
     """Runs one command after the other and keeps their output and time."""
 
     recipe: Recipe
+    toolchain: Toolchain
     directory: Path
     cache: CodeCache
     limits: Limits
@@ -79,20 +82,27 @@ class _Steps:
     seconds: float = 0.0
     killed: bool = False  # over its limits, which says nothing of the source
     environment: dict[str, str] = field(init=False)
+    places: Fence = field(init=False)
 
     def __post_init__(self) -> None:
+        compilers_cache = (self.cache.root / "zig").absolute()
+        compilers_cache.mkdir(exist_ok=True)
+        self.places = places(self.toolchain, self.directory, compilers_cache)
         self.environment = {
             **TOOL_ENVIRONMENT,
             "HOME": str(self.directory),
             "TMPDIR": str(self.directory),
-            "ZIG_GLOBAL_CACHE_DIR": str((self.cache.root / "zig").absolute()),
+            "ZIG_GLOBAL_CACHE_DIR": str(compilers_cache),
             "ZIG_LOCAL_CACHE_DIR": str(self.directory / "zig"),
         }
 
     def do(self, command: Sequence[str]) -> Rejected | None:
         """None when the command succeeded. The time is wall time of the compiler's process."""
         start = time.perf_counter()
-        done = run(command, self.directory, self.environment, self.limits, self.cancellation)
+        done = run(
+            *(command, self.directory, self.environment, self.limits, self.cancellation),
+            places=self.places,
+        )
         self.seconds += time.perf_counter() - start
         self.log += done.output
         if done.ok:

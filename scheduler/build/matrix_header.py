@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from scheduler.build.toolchains import HEADERS
+from scheduler.build.places import HEADERS
 from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import (
     INSTRUCTIONS,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
-import resource
 import signal
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from scheduler import fence
 
 GIB = 1 << 30
 
@@ -75,16 +77,19 @@ def run(
     environment: Mapping[str, str],
     limits: Limits,
     cancellation: Cancellation | None = None,
+    places: fence.Fence = fence.Fence(),
 ) -> Completed:
-    """Run a command in a process group of its own, stdout and stderr together.
+    """Run a command in a process group of its own, stdout and stderr together, behind a fence: it
+    may use the files of ``places`` and has no network.
 
     Raises ``Cancelled``; a process over its limits, or ended by a signal, has a ``failure``.
     """
     cancellation = cancellation or Cancellation()
     if cancellation.cancelled:
         raise Cancelled
-    process = subprocess.Popen(
+    process = fence.start(
         command,
+        replace(places, processes=True, limits=_of_a_process(limits)),
         cwd=cwd,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
@@ -95,11 +100,6 @@ def run(
     cancellation._enter(process)
     failure = ""
     try:
-        # From outside, since code between fork and exec is not safe in a process with threads.
-        with suppress(ProcessLookupError):
-            resource.prlimit(
-                process.pid, resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes)
-            )
         try:
             output, _ = process.communicate(timeout=limits.seconds)
         except subprocess.TimeoutExpired:
@@ -117,6 +117,12 @@ def run(
     if process.returncode < 0 and not failure:
         failure = f"ended by {signal.Signals(-process.returncode).name}"
     return Completed(process.returncode, output.decode("utf-8", "replace"), failure)
+
+
+def _of_a_process(limits: Limits) -> fence.Limits:
+    """What holds even where nobody is there any more to stop it."""
+    cpu_seconds = math.ceil(limits.seconds * (os.cpu_count() or 1))
+    return fence.Limits(memory_bytes=limits.memory_bytes, cpu_seconds=cpu_seconds)
 
 
 def _kill_group(group: int) -> None:

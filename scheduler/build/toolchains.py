@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from scheduler.build.cache import CodeCache, digest
 from scheduler.build.model import AbsentToolchain, Toolchain
+from scheduler.build.places import HEADERS, places_of
 from scheduler.build.process import Limits, run
 from scheduler.build.recipe import recipe_of
 from scheduler.outcome import UserError
@@ -26,7 +27,6 @@ from scheduler.targets.registry import backend_of, backends, part
 
 Found: TypeAlias = Toolchain | AbsentToolchain
 
-HEADERS = Path(__file__).parent / "headers"
 TOOL_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 _PROBE_LIMITS = Limits(seconds=10.0)
 _VERSION = re.compile(r"^.*clang version (\d+\.\d+\.\d+).*$", re.MULTILINE)
@@ -186,7 +186,8 @@ def _ask(
     try:
         with tempfile.TemporaryDirectory() as folder:
             command = [*(driver or (str(file),)), question]
-            done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS)
+            used = places_of((Path(command[0]),), Path(folder))
+            done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS, places=used)
     except OSError as error:
         return AbsentToolchain(name, f"{file} cannot be run: {error.strerror}")
     if not done.ok:

@@ -1,10 +1,11 @@
-"""What can be run on here, and why each other kind of device is not there."""
+"""What can be run on here, why each other kind of device is not there, and what fence holds."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
 
+from scheduler import fence
 from scheduler.commands.output import print_json, print_table
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
@@ -15,12 +16,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the devices that can be opened, and why others cannot; exit status 0."""
-    found = probe()
+    """Print the devices that can be opened, why others cannot, and what keeps kernels, compilers
+    and readers of files to their own folders here; exit status 0."""
+    found, parts = probe(), fence.in_force().parts
     if arguments.json:
         present = [asdict(one) for one in found if isinstance(one, DeviceInfo)]
         absent = [asdict(one) for one in found if not isinstance(one, DeviceInfo)]
-        print_json({"devices": present, "absent": absent})
+        print_json({"devices": present, "absent": absent, "fence": [asdict(one) for one in parts]})
         return 0
     rows = [
         (one.id, one.target, one.name, f"{one.runtime} {one.driver}".strip())
@@ -29,4 +31,6 @@ def run(arguments: argparse.Namespace) -> int:
         for one in found
     ]
     print_table(("device", "target", "name", "runtime"), rows)
+    held = [(one.name, "yes" if one.in_force else "MISSING", one.note) for one in parts]
+    print_table(("fence", "in force", "what"), held)
     return 0

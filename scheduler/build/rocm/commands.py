@@ -21,7 +21,8 @@ HOST_OBJECT = "kernel.host.o"
 LIBRARY = "kernel.so"
 
 _LANGUAGE = ("-std=c++20", "-g1", "-fno-color-diagnostics", "-ffile-compilation-dir=.")
-_NO_ROCM = ("-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-ffreestanding")
+# No headers but ours and the compiler's own: the machine's would decide what comes out.
+_NO_ROCM = ("-nogpuinc", "-nogpulib", "-fuse-cuid=none", "-ffreestanding", "-nostdlibinc")
 # The oldest C library that the emulation's library runs with: that of RHEL 8, Debian 10.
 _GLIBC = "2.28"
 

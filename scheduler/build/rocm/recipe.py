@@ -12,10 +12,10 @@ from scheduler.build.diagnostics import diagnostics
 from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags
 from scheduler.build.model import Diagnostic, Toolchain
+from scheduler.build.places import HEADERS
 from scheduler.build.recipe import Recipe, Step
 from scheduler.build.rocm import bundle_format, commands
 from scheduler.build.rocm.metadata import resources
-from scheduler.build.toolchains import HEADERS
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware

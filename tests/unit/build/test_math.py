@@ -20,7 +20,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
-from scheduler.build.toolchains import HEADERS
+from scheduler.build.places import HEADERS
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
 
 Array = np.ndarray[Any, Any]

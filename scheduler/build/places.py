@@ -1,0 +1,74 @@
+"""The files that a compiler may use: its own, our headers, and one folder for what it makes."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+from scheduler.build.model import Toolchain
+from scheduler.fence import Fence
+
+HEADERS = Path(__file__).parent / "headers"
+# Where the libraries of a compiler of the machine lie, and what finds them.
+_SYSTEM = tuple(
+    Path(name)
+    for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
+)
+_SMALL_PROGRAMS = (Path("/bin"), Path("/usr/bin"))
+_SHARED = frozenset(map(Path, ("/", "/usr", "/usr/local", "/opt", "/home", "/root")))
+_SCRIPT_BYTES = 1 << 16
+
+
+def places(toolchain: Toolchain, *folders: Path) -> Fence:
+    """The places of a toolchain's programs, working in these folders."""
+    commands = (toolchain.clang, toolchain.linker, toolchain.host)
+    programs = dict.fromkeys(Path(command[0]) for command in commands if command)
+    own = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
+    fence = places_of(tuple(programs), *folders)
+    return Fence(read=(*fence.read, HEADERS, own), write=fence.write, execute=fence.execute)
+
+
+def places_of(programs: tuple[Path, ...], *folders: Path) -> Fence:
+    """The places of compilers by themselves: their programs, libraries and headers.
+
+    A driver that is a script starts what it names, and the machine's small programs.
+    """
+    found = tuple(dict.fromkeys(path for one in programs for path in _followed(one)))
+    wheel = _wheel()
+    ours = tuple(one for one in found if wheel in one.parents)
+    others = tuple(one for one in found if one not in ours)
+    read = (wheel / "lib",) if wheel is not None and ours else ()
+    if not others:  # it needs nothing of the machine's
+        return Fence(read=read, write=folders, execute=found)
+    homes = tuple(one.parent.parent for one in others)
+    own = (home / name for home in homes if home not in _SHARED for name in ("bin", "lib"))
+    small = _SMALL_PROGRAMS if any(map(_is_script, others)) else ()
+    return Fence(read=read, write=folders, execute=(*found, *own, *_SYSTEM, *small))
+
+
+def _followed(program: Path) -> tuple[Path, ...]:
+    """The program, what it is a link to, and for a script what it names by full paths."""
+    real = program.resolve()
+    named: tuple[Path, ...] = ()
+    if _is_script(real):
+        words = real.read_bytes()[:_SCRIPT_BYTES].decode(errors="replace").split()
+        paths = (Path(word.strip("'\"")) for word in words if word.strip("'\"").startswith("/"))
+        named = tuple(path for path in paths if path.is_file())
+    return (program, real, *named)
+
+
+def _is_script(program: Path) -> bool:
+    try:
+        with program.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+@cache
+def _wheel() -> Path | None:
+    """The folder of the bundled compiler."""
+    spec = importlib.util.find_spec("ziglang")
+    folders = spec.submodule_search_locations if spec is not None else None
+    return Path(folders[0]) if folders else None
