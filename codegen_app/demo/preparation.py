@@ -9,7 +9,6 @@ import shutil
 import socket
 from pathlib import Path
 
-import psycopg
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
@@ -18,17 +17,18 @@ from codegen_app import postgres
 from scheduler.outcome import UserError
 
 ADMIN = "admin"
-_DATABASE = "kiln"
 _DISK_NEEDED_BYTES = 1 << 30
 
 
 def check_disk(folder: Path) -> None:
     """Raise ``UserError`` where too little room is left for database and compiled code."""
     folder.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(folder).free
-    if free < _DISK_NEEDED_BYTES:
-        needed = _DISK_NEEDED_BYTES >> 20
-        raise UserError(f"{folder}: {free >> 20} MiB are free, the demo needs {needed} MiB")
+    database = postgres.cluster_for(folder).home
+    for place in (folder, next(one for one in (database, *database.parents) if one.exists())):
+        free = shutil.disk_usage(place).free
+        if free < _DISK_NEEDED_BYTES:
+            needed = _DISK_NEEDED_BYTES >> 20
+            raise UserError(f"{place}: {free >> 20} MiB are free, the demo needs {needed} MiB")
 
 
 def check_port(host: str, port: int) -> None:
@@ -46,14 +46,18 @@ def check_port(host: str, port: int) -> None:
 
 
 def secret_key(folder: Path) -> str:
-    """The key that signs sessions: made once, readable for its owner only."""
+    """The key that signs sessions: made once, readable for its owner only; whole or not at all,
+    since a full disk would leave an empty one."""
     file = folder / "secret-key"
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return file.read_text()
-    with os.fdopen(descriptor, "w") as new:
-        new.write(secrets.token_urlsafe(50))
+    if not file.exists() or not file.read_text():
+        part = folder / "secret-key.part"
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as new:
+            new.write(secrets.token_urlsafe(50))
+            new.flush()
+            os.fsync(new.fileno())
+        part.replace(file)
     return file.read_text()
 
 
@@ -64,25 +68,29 @@ def fresh_folder(folder: Path) -> Path:
     return folder
 
 
-def start_database(cluster: postgres.Cluster) -> None:
-    """Start the server (or take over one that runs) and make the database. ``PostgresError``."""
-    postgres.start(cluster)
-    with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
-        known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE])
-        if known.fetchone() is None:
-            connection.execute(f"CREATE DATABASE {_DATABASE}")
-
-
 def prepare_application() -> str | None:
     """Tables, static files and the admin; the admin's password if it was made just now."""
     call_command("migrate", verbosity=0, interactive=False)
-    call_command("collectstatic", verbosity=0, interactive=False)
+    collect_static_files()
     users = get_user_model()
     if users.objects.filter(username=ADMIN).exists():
         return None
     password = secrets.token_urlsafe(12)
     users.objects.create_superuser(ADMIN, password=password)
     return password
+
+
+def collect_static_files() -> None:
+    """Copy what browsers load into one folder. Copies that a killed start, or a full disk, left
+    incomplete are newer than their sources, and would be kept: then all are made anew."""
+    folder: Path = settings.STATIC_ROOT
+    whole = folder.with_name(f"{folder.name}-collected")
+    if not whole.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+    whole.unlink(missing_ok=True)
+    call_command("collectstatic", verbosity=0, interactive=False)
+    os.sync()
+    whole.touch()
 
 
 def database_is_ours() -> bool:

@@ -83,10 +83,15 @@ def claim(var: Path) -> str:
     known, here = _known_id(var), str(var.resolve())
     if known is None:
         fresh = _id_of_path(var)
-        if _holder(fresh) not in {"", here}:  # another one was here once, and has moved
+        holder = _holder(fresh)
+        was_removed = holder == here and not (var / "artifacts").exists()
+        if holder not in {"", here} or was_removed:  # another one was here once
             fresh = secrets.token_hex(6)
         _note(fresh, var)
-        return ""
+        kept = _folder(_id_of_path(var))
+        return (
+            f"{here} was removed once: the database it had stays in {kept}" if was_removed else ""
+        )
     holder = _holder(known)
     if holder not in {"", here} and _is_other(Path(holder), var, known):
         _note(secrets.token_hex(6), var)

@@ -155,6 +155,16 @@ def test_databases_of_before_are_kept(state: Path, tmp_path: Path) -> None:
     assert claimed(tmp_path / "var") == home
 
 
+def test_a_removed_folder_does_not_meet_its_old_database(state: Path, tmp_path: Path) -> None:
+    """Its rows name files that are gone."""
+    var = tmp_path / "var"
+    home = claimed(var)
+    shutil.rmtree(var)
+    var.mkdir()
+    assert f"stays in {home.parent}" in postgres.claim(var)
+    assert postgres.cluster_for(var).home != home
+
+
 def test_a_folder_without_its_database_is_said(state: Path, tmp_path: Path) -> None:
     claimed(tmp_path / "var")
     shutil.rmtree(next(state.iterdir()))

@@ -15,10 +15,11 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
 
 from codegen_app import postgres, system_user
 from codegen_app.demo import identity, models, preparation
+from codegen_app.demo.database import DatabaseServer
 from codegen_app.demo.processes import Supervisor
 from codegen_app.demo.programs import programs
 from codegen_app.services import work
@@ -26,6 +27,7 @@ from scheduler.outcome import UserError
 
 _SERVE_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.5
+_IMPORT_AGAIN_S = 10.0
 
 
 class _StopError(Exception):
@@ -83,11 +85,10 @@ class Command(BaseCommand):
             _hold(lock)
             preparation.check_port(host, port)
             settings.ROOT_BECAUSE = identity.leave_root(var, self._print)
-            cluster = postgres.cluster_for(settings.VAR_DIR)
-            ours = preparation.database_is_ours()
+            ours = postgres.cluster_for(var) if preparation.database_is_ours() else None
+            self._database = DatabaseServer(ours, self._print)
             try:
-                if ours:
-                    preparation.start_database(cluster)
+                self._database.start()
                 self._stop.check()
                 # After the database server, which is no child to be killed with the others.
                 supervisor = Supervisor(settings.BASE_DIR, var / "log", self._environment())
@@ -99,14 +100,14 @@ class Command(BaseCommand):
                     with suppress(DatabaseError):  # then leases do it, later
                         work.release_all()
             finally:
-                connections.close_all()
-                if ours:
-                    postgres.stop(cluster)
+                self._database.stop()
 
     def _serve(self, supervisor: Supervisor, host: str, port: int) -> None:
-        password = preparation.prepare_application()
+        password = self._database.ask(preparation.prepare_application)
         self._stop.check()
-        work.give_on_orphans()  # of a demo that was killed; nobody else works here
+        self._database.ask(
+            work.give_on_orphans
+        )  # of a demo that was killed; nobody else works here
         web, *workers = programs(settings.VAR_DIR, host, port, models.DEVICE)
         supervisor.start(web)
         url = f"http://{host}:{port}/"
@@ -118,15 +119,29 @@ class Command(BaseCommand):
             self._print(f"sign in as {preparation.ADMIN} with the password {password} (shown once)")
         for program in workers:
             supervisor.start(program)
-        for line in models.import_models():
-            self._print(line)
-            self._stop.check()
+        next_import_s: float | None = 0.0
         while True:
             self._stop.check()
+            self._database.watch()
+            if next_import_s is not None and time.monotonic() >= next_import_s:
+                done = self._import_models()
+                next_import_s = None if done else time.monotonic() + _IMPORT_AGAIN_S
             failing = supervisor.watch(self._print)
             if failing is not None:
                 raise UserError(f"{failing} does not stay up: see {supervisor.log_of(failing)}")
             time.sleep(_LOOK_EVERY_S)
+
+    def _import_models(self) -> bool:
+        """Whether they are all there; what failed by the machine's fault is tried again."""
+        try:
+            for line in models.import_models():
+                self._print(line)
+                self._stop.check()
+        except (OSError, InterfaceError, OperationalError) as error:
+            self._print(f"the models are imported later: {str(error).splitlines()[0]}")
+            connections.close_all()
+            return False
+        return True
 
     def _environment(self) -> dict[str, str]:
         return {
