@@ -10,12 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scheduler.text import one_line
+
 
 class UserError(Exception):
     """A mistake of the caller: one line that says what is wrong, where, and how to mend it.
 
-    The command line prints it to stderr and exits with 2; the web pages show it as it is.
+    The command line prints it to stderr and exits with 2; the web pages show it as it is. Names in
+    it may be of a file and hold anything: it is one line all the same, and no longer than a line.
     """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class Stage(StrEnum):

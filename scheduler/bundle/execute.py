@@ -8,12 +8,12 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.bundle.inputs import GIVEN
 from scheduler.bundle.manifest import ExternEntry, KernelEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import BufferKind
 from scheduler.ir.storage import BoundBuffer, bind_buffer, from_storage, to_storage
 from scheduler.outcome import UserError
 from scheduler.runtime.device import Device, LoadedKernel
@@ -21,8 +21,6 @@ from scheduler.runtime.device import Device, LoadedKernel
 Array: TypeAlias = npt.NDArray[Any]
 RunExtern: TypeAlias = Callable[[ExternEntry, Mapping[str, Array]], Mapping[str, Array]]
 """An extern on the host: all buffers that it reads by name, logical values, to what it fills."""
-
-_GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
 
 class BundleRun:
@@ -94,7 +92,7 @@ class BundleRun:
 
     def _write_inputs(self, values: Mapping[str, Array]) -> None:
         for name, described in self._bundle.manifest.buffers.items():
-            if described.kind not in _GIVEN:
+            if described.kind not in GIVEN:
                 continue
             if name not in values:
                 raise UserError(f"no value for {described.kind} {described.source_name or name}")

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 
 from scheduler.bundle.reader import Bundle
 from scheduler.ir.graph import InputKind
+from scheduler.ir.operations import BufferKind
 from scheduler.ir.storage import Array
+
+#: Kinds of the buffers that are written before a model runs.
+GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
 
 def input_buffers(bundle: Bundle) -> dict[str, str]:
@@ -15,7 +19,7 @@ def input_buffers(bundle: Bundle) -> dict[str, str]:
     User inputs go by their place, parameters and constants by their name in the model.
     """
     manifest = bundle.manifest
-    by_source = {b.source_name: name for name, b in manifest.buffers.items() if b.source_name}
+    by_source = {b.source_name: name for name, b in manifest.buffers.items() if b.kind in GIVEN}
     users = iter(manifest.inputs)
     found: dict[str, str] = {}
     for given in bundle.graph.inputs:

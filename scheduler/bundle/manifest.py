@@ -101,7 +101,7 @@ class Manifest:
         graph = data["graph"]
         flat = {f"graph_{key}": graph[key] for key in ("name", "digest")}
         read = decode(_codec(), {**data, **flat, "symbols": graph["symbols"]}, Manifest, what)
-        return replace(read, calls=tuple(_resolved(call, read.buffers) for call in read.calls))
+        return replace(read, calls=tuple(_resolved(call, read.kernels) for call in read.calls))
 
 
 def kernel_entry(kernel: RenderedKernel) -> KernelEntry:
@@ -140,13 +140,16 @@ def _codec() -> Converter:
 C = TypeVar("C", KernelCall, CallVariant)
 
 
-def _resolved(call: C, buffers: Mapping[str, Buffer]) -> C:
-    """The call with its numbers as expressions; what names a buffer is one."""
+def _resolved(call: C, kernels: Mapping[str, KernelEntry]) -> C:
+    """The call with its numbers as expressions; the kernel says which arguments are buffers, whose
+    names may be those of sizes. Without the kernel, or the argument in it, all are expressions."""
+    entry = kernels.get(call.kernel)
+    pointers = {arg.name for arg in entry.args if arg.type == "ptr"} if entry else set()
     args = {
-        name: value if isinstance(value, str) and value in buffers else parse_expr(str(value))
+        name: str(value) if name in pointers else parse_expr(str(value))
         for name, value in call.args.items()
     }
     if isinstance(call, CallVariant):
         return replace(call, args=args)
-    variants = tuple(_resolved(variant, buffers) for variant in call.variants)
+    variants = tuple(_resolved(variant, kernels) for variant in call.variants)
     return replace(call, args=args, variants=variants)

@@ -15,6 +15,7 @@ from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen import layout
 from scheduler.ir.graph import Expr, Graph
+from scheduler.ir.index.parsing import check_name
 from scheduler.ir.serialize import graph_from_json
 from scheduler.outcome import UserError
 from scheduler.targets import find
@@ -91,6 +92,8 @@ def _check_names(manifest: Manifest, path: Path) -> None:
 def _check_symbols(manifest: Manifest, path: Path) -> None:
     """Every expression is over what has a value."""
     known = set(manifest.symbols)
+    for name in manifest.symbols:
+        check_name(name)
     for name, buffer in manifest.buffers.items():
         _check_known(known, path, f"buffer {name}", *buffer.size, *buffer.stride)
     for name, size in manifest.pools.items():
@@ -120,9 +123,8 @@ def _check_call(manifest: Manifest, path: Path, name: str, args: Mapping[str, ob
     if missing:
         raise UserError(f"{path}: a call of {name} lacks {', '.join(sorted(missing))}")
     for arg in kernel.args:
-        if (arg.type == "ptr") != isinstance(args[arg.name], str):
-            due = "a buffer" if arg.type == "ptr" else "a number"
-            raise UserError(f"{path}: a call of {name} must give {due} for {arg.name}")
+        if arg.type == "ptr" and args[arg.name] not in manifest.buffers:
+            raise UserError(f"{path}: a call of {name} must give a buffer for {arg.name}")
 
 
 def _read_json(path: Path) -> Any:

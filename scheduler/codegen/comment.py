@@ -14,6 +14,8 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Node, Ref, TensorMeta
 from scheduler.ir.operations import Buffer, Lowered
+from scheduler.text import comment
+from scheduler.text import shortened as _short
 
 
 class MetadataComment:
@@ -42,34 +44,39 @@ class MetadataComment:
         parts.sort(key=lambda part: self._order[part.name])
         sources: dict[str, list[str]] = {}
         for part in parts:
-            sources.setdefault(source_name(part), []).append(part.name)
+            sources.setdefault(source_name(part), []).append(_short(part.name))
         ops = dict.fromkeys(op_packet(part.target) for part in parts)
         lines = [
             f"kernel path: {source_path(kernel, self._source_file)}",
-            f"Topologically Sorted Source Nodes: [{', '.join(sources)}], "
-            f"Original ATen: [{', '.join(ops)}]",
+            f"Topologically Sorted Source Nodes: [{', '.join(map(_short, sources))}], "
+            f"Original ATen: [{', '.join(map(_short, ops))}]",
             "Source node to ATen node mapping:",
-            *(f"  {source} => {', '.join(names)}" for source, names in sorted(sources.items())),
+            *(
+                f"  {_short(source)} => {', '.join(names)}"
+                for source, names in sorted(sources.items())
+            ),
             "Graph fragment:",
             *(f"  {self._placeholder(self._buffers[name])}" for name in node.reads),
             *(f"  {self._call(part)}" for part in parts),
-            f"  return {','.join(f'%{name}' for name in node.writes)}",
+            f"  return {','.join(f'%{_short(name)}' for name in node.writes)}",
         ]
-        return "".join(f"{self._mark} {_one_line(line)}\n" for line in lines)
+        return "".join(f"{self._mark} {comment(line)}\n" for line in lines)
 
     def _placeholder(self, buffer: Buffer) -> str:
         described = self._describe(buffer.dtype, buffer.size, buffer.stride)
-        source = buffer.source_name or buffer.name
-        return f"%{source} : {described} = PlaceHolder[target={buffer.name}]"
+        source = _short(buffer.source_name or buffer.name)
+        return f"%{source} : {described} = PlaceHolder[target={_short(buffer.name)}]"
 
     def _call(self, node: Node) -> str:
         meta = self._tensors.get(node.outputs[0]) if len(node.outputs) == 1 else None
         typed = f" : {self._tensor(meta)}" if meta else " : "
         args = _format_arguments(node.args)
-        kwargs = ", ".join(f"{key}: {_format_argument(arg)}" for key, arg in node.kwargs.items())
+        kwargs = ", ".join(
+            f"{_short(key)}: {_format_argument(arg)}" for key, arg in node.kwargs.items()
+        )
         return (
-            f"%{node.name}{typed}[num_users={self._users.get(node.name, 0)}] = "
-            f"call_function[target={_qualified(node.target)}]"
+            f"%{_short(node.name)}{typed}[num_users={self._users.get(node.name, 0)}] = "
+            f"call_function[target={_qualified(_short(node.target))}]"
             f"(args = {args}, kwargs = {{{kwargs}}})"
         )
 
@@ -84,15 +91,6 @@ class MetadataComment:
         if known is None:
             known = self._lists[items] = f"[{', '.join(str(item) for item in items)}]"
         return known
-
-
-def _one_line(text: str) -> str:
-    """Names come from the model's file: none of them may end the comment's line, or continue it
-    on the next (a backslash at the end does)."""
-    kept = text
-    if not text.isprintable():
-        kept = "".join(char if char.isprintable() else "?" for char in text)
-    return f"{kept}." if kept.endswith("\\") else kept
 
 
 def source_name(node: Node) -> str:
@@ -115,10 +113,10 @@ def _format_argument(argument: Argument) -> str:
     if isinstance(argument, tuple):  # torch.export's lists
         return f"[{', '.join(_format_argument(part) for part in argument)}]"
     if isinstance(argument, Ref):
-        return f"%{argument.name}"
+        return f"%{_short(argument.name)}"
     if isinstance(argument, DType):
         return argument.torch
-    return str(argument)
+    return _short(str(argument))
 
 
 def _count_users(lowered: Lowered) -> Mapping[str, int]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Graph, Node
+from scheduler.text import identifier
 
 #: Stands where a kernel's name belongs until its text is complete.
 PLACEHOLDER = "KERNEL_NAME"
 
 _FUSED_LIMIT = 80
+_SIZE_LIMIT = 100
+_TORCHS = re.compile(r"[su][0-9]{1,18}")
 
 
 def op_packet(target: str) -> str:
@@ -37,7 +41,24 @@ def fused_name(nodes: tuple[Node, ...]) -> str:
 
 def _plain(op: str) -> str:
     """What a C identifier can hold of an op's name, which comes from the model's file."""
-    return re.sub(r"\W", "_", op, flags=re.ASCII).strip("_") or "op"
+    return identifier(op).strip("_") or "op"
+
+
+def size_names(symbols: Iterable[str]) -> dict[str, str]:
+    """What symbolic sizes are called in sources: torch's own names (``s27``, ``u0``) as they are.
+
+    Others come from whoever made the file and may be words or macros of the language, or names
+    that the source has itself: they become ``n_<name>``, each another.
+    """
+    names: dict[str, str] = {}
+    for symbol in sorted(symbols):
+        name = symbol if _TORCHS.fullmatch(symbol) else f"n_{identifier(symbol)[:_SIZE_LIMIT]}"
+        if PLACEHOLDER in name:
+            name = name.lower()
+        while name in names.values():
+            name += "_"
+        names[symbol] = name
+    return names
 
 
 def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -38,6 +39,7 @@ from scheduler.ir.values import Accumulator, Indirect, Load, Value, loads
 
 _TIMES = " \N{MULTIPLICATION SIGN} "
 _LABELS = frozenset({"name", "nodes"})
+_LIKE_A_VARIABLE = re.compile(r"(i|ind)\d+")  # what variables are called in the text
 
 
 @dataclass(frozen=True)
@@ -172,10 +174,15 @@ class _Writer:
         return str(new)
 
     def _expr(self, expr: Expr) -> str:
-        for free in expr.free_symbols:
-            if free not in self._variables:
-                self.sizes.add(free.name)
-        return print_expr(expr.xreplace(self._variables))
+        names = dict(self._variables)
+        for free in expr.free_symbols - self._variables.keys():
+            self.sizes.add(free.name)
+            # What is read from memory has no number yet where its index comes first.
+            if "." in free.name:
+                names[free] = symbol(free.name.replace(".", ""))
+            elif _LIKE_A_VARIABLE.fullmatch(free.name):
+                names[free] = symbol(f"size.{free.name}")
+        return print_expr(expr.xreplace(names))
 
 
 def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:

@@ -104,14 +104,15 @@ class KernelTemplate(ABC):
         """One candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
         name = kernel_name(self.prefix, self.node, self.lowered.graph, rendered.source)
-        # The name is that of the text without the comment, which speaks of one node alone.
-        source = self._comment + rendered.source
+        # The name is that of the text without the comment, which speaks of one node alone, and
+        # whose first line names the kernel; names of the model in it stay as they are.
+        comment = self._comment.replace(PLACEHOLDER, name, 1)
         shift = self._comment.count("\n")
         kernel = RenderedKernel(
             name=name,
             template=self.name,
             config=config,
-            source=source.replace(PLACEHOLDER, name),
+            source=comment + rendered.source.replace(PLACEHOLDER, name),
             source_file=self.source_file,
             args=rendered.args,
             launches=tuple(_renamed(launch, name) for launch in rendered.launches),

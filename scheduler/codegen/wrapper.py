@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,14 @@ from typing import Any
 import jinja2
 
 from scheduler.codegen import layout
+from scheduler.codegen.names import size_names
+from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import parse_expr, print_expr
+from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
 
 _GIVEN = ("input", "parameter", "constant")
-_RUNTIME_NAMES = frozenset({"run", "inputs", "device", "bindings", "bound", "np", "Max", "Min"})
+# What the names of memory look like where they stay as they are; the text has none of this form.
+_PLAIN = re.compile(r"[a-z]+[a-z_]*[0-9]+(_[0-9]+)?")
 
 
 @cache
@@ -50,17 +54,11 @@ class _Wrapper:
         self._manifest = manifest
         self._libraries = libraries
         self._buffers: Mapping[str, Mapping[str, Any]] = manifest["buffers"]
-        self._symbols = sorted(manifest["graph"]["symbols"])
+        self._symbols = size_names(manifest["graph"]["symbols"])
         self._storage: Mapping[str, str] = manifest.get("storage", {})
-        reserved = {*self._symbols, *_RUNTIME_NAMES}
-        self._names = {
-            name: _variable(name, position, reserved) for position, name in enumerate(self._buffers)
-        }
-        pools = manifest.get("pools", {})
-        self._pools = {
-            name: _variable(name, position, {*reserved, *self._names.values()}, "pool")
-            for position, name in enumerate(pools)
-        }
+        used = set(self._symbols.values())
+        self._names = _variables(self._buffers, used)
+        self._pools = _variables(manifest.get("pools", {}), used, "pool")
 
     def _library(self) -> str:
         """The name of a kernel's library, as Python: one for all targets where they agree."""
@@ -71,19 +69,20 @@ class _Wrapper:
 
     def render(self) -> str:
         symbols = self._manifest["graph"]["symbols"]
-        used = {name for name in self._buffers if self._is_used(name)}
+        used = {*self._manifest["inputs"], *self._manifest["outputs"]}
+        used.update(name for call in self._manifest["calls"] for name in self._buffers_of(call))
         given = [name for name in self._buffers if self._kind(name) in _GIVEN and name in used]
         inputs = [name for name in given if self._kind(name) == "input"]
         return _template().render(
             layout=layout,
-            graph=_one_line(self._manifest["graph"]["name"]),
-            hints=[(name, symbols[name]["hint"]) for name in self._symbols],
+            graph=docstring(self._manifest["graph"]["name"], MAX_NAME),
+            hints=[(docstring(name), int(symbols[name]["hint"])) for name in self._symbols],
             inputs=[self._described(name) for name in inputs],
             parameters=[self._described(name) for name in given if name not in inputs],
-            symbols=", ".join(["*", *self._symbols]) if self._symbols else "",
-            symbol_names=self._symbols,
+            symbols=", ".join(self._symbols.values()),
+            symbol_names=[(variable, repr(name)) for name, variable in self._symbols.items()],
             symbol_table=repr(
-                {n: (symbols[n]["hint"], symbols[n]["min"], symbols[n]["max"]) for n in symbols}
+                {n: tuple(symbols[n][key] for key in ("hint", "min", "max")) for n in self._symbols}
             ),
             from_shapes=list(self._from_shapes(inputs)),
             body=list(self._body(given)),
@@ -99,20 +98,13 @@ class _Wrapper:
     def _key(self, name: str) -> str:
         return str(self._buffers[name]["source_name"] or name)
 
-    def _is_used(self, name: str) -> bool:
-        return (
-            name in self._manifest["inputs"]
-            or name in self._manifest["outputs"]
-            or any(name in call["args"].values() for call in self._manifest["calls"])
-        )
-
     def _described(self, name: str) -> dict[str, str]:
         buffer = self._buffers[name]
         return {
             "key": repr(self._key(name)),
             "dtype": repr(buffer["dtype"]),
-            "size": _tuple(buffer["size"]),
-            "stride": _tuple(buffer["stride"]),
+            "size": self._tuple(buffer["size"]),
+            "stride": self._tuple(buffer["stride"]),
         }
 
     def _from_shapes(self, inputs: Sequence[str]) -> Iterator[tuple[str, str, int]]:
@@ -151,8 +143,9 @@ class _Wrapper:
 
     def _externs(self, externs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for extern in externs:
-            what = f"{extern['op']} has no kernel ({extern['reason']}): use python -m scheduler run"
-            yield f"raise SystemExit({what!r})"
+            op, reason = shortened(extern["op"]), shortened(extern["reason"], MAX_LINE)
+            what = f"{op} has no kernel ({reason}): use python -m scheduler run"
+            yield f"raise SystemExit({one_line(what, 2 * MAX_LINE)!r})"
 
     def _allocations(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
         for name in self._buffers_of(call):
@@ -160,26 +153,28 @@ class _Wrapper:
                 continue
             allocated.add(name)
             buffer = self._buffers[name]
-            about = f"{buffer['dtype']} {_tuple(buffer['size'])} {_tuple(buffer['stride'])}"
+            about = (
+                f"{buffer['dtype']} {self._tuple(buffer['size'])} {self._tuple(buffer['stride'])}"
+            )
             pool = self._storage.get(name)
             if pool is None:
-                extent = f"elements({_tuple(buffer['size'])}, {_tuple(buffer['stride'])})"
+                extent = f"elements({self._tuple(buffer['size'])}, {self._tuple(buffer['stride'])})"
                 amount = f"{extent} * np.dtype(NUMPY[{buffer['dtype']!r}]).itemsize"
                 yield f"{self._names[name]} = run.device.allocate({amount})  # {about}"
                 continue
             if pool not in allocated:
                 allocated.add(pool)
-                amount = _python(self._manifest["pools"][pool])
+                amount = self._python(self._manifest["pools"][pool])
                 yield f"{self._pools[pool]} = run.device.allocate({amount})"
             yield f"{self._names[name]} = {self._pools[pool]}  # {about}"
 
     def _call(self, call: Mapping[str, Any]) -> Iterator[str]:
-        nodes = ", ".join(_one_line(node) for node in call.get("nodes", ()))
-        yield f"# {nodes}"
+        nodes = ", ".join(shortened(node) for node in call.get("nodes", ()))
+        yield f"# {comment(nodes)}"
         yield from _why(call)
         variants = call.get("variants", ())
         for position, variant in enumerate(variants):
-            limit = f"{_python(variant['symbol'])} <= {int(variant['at_most'])}"
+            limit = f"{self._python(variant['symbol'])} <= {int(variant['at_most'])}"
             yield f"{'elif' if position else 'if'} {limit}:"
             yield from (f"    {line}" for line in _why(variant))
             yield f"    {self._kernel(variant)}"
@@ -188,13 +183,33 @@ class _Wrapper:
         yield f"{'    ' if variants else ''}{self._kernel(call)}"
 
     def _kernel(self, call: Mapping[str, Any]) -> str:
-        order = [arg["name"] for arg in self._manifest["kernels"][call["kernel"]]["args"]]
-        values = (call["args"][name] for name in order)
-        args = [self._names[v] if v in self._names else _python(v) for v in values]
+        args = [
+            self._names[value] if is_buffer else self._python(value)
+            for value, is_buffer in self._arguments(call)
+        ]
         return f"run.kernel({', '.join([repr(call['kernel']), *args])})"
 
     def _buffers_of(self, call: Mapping[str, Any]) -> list[str]:
-        return [value for value in call["args"].values() if value in self._buffers]
+        return [value for value, is_buffer in self._arguments(call) if is_buffer]
+
+    def _arguments(self, call: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+        """What is given for each of the kernel's arguments, and whether that is a buffer: a size
+        may have the name of one."""
+        for arg in self._manifest["kernels"][call["kernel"]]["args"]:
+            yield call["args"][arg["name"]], arg["type"] == "ptr"
+
+    # -- expressions -----------------------------------------------------------------------------
+
+    def _python(self, text: str) -> str:
+        """An expression of the manifest as Python; parsed, so that nothing else can stand there."""
+        variables = {symbol(name): symbol(made) for name, made in self._symbols.items()}
+        return print_expr(parse_expr(text).xreplace(variables))
+
+    def _tuple(self, items: Sequence[str]) -> str:
+        comma = "," if len(items) == 1 else ""
+        return f"({', '.join(self._python(item) for item in items)}{comma})"
+
+    # -- memory ----------------------------------------------------------------------------------
 
     def _last_uses(self) -> dict[int, list[str]]:
         """What to give back after each call: memory of intermediates after its last use."""
@@ -220,27 +235,20 @@ def _why(call: Mapping[str, Any]) -> Iterator[str]:
     """A comment where the default stands in for a selected kernel that is not made any more."""
     not_made = call.get("choice", {}).get("not_made", "")
     if not_made:
-        gone = f"the selected kernel {_one_line(not_made)}"
+        gone = f"the selected kernel {comment(shortened(not_made))}"
         yield f"# the default: {gone} is not made by this version of the generator"
 
 
-def _variable(name: str, position: int, reserved: set[str], prefix: str = "") -> str:
-    """The name itself where it is plain and free, as ``buf12`` and ``arg3_1`` are."""
-    preferred = prefix + name if prefix and not name.startswith(prefix) else name
-    if re.fullmatch(r"[a-z]+[a-z_]*\d+(_\d+)?", preferred) and preferred not in reserved:
-        return preferred
-    return f"{prefix or 'memory_'}v{position}"
-
-
-def _python(text: str) -> str:
-    """An expression of the manifest as Python; parsed, so that nothing else can stand there."""
-    return print_expr(parse_expr(text))
-
-
-def _tuple(items: Sequence[str]) -> str:
-    comma = "," if len(items) == 1 else ""
-    return f"({', '.join(_python(item) for item in items)}{comma})"
-
-
-def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() and c not in '"\\' else " " for c in text)
+def _variables(names: Iterable[str], used: set[str], prefix: str = "") -> dict[str, str]:
+    """A variable for each: its name itself where that is plain and free, as ``buf12`` and
+    ``arg3_1`` are. They are ``used`` from then on."""
+    variables: dict[str, str] = {}
+    for place, name in enumerate(names):
+        made = prefix + name if not name.startswith(prefix) else name
+        if not _PLAIN.fullmatch(made) or made in used:
+            made = f"{prefix or 'memory_'}v{place}"
+        while made in used:
+            made += "_"
+        used.add(made)
+        variables[name] = made
+    return variables

@@ -10,6 +10,7 @@ from importlib import import_module
 
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceError
+from scheduler.text import one_line
 
 # Modules of this folder; only the one asked for is imported, since a start is waited for.
 COMMANDS = {
@@ -42,10 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except UserError as error:
-        sys.stderr.write(f"{' '.join(str(error).split())}\n")
+        sys.stderr.write(f"{error}\n")
         return USER_MISTAKE
     except DeviceError as error:
-        sys.stderr.write(f"the device failed: {error}\n")
+        sys.stderr.write(f"the device failed: {one_line(str(error))}\n")
         return FAILED
     except MemoryError as error:
         sys.stderr.write(f"there is not enough memory: {error}\n")

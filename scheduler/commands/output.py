@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from scheduler.text import one_line
+
 
 def print_json(data: Any) -> None:
     """One JSON document on standard output."""
@@ -32,11 +34,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
 
 def print_progress(text: str) -> None:
     """A line of progress, on standard error so that ``--json`` stays clean."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(one_line(text) + "\n")
     sys.stderr.flush()
 
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
-    return "" if value is None else str(value)
+    return "" if value is None else one_line(str(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,13 +41,21 @@ def run(arguments: argparse.Namespace) -> int:
     got = run_once(bundle, plan_of(bundle), open_device(arguments.device), bindings, values)
     pairs = zip(bundle.graph.outputs, bundle.manifest.outputs, strict=True)
     outputs = {value: got[buffer] for value, buffer in pairs}
-    np.savez(arguments.outputs, **outputs)  # type: ignore[arg-type]
+    _save(arguments.outputs, outputs)
     shapes = {name: list(array.shape) for name, array in outputs.items()}
     if arguments.json:
         print_json({"outputs": shapes, "bindings": bindings, "file": str(arguments.outputs)})
     else:
         print_progress(f"wrote {arguments.outputs}: {shapes}")
     return 0
+
+
+def _save(path: Path, arrays: Mapping[str, Array]) -> None:
+    """An .npz of arrays whatever they are called: ``np.savez`` has parameters of its own."""
+    with path.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def read_inputs(bundle: Bundle, path: Path, bindings: Bindings) -> dict[str, Array]:

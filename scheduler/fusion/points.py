@@ -10,7 +10,7 @@ import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
-from scheduler.ir.index.functions import FloorDiv, Mod, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, variable
 from scheduler.ir.index.ranges import Ranges, loops_over
 from scheduler.ir.index.simplify import product, simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
@@ -33,7 +33,7 @@ def inverse(index: Index, size: Index, axes: tuple[Axis, ...]) -> Index | None:
     of a buffer of this ``size`` exactly once. The index is brought to its row-major number; that
     must be a mixed-radix number of the loop variables, in any order.
     """
-    dims = tuple(symbol(f"d{k}") for k in range(len(size)))
+    dims = tuple(variable("d", k) for k in range(len(size)))
     direct = _direct(index, size, axes, dims)
     if direct is not None:
         return direct
@@ -83,7 +83,7 @@ def reindexing_at(
     variables = inverse(index, size, axes)
     if variables is None:
         return None
-    dims = {symbol(f"d{k}"): i for k, i in enumerate(at)}
+    dims = {variable("d", k): i for k, i in enumerate(at)}
     return {
         axis.var: simplify(substitute_expr(expr, dims), ranges)
         for axis, expr in zip(axes, variables, strict=True)

@@ -9,7 +9,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, symbol
+from scheduler.ir.index.functions import FloorDiv, variable
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Attention, Axis, ReductionKind, Store
 from scheduler.ir.values import Accumulator, Const, Value
@@ -52,8 +52,8 @@ def attention(
     if scale is None:
         scale = 1 / math.sqrt(int(query.size[-1]))
     batch, index = b.loops(lead, "b")
-    row, column = Axis(symbol("q0"), q.size[-2]), Axis(symbol("c0"), k.size[-2])
-    depth, value_depth = Axis(symbol("d0"), q.size[-1]), Axis(symbol("e0"), v.size[-1])
+    row, column = Axis(variable("q", 0), q.size[-2]), Axis(variable("c", 0), k.size[-2])
+    depth, value_depth = Axis(variable("d", 0), q.size[-1]), Axis(variable("e", 0), v.size[-1])
     axes = (*batch, row, column, depth, value_depth)
     mask = None if attn_mask is None else _mask(b, attn_mask, lead, index, row, column)
     buffer = b.buffer(meta.dtype, meta.size, _stride(b))

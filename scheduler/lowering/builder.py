@@ -10,7 +10,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
 from scheduler.ir.index.facts import is_nonnegative
-from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.functions import variable
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
@@ -46,7 +46,8 @@ class Builder:
         self.operations: list[Operation] = []
         self.node: Node | None = None
         self.sources: tuple[str, ...] = ()
-        self._made = {"buf": 0, "op": 0, "ind": 0}
+        self._made = {"buf": 0, "op": 0}
+        self._indirects = 0
 
     def begin(self, node: Node, sources: tuple[str, ...]) -> None:
         self.node, self.sources = node, sources
@@ -108,7 +109,7 @@ class Builder:
             if extent == 1:
                 index.append(_ZERO)
             else:
-                axes.append(Axis(symbol(f"{prefix}{len(axes)}"), extent))
+                axes.append(Axis(variable(prefix, len(axes)), extent))
                 index.append(axes[-1].var)
         return tuple(axes), tuple(index)
 
@@ -170,7 +171,7 @@ class Builder:
         """Running ``kind`` along ``dim``."""
         buffer = self.buffer(dtype, size)
         others, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
-        scan_axis = Axis(symbol("r0"), size[dim])
+        scan_axis = Axis(variable("r", 0), size[dim])
         remaining = iter(others)
         index = tuple(
             scan_axis.var if d == dim else _ZERO if extent == 1 else next(remaining).var
@@ -218,7 +219,8 @@ class Builder:
             return read(value.expr)
         if isinstance(value, Const) and int(value.value) >= 0:
             return read(sympy.Integer(int(value.value)))
-        var = symbol(self._fresh("ind"))
+        var = variable("ind", self._indirects)
+        self._indirects += 1
         return bind_indirect(read(var), Indirect(var, value, size, wrap))
 
 

@@ -10,7 +10,7 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import affine
 from scheduler.ir.index.facts import is_equal
-from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, variable
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import Axis
 
@@ -80,12 +80,12 @@ def merge_axes(
     merged = []
     for number, group in enumerate(groups):
         sizes = tuple(kept[j].size for j in group)
-        var = symbol(f"{name}{number}")
+        var = variable(name, number)
         merged.append(Axis(var, product(sizes)))
         for position, j in enumerate(group):
             inner = product(sizes[position + 1 :])
             part = FloorDiv(var, inner)
             exprs[kept[j].var] = part if position == 0 else Mod(part, kept[j].size)
     if not merged:
-        merged.append(Axis(symbol(f"{name}0"), _ONE))
+        merged.append(Axis(variable(name, 0), _ONE))
     return tuple(merged), exprs

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import sympy
 
 from scheduler.ir.check import last_uses, node_references
-from scheduler.ir.graph import Argument, Expr, Graph, InputKind, Node, Ref, TensorMeta
+from scheduler.ir.graph import Argument, Expr, Graph, GraphInput, InputKind, Node, Ref, TensorMeta
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
@@ -27,6 +28,7 @@ from scheduler.outcome import UserError
 
 LoweredValue: TypeAlias = "Tensor | Expr"
 
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _KINDS = {
     InputKind.USER: BufferKind.INPUT,
     InputKind.PARAMETER: BufferKind.PARAMETER,
@@ -55,8 +57,9 @@ class _Lowering:
         self._in_own_memory = written_memory(graph, last_use)
 
     def run(self) -> Lowered:
-        for given in self._graph.inputs:
-            self._input(given.name, _KINDS[given.kind], given.source_name)
+        names = _buffer_names([given.name for given in self._graph.inputs])
+        for given, buffer in zip(self._graph.inputs, names, strict=True):
+            self._input(given, buffer)
         for position, node in enumerate(self._graph.nodes):
             self._node(node, position)
         self._b.node = None
@@ -64,13 +67,14 @@ class _Lowering:
         verify(made)
         return made
 
-    def _input(self, name: str, kind: BufferKind, source_name: str) -> None:
-        meta = self._graph.tensors.get(name)
+    def _input(self, given: GraphInput, name: str) -> None:
+        meta = self._graph.tensors.get(given.name)
         if meta is None:  # a symbolic integer
             return
-        buffer = Buffer(name, meta.dtype, meta.size, meta.stride, kind, source_name or name)
+        kind, source = _KINDS[given.kind], given.source_name or given.name
+        buffer = Buffer(name, meta.dtype, meta.size, meta.stride, kind, source)
         self._b.buffers[name] = buffer
-        self._values[name] = self._b.tensor(buffer)
+        self._values[given.name] = self._b.tensor(buffer)
 
     def _value(self, name: str) -> LoweredValue:
         if name in self._graph.sym_ints:
@@ -190,6 +194,20 @@ class _Lowering:
             (node.name,),
         )
         self._b.add(op)
+
+
+def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
+    """What the buffers of the inputs are called: as the inputs, where those are identifiers, as
+    torch's are; else by their place. The model's name stays the buffer's ``source_name``."""
+    known = set(inputs)
+    for place, name in enumerate(inputs):
+        if _IDENTIFIER.fullmatch(name):
+            yield name
+            continue
+        made = f"arg{place}"
+        while made in known:
+            made += "_"
+        yield made
 
 
 def _stride(meta: TensorMeta, b: Builder) -> tuple[Expr, ...]:

@@ -11,7 +11,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_equal
-from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.functions import variable
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
@@ -113,7 +113,7 @@ def _named(
 
 
 def _axes(sizes: Sequence[Expr], name: str) -> tuple[Axis, ...]:
-    return tuple(Axis(symbol(f"{name}{j}"), extent) for j, extent in enumerate(sizes))
+    return tuple(Axis(variable(name, j), extent) for j, extent in enumerate(sizes))
 
 
 def _at(expr: Expr, exprs: dict[sympy.Symbol, Expr], ranges: Ranges) -> Expr:

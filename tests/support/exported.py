@@ -34,6 +34,15 @@ def renamed(value: Any, names: Mapping[str, str]) -> Any:
     return names.get(value, value) if isinstance(value, str) else value
 
 
+def with_symbols(document: Json, names: Mapping[str, str]) -> Any:
+    """The document with other names of its symbols."""
+    text = json.dumps(renamed(document, names))
+    for old, new in names.items():
+        quoted = json.dumps(repr(new))[1:-1]
+        text = text.replace(f"Symbol('{old}'", f"Symbol({quoted}")
+    return json.loads(text)
+
+
 class Model:
     """A document that grows node by node; sizes are numbers or symbols' names."""
 

@@ -15,6 +15,7 @@ from scheduler.ir.index.bounds import INT32_MAX
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.ranges import ANY_SIZES, Ranges
+from scheduler.text import identifier
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
 
@@ -22,7 +23,8 @@ _SUM, _PRODUCT, _ATOM = 1, 2, 3
 class IndexPrinter:
     """Prints many expressions of one kernel, each only once.
 
-    ``ranges`` say where a division needs no helper; ``names`` gives a symbol another text. With
+    ``ranges`` say where a division needs no helper; ``names`` gives a symbol another text, and
+    must for every size that a model may call what it likes; a variable goes without its dot. With
     ``wide`` every symbol is taken as 64 bits, for callers whose variables are narrower.
     """
 
@@ -60,7 +62,7 @@ class IndexPrinter:
         if expr.is_Integer:
             return self._integer(int(expr))
         if expr.is_Symbol:
-            name = self._names.get(expr.name, expr.name)
+            name = self._names.get(expr.name) or identifier(expr.name.replace(".", ""))
             return (f"int64_t({name})" if self._wide else name), _ATOM
         if isinstance(expr, sympy.Add):
             return self._sum(expr), _SUM

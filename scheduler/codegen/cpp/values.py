@@ -20,7 +20,7 @@ from scheduler.codegen.cpp.lines import Lines
 from scheduler.codegen.cpp.literals import literal
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.functions import symbol, variable
 from scheduler.ir.index.trees import flat
 from scheduler.ir.operations import Buffer, Store
 from scheduler.ir.values import (
@@ -252,19 +252,19 @@ class ValuePrinter:
         return self.index(flat)
 
     def _indirect(self, indirect: Indirect) -> sympy.Symbol:
-        """A symbol that stands for the index read from memory, inside the axis in any case."""
+        """A variable that stands for the index read from memory, inside the axis in any case."""
         key: Key = (Indirect, *self._indirect_key(indirect)[1:])
         known = self._find(key)
         if known is not None:
             return symbol(known)
         value, size = self.value(indirect.value), self.index(indirect.size)
         helper = "kiln::wrap_index" if indirect.wrap else "kiln::clamp_index"
-        name = f"{self._prefix}{self._count}"
+        read = variable(self._prefix, self._count)
         self._count += 1
         text = f"static_cast<{self._index_type}>({helper}({value}, {size}))"
-        self.lines.add(f"const {self._index_type} {name} = {text};")
-        self._scopes[-1][key] = name
-        return symbol(name)
+        self.lines.add(f"const {self._index_type} {self.index(read)} = {text};")
+        self._scopes[-1][key] = read.name
+        return read
 
     def _masked(self, value: Masked) -> str:
         condition = self.value(value.condition)

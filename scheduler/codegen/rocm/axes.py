@@ -14,7 +14,7 @@ import sympy
 
 from scheduler.codegen.rocm.contraction import IndexGroup, address
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, symbol
+from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, variable
 from scheduler.ir.index.ranges import loops_over
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.index.substitute import substitute, substitute_expr
@@ -65,8 +65,8 @@ def _indices(member: Contraction) -> Iterator[Expr]:
 
 
 def _split(member: Contraction, axis: Axis, inner: Expr, number: int) -> Contraction:
-    high = Axis(symbol(f"outer{number}"), simplify(FloorDiv(axis.size, inner)))
-    low = Axis(symbol(f"inner{number}"), inner)
+    high = Axis(variable("outer", number), simplify(FloorDiv(axis.size, inner)))
+    low = Axis(variable("inner", number), inner)
     reindexing = {axis.var: high.var * inner + low.var}
 
     def axes(group: tuple[Axis, ...]) -> tuple[Axis, ...]:

@@ -5,7 +5,6 @@ Static sizes are literals in these kernels; symbolic ones are arguments named as
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ import sympy
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.values import Memory
 from scheduler.codegen.kernel import ArgType, Launch
+from scheduler.codegen.names import size_names
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
@@ -73,11 +73,8 @@ class LaunchTemplate(ROCmTemplate):
     @cached_property
     def renamed(self) -> dict[str, str]:
         """The symbols whose own names could meet a word of C++ or a name in the kernel."""
-        return {
-            name: f"n_{name}"
-            for name in self.interface.symbols
-            if not re.fullmatch(r"[su]\d+", name)
-        }
+        names = size_names(self.interface.symbols)
+        return {symbol: name for symbol, name in names.items() if symbol != name}
 
     @property
     def index_type(self) -> str:

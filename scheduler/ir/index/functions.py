@@ -22,6 +22,12 @@ def symbol(name: str) -> sympy.Symbol:
     return sympy.Symbol(name, integer=True, nonnegative=True)
 
 
+def variable(name: str, number: int) -> sympy.Symbol:
+    """The variable of a loop, or what stands for an index read from memory. With the dot in its
+    name it is none of a model's sizes, whatever a file calls those."""
+    return symbol(f"{name}.{number}")
+
+
 class FloorDiv(sympy.Function):  # type: ignore[misc]
     """``a // b`` by Python's rule."""
 

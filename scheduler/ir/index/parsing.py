@@ -7,7 +7,7 @@ evaluated, within the limits of this module.
 from __future__ import annotations
 
 import ast
-import re
+import unicodedata
 from abc import ABC, abstractmethod
 
 import sympy
@@ -23,7 +23,7 @@ MAX_BITS = 256  # of an integer in it: sizes have 63
 MAX_EXPONENT = 16
 MAX_BRANCHES = 32  # arguments of one Max or Min
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+MAX_NAME = 200
 FUNCTIONS = frozenset({"Max", "Min", "FloorDiv", "Mod"})
 
 
@@ -40,10 +40,14 @@ class ExpressionParser(ABC):
             size = len(self._text)
             raise UserError(f"expression of {size} characters; at most {MAX_TEXT} are read")
         try:
-            tree = ast.parse(self._text.strip(), mode="eval").body
+            tree = ast.parse(self.source(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise self.wrong() from error
         return self.read(tree, 0)
+
+    def source(self) -> str:
+        """The text as Python's parser takes it."""
+        return self._text.strip()
 
     def read(self, node: ast.expr, depth: int) -> Expr:
         """The expression at ``node``, which is ``depth`` nodes below the top."""
@@ -104,8 +108,11 @@ def _extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
 
 
 def check_name(name: str) -> str:
-    """The name itself if it can stand for a symbol."""
-    if not _NAME.fullmatch(name) or name in FUNCTIONS:
+    """The name itself if it can stand for a symbol: letters, digits and ``_``, no digit first."""
+    plain = len(name) <= MAX_NAME and name.isidentifier()
+    plain = plain and (name.replace("_", "") or "0").isalnum()
+    # A parser of Python takes an identifier for its normal form.
+    if not plain or unicodedata.normalize("NFKC", name) != name or name in FUNCTIONS:
         raise UserError(f"not a symbol's name: {shown(name)}")
     return name
 

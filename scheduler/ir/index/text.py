@@ -8,6 +8,8 @@ the same expression gives the same text in every process. ``parse_expr(print_exp
 from __future__ import annotations
 
 import ast
+import keyword
+import re
 
 import sympy
 
@@ -92,12 +94,20 @@ def parse_expr(text: str) -> Expr:
     return _TextParser(text).parse()
 
 
+# Sizes may be called like words of Python, which its parser takes for no names.
+_WORD = re.compile(rf"\b(?:{'|'.join(keyword.kwlist)})\b")
+_AS_NAME = "\N{MIDDLE DOT}"  # may stand in an identifier of Python, and in no name of a size
+
+
 class _TextParser(ExpressionParser):
+    def source(self) -> str:
+        return _WORD.sub(lambda word: word[0] + _AS_NAME, super().source())
+
     def value(self, node: ast.expr, depth: int) -> Expr:
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return sympy.Integer(node.value)
         if isinstance(node, ast.Name):
-            return symbol(check_name(node.id))
+            return symbol(check_name(node.id.removesuffix(_AS_NAME)))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return _negated(self.read(node.operand, depth))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):

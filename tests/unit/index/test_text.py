@@ -93,7 +93,6 @@ def test_text_is_what_a_person_would_write(expr: Expr, text: str) -> None:
         "s0 if s0 else 1",
         "lambda: 1",
         "1.5*s0",
-        "True",
         "'a'",
         "s0/2",
         "s0**s1",
