@@ -13,7 +13,7 @@ class CodegenAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Listen to what the audit log notes."""
-        from codegen_app.access import events  # noqa: PLC0415 - needs the applications' rows
+        """Listen to what the audit log notes, and to logins, whose session begins then."""
+        from codegen_app.access import events, sessions  # noqa: F401, PLC0415 - needs the rows
 
         events.connect()

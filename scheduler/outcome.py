@@ -1,4 +1,5 @@
-"""The two outcomes that are no bugs: a user's mistake, and a rejection, which is kept as data.
+"""The outcomes that are no bugs: a user's mistake, a lack of the machine, and a rejection, which is
+kept as data.
 
 An exception is for a bug or for a mistake that its author can mend; everything else that can go
 wrong with a candidate (it cannot serve, does not compile, is wrong, hangs, crashes) is a
@@ -24,6 +25,11 @@ class UserError(Exception):
         super().__init__(one_line(message))
 
 
+class MachineError(UserError):
+    """A lack of the machine (no space, no memory, a folder that cannot be written), no mistake in
+    what was asked for: the same may go well once that is mended."""
+
+
 class Stage(StrEnum):
     """The step at which a candidate was rejected."""
 
@@ -47,3 +53,9 @@ class Rejected:
     stage: Stage
     reason: str
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class Interrupted(Rejected):
+    """No result, for a reason that says nothing of the candidate: a process was ended from outside,
+    or the machine lacked something. Trying again may give one."""

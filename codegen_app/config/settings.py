@@ -191,7 +191,10 @@ CELERY_TIMEZONE = "UTC"
 
 # A worker keeps its lease alive while it works; without a sign for this long the row is given on.
 WORK_LEASE_S = env.integer("KILN_WORK_LEASE_S", 60, minimum=1)
-WORK_DEATHS_ALLOWED = 3
+# Before a row is put aside over which, of all that are worked on, the processes die.
+WORK_DEATHS_ALLOWED = 10
+# The pause after a failure of the machine; twice as long after each, up to five minutes.
+WORK_RETRY_S = env.integer("KILN_WORK_RETRY_S", 5, minimum=1)
 WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages sent for one event
 
 LOGGING = {

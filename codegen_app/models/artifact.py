@@ -5,12 +5,15 @@ from __future__ import annotations
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 
 class Artifact(models.Model):
     """One file in Django's default storage, found by the sha256 of its bytes.
 
-    ``path`` is the storage's name for it; the same bytes are kept once, whoever made them.
+    ``path`` is the storage's name for it (compressed where it ends in ``.gz``; digest and size are
+    those of the content). The same bytes are kept once, whoever made them. ``used_at``: one that
+    no row needs is swept some time after.
     """
 
     digest = models.CharField(
@@ -19,6 +22,7 @@ class Artifact(models.Model):
     size_bytes = models.PositiveBigIntegerField()
     path = models.CharField(max_length=200, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    used_at = models.DateTimeField(default=timezone.now, help_text="When it was last stored")
 
     class Meta:
         constraints = [

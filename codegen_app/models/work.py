@@ -2,7 +2,8 @@
 
 The database is the truth about who works on what. A worker takes a row by one conditional UPDATE
 (``services/work.py``), keeps the lease alive with heartbeats, and loses the row when it dies: the
-lease runs out and the row is queued again. A row that three workers died over is quarantined.
+lease runs out and the row is queued again. A row over which processes die again and again, while
+others are done, is quarantined.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ OPEN_STATES = (State.QUEUED, State.RUNNING)
 class Work(models.Model):
     """Claim, lease and outcome.
 
-    ``attempts`` counts the claims, ``deaths`` those whose lease ran out. ``claim`` is the name
+    ``attempts`` counts the claims, ``faults`` those that the machine ended one after the other
+    (no space, a worker gone), ``deaths`` those of them that this row may have brought about (the
+    process that worked on it alone was ended). ``claim`` is the name
     of the one claim that holds now: a worker that lost its lease cannot finish the row.
-    ``reason`` is one line for a table; ``detail`` the log or the numbers behind it.
+    ``reason`` is one line for a table, of a queued row why it is tried again; ``detail`` the log or
+    the numbers behind it.
     """
 
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
@@ -41,6 +45,8 @@ class Work(models.Model):
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     deaths = models.PositiveSmallIntegerField(default=0)
+    faults = models.PositiveSmallIntegerField(default=0)
+    again_at = models.DateTimeField(null=True, blank=True, help_text="Not tried before")
     stage = models.CharField(max_length=16, blank=True, help_text="Where it was rejected.")
     reason = models.CharField(max_length=500, blank=True)
     detail = models.TextField(blank=True)

@@ -22,6 +22,7 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
+from codegen_app.services.faults import MachineFaultError
 from scheduler import targets
 from scheduler.build import compile as compiler
 from scheduler.build.flags import DEFAULT, Flags
@@ -30,7 +31,7 @@ from scheduler.build.model import Toolchain
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.recipe import Recipe, recipe_of
 from scheduler.ir.operations import GroupKind
-from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.outcome import Interrupted, Rejected, Stage, UserError
 
 # Templates before loops; what a person asks for before all.
 TEMPLATE_KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
@@ -63,7 +64,7 @@ def request_builds(
     )
     rows = Build.objects.filter(kernel__in=by_key, **identity).select_related("kernel")
     # Dropped with a run or a compiler, and requested again.
-    rows.filter(state=State.CANCELLED).update(state=State.QUEUED, reason="", finished_at=None)
+    rows.filter(state=State.CANCELLED).update(**work.QUEUED_AGAIN)
     found = {build.kernel_id: build for build in rows}
     rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
     if waiting := sum(build.state == State.QUEUED for build in found.values()):
@@ -87,10 +88,28 @@ def request_defaults(graph: Graph) -> None:
 def request_build(
     kernel: GeneratedKernel, target: str, flags: Flags, actor: AbstractBaseUser | None
 ) -> Build:
-    """One build that a person asks for. Raises ``UserError`` as ``request_builds``."""
+    """One build that a person asks for, done again where it failed, or a file of it is missing
+    from the storage. Raises ``UserError`` as ``request_builds``."""
     build = request_builds([kernel], target, flags, priority=_REQUESTED)[kernel.pk]
+    if build.state not in OPEN_STATES and not (build.state == State.DONE and has_files(build)):
+        queue_again(build, priority=_REQUESTED)
+        build.refresh_from_db()
     audit.record(actor, "build", build)
     return build
+
+
+def has_files(build: Build) -> bool:
+    """Whether the storage has all files of a build that is done."""
+    files = (build.listing, build.code_object, build.library)
+    return all(artifacts.is_whole(file) for file in files if file is not None)
+
+
+def queue_again(build: Build, priority: int | None = None) -> None:
+    """Queue a build that is over once more; one that is open stays as it is."""
+    again = Build.objects.filter(pk=build.pk).exclude(state__in=OPEN_STATES)
+    fields = {} if priority is None else {"priority": priority}
+    if again.update(**work.QUEUED_AGAIN, **fields):
+        queue.notify(queue.Kind.COMPILE)
 
 
 def run_build(build: Build) -> None:
@@ -115,9 +134,13 @@ def run_build(build: Build) -> None:
                 compilers.code_cache(),
                 Flags(tuple(build.flags)),
                 cancellation=cancellation,
+                # What is asked for again is compiled, whatever is remembered of its failure.
+                trust_failures=build.attempts <= 1,
             )
         except Cancelled:
             raise work.LeaseLostError(f"build {build.pk} was claimed by another worker") from None
+    if isinstance(result, Interrupted):
+        raise MachineFaultError(result.reason, of_row=True)
     if isinstance(result, Rejected):
         _record_failure(build, result)
     else:
@@ -187,6 +210,11 @@ def _identity(toolchain: Toolchain) -> tuple[str, str, str]:
 
 def _done(build: Build, result: Built) -> None:
     recipe = _recipe(build)
+    kept = {  # before the row is locked: a disk may be slow
+        "listing": _artifact(result.directory, recipe.listing_file),
+        "code_object": _artifact(result.directory, recipe.code_object_file),
+        "library": _artifact(result.directory, recipe.library_file),
+    }
     with transaction.atomic():
         work.finish(
             build,
@@ -197,9 +225,7 @@ def _done(build: Build, result: Built) -> None:
             log=result.log,
             diagnostics=_diagnostics(recipe, result.log),
             resources=dict(result.resources),
-            listing=_artifact(result.directory, recipe.listing_file),
-            code_object=_artifact(result.directory, recipe.code_object_file),
-            library=_artifact(result.directory, recipe.library_file),
+            **kept,
         )
         ledger.build_is_over(build)
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
+from codegen_app import files
 from codegen_app.models import Artifact, Graph, GraphNode, State, TuningRun
 from codegen_app.services import (
     artifacts,
@@ -26,7 +27,7 @@ from codegen_app.services import (
 )
 from scheduler import pipeline, targets
 from scheduler.ir.serialize import graph_to_json
-from scheduler.outcome import Stage, UserError
+from scheduler.outcome import MachineError, Stage, UserError
 
 # What a graph's kernels are compiled for unless somebody says otherwise.
 DEFAULT_TARGETS = ("gfx942", "gfx1100", "cpu")
@@ -51,8 +52,9 @@ def import_graph(
             known_names = ", ".join(engine.served_names())
             raise UserError(f"the pages make no kernels for {target}; choose among: {known_names}")
     content = graph_to_json(pipeline.load(file))
-    known = Graph.objects.filter(digest=content["digest"]).first()
+    known = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
     if known is not None:
+        _mend(known, file)
         return known, False
     with transaction.atomic():
         graph = _record(content, name, target_names, artifacts.store_file(file), actor)
@@ -60,6 +62,19 @@ def import_graph(
         schedules.after_import(graph)
         queue.notify(queue.Kind.PREPARE)
     return graph, True
+
+
+def _mend(graph: Graph, file: Path) -> None:
+    """What an equal file can mend of a graph that is there: its own file where the storage has it
+    no more, and a preparation that waits for that, or was put aside."""
+    data = file.read_bytes()
+    if not artifacts.is_whole(graph.file) and files.digest_of(data) == graph.file.digest:
+        artifacts.store(data, file.suffix)
+    with transaction.atomic():
+        again = Graph.objects.filter(pk=graph.pk, state=State.QUARANTINED)
+        waiting = Graph.objects.filter(pk=graph.pk, state=State.QUEUED, again_at__isnull=False)
+        if again.update(**work.QUEUED_AGAIN) or waiting.update(again_at=None):
+            queue.notify(queue.Kind.PREPARE)
 
 
 def prepare(graph: Graph) -> None:
@@ -72,6 +87,8 @@ def prepare(graph: Graph) -> None:
         try:
             scheduled = engine.scheduled(graph.file.digest)
             wrapper = scheduled.wrapper(graph.name, graph.targets)
+        except MachineError:
+            raise
         except UserError as error:
             with transaction.atomic():
                 work.finish(graph, State.REJECTED, stage=Stage.RULE, reason=str(error))

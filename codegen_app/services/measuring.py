@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from codegen_app.models import OPEN_STATES, State, TuningRun, TuningTask
 from codegen_app.services import devices, engine, ledger, limits, outcomes, searching, work
 from scheduler.build.process import Cancellation, Cancelled
-from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.outcome import MachineError, Rejected, Stage, UserError
 
 
 def run_task(task: TuningTask) -> None:
@@ -34,6 +34,8 @@ def run_task(task: TuningTask) -> None:
                 searching.search(task, device, cancellation)
         except Cancelled:
             raise work.LeaseLostError(f"task {task.pk} was claimed by another worker") from None
+        except MachineError:
+            raise
         except UserError as error:  # sizes that no memory holds, for one
             _reject_task(task, Rejected(Stage.LOAD, str(error)))
 

@@ -50,8 +50,8 @@ class RemoteBuilds:
         """Ask for a build; what is there already is there at once."""
         future: Future[Built | Rejected] = Future()
         build = self._request(caller)
-        if build.state not in OPEN_STATES:
-            future.set_result(built(build, cached=True))
+        if build.state not in OPEN_STATES and (there := _built_or_asked(build, cached=True)):
+            future.set_result(there)
             return future
         with self._lock:
             self._waiting.setdefault(build.pk, []).append(future)
@@ -85,7 +85,9 @@ class RemoteBuilds:
             waiting = list(self._waiting)
         over = Build.objects.filter(pk__in=waiting).exclude(state__in=OPEN_STATES)
         for build in over.select_related("library"):
-            result = built(build, cached=False)
+            result = _built_or_asked(build, cached=False)
+            if result is None:
+                continue
             with self._lock:
                 futures = self._waiting.pop(build.pk, [])
             for future in futures:
@@ -102,8 +104,21 @@ class RemoteBuilds:
             work.attempt(build, builds.run_build)
 
 
+def _built_or_asked(build: Build, *, cached: bool) -> Built | Rejected | None:
+    """As ``built``; None where the storage has no library any more: it is asked for again."""
+    try:
+        return built(build, cached=cached)
+    except FileNotFoundError as error:
+        log.warning("build %s is done again: %s", build.pk, error)
+        builds.queue_again(build)
+        return None
+
+
 def built(build: Build, *, cached: bool) -> Built | Rejected:
-    """What the engine knows of a build that is over, its library on this host."""
+    """What the engine knows of a build that is over, its library on this host.
+
+    Raises ``FileNotFoundError`` where the storage has none, or a damaged one.
+    """
     if build.state != State.DONE or build.library is None:
         reason = build.reason or "the build was cancelled"
         return Rejected(Stage.COMPILE, reason, build.log or build.detail)

@@ -13,20 +13,36 @@ import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
-from codegen_app.models import Build, Graph, State, TuningTask, Work
+from codegen_app.models import Build, Graph, State, TuningTask, Work, Worker
+from codegen_app.services.faults import Fault, fault_of
 
 WORK_MODELS: tuple[type[Work], ...] = (Graph, Build, TuningTask)
 _HEARTBEATS_A_LEASE = 4
 _LONGEST_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled
+_LONGEST_PAUSE_S = 300
+_CLAIM = ("claim", "worker", "state", "started_at", "attempts", "deaths", "faults")
+
+#: What a row gets that is over, or was dropped, and is asked for again.
+QUEUED_AGAIN: dict[str, Any] = {
+    "state": State.QUEUED,
+    "stage": "",
+    "reason": "",
+    "detail": "",
+    "deaths": 0,
+    "faults": 0,
+    "again_at": None,
+    "finished_at": None,
+}
 
 W = TypeVar("W", bound=Work)
 log = logging.getLogger(__name__)
@@ -51,14 +67,16 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
 
     The returned row is read after the claim: its ``claim`` is the token that ``finish`` asks for.
     """
-    waiting = queue.filter(state=State.QUEUED).order_by("-priority", "pk")
+    waiting = due(queue).order_by("-priority", "pk")
     while (pk := waiting.values_list("pk", flat=True).first()) is not None:
-        token = f"{worker} {uuid.uuid4().hex}"
+        token = f"{worker} {os.getppid()} {uuid.uuid4().hex}"
         claimed = queue.model._default_manager.filter(pk=pk, state=State.QUEUED).update(
             state=State.RUNNING,
             claim=token,
             worker=worker,
             attempts=F("attempts") + 1,
+            reason="",
+            again_at=None,
             started_at=Now(),
             finished_at=None,
             heartbeat_at=Now(),
@@ -70,9 +88,14 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
     return None
 
 
-def extend(row: Work) -> bool:
-    """Renew the lease; False when the claim does not hold any more."""
-    return bool(_held(row).update(heartbeat_at=Now(), lease_until=Now() + lease()))
+def due(queue: QuerySet[W]) -> QuerySet[W]:
+    """What of it is queued and need not be waited for."""
+    return queue.filter(Q(again_at=None) | Q(again_at__lte=Now()), state=State.QUEUED)
+
+
+def extend(row: Work, **fields: Any) -> bool:
+    """Renew the lease, and write ``fields``; False when the claim does not hold any more."""
+    return bool(_held(row).update(heartbeat_at=Now(), lease_until=Now() + lease(), **fields))
 
 
 def finish(row: Work, state: State, **fields: Any) -> None:
@@ -82,7 +105,11 @@ def finish(row: Work, state: State, **fields: Any) -> None:
     rolled back: what another worker does now is what counts.
     """
     closed = _held(row).update(
-        state=state, claim="", lease_until=None, finished_at=Now(), **_fitted(row, fields)
+        state=state,
+        claim="",
+        lease_until=None,
+        finished_at=Now(),
+        **_fitted(row, {"stage": "", "reason": "", "faults": 0, **fields}),
     )
     if not closed:
         raise LeaseLostError(f"{row._meta.verbose_name} {row.pk} is held by another worker")
@@ -106,18 +133,65 @@ def quarantine(row: Work, error: Exception) -> None:
 def attempt(row: W, service: Callable[[W], None]) -> None:
     """Do a claimed row's work.
 
-    A failure of the application's own puts the row aside, so that nobody tries it for ever, and
-    is raised to be seen. A database that is away leaves the row to its lease.
+    A failure of the machine queues the row again, with a pause. A failure of the application's own
+    puts it aside, so that nobody tries it for ever, and is raised to be seen.
     """
     try:
         service(row)
     except LeaseLostError as lease_lost:
         log.warning("%s", lease_lost)
-    except (InterfaceError, OperationalError):
-        raise
     except Exception as error:
-        quarantine(row, error)
-        raise
+        fault = fault_of(error)
+        if fault is None:
+            quarantine(row, error)
+            raise
+        log.warning("%s %s: %s", row._meta.label, row.pk, fault.reason)
+        with suppress(InterfaceError, OperationalError):  # then its lease runs out
+            if isinstance(error, InterfaceError | OperationalError) and not connection.is_usable():
+                connection.close()  # the next use makes another
+            put_off(row, fault)
+
+
+def put_off(row: Work, fault: Fault) -> None:
+    """Queue a claimed row again after a failure of the machine; the pause grows with each.
+
+    One that may be to blame itself is put aside in the end, if others are done meanwhile.
+    """
+    if fault.of_row and _to_blame(row):
+        reason = f"{row.deaths + 1} times: {fault.reason}"
+        with suppress(LeaseLostError):
+            finish(row, State.QUARANTINED, stage="crash", reason=reason, deaths=F("deaths") + 1)
+        return
+    pause = min(settings.WORK_RETRY_S * 2 ** min(row.faults, 16), _LONGEST_PAUSE_S)
+    _queue_again(row, fault, timedelta(seconds=pause))
+
+
+def _to_blame(row: Work) -> bool:
+    """Whether processes ended too often over this row: many times while other rows were done, or
+    three times as many."""
+    deaths = row.deaths + 1
+    if deaths < settings.WORK_DEATHS_ALLOWED:
+        return False
+    lately = Now() - timedelta(hours=1)
+    others = type(row)._default_manager.filter(state=State.DONE, finished_at__gt=lately)
+    return deaths >= 3 * settings.WORK_DEATHS_ALLOWED or others.exists()
+
+
+def _queue_again(row: Work, fault: Fault, pause: timedelta) -> bool:
+    at = timezone.now() + pause
+    when = f"; tried again at {at:%H:%M:%S} UTC" if pause else "; tried again"
+    again = _fitted(row, {"reason": _shortened(fault.reason) + when})
+    return bool(
+        _held(row).update(
+            state=State.QUEUED,
+            claim="",
+            lease_until=None,
+            faults=F("faults") + 1,
+            deaths=F("deaths") + int(fault.of_row),
+            again_at=Now() + pause if pause else None,
+            **again,
+        )
+    )
 
 
 @contextmanager
@@ -157,19 +231,18 @@ def heartbeat(
         thread.join()
 
 
-@transaction.atomic
 def give_on_expired() -> int:
-    """Queue the rows whose lease ran out; quarantine those that too many workers died over.
+    """Queue the rows whose lease ran out, or put aside those that are to blame for it.
 
     Returns how many rows were queued again.
     """
-    return _give_on({"lease_until__lt": Now()})
+    return _give_on({"lease_until__lt": Now()}, machine=False)
 
 
-@transaction.atomic
 def give_on_orphans() -> int:
-    """As ``give_on_expired`` for every running row: the caller knows that no worker is alive."""
-    return _give_on({})
+    """As ``give_on_expired`` for every running row: the caller knows that no worker is alive, so
+    none of them is to blame."""
+    return _give_on({}, machine=True)
 
 
 @transaction.atomic
@@ -183,23 +256,29 @@ def release_all() -> int:
     )
 
 
-def _give_on(condition: dict[str, Any]) -> int:
+def _give_on(condition: dict[str, Any], *, machine: bool) -> int:
     queued = 0
     for model in WORK_MODELS:
-        dead = model._default_manager.filter(state=State.RUNNING, **condition)
-        dead.filter(deaths__gte=settings.WORK_DEATHS_ALLOWED - 1).update(
-            state=State.QUARANTINED,
-            deaths=F("deaths") + 1,
-            claim="",
-            lease_until=None,
-            finished_at=Now(),
-            stage="crash",
-            reason=f"{settings.WORK_DEATHS_ALLOWED} workers died while they worked on it",
-        )
-        queued += dead.update(
-            state=State.QUEUED, deaths=F("deaths") + 1, claim="", lease_until=None
-        )
+        for row in model._default_manager.filter(state=State.RUNNING, **condition).only(*_CLAIM):
+            reason = f"the worker {row.worker} is gone"
+            if machine or not _died_alone(row):
+                queued += _queue_again(row, Fault(reason), timedelta(0))
+            else:
+                reason = f"the process {row.worker} ended while it worked on this"
+                put_off(row, Fault(reason, of_row=True))
+                queued += 1
     return queued
+
+
+def _died_alone(row: Work) -> bool:
+    """Whether the process that had the row ended and the worker that it belonged to lives on: what
+    took the worker along, or the host, was nothing of the row's."""
+    name, parent, *_ = [*row.claim.split(), "", ""]
+    if not parent.isdigit():
+        return False
+    host = name.rpartition(":")[0]
+    workers = Worker.objects.filter(host=host, pid=int(parent), started_at__lte=row.started_at)
+    return any(worker.is_alive for worker in workers)
 
 
 def _held(row: W) -> QuerySet[W]:
@@ -213,3 +292,8 @@ def _fitted(row: Work, fields: dict[str, Any]) -> dict[str, Any]:
         first = next(iter(str(fields["reason"]).strip().splitlines()), "")
         fields = {**fields, "reason": first[:length]}
     return fields
+
+
+def _shortened(reason: str) -> str:
+    """So that what follows still fits into the column."""
+    return reason if len(reason) <= 400 else f"{reason[:399]}…"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 from django.contrib.staticfiles import finders
-from django.core.files.storage import default_storage
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
-from codegen_app import codeview
+from codegen_app import codeview, files
 from codegen_app.models import Build, GeneratedKernel
 from codegen_app.selectors.pages.kernel import kernel_page, listing_of
 from scheduler import targets
@@ -59,13 +59,14 @@ def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpRes
     if artifact is None:
         raise Http404(f"build {build} has no {file}")
     try:
-        content = default_storage.open(artifact.path, "rb")
-    except FileNotFoundError:
+        content = files.read(artifact.path, artifact.digest)
+    except FileNotFoundError as error:
+        what = "damaged in" if isinstance(error, files.DamagedFileError) else "missing from"
         raise Http404(
-            f"{file} of build {build} is missing from the storage: build it again"
+            f"{file} of build {build} is {what} the storage: build {name} again from its page"
         ) from None
     return FileResponse(
-        content,
+        BytesIO(content),
         as_attachment=True,
         filename=f"{name}.{row.target}.{file.rpartition('.')[2]}",
         content_type="application/octet-stream",

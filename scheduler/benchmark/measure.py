@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -20,6 +20,8 @@ from scheduler.outcome import Rejected, Stage
 from scheduler.runtime.device import Timing
 
 MAX_CRASHES = 2
+# Ended by somebody else so often at one step: what the step asks for is why (memory).
+MAX_KILLS = 5
 _LOOK_S = 0.2
 T = TypeVar("T")
 
@@ -83,20 +85,30 @@ class Bench:
         return self._guarded(ask)
 
     def _guarded(self, step: Callable[[BenchmarkWorker], T]) -> T:
-        """Run a step in the process, in a fresh one if the last died."""
-        if self._cancellation.cancelled:
-            raise Cancelled
-        try:
-            if self._worker is None:
-                assert self._case is not None, "use() a case first"
-                self._worker = BenchmarkWorker(self._device)
-                self._worker.open(self._case, self._copies)
-            return step(self._worker)
-        except WorkerLostError:
-            self._drop()
+        """Run a step in the process, in a fresh one if the last died, and again in another if
+        somebody else ended it meanwhile."""
+        for kills in range(1, MAX_KILLS + 1):
             if self._cancellation.cancelled:
-                raise Cancelled from None
-            raise
+                raise Cancelled
+            try:
+                return step(self._opened())
+            except WorkerLostError as gone:
+                self._drop()
+                if self._cancellation.cancelled:
+                    raise Cancelled from None
+                if not gone.interrupted:
+                    raise
+                if kills == MAX_KILLS:
+                    reason = f"{gone.rejected.reason}, {MAX_KILLS} times"
+                    raise WorkerLostError(replace(gone.rejected, reason=reason)) from None
+        raise AssertionError("the last one raises")
+
+    def _opened(self) -> BenchmarkWorker:
+        if self._worker is None:
+            assert self._case is not None, "use() a case first"
+            self._worker = BenchmarkWorker(self._device)
+            self._worker.open(self._case, self._copies)
+        return self._worker
 
     def interrupt(self) -> None:
         """End the process from another thread: the request under way fails at once."""

@@ -14,17 +14,22 @@ import time
 from pathlib import Path
 from typing import IO, Any, Self
 
+from scheduler.build.process import ended_from_outside, signal_name
 from scheduler.outcome import Rejected, Stage
 
 _LOG_TAIL_BYTES = 4000
 
 
 class WorkerLostError(Exception):
-    """The process is gone (it crashed, hung, or its device failed); holds what to record."""
+    """The process is gone (it crashed, hung, or its device failed); holds what to record.
 
-    def __init__(self, rejected: Rejected) -> None:
+    ``interrupted``: a signal from outside ended it, which says nothing of the candidate.
+    """
+
+    def __init__(self, rejected: Rejected, *, interrupted: bool = False) -> None:
         super().__init__(rejected.reason)
         self.rejected = rejected
+        self.interrupted = interrupted
 
 
 class BenchmarkWorker:
@@ -62,7 +67,7 @@ class BenchmarkWorker:
             stdin.write(json.dumps(request).encode() + b"\n")
             stdin.flush()
         except BrokenPipeError:
-            raise WorkerLostError(self._crashed()) from None
+            raise self._crashed() from None
         answer: dict[str, Any] = json.loads(self._read_line(timeout_s, request["op"]))
         if "device_error" in answer:
             self.kill()
@@ -108,19 +113,21 @@ class BenchmarkWorker:
                     raise WorkerLostError(Rejected(Stage.TIMEOUT, reason, self.log_tail()))
                 chunk = os.read(stdout.fileno(), 65536)
                 if not chunk:
-                    raise WorkerLostError(self._crashed())
+                    raise self._crashed()
                 self._pending += chunk
         line, _, self._pending = self._pending.partition(b"\n")
         return line
 
-    def _crashed(self) -> Rejected:
+    def _crashed(self) -> WorkerLostError:
         code = self._process.wait()
         log = self.log_tail()
         if "Memory access fault by GPU" in log:
-            return Rejected(Stage.CRASH, "GPU memory fault", log)
+            return WorkerLostError(Rejected(Stage.CRASH, "GPU memory fault", log))
+        reason = f"the worker process ended with {code}"
         if code < 0:
-            return Rejected(Stage.CRASH, f"killed by {signal.Signals(-code).name}", log)
-        return Rejected(Stage.CRASH, f"the worker process ended with {code}", log)
+            reason = f"killed by {signal_name(code)}"
+        interrupted = ended_from_outside(code)
+        return WorkerLostError(Rejected(Stage.CRASH, reason, log), interrupted=interrupted)
 
 
 def _close(pipe: IO[bytes]) -> None:

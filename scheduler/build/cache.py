@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -19,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scheduler.outcome import UserError
+from scheduler.files import disk_errors, write_whole
 
 _ENTRY = "entry.json"
+_WHAT = "the code cache"
 _ABANDONED_AFTER_S = 24 * 3600
 
 
@@ -64,12 +64,12 @@ class CodeCache:
     @contextmanager
     def workspace(self) -> Iterator[Path]:
         """An empty folder on the cache's own disk, removed afterwards."""
-        with _disk_errors_for_users(self.root):
+        with disk_errors(_WHAT, self.root):
             parent = self.root / "tmp"
             parent.mkdir(parents=True, exist_ok=True)
             directory = Path(tempfile.mkdtemp(dir=parent))
         try:
-            with _disk_errors_for_users(self.root):
+            with disk_errors(_WHAT, self.root):
                 yield directory
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -103,16 +103,13 @@ class CodeCache:
     def note(self, key: str) -> str | None:
         """A short text kept under that key, such as a compiler's version."""
         try:
-            return (self.root / "notes" / key).read_text()
-        except OSError:
+            return (self.root / "notes" / key).read_text() or None
+        except (OSError, UnicodeDecodeError):
             return None
 
     def write_note(self, key: str, text: str) -> None:
-        with self.workspace() as work:
-            (work / "note").write_text(text)
-            target = self.root / "notes" / key
-            target.parent.mkdir(parents=True, exist_ok=True)
-            (work / "note").replace(target)
+        with disk_errors(_WHAT, self.root):
+            write_whole(self.root / "notes" / key, text.encode())
 
     def sweep(self) -> None:
         """Remove what processes that were killed left behind, once it is a day old."""
@@ -124,20 +121,3 @@ class CodeCache:
 
     def _place(self, key: str) -> Path:
         return self.root / "builds" / key[:2] / key
-
-
-@contextmanager
-def _disk_errors_for_users(root: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise UserError(
-                f"no space left for the code cache in {root}: free some, or name another folder"
-            ) from error
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM) and not os.access(root, os.W_OK):
-            raise UserError(
-                f"the code cache {root} cannot be written: mend its permissions, or name another"
-                " folder"
-            ) from error
-        raise

@@ -18,10 +18,20 @@ from scheduler.build.process import Cancellation, Completed, Limits, run
 from scheduler.build.recipe import Recipe, recipe_of
 from scheduler.build.toolchains import TOOL_ENVIRONMENT
 from scheduler.fence import Fence
-from scheduler.outcome import Rejected, Stage
+from scheduler.outcome import Interrupted, Rejected, Stage
 from scheduler.targets import Target
 
 _ANY_ERROR = re.compile(r"^.*?\b(?:fatal )?error: .*$", re.MULTILINE)
+# What the tools say of the machine. A line about a source begins with its name, one that shows
+# the source with a space or a number: no text of a kernel gets here.
+_MACHINE_ERROR = re.compile(
+    r"^(?:[\w./+-]*(?:clang|lld|zig|hipcc)[\w.+-]*: )?(?:fatal )?(?:LLVM )?(?:error|ERROR): "
+    r"(?!.*\bsource\.hip:).*"
+    r"(?:No space left on device|Disk quota exceeded|Input/output error|Too many open files"
+    r"|Read-only file system|Resource temporarily unavailable"
+    r"|unable to execute command: (?:Killed|Terminated|Hangup|Interrupt|Bus error)).*$",
+    re.MULTILINE,
+)
 
 
 def build(
@@ -33,12 +43,16 @@ def build(
     flags: Flags = DEFAULT,
     limits: Limits = Limits(),
     cancellation: Cancellation | None = None,
+    *,
+    trust_failures: bool = True,
 ) -> Build | Rejected:
     """Build a source, or find it built.
 
     ``name`` is the symbol that the library must export. A source that does not compile, or that
     takes the compiler over its limits, is ``Rejected`` with its log; the first kind is remembered
-    too. Raises ``UserError`` for a cache that cannot be written, ``Cancelled`` when stopped.
+    too, and tried again without ``trust_failures``. A compiler that was killed from outside, or
+    found no room, says nothing of the source: ``Interrupted``. Raises ``MachineError`` for a cache
+    that cannot be written, ``Cancelled`` when stopped.
     """
     recipe = recipe_of(target)
     if obstacle := recipe.obstacle(toolchain):
@@ -46,7 +60,7 @@ def build(
         return Rejected(Stage.COMPILE, reason)
     key = _key(source, name, target, toolchain, flags)
     entry = cache.get(key)
-    if entry is not None:
+    if entry is not None and (trust_failures or "reason" not in entry.record):
         return _result(entry, target, toolchain, flags, source, cached=True)
     with cache.workspace() as directory:
         steps = _Steps(recipe, toolchain, directory, cache, limits, cancellation)
@@ -54,7 +68,7 @@ def build(
         recipe.prepare(directory, toolchain)
         rejected = _make(steps, name, target, toolchain, flags)
         if rejected is not None:
-            if not steps.killed:
+            if not steps.killed and not isinstance(rejected, Interrupted):
                 cache.put(key, {}, {"reason": rejected.reason, "log": rejected.detail})
             return rejected
         code = (directory / recipe.code_file).read_bytes()
@@ -108,6 +122,8 @@ class _Steps:
         if done.ok:
             return None
         self.killed = bool(done.failure)
+        if machine := _machine_error(done):
+            return Interrupted(Stage.COMPILE, machine, self.log)
         return Rejected(Stage.COMPILE, self._reason(done), self.log)
 
     def _reason(self, done: Completed) -> str:
@@ -119,6 +135,14 @@ class _Steps:
                 return f"line {diagnostic.line}: {diagnostic.message}"
         match = _ANY_ERROR.search(done.output)
         return match[0].strip() if match else f"the compiler failed with status {done.returncode}"
+
+
+def _machine_error(done: Completed) -> str:
+    """Why the command's end says nothing of what it was given; empty where it does."""
+    if done.interrupted:
+        return f"the compiler was {done.failure}, which nobody here asked for"
+    match = None if done.failure else _MACHINE_ERROR.search(done.output)
+    return f"the compiler: {match[0].strip()}" if match else ""
 
 
 def _make(

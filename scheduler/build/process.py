@@ -15,6 +15,11 @@ from pathlib import Path
 from scheduler import fence
 
 GIB = 1 << 30
+# Signals that a program does not bring upon itself: the system lacks memory, or somebody sent
+# them.
+_FROM_OUTSIDE = frozenset(
+    {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+)
 
 
 class Cancelled(Exception):  # noqa: N818 - as concurrent.futures and asyncio name it
@@ -31,11 +36,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Completed:
-    """How a process ended. ``failure``: which limit or signal ended it; empty otherwise."""
+    """How a process ended. ``failure``: which limit or signal ended it; empty otherwise.
+    ``interrupted``: a signal that no limit of ours explains, nor the program itself."""
 
     returncode: int
     output: str
     failure: str = ""
+    interrupted: bool = False
 
     @property
     def ok(self) -> bool:
@@ -114,9 +121,25 @@ def run(
         cancellation._leave(process)
     if cancellation.cancelled:
         raise Cancelled
+    # SIGBUS: a linker writes through a mapping, and the disk is full.
+    code = process.returncode
+    interrupted = not failure and (ended_from_outside(code) or code == -signal.SIGBUS)
     if process.returncode < 0 and not failure:
-        failure = f"ended by {signal.Signals(-process.returncode).name}"
-    return Completed(process.returncode, output.decode("utf-8", "replace"), failure)
+        failure = f"ended by {signal_name(process.returncode)}"
+    return Completed(process.returncode, output.decode("utf-8", "replace"), failure, interrupted)
+
+
+def ended_from_outside(returncode: int) -> bool:
+    """Whether the status is that of a process which was ended by a signal from outside."""
+    return -returncode in _FROM_OUTSIDE
+
+
+def signal_name(returncode: int) -> str:
+    """The signal behind a negative status."""
+    try:
+        return signal.Signals(-returncode).name
+    except ValueError:  # a real-time signal
+        return f"signal {-returncode}"
 
 
 def _of_a_process(limits: Limits) -> fence.Limits:

@@ -66,8 +66,7 @@ def start(graph: Graph, kind: str, **options: object) -> TuningRun:
     return tuning.start_run(graph, "cpu", "cpu", least, None, kinds=[kind], **options)
 
 
-def test_a_worker_may_die_anywhere(workers: Die, settings: pytest.FixtureRequest) -> None:
-    settings.WORK_DEATHS_ALLOWED = len(PLACES) + len(SEARCHING)  # not what this is about
+def test_a_worker_may_die_anywhere(workers: Die) -> None:
     graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     run = start(graph, "reduction", candidate_limit=2)
     for place in PLACES:
@@ -87,15 +86,11 @@ def test_a_worker_may_die_anywhere(workers: Die, settings: pytest.FixtureRequest
     assert BenchmarkResult.objects.count() == measured.count() >= 2
     tasks = TuningTask.objects.count()
     assert measured.filter(chosen=True).count() == Selection.objects.count() == tasks
-    died = [sum(model.objects.values_list("deaths", flat=True)) for model in work.WORK_MODELS]
-    # The one that died after its commit had finished its row.
-    assert sum(died) == len(PLACES) - 1
+    # Nobody says of these processes that the worker lives on which they belong to.
+    assert not any(sum(m.objects.values_list("deaths", flat=True)) for m in work.WORK_MODELS)
 
 
-def test_a_search_goes_on_where_a_worker_died(
-    workers: Die, settings: pytest.FixtureRequest
-) -> None:
-    settings.WORK_DEATHS_ALLOWED = len(SEARCHING) + 1
+def test_a_search_goes_on_where_a_worker_died(workers: Die) -> None:
     graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     assert workers("-") == [0]
     node = TemplateNode.objects.filter(kind="reduction").order_by("position")[0]

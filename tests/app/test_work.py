@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from codegen_app.models import Build, Graph, State
+from codegen_app.files import MissingFileError
+from codegen_app.models import Build, Graph, State, Worker
 from codegen_app.services import work
+from scheduler.outcome import MachineError
 from tests.app import factories
+
+HOST = socket.gethostname()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -44,8 +52,8 @@ def expire(row: Graph) -> None:
     Graph.objects.filter(pk=row.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
 
 
-def claimed() -> Graph:
-    row = work.claim_next(Graph.objects.all(), "w")
+def claimed(name: str = "w") -> Graph:
+    row = work.claim_next(Graph.objects.all(), name)
     assert row is not None
     return row
 
@@ -67,7 +75,7 @@ def test_a_row_of_a_silent_worker_is_given_on_and_its_late_outcome_is_void() -> 
     expire(first)
     assert work.give_on_expired() == 1
     second = claimed()
-    assert (second.pk, second.attempts, second.deaths) == (first.pk, 2, 1)
+    assert (second.pk, second.attempts, second.deaths) == (first.pk, 2, 0)
     with pytest.raises(work.LeaseLostError), transaction.atomic():
         work.finish(first, State.DONE, wrapper="of the silent worker")
     assert not work.extend(first)
@@ -80,16 +88,105 @@ def test_a_row_of_a_silent_worker_is_given_on_and_its_late_outcome_is_void() -> 
     )
 
 
+def worker_lives() -> None:
+    """This process's parent, as the worker that the claiming process belongs to."""
+    long_ago = timezone.now() - timedelta(days=1)
+    Worker.objects.create(
+        name="w", host="host", pid=os.getppid(), started_at=long_ago, seen_at=timezone.now()
+    )
+
+
 @pytest.mark.django_db
-def test_a_row_that_three_workers_died_over_is_set_aside_with_the_reason() -> None:
-    factories.graph()
-    for _ in range(3):
-        expire(claimed())
+def test_a_row_over_which_processes_die_while_others_are_done_is_set_aside_with_the_reason() -> (
+    None
+):
+    worker_lives()
+    factories.graph(state=State.DONE, finished_at=timezone.now())
+    row = factories.graph()
+    for number in range(settings.WORK_DEATHS_ALLOWED):
+        row.refresh_from_db()
+        assert (row.state, row.deaths) == (State.QUEUED, number)
+        assert number == 0 or "ended while it worked on this; tried again at" in row.reason
+        Graph.objects.update(again_at=None)  # the pause is over
+        expire(claimed("host:77"))
         work.give_on_expired()
-    row = Graph.objects.get()
-    assert (row.state, row.deaths) == (State.QUARANTINED, 3)
-    assert "3 workers died" in row.reason
+    row.refresh_from_db()
+    assert (row.state, row.deaths) == (State.QUARANTINED, settings.WORK_DEATHS_ALLOWED)
+    assert row.reason.startswith(f"{row.deaths} times: the process host:77 ended while it worked")
     assert work.claim_next(Graph.objects.all(), "w") is None
+
+
+@pytest.mark.django_db
+def test_a_row_that_dies_alone_in_an_idle_system_is_tried_longer() -> None:
+    worker_lives()
+    row = factories.graph()
+    for _ in range(settings.WORK_DEATHS_ALLOWED + 1):
+        Graph.objects.update(again_at=None)
+        expire(claimed("host:77"))
+        work.give_on_expired()
+    row.refresh_from_db()
+    assert row.state == State.QUEUED
+
+
+@pytest.mark.django_db
+def test_power_cuts_and_workers_that_are_gone_are_not_the_rows_doing() -> None:
+    row = factories.graph()
+    for _ in range(40):
+        expire(claimed("host:77"))
+        work.give_on_expired()
+        claimed("host:78")
+        work.give_on_orphans()
+    row.refresh_from_db()
+    assert (row.state, row.deaths, row.faults, row.again_at) == (State.QUEUED, 0, 80, None)
+    assert row.reason == "the worker host:78 is gone; tried again"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(errno.ENOSPC, "", "/x/y"), f"the disk is full on {HOST}: /x/y; tried again at"),
+        (OSError(errno.EIO, ""), f"the disk cannot be read or written on {HOST}; tried"),
+        (OSError(errno.EMFILE, ""), f"too many files are open on {HOST}; tried"),
+        (MemoryError(), f"memory ran out on {HOST}; tried"),
+        (MachineError("no space left for artifacts"), "no space left for artifacts (on"),
+        (OperationalError("gone"), "the database was away; tried"),
+        (MissingFileError("sha256/0 is missing"), "sha256/0 is missing: import or build it again"),
+    ],
+)
+def test_a_failure_of_the_machine_is_none_of_the_work(error: Exception, reason: str) -> None:
+    factories.graph()
+
+    def fail(_: Graph) -> None:
+        raise error
+
+    pauses = []
+    for _ in range(3):
+        Graph.objects.update(again_at=None)
+        work.attempt(claimed(), fail)
+        row = Graph.objects.get()
+        assert row.state == State.QUEUED
+        assert row.reason.startswith(reason)
+        assert work.claim_next(Graph.objects.all(), "w") is None, "not before its pause is over"
+        assert row.again_at is not None
+        pauses.append((row.again_at - timezone.now()).total_seconds())
+    assert pauses[0] < pauses[1] < pauses[2]
+    Graph.objects.update(again_at=timezone.now())
+    work.finish(claimed(), State.DONE)
+    row = Graph.objects.get()
+    assert (row.state, row.reason, row.faults, row.again_at) == (State.DONE, "", 0, None)
+
+
+@pytest.mark.django_db
+def test_a_bug_is_no_failure_of_the_machine() -> None:
+    factories.graph()
+
+    def fail(_: Graph) -> None:
+        raise FileNotFoundError(errno.ENOENT, "", "/x")
+
+    with pytest.raises(FileNotFoundError):
+        work.attempt(claimed(), fail)
+    assert Graph.objects.get().state == State.QUARANTINED
 
 
 @pytest.mark.django_db

@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.files.storage import default_storage
-
+from codegen_app import files
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from scheduler import targets
@@ -211,8 +210,9 @@ def _functions(build: Build) -> tuple[Function, ...] | None:
     """The functions of a build's listing; None where there is none, or its file is missing."""
     if build.listing is None:
         return None
-    with suppress(FileNotFoundError), default_storage.open(build.listing.path, "rb") as file:
-        return _reader(build).parse(file.read().decode("utf-8", errors="replace")).functions
+    with suppress(FileNotFoundError):
+        text = files.read(build.listing.path, build.listing.digest)
+        return _reader(build).parse(text.decode("utf-8", errors="replace")).functions
     return None
 
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from django.core.files.storage import default_storage
 from django.urls import reverse
 
+from codegen_app import files
 from codegen_app.models import (
     OPEN_STATES,
     Artifact,
@@ -215,21 +215,19 @@ def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
     return dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
 
 
-# A file's path is its content's digest, so what was read of it once stays true.
+# A file is found by its content's digest, so what was read of it once stays true.
 @lru_cache(maxsize=4)
-def _view(path: str, target: str) -> ListingView:
-    return read_listing(_text(path), targets.find(target))
+def _view(path: str, digest: str, target: str) -> ListingView:
+    return read_listing(_text(path, digest), targets.find(target))
 
 
 @lru_cache(maxsize=1024)
-def _next_steps(path: str, target: str) -> Mapping[str, str]:
-    return next_steps(_text(path), targets.find(target))
+def _next_steps(path: str, digest: str, target: str) -> Mapping[str, str]:
+    return next_steps(_text(path, digest), targets.find(target))
 
 
-def _text(path: str) -> str:
-    with default_storage.open(path, "rb") as file:
-        data: bytes = file.read()
-    return data.decode("utf-8", errors="replace")
+def _text(path: str, digest: str) -> str:
+    return files.read(path, digest).decode("utf-8", errors="replace")
 
 
 def listing_of(name: str, build_id: int) -> tuple[ListingView, str]:
@@ -238,7 +236,7 @@ def listing_of(name: str, build_id: int) -> tuple[ListingView, str]:
         kernel__name=name, pk=build_id, listing__isnull=False
     )
     assert build.listing is not None
-    return _view(build.listing.path, build.target), build.target
+    return _view(build.listing.path, build.listing.digest, build.target), build.target
 
 
 def _listing(build: BuildRow | None, paths: Mapping[str, str]) -> ListingView | None:
@@ -246,7 +244,7 @@ def _listing(build: BuildRow | None, paths: Mapping[str, str]) -> ListingView | 
     if build is None or build.listing_digest not in paths:
         return None
     with suppress(FileNotFoundError):
-        return _view(paths[build.listing_digest], build.target)
+        return _view(paths[build.listing_digest], build.listing_digest, build.target)
     return None
 
 
@@ -257,7 +255,7 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
         steps: Mapping[str, str] = {}
         if build.resources and build.listing_digest in paths:
             with suppress(FileNotFoundError):
-                steps = _next_steps(paths[build.listing_digest], build.target)
+                steps = _next_steps(paths[build.listing_digest], build.listing_digest, build.target)
         for function, resources in build.resources.items():
             yield ResourceRow(
                 build=build.id,

@@ -5,6 +5,8 @@ Real builds of the bundled compiler for the CPU emulation, real worker processes
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +17,7 @@ import pytest
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.measure import (
+    MAX_KILLS,
     Bench,
     Limits,
     Outcome,
@@ -27,6 +30,7 @@ from scheduler.benchmark.measure import (
 from scheduler.benchmark.measurement import Measurement
 from scheduler.benchmark.protocol import TimingPlan
 from scheduler.benchmark.tolerance import Tolerance
+from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
@@ -187,3 +191,36 @@ def test_cancelling_ends_a_kernel_that_hangs_and_nothing_more_is_begun(
         for name in ("hangs", "good"):
             with pytest.raises(Cancelled):
                 check(bench, candidate(name, libraries), patient)
+
+
+@pytest.mark.parametrize("kills", [1, MAX_KILLS - 1, MAX_KILLS])
+def test_a_process_that_somebody_else_ended_says_nothing_of_the_candidate(
+    kills: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it was ended so often that what is asked of it must be why (its memory, for one)."""
+    bench = Bench("cpu", Limits())
+    monkeypatch.setattr(Bench, "_opened", lambda _: None)
+    calls = 0
+
+    def step(_: object) -> str:
+        nonlocal calls
+        calls += 1
+        if calls <= kills:
+            killed = Rejected(Stage.CRASH, "killed by SIGKILL")
+            raise WorkerLostError(killed, interrupted=True)
+        return "answer"
+
+    if kills < MAX_KILLS:
+        assert bench._guarded(step) == "answer"
+    else:
+        with pytest.raises(WorkerLostError, match=f"killed by SIGKILL, {MAX_KILLS} times"):
+            bench._guarded(step)
+
+
+def test_a_killed_process_is_told_from_one_that_crashed() -> None:
+    for number, interrupted in ((signal.SIGKILL, True), (signal.SIGSEGV, False)):
+        with BenchmarkWorker("cpu") as worker:
+            os.kill(worker._process.pid, number)
+            with pytest.raises(WorkerLostError, match=number.name) as raised:
+                worker.request(30.0, op="open")
+        assert raised.value.interrupted == interrupted
