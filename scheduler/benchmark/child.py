@@ -7,10 +7,8 @@ kernel that hangs or kills it harms no other: ``benchmark/worker.py`` is its oth
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -20,11 +18,11 @@ from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.gate import check_outputs
 from scheduler.benchmark.memory import CaseMemory, GuardedBlock
+from scheduler.benchmark.places import places
 from scheduler.codegen.benchmark_request import TensorArg
+from scheduler.fence.python import enter_python
 from scheduler.runtime.device import Device, DeviceError, LoadedKernel
 from scheduler.runtime.devices import open_device
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class _Loaded:
@@ -134,19 +132,13 @@ def serve(requests: TextIO, answers: TextIO) -> None:
         answers.flush()
 
 
-def main() -> None:
+def main(folder: Path, device: str, memory_bytes: int) -> None:
     """Entry of the process: standard output is kept for answers alone."""
-    _die_with_parent()
+    enter_python(places(folder, device, memory_bytes))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     serve(sys.stdin, answers)
 
 
-def _die_with_parent() -> None:
-    """Have the kernel end this process when its parent dies: a hung kernel outlives nobody."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-
-
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

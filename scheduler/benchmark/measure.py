@@ -7,8 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeAlias, TypeVar
+
+from cattrs import Converter
 
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
@@ -16,7 +19,8 @@ from scheduler.benchmark.metrics import Facts, figures
 from scheduler.benchmark.protocol import EMULATION_PLAN, Sampler, Samples, TimingPlan
 from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
 from scheduler.build.process import Cancellation, Cancelled
-from scheduler.outcome import Rejected, Stage
+from scheduler.ir.codec import decode, make_codec
+from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import Timing
 
 MAX_CRASHES = 2
@@ -78,7 +82,7 @@ class Bench:
 
         def ask(worker: BenchmarkWorker) -> dict[str, Any]:
             if candidate.key not in self._loaded:
-                worker.request(self._limits.load_s, op="load", candidate=candidate.to_json())
+                worker.load(candidate, self._limits.load_s)
                 self._loaded.add(candidate.key)
             return worker.request(timeout_s, key=candidate.key, **request)
 
@@ -157,7 +161,10 @@ def check(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> Check | Re
                 reason = f"{gone.rejected.reason}, {MAX_CRASHES} times: quarantined"
                 return Rejected(Stage.CRASH, reason, gone.rejected.detail)
         else:
-            return Check(**answer["check"])
+            try:
+                return decode(_codec(), answer.get("check"), Check, "answer")
+            except UserError as error:
+                return Rejected(Stage.CRASH, f"the kernel wrote into the answers: {error}")
 
 
 def wrong_result(found: Check) -> Rejected:
@@ -204,9 +211,17 @@ def sampler(bench: Bench, candidates: Mapping[str, BuiltCandidate], limits: Limi
             answer = bench.ask(candidates[key], limits.run_s, op="time", batch=batch)
         except WorkerLostError as gone:
             return gone.rejected
-        return Timing(**answer)
+        try:
+            return decode(_codec(), answer, Timing, "answer")
+        except UserError as error:
+            return Rejected(Stage.CRASH, f"the kernel wrote into the answers: {error}")
 
     return sample
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()
 
 
 def default_plan(emulated: bool) -> TimingPlan:

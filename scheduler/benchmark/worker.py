@@ -6,18 +6,26 @@ import contextlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, Self
 
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.places import HANDED, HOME, memory_for_kernels
 from scheduler.build.process import ended_from_outside, signal_name
+from scheduler.fence.python import start_python
 from scheduler.outcome import Rejected, Stage
 
 _LOG_TAIL_BYTES = 4000
+_ANSWER_MAX_BYTES = 1 << 24
+_CASE_FILES = ("case.json", "arrays.npz")
 
 
 class WorkerLostError(Exception):
@@ -33,20 +41,28 @@ class WorkerLostError(Exception):
 
 
 class BenchmarkWorker:
-    """One worker process on one device; start another when it dies.
+    """One worker process on one device, behind a fence; start another when it dies.
 
-    Use as a context manager: the process never outlives it.
+    It has a folder of its own, into which it is handed cases and libraries. Use as a context
+    manager: neither outlives it.
     """
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, memory_bytes: int | None = None) -> None:
         self.device = device
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "scheduler.benchmark.child"],
+        self._folder = Path(tempfile.mkdtemp(prefix="kiln-measure-"))
+        self._numbers = count()
+        for name in (HANDED, HOME):
+            (self._folder / name).mkdir()
+        limit = memory_bytes or memory_for_kernels()
+        self._process = start_python(
+            "scheduler.benchmark.child",
+            [str(self._folder), device, str(limit)],
+            self._folder / HOME,
+            os.environ,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            process_group=0,
         )
         self._pending = b""
 
@@ -68,23 +84,32 @@ class BenchmarkWorker:
             stdin.flush()
         except BrokenPipeError:
             raise self._crashed() from None
-        answer: dict[str, Any] = json.loads(self._read_line(timeout_s, request["op"]))
+        answer = self._parsed(self._read_line(timeout_s, request["op"]))
         if "device_error" in answer:
             self.kill()
             stage = {"open": Stage.LOAD, "load": Stage.LOAD}.get(request["op"], Stage.RUN)
-            raise WorkerLostError(Rejected(stage, answer["device_error"], self.log_tail()))
+            raise WorkerLostError(Rejected(stage, str(answer["device_error"]), self.log_tail()))
         result: dict[str, Any] = answer["ok"]
         return result
 
     def open(self, case: Path, copies: int = 1, timeout_s: float = 120.0) -> None:
         """Open the device and the case that lies in ``case``."""
-        self.request(timeout_s, op="open", device=self.device, case=str(case), copies=copies)
+        with self._handed([case / name for name in _CASE_FILES]) as folder:
+            self.request(timeout_s, op="open", device=self.device, case=str(folder), copies=copies)
+
+    def load(self, candidate: BuiltCandidate, timeout_s: float) -> dict[str, Any]:
+        """Load a candidate's library; the answer says what memory it asks for."""
+        library = Path(candidate.library)
+        with self._handed([library]) as folder:
+            handed = replace(candidate, library=str(folder / library.name))
+            return self.request(timeout_s, op="load", candidate=handed.to_json())
 
     def kill(self) -> None:
         """End the process and everything it started."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None and not pipe.closed:
                 _close(pipe)
@@ -115,8 +140,38 @@ class BenchmarkWorker:
                 if not chunk:
                     raise self._crashed()
                 self._pending += chunk
+                if len(self._pending) > _ANSWER_MAX_BYTES:
+                    raise WorkerLostError(self._unreadable())
         line, _, self._pending = self._pending.partition(b"\n")
         return line
+
+    @contextlib.contextmanager
+    def _handed(self, files: Sequence[Path]) -> Iterator[Path]:
+        """A folder that the process may read, with these files in it until it has answered. One
+        that is not there is found missing by the process."""
+        folder = self._folder / HANDED / str(next(self._numbers))
+        folder.mkdir()
+        try:
+            for file in files:
+                with contextlib.suppress(FileNotFoundError):
+                    _link_or_copy(file, folder / file.name)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _parsed(self, line: bytes) -> dict[str, Any]:
+        """The answer; a kernel may have written anything there."""
+        try:
+            answer = json.loads(line)
+        except (ValueError, RecursionError):
+            answer = None
+        if isinstance(answer, dict) and ("device_error" in answer or "ok" in answer):
+            return answer
+        raise WorkerLostError(self._unreadable())
+
+    def _unreadable(self) -> Rejected:
+        self.kill()
+        return Rejected(Stage.CRASH, "the worker process wrote what is no answer", self.log_tail())
 
     def _crashed(self) -> WorkerLostError:
         code = self._process.wait()
@@ -128,6 +183,16 @@ class BenchmarkWorker:
             reason = f"killed by {signal_name(code)}"
         interrupted = ended_from_outside(code)
         return WorkerLostError(Rejected(Stage.CRASH, reason, log), interrupted=interrupted)
+
+
+def _link_or_copy(file: Path, to: Path) -> None:
+    """A second name costs nothing; on another disk, or for somebody else's file, it is copied."""
+    try:
+        to.hardlink_to(file)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(file, to)
 
 
 def _close(pipe: IO[bytes]) -> None:

@@ -8,13 +8,9 @@ from pathlib import Path
 
 from scheduler.build.model import Toolchain
 from scheduler.fence import Fence
+from scheduler.fence.model import SYSTEM_LIBRARIES
 
 HEADERS = Path(__file__).parent / "headers"
-# Where the libraries of a compiler of the machine lie, and what finds them.
-_SYSTEM = tuple(
-    Path(name)
-    for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
-)
 _SMALL_PROGRAMS = (Path("/bin"), Path("/usr/bin"))
 _SHARED = frozenset(map(Path, ("/", "/usr", "/usr/local", "/opt", "/home", "/root")))
 _SCRIPT_BYTES = 1 << 16
@@ -44,7 +40,7 @@ def places_of(programs: tuple[Path, ...], *folders: Path) -> Fence:
     homes = tuple(one.parent.parent for one in others)
     own = (home / name for home in homes if home not in _SHARED for name in ("bin", "lib"))
     small = _SMALL_PROGRAMS if any(map(_is_script, others)) else ()
-    return Fence(read=read, write=folders, execute=(*found, *own, *_SYSTEM, *small))
+    return Fence(read=read, write=folders, execute=(*found, *own, *SYSTEM_LIBRARIES, *small))
 
 
 def _followed(program: Path) -> tuple[Path, ...]:

@@ -33,6 +33,12 @@ _MACHINE = (
 _STARTING = ("execve", "execveat", "fork", "vfork", "setsid", "setpgid")
 _SIGNALS = ("kill", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")
 _STEERING = ("sched_setscheduler", "sched_setparam", "sched_setattr")
+# Whose a file is, its rights, dates and notes: nothing that Landlock looks at.
+_PROPERTIES = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
+    *("utime", "utimes", "utimensat", "futimesat", "setxattr", "lsetxattr", "fsetxattr"),
+    *("setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
+)
 _CLONE_THREAD = 0x00010000  # linux/sched.h
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -78,7 +84,7 @@ def _common() -> Any:
 def _alone(pid: int) -> Any:
     seccomp = library()
     rules = seccomp.SyscallFilter(seccomp.ALLOW)
-    for name in (*_STARTING, *_SIGNALS, *_STEERING):
+    for name in (*_STARTING, *_SIGNALS, *_STEERING, *_PROPERTIES):
         _deny(rules, name)
     # One's own limits may be read and lowered; those of others not.
     _deny(rules, "prlimit64", seccomp.Arg(0, seccomp.NE, 0))

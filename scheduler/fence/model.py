@@ -5,15 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+MIB = 1 << 20
+# Where shared libraries lie, and what finds them.
+SYSTEM_LIBRARIES = tuple(
+    Path(name)
+    for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
+)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one process may take: bytes of address space and of one file, files open at once,
-    seconds of processor time; None where something else limits it."""
+    """What one process may take: bytes of address space, of memory of its own (``data_bytes``) and
+    of one file, files open at once, seconds of processor time. None: nothing here limits it."""
 
     memory_bytes: int | None = None
+    data_bytes: int | None = None
     file_bytes: int = 256 * MIB
     open_files: int = 1024
     cpu_seconds: int | None = None

@@ -76,6 +76,7 @@ def _limits(limits: Limits) -> list[tuple[int, int]]:
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_AS: limits.memory_bytes,
+        resource.RLIMIT_DATA: limits.data_bytes,
         resource.RLIMIT_CPU: limits.cpu_seconds,
     }
     found = []

@@ -1,0 +1,45 @@
+"""The files and devices that a process may use which runs kernels that nobody has checked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from scheduler.fence import Fence, Limits
+from scheduler.fence.model import MIB
+
+# In a process's folder: what it is handed and may read, and what it may write, its home.
+HANDED, HOME = "handed", "home"
+_LOG_BYTES = 64 * MIB
+_LEAST_MEMORY = 8 << 30
+_EMULATION = "cpu"  # ids of devices that are this machine's cores begin so
+_GPU_FILES = tuple(
+    Path(name)
+    for name in ("/proc", "/sys", "/opt/rocm", "/opt/amdgpu", "/usr/share/libdrm", "/etc/rocm")
+)
+_GPU_DEVICES = ("kfd", "dri", "nvidia*")
+
+
+def places(folder: Path, device: str, memory_bytes: int) -> Fence:
+    """The fence of a process with this folder and device. The emulation needs no file to write
+    and no device; a GPU's runtime keeps files in its home and drives the device."""
+    handed = (folder / HANDED,)
+    if device.startswith(_EMULATION):
+        return Fence(read=handed, limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES))
+    return Fence(
+        read=(*handed, *_GPU_FILES, *_rocm()),
+        write=(folder / HOME,),
+        devices=tuple(path for name in _GPU_DEVICES for path in Path("/dev").glob(name)),
+        # A GPU's runtime reserves addresses for all memory there is, the device's too.
+        limits=Limits(data_bytes=memory_bytes, file_bytes=_LOG_BYTES, open_files=1 << 16),
+    )
+
+
+def memory_for_kernels() -> int:
+    """Bytes that one such process may take unless somebody says otherwise: three quarters."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(total // 4 * 3, _LEAST_MEMORY)
+
+
+def _rocm() -> tuple[Path, ...]:
+    return tuple(Path(os.environ[name]) for name in ("ROCM_PATH", "HIP_PATH") if name in os.environ)
