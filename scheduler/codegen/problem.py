@@ -36,6 +36,8 @@ from scheduler.ir.operations import (
     numel,
 )
 from scheduler.ir.values import Accumulator, Indirect, Load, Value, loads
+from scheduler.limits import PROBLEM_STEPS
+from scheduler.steps import counted, spend
 
 _TIMES = " \N{MULTIPLICATION SIGN} "
 _LABELS = frozenset({"name", "nodes"})
@@ -86,6 +88,11 @@ class Shape:
 
 def problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
     """The problem that a node with a kernel solves."""
+    with counted(f"describing kernel {node.name}", PROBLEM_STEPS):
+        return _problem_of(node, lowered)
+
+
+def _problem_of(node: SchedulerNode, lowered: Lowered) -> Problem:
     writer = _Writer(lowered.buffers)
     content = {
         "kind": node.kind.value,
@@ -131,6 +138,7 @@ class _Writer:
         self.sizes: set[str] = set()
 
     def write(self, value: Any) -> Any:
+        spend()
         if isinstance(value, Enum):
             return value.name
         if isinstance(value, sympy.Expr):

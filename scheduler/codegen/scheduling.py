@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -13,7 +14,9 @@ from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.template import KernelTemplate
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
+from scheduler.limits import RENDERING_STEPS
 from scheduler.outcome import Rejected, UserError
+from scheduler.steps import LimitError, counted
 from scheduler.targets import Target
 from scheduler.targets.registry import backend_of, backends, part, targets_of
 
@@ -85,7 +88,10 @@ class BaseScheduling(ABC):
 
     def candidates(self, node: SchedulerNode) -> Candidates:
         """Every configuration for the node, rendered, and the ones rejected."""
-        template = self.template(node)
+        with _counted(node):
+            return self._candidates(self.template(node))
+
+    def _candidates(self, template: KernelTemplate) -> Candidates:
         callers: list[TemplateCaller] = []
         rejections: list[RejectedConfig] = []
         for config in template.configs():
@@ -98,8 +104,9 @@ class BaseScheduling(ABC):
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
         """The configuration that the problem's size speaks for, without any measurement."""
-        template = self.template(node)
-        return template.generate(template.default_config())
+        with _counted(node):
+            template = self.template(node)
+            return template.generate(template.default_config())
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
         """The one kernel of that source: nodes that render the same text share it.
@@ -115,6 +122,16 @@ class BaseScheduling(ABC):
         if caller.node != node.name:
             raise ValueError(f"candidate of {caller.node} cannot serve {node.name}")
         return self.define_kernel(caller.kernel), caller.call
+
+
+@contextmanager
+def _counted(node: SchedulerNode) -> Iterator[None]:
+    """Name the node where its kernels take more work than one may."""
+    try:
+        with counted("rendering", RENDERING_STEPS):
+            yield
+    except LimitError as error:
+        raise error.at(f"kernel {node.name} ({', '.join(node.nodes)})") from error
 
 
 SchedulingFactory: TypeAlias = Callable[[Schedule, tuple[Target, ...]], BaseScheduling]

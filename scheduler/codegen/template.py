@@ -27,7 +27,10 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import Buffer, Lowered
 from scheduler.outcome import Rejected
+from scheduler.steps import spend
 from scheduler.targets import Target
+
+_CHARACTERS = 64  # of a kernel's source that are written in a step
 
 Config: TypeAlias = Mapping[str, ConfigValue]
 
@@ -103,6 +106,7 @@ class KernelTemplate(ABC):
     def generate(self, config: Config) -> TemplateCaller:
         """One candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
+        spend(1 + len(rendered.source) // _CHARACTERS)
         name = kernel_name(self.prefix, self.node, self.lowered.graph, rendered.source)
         # The name is that of the text without the comment, which speaks of one node alone, and
         # whose first line names the kernel; names of the model in it stay as they are.

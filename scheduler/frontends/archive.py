@@ -14,14 +14,15 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from scheduler.limits import (
+    MAX_DIRECTORY_BYTES,
+    MAX_FILE_BYTES,
+    MAX_JSON_BYTES,
+    MAX_JSON_PARTS,
+    MAX_RATIO,
+    RATIO_FREE_BYTES,
+)
 from scheduler.outcome import UserError
-
-MAX_FILE_BYTES = 64 << 30  # weights may be in the file; they are not read
-MAX_DIRECTORY_BYTES = 32 << 20  # of the zip's table of members
-MAX_JSON_BYTES = 256 << 20
-MAX_JSON_PARTS = 12_000_000  # objects, lists and commas: what a parsed document costs in memory
-MAX_RATIO = 400  # unpacked to packed, for members above ``RATIO_FREE_BYTES``
-RATIO_FREE_BYTES = 1 << 20
 
 _END = struct.Struct("<4s4H2LH")
 _END_LOCATOR_64 = struct.Struct("<4sLQL")

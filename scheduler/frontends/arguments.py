@@ -13,10 +13,15 @@ from scheduler.frontends.srepr import parse_srepr
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Ref, TensorMeta
 from scheduler.ir.index.functions import as_expr
+from scheduler.limits import (
+    INT64_END,
+    MAX_ARGUMENTS,
+    MAX_EXPRESSIONS_TEXT,
+    MAX_OUTPUTS,
+    MAX_RANK,
+    MAX_STRING,
+)
 from scheduler.outcome import UserError
-
-MAX_EXPRESSIONS_TEXT = 4 << 20  # characters of all different expressions of one file
-_INT64 = 1 << 63
 
 _LAYOUTS = {7: "strided"}
 _MEMORY_FORMATS = {
@@ -43,9 +48,9 @@ _OTHER_DTYPES = {
 def read_dtype(code: Any, where: str) -> DType:
     """The element type with torch's number."""
     try:
-        return DType.from_torch_code(code)
-    except (KeyError, TypeError) as error:
-        name = _OTHER_DTYPES.get(code, "") if isinstance(code, int) else ""
+        return DType.from_torch_code(code if type(code) is int else -1)
+    except KeyError as error:
+        name = _OTHER_DTYPES.get(code, "") if type(code) is int else ""
         known = ", ".join(d.name.lower() for d in DType)
         raise UserError(
             f"{where}: unknown dtype {shown(code)} {name}".rstrip() + f" (known: {known})"
@@ -54,7 +59,7 @@ def read_dtype(code: Any, where: str) -> DType:
 
 def read_int(value: Any, where: str) -> int:
     """An integer of at most 64 bits."""
-    if type(value) is not int or not -_INT64 <= value < _INT64:
+    if type(value) is not int or not -INT64_END <= value < INT64_END:
         raise UserError(f"{where}: not a 64-bit integer: {shown(value)}")
     return value
 
@@ -65,7 +70,10 @@ def read_float(value: Any, where: str) -> float:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UserError(f"{where}: not a number: {shown(value)}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise UserError(f"{where}: larger than any number: {shown(value)}") from None
 
 
 class Expressions:
@@ -108,9 +116,17 @@ def read_tensor_meta(data: Any, expressions: Expressions, where: str) -> TensorM
         raise UserError(f"{where}: layout {layout} is not strided; sparse tensors are not read")
     return TensorMeta(
         read_dtype(field(data, "dtype", int, where), where),
-        tuple(expressions.read(size, where) for size in field(data, "sizes", list, where)),
-        tuple(expressions.read(stride, where) for stride in field(data, "strides", list, where)),
+        _extents(data, "sizes", expressions, where),
+        _extents(data, "strides", expressions, where),
     )
+
+
+def _extents(data: Any, label: str, expressions: Expressions, where: str) -> tuple[Expr, ...]:
+    """Sizes or strides."""
+    parts = field(data, label, list, where)
+    if len(parts) > MAX_RANK:
+        raise UserError(f"{where} has {len(parts)} {label}; at most {MAX_RANK} are read")
+    return tuple(expressions.read(part, where) for part in parts)
 
 
 def read_argument(data: Any, where: str) -> Argument:
@@ -119,10 +135,16 @@ def read_argument(data: Any, where: str) -> Argument:
     if tag in _LISTS:
         if not isinstance(content, list):
             raise UserError(f"{where}: {tag!r} is no list")
+        _check_length(content, where)
         return tuple(_LISTS[tag](part, where) for part in content)
     if tag not in _SINGLE:
         raise UserError(f"{where}: arguments of kind {tag!r} are not read")
     return _SINGLE[tag](content, where)
+
+
+def _check_length(parts: list[Any], where: str) -> None:
+    if len(parts) > MAX_ARGUMENTS:
+        raise UserError(f"{where} has {len(parts)} parts; at most {MAX_ARGUMENTS} are read")
 
 
 def value_names(data: Any, where: str) -> Iterator[str | None]:
@@ -134,7 +156,10 @@ def value_names(data: Any, where: str) -> Iterator[str | None]:
         yield name_of(content, where, "as_name") if "as_name" in content else None
     elif tag in ("as_tensors", "as_optional_tensors", "as_sym_ints"):
         inner = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(tag)
-        for part in field(data, tag, list, where):
+        parts = field(data, tag, list, where)
+        if len(parts) > MAX_OUTPUTS:
+            raise UserError(f"{where} makes {len(parts)} values; at most {MAX_OUTPUTS} are read")
+        for part in parts:
             yield from value_names({inner: part} if inner else part, where)
     elif tag == "as_optional_tensor":
         yield from value_names(content, where)
@@ -157,6 +182,8 @@ def _bool(data: Any, where: str) -> Argument:
 def _string(data: Any, where: str) -> Argument:
     if not isinstance(data, str):
         raise UserError(f"{where}: not text: {shown(data)}")
+    if len(data) > MAX_STRING:
+        raise UserError(f"{where}: {len(data)} characters; at most {MAX_STRING} are read")
     return data
 
 
@@ -181,14 +208,14 @@ def _optional_tensor(data: Any, where: str) -> Argument:
 
 
 def _device(data: Any, where: str) -> Argument:
-    kind = field(data, "type", str, where)
+    kind = _string(field(data, "type", str, where), where)
     index = data.get("index")
     return kind if index is None else f"{kind}:{read_int(index, where)}"
 
 
 def _enumeration(names: dict[int, str], what: str) -> _Reader:
     def read(data: Any, where: str) -> Argument:
-        if not isinstance(data, int) or data not in names:
+        if type(data) is not int or data not in names:
             raise UserError(f"{where}: unknown {what} {shown(data)}")
         return names[data]
 
@@ -199,6 +226,7 @@ def _list_of(read: _Reader) -> _Reader:
     def read_all(data: Any, where: str) -> Argument:
         if not isinstance(data, list):
             raise UserError(f"{where}: not a list: {shown(data)}")
+        _check_length(data, where)
         return tuple(read(part, where) for part in data)
 
     return read_all

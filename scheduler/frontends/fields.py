@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from scheduler.limits import MAX_NAME
 from scheduler.outcome import UserError
 
 Json = dict[str, Any]
-MAX_NAME = 1000  # characters of a value's or a node's name
 
 
 def field(data: Any, label: str, kind: Any, where: str) -> Any:

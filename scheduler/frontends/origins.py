@@ -9,9 +9,8 @@ import re
 from typing import Any
 
 from scheduler.ir.graph import Frame, Origin
+from scheduler.limits import MAX_FRAMES, MAX_ORIGIN_TEXT
 
-MAX_FRAMES = 64
-MAX_TEXT = 20_000
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]*)", line (?P<line>\d{1,9}), in (?P<function>.*)')
 
 
@@ -30,7 +29,7 @@ def read_origin(metadata: Any) -> Origin:
 
 def _text(metadata: dict[str, Any], label: str) -> str:
     value = metadata.get(label)
-    return value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
+    return value if isinstance(value, str) and len(value) <= MAX_ORIGIN_TEXT else ""
 
 
 def read_frames(stack_trace: str) -> tuple[Frame, ...]:

@@ -37,11 +37,18 @@ from scheduler.ir.graph import (
     TensorMeta,
 )
 from scheduler.ir.serialize import with_digest
+from scheduler.limits import (
+    MAX_ARGUMENTS,
+    MAX_GRAPH_NESTING,
+    MAX_NAME,
+    MAX_NODES,
+    MAX_OUTPUTS,
+    READING_STEPS,
+)
 from scheduler.outcome import UserError
+from scheduler.steps import counted
 
 SCHEMA_MAJOR = 8
-MAX_NODES = 200_000
-MAX_NESTING = 8  # of graphs in graphs
 _TRANSPARENT = {
     "torch.ops.higher_order.wrap_with_set_grad_enabled",
     "torch.ops.higher_order.wrap_with_autocast",
@@ -66,11 +73,21 @@ def read(path: Path, name: str | None = None) -> Graph:
     """
     document = read_model_json(path)
     try:
-        graph = _Reader(document).graph(path.stem if name is None else name)
-        check_graph(graph)
+        nodes = _count_nodes(document)
+        with counted("reading", READING_STEPS.of(nodes)):
+            graph = _Reader(document).graph(path.stem if name is None else name)
+            check_graph(graph)
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
     return with_digest(graph)
+
+
+def _count_nodes(document: Any) -> int:
+    """Of the outermost graph; what is wrong with it is said where it is read."""
+    try:
+        return len(document["graph_module"]["graph"]["nodes"])
+    except (LookupError, TypeError):
+        return 0
 
 
 class _Reader:
@@ -137,7 +154,7 @@ class _Reader:
         where = f"node {part.get('name') or (outputs or ['wrapping'])[0]!r}"
         arguments = [field(entry, "arg", dict, where) for entry in inputs]
         at = next((i for i, argument in enumerate(arguments) if is_graph(argument)), None)
-        if at is None or depth > MAX_NESTING:
+        if at is None or depth > MAX_GRAPH_NESTING:
             raise UserError(f"{where}: has no inner graph, or is nested too deeply")
         if part["target"].endswith("autocast") and {"as_bool": False} not in arguments[:at]:
             raise UserError(f"{where}: autocast inside the model is not read; cast explicitly")
@@ -233,11 +250,16 @@ def _read_node(part: Json, target: str, index: int) -> Node:
     name = part.get("name") or (outputs[0] if outputs else f"node_{index}")
     if not isinstance(name, str):
         raise UserError(f"node number {index}: its name is no text")
+    if max(len(name), len(target)) > MAX_NAME:
+        raise UserError(f"node number {index}: a name of more than {MAX_NAME} characters")
     where = f"node {name!r}"
     args: list[Argument] = []
     labels: list[str] = []
     kwargs: dict[str, Argument] = {}
-    for entry in field(part, "inputs", list, where):
+    inputs = field(part, "inputs", list, where)
+    if len(inputs) > MAX_ARGUMENTS:
+        raise UserError(f"{where} has {len(inputs)} arguments; at most {MAX_ARGUMENTS} are read")
+    for entry in inputs:
         label = field(entry, "name", str, where)
         value = read_argument(field(entry, "arg", dict, where), f"{where}, argument {label!r}")
         if label and (label in labels or label in kwargs):
@@ -261,7 +283,10 @@ def _read_node(part: Json, target: str, index: int) -> Node:
 
 
 def _output_names(part: Json, where: str) -> tuple[str, ...]:
-    names = [n for o in field(part, "outputs", list, where) for n in value_names(o, where)]
+    outputs = field(part, "outputs", list, where)
+    if len(outputs) > MAX_OUTPUTS:
+        raise UserError(f"{where} makes {len(outputs)} values; at most {MAX_OUTPUTS} are read")
+    names = [n for o in outputs for n in value_names(o, where)]
     return tuple(
         name if name is not None else f"{part.get('name') or where}_none_{index}"
         for index, name in enumerate(names)

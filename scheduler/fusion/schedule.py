@@ -10,13 +10,21 @@ from scheduler.fusion.memory import plan, with_frees
 from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
 from scheduler.ir.operations import Lowered
+from scheduler.limits import SCHEDULING_STEPS
+from scheduler.steps import counted
 
 
 def schedule(lowered: Lowered, *, fuse: bool = True) -> Schedule:
     """Groups of operations that become one kernel each.
 
     With ``fuse`` False every operation is a kernel of its own: the schedule to compare with.
+    Raises ``LimitError`` where it takes more steps than so many operations may.
     """
+    with counted("scheduling", SCHEDULING_STEPS.of(len(lowered.operations))):
+        return _scheduled(lowered, fuse=fuse)
+
+
+def _scheduled(lowered: Lowered, *, fuse: bool) -> Schedule:
     positions = {node.name: position for position, node in enumerate(lowered.graph.nodes)}
     decisions: list[FusionDecision] = []
     if fuse:

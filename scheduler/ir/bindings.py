@@ -8,6 +8,7 @@ from scheduler.ir.graph import SymbolInfo
 from scheduler.outcome import UserError
 
 Bindings = dict[str, int]
+_LARGEST_PRIME = 1 << 24  # that is looked for: no loop of a check is longer
 
 
 def parse_bindings(texts: Sequence[str], symbols: Mapping[str, SymbolInfo]) -> Bindings:
@@ -64,7 +65,7 @@ def trial_bindings(symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
 
 def _prime_within(symbol: SymbolInfo) -> int:
     """The largest prime up to just above the hint; the least value where there is none."""
-    top = symbol.hint + 2
+    top = min(symbol.hint + 2, _LARGEST_PRIME)
     if symbol.maximum is not None:
         top = min(top, symbol.maximum)
     for value in range(top, max(symbol.minimum, 2) - 1, -1):

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 
+from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
-from scheduler.ir.index.parsing import check_name
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.parsing import check_name, shown
+from scheduler.limits import INT64_END, MAX_NODES, MAX_RANK, MAX_SYMBOLS, MAX_VALUES
 from scheduler.outcome import UserError
-
-MAX_RANK = 64
 
 
 def check_graph(graph: Graph) -> None:
     """Raise ``UserError`` naming the node, value or symbol where the graph contradicts itself.
 
     Checked: every value is made once and before it is used, every input and output is known, every
-    tensor has as many strides as sizes, none of them negative, symbols are known and their hints
-    within their bounds. Time is linear in the graph's size.
+    tensor has as many strides as sizes, none of them negative, and fits into memory that 64 bits
+    can address, symbols are known and their hints within their bounds, and nothing is beyond the
+    limits of a graph. Time is linear in the graph's size.
     """
+    _check_counts(graph)
     _check_symbols(graph)
-    known: set[Expr] = set()  # expressions that were looked at already
+    sizes = _Sizes(graph)
     for name, meta in graph.tensors.items():
-        _check_tensor(name, meta)
-        for expr in (*meta.size, *meta.stride):
-            _check_known(f"value {name!r}", expr, graph, known)
+        _check_tensor(f"value {name!r}", meta, sizes)
     for name, expr in graph.sym_ints.items():
-        _check_known(f"symbolic integer {name!r}", expr, graph, known)
+        sizes.value(f"symbolic integer {name!r}", expr)
     made = _check_inputs(graph)
     _check_nodes(graph, made)
     for name in graph.outputs:
@@ -59,6 +61,18 @@ def free_symbols(exprs: Iterable[Expr]) -> set[str]:
     return {str(s) for expr in set(exprs) if not expr.is_Integer for s in expr.free_symbols}
 
 
+def _check_counts(graph: Graph) -> None:
+    values = len(graph.tensors) + len(graph.sym_ints)
+    counts = (
+        ("nodes", len(graph.nodes), MAX_NODES),
+        ("values", values, MAX_VALUES),
+        ("symbols", len(graph.symbols), MAX_SYMBOLS),
+    )
+    for what, count, limit in counts:
+        if count > limit:
+            raise UserError(f"the graph has {count} {what}; at most {limit} are taken")
+
+
 def _check_symbols(graph: Graph) -> None:
     for name, info in graph.symbols.items():
         check_name(name)
@@ -70,23 +84,45 @@ def _check_symbols(graph: Graph) -> None:
             )
 
 
-def _check_tensor(name: str, meta: TensorMeta) -> None:
+class _Sizes:
+    """The values of a graph's expressions at the example's sizes, each worked out once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._symbols = graph.symbols
+        self._hints = hints(graph.symbols)
+        self._values: dict[Expr, int] = {}
+
+    def value(self, where: str, expr: Expr) -> int:
+        """Raises ``UserError`` where the expression has a symbol that the graph does not know, or
+        divides by zero."""
+        if expr.is_Integer:
+            return int(expr)
+        if expr not in self._values:
+            for symbol in sorted(free_symbols((expr,))):
+                if symbol not in self._symbols:
+                    raise UserError(f"{where} depends on the unknown symbol {symbol!r}")
+            try:
+                self._values[expr] = evaluate(expr, self._hints)
+            except UserError as error:
+                raise UserError(f"{where}: {error}") from error
+        return self._values[expr]
+
+
+def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
+    """Rank, signs, elements and bytes; where strides leave gaps, the memory with them."""
     if len(meta.size) != len(meta.stride):
-        raise UserError(f"value {name!r} has {len(meta.size)} sizes but {len(meta.stride)} strides")
+        raise UserError(f"{where} has {len(meta.size)} sizes but {len(meta.stride)} strides")
     if len(meta.size) > MAX_RANK:
-        raise UserError(f"value {name!r} has {len(meta.size)} dimensions; at most {MAX_RANK}")
-    for expr in (*meta.size, *meta.stride):
-        if expr.is_Integer and int(expr) < 0:
-            raise UserError(f"value {name!r} has a negative size or stride: {expr}")
-
-
-def _check_known(where: str, expr: Expr, graph: Graph, known: set[Expr]) -> None:
-    if expr in known:
-        return
-    known.add(expr)
-    for symbol in sorted(free_symbols((expr,))):
-        if symbol not in graph.symbols:
-            raise UserError(f"{where} depends on the unknown symbol {symbol!r}")
+        raise UserError(f"{where} has {len(meta.size)} dimensions; at most {MAX_RANK}")
+    size = [sizes.value(where, extent) for extent in meta.size]
+    stride = [sizes.value(where, step) for step in meta.stride]
+    for value, expr in zip((*size, *stride), (*meta.size, *meta.stride), strict=True):
+        if value < 0:
+            at = "" if expr.is_Integer else f", which is {value} at the example's sizes"
+            raise UserError(f"{where} has a negative size or stride: {shown(str(expr))}{at}")
+    reach = 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    if 0 not in size and max(reach, prod(size)) * meta.dtype.itemsize >= INT64_END:
+        raise UserError(f"{where} is larger than any memory: its sizes are {size}")
 
 
 def _check_inputs(graph: Graph) -> set[str]:

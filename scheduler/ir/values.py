@@ -15,6 +15,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.steps import spend
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,10 @@ class Accumulator:
 Value: TypeAlias = Load | Const | IndexValue | Call | Cast | Masked | Accumulator
 
 
+_PARTS_A_STEP = 16  # parts of a tree that are visited in a step
+_LEAVES = (Const, IndexValue, Accumulator)
+
+
 def children(value: Value) -> tuple[Value, ...]:
     """The direct parts of a tree, those behind indirect indices included."""
     if isinstance(value, Call):
@@ -119,10 +124,18 @@ def children(value: Value) -> tuple[Value, ...]:
 
 
 def walk(value: Value) -> Iterator[Value]:
-    """Every part of a tree, itself first."""
-    yield value
-    for child in children(value):
-        yield from walk(child)
+    """Every part of a tree, itself first, then its children's from the first on."""
+    spend()
+    pending = [value]
+    visited = 0
+    while pending:
+        part = pending.pop()
+        visited += 1
+        if visited % _PARTS_A_STEP == 0:
+            spend()
+        yield part
+        if not isinstance(part, _LEAVES):
+            pending.extend(reversed(children(part)))
 
 
 def loads(value: Value) -> Iterator[Load]:
@@ -132,6 +145,7 @@ def loads(value: Value) -> Iterator[Load]:
 
 def rebuild(value: Value, change: Callable[[Value], Value | None]) -> Value:
     """The tree with parts exchanged, outermost first: where ``change`` gives None, go deeper."""
+    spend()
     changed = change(value)
     if changed is not None:
         return changed

@@ -26,9 +26,11 @@ from scheduler.ir.operations import (
 )
 from scheduler.ir.values import Accumulator, Const, IndexValue, Indirect, Load, Value, rebuild
 from scheduler.lowering import layout, trees
+from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.tensor import After, Index, ReadAt, Reader, ReadReduced, Tensor
 
 _ZERO = sympy.Integer(0)
+_UNBACKED = "u"  # what torch's names of sizes begin with that depend on data
 
 
 class Builder:
@@ -61,6 +63,40 @@ class Builder:
         """What the graph says of an output of the node."""
         assert self.node is not None
         return self.graph.tensors[self.node.outputs[output]]
+
+    def agree(self, a: Expr, b: Expr) -> bool:
+        """Whether two sizes may be the same. The export's guards are not known here; at the
+        example's sizes they hold. What is known only while the model runs has no example."""
+        if a == b:
+            return True
+        if any(s.name.startswith(_UNBACKED) for s in a.free_symbols | b.free_symbols):
+            difference = a - b
+            return not (difference.is_Integer and difference != 0)
+        return layout.hint(a, self.hints) == layout.hint(b, self.hints)
+
+    def check_shape(self, name: str, size: Sequence[Expr]) -> None:
+        """Raise ``ContradictionError`` where the graph says another shape of a value than its
+        node's arguments make."""
+        known = self.graph.tensors[name].size
+        if len(known) != len(size) or not all(map(self.agree, known, size)):
+            raise ContradictionError(
+                f"the graph says shape {layout.shape(known)} for {name}, "
+                f"but its arguments make {layout.shape(size)}"
+            )
+
+    def check_made(self, size: Sequence[Expr], output: int = 0) -> None:
+        """``check_shape`` of an output of the node."""
+        assert self.node is not None
+        self.check_shape(self.node.outputs[output], size)
+
+    def check_broadcast(self, sizes: Sequence[Sequence[Expr]]) -> None:
+        """``check_made`` of what shapes broadcast to."""
+        rank = max(map(len, sizes))
+        wide: list[Expr] = []
+        for place in range(-rank, 0):
+            extents = [size[place] for size in sizes if len(size) >= -place]
+            wide.append(next((extent for extent in extents if extent != 1), extents[0]))
+        self.check_made(wide)
 
     # buffers
 

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from scheduler.ir.graph import Node
+from scheduler.outcome import UserError
+from scheduler.steps import LimitError
+
+_STUMBLES = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 class Unsupported(Exception):  # noqa: N818 - an expected answer, not an error
@@ -18,3 +33,27 @@ def where(node: Node) -> str:
         frame = node.origin.frames[-1]
         parts.append(f"{frame.file}:{frame.line}")
     return f"{node.name} ({', '.join(parts)})"
+
+
+class ContradictionError(UserError):
+    """The graph says one thing of a node's arguments and another of its result."""
+
+
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """Name the place in an error of what is done for it.
+
+    A rule is written for arguments and shapes that torch gives its op. A file may give others:
+    whatever the rule stumbles over then is the file's contradiction.
+    """
+    try:
+        yield
+    except LimitError as error:
+        raise error.at(place) from error
+    except ContradictionError as error:
+        raise UserError(f"{place}: {error}") from error
+    except _STUMBLES as error:
+        detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise UserError(
+            f"{place}: its arguments and shapes do not fit together ({detail})"
+        ) from error

@@ -15,6 +15,7 @@ from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import Axis
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
+_SHOWN = 40  # characters of a size in a message
 
 
 @lru_cache(maxsize=4096)
@@ -26,6 +27,12 @@ def contiguous(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def hint(expr: Expr, hints: Mapping[str, int]) -> int:
     """The value of a size at the example's sizes."""
     return evaluate(expr, dict(hints))
+
+
+def shape(size: Sequence[Expr]) -> str:
+    """A shape as messages show it."""
+    texts = (str(extent) for extent in size)
+    return f"[{', '.join(t if len(t) <= _SHOWN else t[: _SHOWN - 3] + '...' for t in texts)}]"
 
 
 def dense(

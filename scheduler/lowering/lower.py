@@ -13,18 +13,19 @@ from scheduler.ir.graph import Argument, Expr, Graph, GraphInput, InputKind, Nod
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
+from scheduler.limits import LOWERING_STEPS, MAX_VIEWS
 from scheduler.lowering import layout
 from scheduler.lowering.accepted import accepted_arguments
 from scheduler.lowering.aliasing import written_through
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.cleanup import finish
-from scheduler.lowering.errors import Unsupported, where
+from scheduler.lowering.errors import Unsupported, naming, where
 from scheduler.lowering.ops import find
 from scheduler.lowering.sharing import SharedMemory, written_memory
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.verifier import verify
-from scheduler.lowering.views import shape
 from scheduler.outcome import UserError
+from scheduler.steps import counted
 
 LoweredValue: TypeAlias = "Tensor | Expr"
 
@@ -41,9 +42,11 @@ def lower(graph: Graph) -> Lowered:
     """The graph as operations, in an order that can be run.
 
     A node that no rule covers becomes an ``Extern`` that says why. Raises ``UserError`` naming
-    the node, with where it came from in the model, where the graph contradicts itself.
+    the node, with where it came from in the model, where the graph contradicts itself, and
+    ``LimitError`` where it takes more steps than a graph of so many nodes may.
     """
-    return _Lowering(graph).run()
+    with counted("lowering", LOWERING_STEPS.of(len(graph.nodes))):
+        return _Lowering(graph).run()
 
 
 class _Lowering:
@@ -51,6 +54,7 @@ class _Lowering:
         self._graph = graph
         self._b = Builder(graph)
         self._values: dict[str, LoweredValue] = {}
+        self._depths: dict[str, int] = {}  # views on the way from memory to a value
         last_use = last_uses(graph)
         self._memory = SharedMemory(graph, last_use)
         # What repeats or gathers other memory's elements cannot be written to in their place.
@@ -61,9 +65,11 @@ class _Lowering:
         for given, buffer in zip(self._graph.inputs, names, strict=True):
             self._input(given, buffer)
         for position, node in enumerate(self._graph.nodes):
-            self._node(node, position)
+            with naming(where(node)):
+                self._node(node, position)
         self._b.node = None
-        made = finish(self._b, [self._value(name) for name in self._graph.outputs])
+        with naming("the graph's outputs"):
+            made = finish(self._b, [self._value(name) for name in self._graph.outputs])
         verify(made)
         return made
 
@@ -100,10 +106,14 @@ class _Lowering:
         except Unsupported as error:
             self._extern(node, str(error))
         else:
+            self._check_count(node, made)
+            depth = 1 + max((self._depths.get(n, 0) for n in node_references(node)), default=0)
             for name, value in zip(node.outputs, made, strict=True):
                 checked = self._checked(node, name, value)
-                own = name in self._in_own_memory
+                own = name in self._in_own_memory or depth > MAX_VIEWS
                 self._values[name] = self._b.realize(checked) if own else checked
+                if not self._values[name].buffer:
+                    self._depths[name] = depth
         self._mutation(node, position)
 
     def _argument(self, argument: Argument) -> Any:
@@ -123,14 +133,21 @@ class _Lowering:
         made = rule(self._b, **accepted_arguments(rule, found.params, arguments, where(node)))
         return made if isinstance(made, tuple) else (made,)
 
+    def _check_count(self, node: Node, made: tuple[Tensor, ...]) -> None:
+        """An op may have results that a file leaves out, never others than it makes."""
+        if len(made) != len(node.outputs) or not all(isinstance(one, Tensor) for one in made):
+            raise UserError(
+                f"{where(node)}: the graph says that it makes {len(node.outputs)} values, "
+                f"but the op makes {len(made)}"
+            )
+        for name in node.outputs:
+            if name not in self._graph.tensors:
+                raise UserError(f"{where(node)}: its result {name!r} has no shape")
+
     def _checked(self, node: Node, name: str, tensor: Tensor) -> Tensor:
         """The value with its node noted; ``UserError`` where the graph says another shape."""
         meta = self._graph.tensors[name]
-        if len(tensor.size) != len(meta.size) or not all(map(_agree, tensor.size, meta.size)):
-            raise UserError(
-                f"{where(node)}: the graph says shape {shape(meta.size)} for {name}, "
-                f"but its arguments make {shape(tensor.size)}"
-            )
+        self._b.check_shape(name, tensor.size)
         if tensor.dtype is not meta.dtype:
             raise UserError(
                 f"{where(node)}: the graph says type {meta.dtype.label} for {name}, "
@@ -212,12 +229,6 @@ def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
 
 def _stride(meta: TensorMeta, b: Builder) -> tuple[Expr, ...]:
     return layout.dense(meta.size, meta.stride, b.hints)
-
-
-def _agree(a: Expr, b: Expr) -> bool:
-    """Whether two sizes may be the same; the export's guards are not known here."""
-    difference = a - b
-    return not (difference.is_Integer and difference != 0)
 
 
 def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:

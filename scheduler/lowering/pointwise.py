@@ -35,6 +35,7 @@ def elementwise(
     """
     meta = b.meta()
     dtype = compute or meta.dtype
+    b.check_broadcast([a.size for a in args if isinstance(a, Tensor)] or [meta.size])
     wide = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in args]
 
     def read(index: Index) -> Value:
@@ -195,6 +196,8 @@ def float_test(op: str) -> Callable[..., Tensor]:
 
 def where(b: Builder, condition: Tensor, self: Argument, other: Argument) -> Tensor:
     meta = b.meta()
+    tensors = [x for x in (condition, self, other) if isinstance(x, Tensor)]
+    b.check_broadcast([x.size for x in tensors])
     test = broadcast(condition, meta.size)
     parts = [broadcast(x, meta.size) if isinstance(x, Tensor) else x for x in (self, other)]
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from scheduler.ir.graph import Graph, Node, Ref
 from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.lowering import layout
+from scheduler.lowering.errors import naming, where
 from scheduler.lowering.ops import find
 
 
@@ -62,9 +63,10 @@ def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:
     found: set[str] = set()
     for position, node in enumerate(graph.nodes):
         try:
-            written = memory.note(node)
+            with naming(where(node)):
+                written = memory.note(node)
+                if written is not None and memory.others(node, written, position):
+                    found.add(memory.root(written))
         except UnsupportedOpError:
             continue
-        if written is not None and memory.others(node, written, position):
-            found.add(memory.root(written))
     return found

@@ -40,7 +40,9 @@ def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     fixed = []
     for have, want in zip(tensor.size, size[lead:], strict=True) if lead >= 0 else [(_ZERO, _ONE)]:
         if have != 1 and not is_equal(have, want):
-            raise Unsupported(f"shape {shape(tensor.size)} does not broadcast to {shape(size)}")
+            raise Unsupported(
+                f"shape {layout.shape(tensor.size)} does not broadcast to {layout.shape(size)}"
+            )
         fixed.append(have == 1)
     return tensor.view(
         size,
@@ -48,16 +50,14 @@ def broadcast(tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     )
 
 
-def shape(size: tuple[Expr, ...]) -> str:
-    return f"[{', '.join(map(str, size))}]"
-
-
 def reshape(b: Builder, tensor: Tensor, size: tuple[Expr, ...]) -> Tensor:
     """The same elements in row-major order under another shape."""
     if tensor.size == size:
         return tensor
     if not is_equal(product(tensor.size), product(size)):
-        raise Unsupported(f"{shape(tensor.size)} does not have as many elements as {shape(size)}")
+        raise Unsupported(
+            f"{layout.shape(tensor.size)} does not have as many elements as {layout.shape(size)}"
+        )
     groups = _matching_groups(tensor.size, size, b.hints)
 
     def index(out: Index) -> Index:

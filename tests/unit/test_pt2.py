@@ -257,6 +257,14 @@ def test_blocks_without_gradient_stand_in_the_graph(tmp_path: Path) -> None:
     assert nodes[2].args == (Ref("submod_1_t"),)
 
 
+def _power(base: str, exponent: int) -> str:
+    return f"Pow({base}, Integer({exponent}))"
+
+
+def _sum(number: int) -> str:
+    return f"Add({S27}, Symbol('s{number}'), Integer({number}))"
+
+
 # What is done to the good document, and what the error's line must name.
 Damage = Callable[[dict[str, Any]], object]
 G = "graph_module"
@@ -339,6 +347,82 @@ BAD: dict[str, tuple[Damage, str]] = {
     "size beyond 64 bits": (
         lambda d: d[G]["graph"]["tensor_values"]["x"]["sizes"].__setitem__(0, _int(1 << 70)),
         "value 'x': not a 64-bit integer",
+    ),
+    "nested powers as a stride": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"]["strides"].__setitem__(
+            0, _expr(_power(_power(_power(S27, 9), 9), 9), 3)
+        ),
+        "value 'x': power too large in expression \"Pow(Pow(Pow(Symbol",
+    ),
+    "a power behind a division": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"]["strides"].__setitem__(
+            0, _expr(_power(f"FloorDiv({_power(S27, 9)}, Integer(2))", 9), 3)
+        ),
+        "value 'x': power too large",
+    ),
+    "products of sums": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"]["sizes"].__setitem__(
+            0, _expr("Mul(" + ", ".join(_sum(k) for k in range(40)) + ")", 3)
+        ),
+        "value 'x': an expression has more than 512 terms",
+    ),
+    "more memory than 64 bits address": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"]["strides"].__setitem__(0, _int(1 << 60)),
+        "value 'x' is larger than any memory: its sizes are [8, 4]",
+    ),
+    "more elements than 64 bits count": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"].update(
+            sizes=[_int(1 << 40), _int(1 << 40)], strides=[_int(0), _int(0)]
+        ),
+        "value 'x' is larger than any memory",
+    ),
+    "negative at the example's sizes": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"]["sizes"].__setitem__(
+            0, _expr(f"Add({S27}, Integer(-9))", 3)
+        ),
+        "value 'x' has a negative size or stride: 's27 - 9', which is -1",
+    ),
+    "division by zero at the example's sizes": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"]["sizes"].__setitem__(
+            0, _expr(f"FloorDiv({S27}, Add({S27}, Integer(-8)))", 3)
+        ),
+        "value 'x': a size is divided by zero at s27 = 8",
+    ),
+    "too many dimensions": (
+        lambda d: d[G]["graph"]["tensor_values"]["x"].update(sizes=[_int(1)] * 65),
+        "value 'x' has 65 sizes; at most 64",
+    ),
+    "too many arguments": (
+        lambda d: d[G]["graph"]["nodes"][1].update(
+            inputs=[_arg(f"a{n}", _int(1)) for n in range(2000)]
+        ),
+        "node 'relu' has 2000 arguments; at most 1024",
+    ),
+    "too many parts of an argument": (
+        lambda d: d[G]["graph"]["nodes"][1]["inputs"].append(_arg("c", {"as_ints": [1] * 2000})),
+        "node 'relu', argument 'c' has 2000 parts; at most 1024",
+    ),
+    "too many results": (
+        lambda d: d[G]["graph"]["nodes"][1].update(outputs=[_tensor(f"o{n}") for n in range(2000)]),
+        "node number 1 makes 2000 values; at most 1024",
+    ),
+    "a text of any length": (
+        lambda d: d[G]["graph"]["nodes"][1]["inputs"].append(_arg("c", {"as_string": "x" * 5000})),
+        "node 'relu', argument 'c': 5000 characters",
+    ),
+    "a float that is larger than any": (
+        lambda d: d[G]["graph"]["nodes"][1]["inputs"].append(_arg("c", {"as_float": 10**400})),
+        "node 'relu', argument 'c': larger than any number",
+    ),
+    "a float for an element type": (
+        lambda d: d[G]["graph"]["nodes"][1]["inputs"].append(_arg("c", {"as_scalar_type": 7.0})),
+        "node 'relu', argument 'c': unknown dtype 7.0",
+    ),
+    "too many symbols": (
+        lambda d: d[G]["graph"]["tensor_values"].update(
+            {f"v{n}": _meta([_expr(f"Symbol('u{n}')", 1)], [_int(1)]) for n in range(300)}
+        ),
+        "the graph has 301 symbols; at most 256",
     ),
     "hint outside its range": (
         lambda d: d["range_constraints"]["s27"].update(max_val=4),

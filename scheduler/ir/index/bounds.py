@@ -10,8 +10,11 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.ranges import Interval, Ranges
+from scheduler.limits import MAX_COEFFICIENT_BITS
+from scheduler.steps import spend
 
 INT32_MAX = 2**31 - 1
+_MOST = 1 << MAX_COEFFICIENT_BITS  # an end beyond it is as good as none
 _ANY: Interval = (-math.inf, math.inf)
 
 
@@ -22,6 +25,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
     """
     if expr.is_Integer:
         return int(expr), int(expr)
+    spend()
     low, high = _symbol(expr, ranges) if expr.is_Symbol else _function(expr, ranges)
     return max(low, ranges.least.get(expr, low)), high
 
@@ -82,7 +86,10 @@ def _times(x: float, y: float) -> float:
         return 0
     if _infinite(x) or _infinite(y):
         return math.inf if (x > 0) == (y > 0) else -math.inf
-    return x * y
+    product = x * y
+    if -_MOST < product < _MOST:
+        return product
+    return math.inf if product > 0 else -math.inf
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:

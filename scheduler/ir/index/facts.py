@@ -9,13 +9,19 @@ import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.bounds import bounds
+from scheduler.ir.index.polynomial import TooLargeError
 from scheduler.ir.index.ranges import ANY_SIZES, Ranges
 from scheduler.ir.index.simplify import simplifier, simplify
 
 
 def is_nonnegative(expr: Expr, ranges: Ranges = ANY_SIZES) -> bool:
     """Whether ``expr >= 0``."""
-    return bounds(expr, ranges)[0] >= 0 or simplifier(ranges).is_nonnegative(expr)
+    if bounds(expr, ranges)[0] >= 0:
+        return True
+    try:
+        return simplifier(ranges).is_nonnegative(expr)
+    except TooLargeError:
+        return False
 
 
 def is_less(a: Expr, b: Expr, ranges: Ranges = ANY_SIZES) -> bool:
@@ -25,7 +31,12 @@ def is_less(a: Expr, b: Expr, ranges: Ranges = ANY_SIZES) -> bool:
 
 def is_equal(a: Expr, b: Expr) -> bool:
     """Whether ``a == b``, whatever their symbols are."""
-    return bool(a == b) or simplify(a - b) == 0
+    if a == b:
+        return True
+    try:
+        return bool(simplify(a - b) == 0)
+    except TooLargeError:
+        return False
 
 
 def is_multiple(expr: Expr, divisor: int) -> bool:

@@ -8,15 +8,16 @@ Python: rounding towards minus infinity, the remainder has the divisor's sign.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import sympy
 
 from scheduler.ir.graph import Expr
+from scheduler.outcome import UserError
 
 
-@cache
+@lru_cache(maxsize=65_536)  # names come from files
 def symbol(name: str) -> sympy.Symbol:
     """The one integer, non-negative symbol of that name (a size or a loop variable)."""
     return sympy.Symbol(name, integer=True, nonnegative=True)
@@ -76,10 +77,15 @@ def as_expr(value: int | Expr) -> Expr:
     return sympy.Integer(value) if isinstance(value, int) else value
 
 
+class DividedByZeroError(UserError, ZeroDivisionError):
+    """Sizes at which an expression of the model has no value."""
+
+
 def evaluate(expr: Expr | int, bindings: dict[str, int]) -> int:
     """The value of an expression at concrete sizes.
 
-    Raises ``KeyError`` with the name of a symbol that has no binding.
+    Raises ``KeyError`` with the name of a symbol that has no binding, and ``DividedByZeroError``
+    where the expression divides by zero there.
     """
     if isinstance(expr, int):
         return expr
@@ -88,7 +94,13 @@ def evaluate(expr: Expr | int, bindings: dict[str, int]) -> int:
     if expr.is_Symbol:
         return bindings[expr.name]
     values = [evaluate(arg, bindings) for arg in expr.args]
-    return int(apply(expr, values))
+    try:
+        return int(apply(expr, values))
+    except ZeroDivisionError:
+        sizes = ", ".join(f"{s} = {bindings[s]}" for s in sorted(map(str, expr.free_symbols)))
+        raise DividedByZeroError(
+            f"a size is divided by zero at {sizes or 'its fixed sizes'}"
+        ) from None
 
 
 def apply(expr: Expr, values: list[Any]) -> Any:

@@ -1,7 +1,7 @@
 """What reading an expression from an untrusted text has in common, whatever it is written in.
 
 Texts are Python's: parsed with ``ast``, walked with a short list of what may stand in them, never
-evaluated, within the limits of this module.
+evaluated, within the limits of ``scheduler/limits.py``.
 """
 
 from __future__ import annotations
@@ -14,16 +14,21 @@ import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.polynomial import TooLargeError, check_bounded, degree
+from scheduler.limits import (
+    MAX_BITS,
+    MAX_BRANCHES,
+    MAX_DEGREE,
+    MAX_EXPONENT,
+    MAX_EXPRESSION_DEPTH,
+    MAX_EXPRESSION_PARTS,
+    MAX_EXPRESSION_TEXT,
+    MAX_SYMBOL_NAME,
+)
 from scheduler.outcome import UserError
+from scheduler.steps import spend
 
-MAX_TEXT = 20_000  # characters of one expression
-MAX_PARTS = 2_000  # operators, numbers and names of one expression
-MAX_DEPTH = 100
-MAX_BITS = 256  # of an integer in it: sizes have 63
-MAX_EXPONENT = 16
-MAX_BRANCHES = 32  # arguments of one Max or Min
-
-MAX_NAME = 200
+_PART = 20  # steps of making a part of an expression
 FUNCTIONS = frozenset({"Max", "Min", "FloorDiv", "Mod"})
 
 
@@ -36,14 +41,21 @@ class ExpressionParser(ABC):
 
     def parse(self) -> Expr:
         """The expression. Raises ``UserError`` for a text that is none, or beyond the limits."""
-        if len(self._text) > MAX_TEXT:
+        if len(self._text) > MAX_EXPRESSION_TEXT:
             size = len(self._text)
-            raise UserError(f"expression of {size} characters; at most {MAX_TEXT} are read")
+            raise UserError(
+                f"expression of {size} characters; at most {MAX_EXPRESSION_TEXT} are read"
+            )
         try:
             tree = ast.parse(self.source(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise self.wrong() from error
-        return self.read(tree, 0)
+        expr = self.read(tree, 0)
+        try:
+            check_bounded(expr)
+        except TooLargeError as error:
+            raise UserError(f"{error}: {shown(self._text)}") from error
+        return expr
 
     def source(self) -> str:
         """The text as Python's parser takes it."""
@@ -52,7 +64,8 @@ class ExpressionParser(ABC):
     def read(self, node: ast.expr, depth: int) -> Expr:
         """The expression at ``node``, which is ``depth`` nodes below the top."""
         self._parts += 1
-        if self._parts > MAX_PARTS or depth > MAX_DEPTH:
+        spend(_PART)
+        if self._parts > MAX_EXPRESSION_PARTS or depth > MAX_EXPRESSION_DEPTH:
             raise UserError(f"expression too large: {shown(self._text)}")
         value = self.value(node, depth + 1)
         if value.is_Integer and int(value).bit_length() > MAX_BITS:
@@ -68,7 +81,7 @@ class ExpressionParser(ABC):
         """A function of expressions."""
         match name, args:
             case "Pow", [base, exponent] if exponent.is_Integer and 0 <= exponent <= MAX_EXPONENT:
-                return _power(base, int(exponent))
+                return self._power(base, int(exponent))
             case "FloorDiv", [a, b]:
                 return FloorDiv(a, self._divisor(b))
             case "Mod", [a, b]:
@@ -79,6 +92,14 @@ class ExpressionParser(ABC):
                 return _extreme(sympy.Min, args)
         raise self.wrong()
 
+    def _power(self, base: Expr, exponent: int) -> Expr:
+        """A power, without sympy's rules for it, whose time grows without bound on nested ones."""
+        if degree(base) * exponent > MAX_DEGREE:
+            raise UserError(f"power too large in expression {shown(self._text)}")
+        if base.is_Integer or exponent < 2:
+            return base**exponent
+        return sympy.Pow(base, exponent, evaluate=False)
+
     def _divisor(self, expr: Expr) -> Expr:
         if expr == 0:
             raise UserError(f"division by zero in expression {shown(self._text)}")
@@ -87,13 +108,6 @@ class ExpressionParser(ABC):
     def wrong(self) -> UserError:
         """What to raise for a text that is no integer expression."""
         return UserError(f"not an integer expression: {shown(self._text)}")
-
-
-def _power(base: Expr, exponent: int) -> Expr:
-    """A power, without sympy's rules for it, whose time grows without bound on nested ones."""
-    if base.is_Integer or exponent < 2:
-        return base**exponent
-    return sympy.Pow(base, exponent, evaluate=False)
 
 
 def _extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
@@ -109,7 +123,7 @@ def _extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:
 
 def check_name(name: str) -> str:
     """The name itself if it can stand for a symbol: letters, digits and ``_``, no digit first."""
-    plain = len(name) <= MAX_NAME and name.isidentifier()
+    plain = len(name) <= MAX_SYMBOL_NAME and name.isidentifier()
     plain = plain and (name.replace("_", "") or "0").isalnum()
     # A parser of Python takes an identifier for its normal form.
     if not plain or unicodedata.normalize("NFKC", name) != name or name in FUNCTIONS:

@@ -3,26 +3,43 @@
 sympy's own expansion costs a hundred microseconds and more an expression; a dictionary from
 monomial to coefficient costs a few. Atoms are symbols and our ``FloorDiv``, ``Mod``, and sympy's
 ``Max`` and ``Min`` over simplified parts.
+
+Sums of sums multiplied, and powers of powers, grow without bound: each polynomial has at most
+``limits.MAX_TERMS`` terms of at most ``MAX_DEGREE`` factors, else ``TooLargeError``.
 """
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TypeAlias
 
 import sympy
 
 from scheduler.ir.graph import Expr
+from scheduler.limits import MAX_COEFFICIENT_BITS, MAX_DEGREE, MAX_TERMS
+from scheduler.steps import LimitError, spend
 
 #: Atoms of one product, sorted, a power as repetition; () is the constant.
 Monomial: TypeAlias = tuple[Expr, ...]
 Poly: TypeAlias = dict[Monomial, int]
 
+_MOST = 1 << MAX_COEFFICIENT_BITS
+_REMEMBERED = 65_536  # atoms' texts
+_SYMPY = 10  # steps of making one of its terms
 
-@cache
+
+class TooLargeError(LimitError):
+    """An expression multiplied out is larger than any index is."""
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def atom_key(atom: Expr) -> str:
     """A sort key that is the same in every process (sympy's hashes are not)."""
-    return atom.name if atom.is_Symbol else str(atom)
+    if atom.is_Symbol:
+        return str(atom.name)
+    text = str(atom)
+    spend(len(text))
+    return text
 
 
 def constant(value: int) -> Poly:
@@ -35,31 +52,45 @@ def atom(expr: Expr) -> Poly:
 
 def add(a: Poly, b: Poly, factor: int = 1) -> Poly:
     """``a + factor * b``."""
+    spend(len(a) + len(b))
     result = dict(a)
     for monomial, coefficient in b.items():
         _accumulate(result, monomial, factor * coefficient)
-    return result
+    return _checked(result)
 
 
 def times(a: Monomial, b: Monomial) -> Monomial:
     """The product of two monomials."""
     if not a or not b:
         return a or b
+    if len(a) + len(b) > MAX_DEGREE:
+        raise TooLargeError(f"an expression has terms of more than {MAX_DEGREE} factors")
     return tuple(sorted(a + b, key=atom_key))
 
 
 def multiply(a: Poly, b: Poly) -> Poly:
     """``a * b``."""
+    spend(len(a) * len(b))
     result: Poly = {}
     for left, x in a.items():
         for right, y in b.items():
             _accumulate(result, times(left, right), x * y)
+        _checked(result)
     return result
+
+
+def _checked(poly: Poly) -> Poly:
+    """The polynomial itself; ``TooLargeError`` for one of too many terms."""
+    if len(poly) > MAX_TERMS:
+        raise TooLargeError(f"an expression has more than {MAX_TERMS} terms")
+    return poly
 
 
 def _accumulate(poly: Poly, monomial: Monomial, coefficient: int) -> None:
     """Add one term in place; no coefficient is 0."""
     total = poly.get(monomial, 0) + coefficient
+    if not -_MOST < total < _MOST:
+        raise TooLargeError(f"an expression has numbers of over {MAX_COEFFICIENT_BITS} bits")
     if total:
         poly[monomial] = total
     else:
@@ -109,6 +140,31 @@ def divide(p: Poly, q: Poly) -> tuple[Poly, Poly]:
     return quotient, rest
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def degree(expr: Expr) -> int:
+    """How many sizes are multiplied in its value at most, behind divisions too: its digits are at
+    most as many times those of a size."""
+    if not expr.args:
+        return int(bool(expr.is_Symbol))
+    below = [degree(arg) for arg in expr.args]
+    if expr.is_Mul:
+        return sum(below)
+    if expr.is_Pow and expr.args[1].is_Integer:
+        return below[0] * max(int(expr.args[1]), 0)
+    return max(below)
+
+
+def check_bounded(expr: Expr) -> None:
+    """Raise ``TooLargeError`` for an expression beyond the limits, multiplied out, or where one
+    of the expressions inside its functions is."""
+    if degree(expr) > MAX_DEGREE:
+        raise TooLargeError(f"an expression has terms of more than {MAX_DEGREE} factors")
+    for monomial in expand(expr):
+        for part in dict.fromkeys(monomial):
+            for arg in part.args:
+                check_bounded(arg)
+
+
 @lru_cache(maxsize=16384)
 def expand(expr: Expr) -> Poly:
     """The expression multiplied out and nothing else: every function in it is an atom."""
@@ -136,6 +192,7 @@ def expand(expr: Expr) -> Poly:
 
 def expression(p: Poly) -> Expr:
     """The polynomial as a sympy expression."""
+    spend(_SYMPY * len(p))
     if not p or (len(p) == 1 and () in p):
         return sympy.Integer(p.get((), 0))
     terms = [

@@ -22,6 +22,9 @@ from scheduler.ir.index.bounds import bounds
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.index.polynomial import Poly
 from scheduler.ir.index.ranges import ANY_SIZES, Ranges
+from scheduler.steps import spend
+
+_REMEMBERED = 16_384  # expressions of one set of points
 
 
 def simplify(expr: Expr, ranges: Ranges = ANY_SIZES) -> Expr:
@@ -70,8 +73,16 @@ class Simplifier:
         """The normal form as a polynomial."""
         known = self._polys.get(expr)
         if known is None:
+            spend()
+            if len(self._polys) >= _REMEMBERED:
+                self._forget()
             known = self._polys[expr] = self._convert(expr)
         return known
+
+    def _forget(self) -> None:
+        """What it has seen is many graphs' by now."""
+        for seen in (self._polys, self._done, self._leasts):
+            seen.clear()
 
     def _convert(self, expr: Expr) -> Poly:
         if expr.is_Integer:
@@ -280,13 +291,16 @@ class Simplifier:
 
     def _is_nonnegative_size(self, p: Poly) -> bool:
         """Whether a polynomial of sizes is never negative, each size being at its least."""
+        if any(self._least(part) is None for monomial in p for part in monomial):
+            return False
+        if all(factor > 0 for factor in p.values()):
+            return True
         shifted: Poly = {}
         for monomial, factor in p.items():
             product = poly.constant(factor)
             for part in monomial:
                 least = self._least(part)
-                if least is None:
-                    return False
+                assert least is not None
                 product = poly.multiply(product, poly.add(poly.atom(part), poly.constant(least)))
             shifted = poly.add(shifted, product)
         return all(factor >= 0 for factor in shifted.values())

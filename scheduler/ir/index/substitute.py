@@ -10,6 +10,9 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
+from scheduler.steps import spend
+
+_REMADE = 10  # steps of making a part of an expression anew
 
 
 def substitute_expr(expr: Expr, exprs: Mapping[sympy.Symbol, Expr]) -> Expr:
@@ -18,6 +21,7 @@ def substitute_expr(expr: Expr, exprs: Mapping[sympy.Symbol, Expr]) -> Expr:
         return exprs.get(expr, expr)
     if expr.is_Integer or not expr.free_symbols.intersection(exprs):
         return expr
+    spend(_REMADE)
     args = [substitute_expr(arg, exprs) for arg in expr.args]
     if isinstance(expr, FloorDiv | Mod):
         return type(expr)(*args)
