@@ -7,6 +7,8 @@ from django.apps.registry import Apps
 from django.conf import settings
 from django.db import migrations, models
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.models import Case, F, Value, When
+from django.db.models.functions import Greatest, Now
 
 
 def fill(apps: Apps, _: BaseDatabaseSchemaEditor) -> None:
@@ -16,6 +18,22 @@ def fill(apps: Apps, _: BaseDatabaseSchemaEditor) -> None:
         row.bindings = row.result.bindings
         row.toolchain = f"{build.toolchain} {build.toolchain_version}"[:240]
         row.save(update_fields=["bindings", "toolchain"])
+
+
+def empty(apps: Apps, _: BaseDatabaseSchemaEditor) -> None:
+    """Back: of choices that differ by what the first schema has no column for, the newest serves
+    on, the others become the past; who was cancelled without a kernel counts as rejected."""
+    selections = apps.get_model("codegen_app", "Selection").objects
+    serving: set[tuple[int, str, str]] = set()
+    for row in selections.filter(until=None).order_by("-since", "-pk"):
+        place = (row.problem_id, row.target, row.device_name)
+        if place in serving:
+            selections.filter(pk=row.pk).update(until=Greatest(Now(), "since"))
+        serving.add(place)
+    candidates = apps.get_model("codegen_app", "Candidate").objects
+    candidates.filter(kernel=None, state="cancelled").update(
+        state="rejected", reason=Case(When(reason="", then=Value("cancelled")), default=F("reason"))
+    )
 
 
 class Migration(migrations.Migration):
@@ -150,7 +168,7 @@ class Migration(migrations.Migration):
                 name="candidate_without_kernel_is_refused",
             ),
         ),
-        migrations.RunPython(fill, migrations.RunPython.noop),
+        migrations.RunPython(fill, empty),
         migrations.AddConstraint(
             model_name="selection",
             constraint=models.UniqueConstraint(

@@ -6,10 +6,26 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
-from codegen_app.models import BenchmarkResult, Build, Candidate, TuningRun, TuningTask
+from codegen_app.models import (
+    AuditEntry,
+    BenchmarkResult,
+    Build,
+    Candidate,
+    Graph,
+    GraphNode,
+    KernelUse,
+    ProblemWork,
+    RetuneSchedule,
+    Selection,
+    TuningRun,
+    TuningTask,
+    Worker,
+)
 from codegen_app.selectors.ledger import run_ledger
 from tests.app import factories
 
@@ -18,11 +34,11 @@ APP = "codegen_app"
 TIED = "tied: within the noise of the fastest"
 
 
-def migrate(name: str) -> Any:
-    """Go to a migration; the models as they are there."""
+def migrate(name: str | None) -> Any:
+    """Go to a migration (None: before the first); the models as they are there."""
     executor = MigrationExecutor(connection)
     executor.migrate([(APP, name)])
-    return executor.loader.project_state((APP, name)).apps
+    return executor.loader.project_state((APP, name)).apps if name else None
 
 
 @pytest.fixture
@@ -73,6 +89,55 @@ def test_ties_and_strategies_of_earlier_runs_are_known(latest: str) -> None:
 
     again = migrate("0004_search_strategy").get_model(APP, "Candidate").objects
     assert again.get(pk=tied.pk).reason == TIED
+
+
+def rows_of_every_kind() -> dict[Any, int]:
+    """Among them what only later schemas allow: choices at two sizes, a cancelled candidate
+    without a kernel. How many there are of each model."""
+    task = factories.task()
+    made = factories.candidate(task).build
+    Candidate.objects.create(task=task, position=7, state="cancelled", reason="cancelled")
+    environment = factories.environment()
+    GraphNode.objects.create(graph=task.run.graph, position=0, name="n", target="aten.mm")
+    KernelUse.objects.create(kernel=made.kernel, template_node=task.template_node, position=0)
+    for size in (1, 2):
+        result = factories.result(
+            made, 5.0, problem=task.problem, environment=environment, bindings={"s0": size}
+        )
+        Selection.objects.create(
+            **{"problem": task.problem, "kernel": made.kernel, "result": result},
+            **{"target": "cpu", "device_name": "CPU", "bindings": {"s0": size}},
+            **{"toolchain": "c 1", "reason": "faster", "since": timezone.now()},
+        )
+    RetuneSchedule.objects.create(occasion="nightly")
+    AuditEntry.objects.create(action="import", what="model")
+    now = timezone.now()
+    Worker.objects.create(name="w", host="h", pid=1, started_at=now, seen_at=now)
+    work = {"read_bytes": 1, "written_bytes": 1, "matrix_flops": 1, "vector_ops": 1}
+    ProblemWork.objects.create(problem=task.problem, **work)
+    return {
+        model: model._default_manager.count() for model in apps.get_app_config(APP).get_models()
+    }
+
+
+#: What the first schema had no table for.
+LATER = {RetuneSchedule, ProblemWork}
+
+
+def test_the_chain_goes_down_and_up_with_data(latest: str) -> None:
+    counts = rows_of_every_kind()
+    assert all(counts.values()), "a row of each model"
+    migrate("0001_initial")
+    migrate(latest)
+    for model, count in counts.items():
+        assert model._default_manager.count() == (0 if model in LATER else count), model
+    now_serving = Selection.objects.filter(until=None)
+    assert [one.bindings for one in now_serving] == [{"s0": 2}], "the newest goes on"
+    cancelled = Candidate.objects.get(kernel=None)
+    assert (cancelled.state, cancelled.reason) == ("rejected", "cancelled")
+    migrate(None)
+    migrate(latest)
+    assert not Graph.objects.exists()
 
 
 def test_a_result_of_before_has_its_time_among_its_metrics(latest: str) -> None:
