@@ -12,7 +12,7 @@ from celery import shared_task
 from django.db.models import QuerySet
 
 from codegen_app.models import Graph, Work
-from codegen_app.services import builds, graphs, ledger, measuring, upkeep, work
+from codegen_app.services import builds, graphs, ledger, measuring, work
 
 W = TypeVar("W", bound=Work)
 
@@ -33,12 +33,6 @@ def compile() -> None:
 def measure(target: str) -> None:
     """Measure the tasks that wait for an architecture, on this host's device."""
     _drain(ledger.ready_tasks(target), measuring.run_task)
-
-
-@shared_task  # type: ignore[untyped-decorator]
-def look_after() -> None:
-    """The periodic round."""
-    upkeep.look_after()
 
 
 def _drain(waiting: QuerySet[W], service: Callable[[W], None]) -> None:

@@ -1,36 +1,23 @@
-"""The queue's transport: a folder by default, Redis or RabbitMQ by URL."""
+"""The queue's transport: the application's database by default, Redis or RabbitMQ by URL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from django.core.exceptions import ImproperlyConfigured
 
-_FOLDERS = ("data_folder_in", "processed_folder", "control_folder")
+from codegen_app.broker import transport
 
-
-def transport_options(url: str, folder: Path) -> dict[str, Any]:
-    """Kombu's options for the broker.
-
-    For ``filesystem://``: messages lie in ``folder/messages`` until they are taken;
-    ``folder/control`` holds which queue hears which broadcast.
-    """
-    if not url.startswith("filesystem:"):
-        return {}
-    return {
-        "data_folder_in": str(folder / "messages"),
-        "data_folder_out": str(folder / "messages"),
-        "processed_folder": str(folder / "taken"),
-        "control_folder": str(folder / "control"),
-        # Taken messages are moved away and swept later (services/upkeep.py). Kombu's other way
-        # leads through the shared temporary folder, where another user's files may be in the way.
-        "store_processed": True,
-        "polling_interval": 0.25,
-    }
+DEFAULT: str = f"{transport.SCHEME}://localhost"
+# Who sends waits this long for a broker that is away, not for ever; a worker waits as long as it
+# takes (settings.py).
+TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2}
 
 
-def make_folders(options: Mapping[str, Any]) -> None:
-    """Make the folders of a ``filesystem://`` broker; kombu expects them to be there."""
-    for name in _FOLDERS:
-        if name in options:
-            Path(options[name]).mkdir(parents=True, exist_ok=True)
+def checked(url: str) -> str:
+    """The broker's URL; raises ``ImproperlyConfigured`` for one that loses messages."""
+    scheme = url.partition(":")[0].partition("+")[0]
+    if scheme in {"filesystem", "sqla", "sqlalchemy"}:
+        raise ImproperlyConfigured(
+            f"KILN_BROKER_URL={scheme}://: this broker loses messages; leave it empty for the"
+            " database, or use redis:// or amqp://"
+        )
+    return url

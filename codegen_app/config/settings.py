@@ -179,13 +179,20 @@ if HTTPS:
     CSRF_COOKIE_SECURE = True
 
 # The queue's message only says "look now": rows are the truth, so no results are stored, and a
-# message that is lost is made up for by the periodic look (codegen_app/config/celery.py).
-CELERY_BROKER_URL = env.text("KILN_BROKER_URL", "filesystem://localhost")
-CELERY_BROKER_TRANSPORT_OPTIONS = broker.transport_options(CELERY_BROKER_URL, VAR_DIR / "queue")
+# message that is lost is made up for by the periodic round (codegen_app/services/rounds.py).
+CELERY_BROKER_URL = broker.checked(env.text("KILN_BROKER_URL", broker.DEFAULT))
+CELERY_BROKER_TRANSPORT_OPTIONS = broker.TRANSPORT_OPTIONS
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a broker that is away comes back some time
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+# A worker is one process that works on one row at a time: no pool whose children can die unseen.
+CELERY_WORKER_POOL = "solo"
+CELERY_WORKER_CONCURRENCY = 1
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = (
+    False  # who works on what is in the rows; nothing is broadcast
+)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 
@@ -205,6 +212,11 @@ LOGGING = {
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one line"]}
     },
-    "loggers": {"axes": {"level": "ERROR"}},  # the audit log has it in our words
+    "loggers": {
+        "axes": {"level": "ERROR"},  # the audit log has it in our words
+        # A message only says "look now": that one came, and found nothing, is not worth a line.
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+    },
     "root": {"handlers": ["stderr"], "level": env.text("KILN_LOG_LEVEL", "INFO")},
 }

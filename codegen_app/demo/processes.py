@@ -17,13 +17,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from codegen_app.demo.logs import keep_short
+
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 _MARK = "KILN_SUPERVISED"
 _GRACE_S = 2.0
-_RESTARTS_ALLOWED = 5
+# A program that ends again and again is started with growing pauses; what happened is forgotten
+# once it stayed up.
+_STAYED_UP_S = 60.0
+_LONGEST_PAUSE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,13 @@ class Program:
 class _Running:
     program: Program
     process: subprocess.Popen[bytes]
+    since: float  # of the monotonic clock
     restarts: int = 0
+    again_at: float | None = None  # when it is to be started again
+
+    def pause_s(self) -> float:
+        """None after the first end; then 1, 2, 4 … seconds."""
+        return min(2.0 ** (self.restarts - 1), _LONGEST_PAUSE_S) if self.restarts else 0.0
 
 
 @dataclass
@@ -61,7 +72,7 @@ class Supervisor:
 
     def start(self, program: Program) -> None:
         """Start a program; ``OSError`` where it cannot be."""
-        self._running.append(_Running(program, self._spawn(program)))
+        self._running.append(_Running(program, self._spawn(program), time.monotonic()))
 
     def log_of(self, name: str) -> Path:
         """Where a program's output goes."""
@@ -73,19 +84,44 @@ class Supervisor:
             one.program.name == name and one.process.poll() is not None for one in self._running
         )
 
-    def watch(self, say: Callable[[str], None]) -> str | None:
-        """Start again what ended by itself; the name of a program that ends again and again."""
+    def watch(self, say: Callable[[str], None]) -> None:
+        """Start again what ended by itself, and keep the logs short; call it every second or so."""
         for one in self._running:
             status = one.process.poll()
-            if status is None:
-                continue
-            if one.restarts >= _RESTARTS_ALLOWED:
-                return one.program.name
-            say(f"{one.program.name} ended with {status}; starting it again")
-            one.restarts += 1
-            one.process = self._spawn(one.program)
+            if status is not None:
+                self._revive(one, status, say)
+            keep_short(self.log_of(one.program.name))
         _reap({one.process.pid for one in self._running})
-        return None
+
+    def pids(self) -> dict[int, Program]:
+        """The programs that run, by process id."""
+        return {one.process.pid: one.program for one in self._running if one.process.poll() is None}
+
+    def kill(self, pid: int) -> None:
+        """End a program that does not answer; ``watch`` starts it again."""
+        if pid in self.pids():
+            _kill(pid)
+
+    def _revive(self, one: _Running, status: int, say: Callable[[str], None]) -> None:
+        now = time.monotonic()
+        if one.again_at is None:
+            if now - one.since >= _STAYED_UP_S:
+                one.restarts = 0
+            pause = one.pause_s()
+            one.restarts += 1
+            one.again_at = now + pause
+            when = f" in {pause:g} s" if pause else ""
+            log = self.log_of(one.program.name)
+            say(f"{one.program.name} ended with {status} ({log}); starting it again{when}")
+        if now < one.again_at:
+            return
+        try:
+            one.process = self._spawn(one.program)
+        except OSError as error:  # no memory, no room: later, perhaps
+            say(f"{one.program.name} cannot be started: {error.strerror or error}")
+            one.again_at = now + _LONGEST_PAUSE_S
+        else:
+            one.since, one.again_at = now, None
 
     def stop(self) -> None:
         """End every process that was started here, and what those started."""

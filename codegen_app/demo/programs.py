@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 
 from codegen_app.demo.processes import Program
 from codegen_app.services.queue import Kind, queue_name
 
+_MOST_COMPILING = 8  # each has about 150 MB
+
 
 def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, ...]:
     """In the order in which they are started; pages come first.
 
-    Kernels are compiled on all cores; one process measures, since a device is for one at a time.
+    A worker is one process that does one thing at a time. Kernels are compiled on all cores; one
+    worker measures, since a device is for one at a time.
     """
-    cores = os.cpu_count() or 1
-    compiling = f"{queue_name(Kind.PREPARE)},{queue_name(Kind.COMPILE)},default"
+    compiling = f"{queue_name(Kind.PREPARE)},{queue_name(Kind.COMPILE)}"
+    count = min(os.cpu_count() or 1, _MOST_COMPILING)
     return (
         Program(
             "web",
@@ -26,23 +30,24 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
                 *("--worker-tmp-dir", str(var), "--access-logfile", "-", "--preload"),
             ),
         ),
-        Program(
-            "worker-compile",
-            (
-                *_celery("compile", compiling, cores),
-                *("--beat", "--schedule", str(var / "beat-schedule")),
-            ),
-        ),
-        Program(
-            "worker-measure", _celery("measure", queue_name(Kind.MEASURE, measured), processes=1)
-        ),
+        *(_worker(f"compile-{number}", compiling) for number in range(1, count + 1)),
+        _worker("measure", queue_name(Kind.MEASURE, measured)),
     )
 
 
-def _celery(name: str, queues: str, processes: int) -> tuple[str, ...]:
+def worker_name(program: Program) -> str:
+    """How a worker's program signs its signs of life; empty for one that gives none."""
+    prefix, _, name = program.name.partition("worker-")
+    return "" if prefix else f"{name}@{socket.gethostname()}"
+
+
+def _worker(name: str, queues: str) -> Program:
     """A worker. Its gossip is of no use here: who works on what is in the rows."""
-    return (
-        *(sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "worker"),
-        *("--hostname", f"{name}@%h", "--queues", queues, "--concurrency", str(processes)),
-        *("--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat"),
+    return Program(
+        f"worker-{name}",
+        (
+            *(sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "worker"),
+            *("--hostname", f"{name}@{socket.gethostname()}", "--queues", queues),
+            *("--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat"),
+        ),
     )

@@ -8,6 +8,7 @@ from codegen_app.models.benchmark_result import BenchmarkResult, Environment
 from codegen_app.models.build import Build
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
+from codegen_app.models.message import Message, Round
 from codegen_app.models.problem_work import ProblemWork
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
 from codegen_app.models.selection import Selection
@@ -28,10 +29,12 @@ __all__ = [
     "Graph",
     "GraphNode",
     "KernelUse",
+    "Message",
     "Occasion",
     "Problem",
     "ProblemWork",
     "RetuneSchedule",
+    "Round",
     "Selection",
     "State",
     "TemplateNode",

@@ -17,6 +17,8 @@ from codegen_app.postgres.cluster import Cluster, PostgresError, cluster_for
 from codegen_app.postgres.programs import last_line, run
 
 _START_LIMIT_S = 60
+# Its log says what is wrong, not that it works; the write-ahead log of an idle server is short.
+_QUIET = ("log_checkpoints=off", "min_wal_size=32MB", "max_wal_size=256MB")
 _ENDING_LIMIT_S = 20
 # PostgreSQL's src/include/utils/pidfile.h: lines of postmaster.pid, counted from 0
 _DATA_LINE, _STATUS_LINE = 1, 7
@@ -125,7 +127,7 @@ def initialise(cluster: Cluster, folder: Path) -> None:
 
 def launch(cluster: Cluster, folder: Path, data: Path, options: Sequence[str] = ()) -> None:
     """Start a server; where a killed one's processes are still ending, when they have."""
-    settings = "".join(f" -c {option}" for option in options)
+    settings = "".join(f" -c {option}" for option in (*_QUIET, *options))
     command = (
         folder / "pg_ctl",
         *("-D", data, "-l", cluster.log, "-w", "-t", _START_LIMIT_S),

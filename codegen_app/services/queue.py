@@ -1,20 +1,28 @@
 """Messages to the workers. A message only says "look now": what there is to do is in the rows.
 
-One that is lost delays the work until the next periodic look; one too many finds nothing to do.
+One that is lost delays the work until the next periodic round; one too many finds nothing to do.
+A queue never holds more of them than there are to wake, whoever serves it.
 """
 
 from __future__ import annotations
 
+import logging
 from enum import StrEnum
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from kombu.exceptions import OperationalError
 
-from codegen_app.config.celery import app, make_queue_folders
-from codegen_app.models import Build, Graph, State, TuningTask
+from codegen_app.config.celery import app
+from codegen_app.models import Build, Graph, TuningTask
+from codegen_app.services import work
 
-# The periodic look says it again, so that a queue nobody serves does not fill up.
+# The periodic round says it again: a queue that nobody serves any more does not keep it.
 _STALE_AFTER_S = 30
+_SEND_AGAIN = 1  # after the broker was started anew the first use of a connection fails
+
+log = logging.getLogger(__name__)
 
 
 class Kind(StrEnum):
@@ -39,19 +47,37 @@ def notify(kind: Kind, count: int = 1, target: str = "") -> None:
 
 
 def notify_of_waiting() -> None:
-    """Wake workers for whatever is queued in the rows."""
-    if graphs := Graph.objects.filter(state=State.QUEUED).count():
+    """Wake workers for whatever is due in the rows."""
+    if graphs := work.due(Graph.objects.all()).count():
         notify(Kind.PREPARE, graphs)
-    if builds := Build.objects.filter(state=State.QUEUED).count():
+    if builds := work.due(Build.objects.all()).count():
         notify(Kind.COMPILE, builds)
-    waiting = TuningTask.objects.filter(state=State.QUEUED)
+    waiting = work.due(TuningTask.objects.all())
     for target in waiting.order_by().values_list("run__target", flat=True).distinct():
         notify(Kind.MEASURE, target=target)
 
 
 def _send(kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:
-    make_queue_folders()
-    for _ in range(messages):
+    """Fill the queue up to so many messages. A broker that is away is no failure of the caller's:
+    the rows are there, and the next round announces them."""
+    try:
+        with app.producer_or_acquire() as producer:
+            fill = producer.connection.ensure(
+                producer, _fill, max_retries=_SEND_AGAIN, interval_start=0
+            )
+            fill(producer, kind, queue, arguments, messages)
+    except OperationalError as error:
+        log.warning("queue %s: workers are told by the next round: %s", queue, error)
+
+
+def _fill(producer: Any, kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:
+    waiting = app.amqp.queues[queue].bind(producer.channel).queue_declare().message_count
+    for _ in range(messages - waiting):
         app.send_task(
-            f"codegen_app.tasks.{kind}", kwargs=arguments, queue=queue, expires=_STALE_AFTER_S
+            f"codegen_app.tasks.{kind}",
+            kwargs=arguments,
+            queue=queue,
+            producer=producer,
+            retry=False,
+            expiration=_STALE_AFTER_S,
         )

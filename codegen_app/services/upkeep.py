@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-import time
 from datetime import timedelta
-from pathlib import Path
+from importlib import import_module
 
 from django.conf import settings
 from django.db import transaction
-from django.utils import timezone
+from django.db.models.functions import Now
 
 from codegen_app.models import Worker
 from codegen_app.services import audit, builds, ledger, queue, schedules, work
 
-_KEEP_TAKEN_MESSAGES_S = 600
-_KEEP_STOPPED_WORKERS = timedelta(days=7)
+_KEEP_SILENT_WORKERS = timedelta(days=1)
 log = logging.getLogger(__name__)
 
 
@@ -27,22 +25,12 @@ def look_after() -> None:
     if again := builds.ask_again():
         log.warning("%d builds were asked for again: their compiler is gone", again)
     schedules.run_due()
-    Worker.objects.filter(seen_at__lt=timezone.now() - _KEEP_STOPPED_WORKERS).delete()
     audit.delete_old()
     with transaction.atomic():
         queue.notify_of_waiting()
-    sweep_messages()
 
 
-def sweep_messages() -> None:
-    """Remove messages that were taken: the filesystem broker keeps them."""
-    folder = settings.CELERY_BROKER_TRANSPORT_OPTIONS.get("processed_folder")
-    if folder is None:
-        return
-    oldest = time.time() - _KEEP_TAKEN_MESSAGES_S
-    for message in Path(folder).glob("*.msg"):
-        try:
-            if message.stat().st_mtime < oldest:
-                message.unlink()
-        except FileNotFoundError:  # another worker was quicker
-            continue
+def clear_out() -> None:
+    """Remove what is of no use any more: workers that went, sessions that ran out."""
+    Worker.objects.filter(seen_at__lt=Now() - _KEEP_SILENT_WORKERS).delete()
+    import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()

@@ -69,7 +69,7 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
     """
     waiting = due(queue).order_by("-priority", "pk")
     while (pk := waiting.values_list("pk", flat=True).first()) is not None:
-        token = f"{worker} {os.getppid()} {uuid.uuid4().hex}"
+        token = f"{worker} {uuid.uuid4().hex}"
         claimed = queue.model._default_manager.filter(pk=pk, state=State.QUEUED).update(
             state=State.RUNNING,
             claim=token,
@@ -271,14 +271,13 @@ def _give_on(condition: dict[str, Any], *, machine: bool) -> int:
 
 
 def _died_alone(row: Work) -> bool:
-    """Whether the process that had the row ended and the worker that it belonged to lives on: what
-    took the worker along, or the host, was nothing of the row's."""
-    name, parent, *_ = [*row.claim.split(), "", ""]
-    if not parent.isdigit():
+    """Whether the process that had the row ended while another worker of its host lived on: what
+    took them all along, or the host, was nothing of the row's."""
+    host, _, pid = row.claim.partition(" ")[0].rpartition(":")
+    if not pid.isdigit():
         return False
-    host = name.rpartition(":")[0]
-    workers = Worker.objects.filter(host=host, pid=int(parent), started_at__lte=row.started_at)
-    return any(worker.is_alive for worker in workers)
+    others = Worker.objects.filter(host=host, started_at__lte=row.started_at).exclude(pid=int(pid))
+    return any(worker.is_alive for worker in others)
 
 
 def _held(row: W) -> QuerySet[W]:

@@ -1,12 +1,19 @@
-"""Signs of life of worker processes, with the devices and compilers that each of them found."""
+"""Signs of life of worker processes, with the devices and compilers that each of them found.
+
+A sign says that work can be done: a worker that is idle beside waiting work ends itself, so that
+whoever started it starts it again.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 
 from django.db import DatabaseError, connection
@@ -16,6 +23,7 @@ from django.utils import timezone
 from codegen_app.models import Worker
 from codegen_app.models.worker import HEARTBEAT_INTERVAL
 from codegen_app.services import compilers
+from codegen_app.services.liveness import Progress, Watch
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
@@ -26,9 +34,11 @@ log = logging.getLogger(__name__)
 class WorkerHeartbeat:
     """Registers this process, then updates its row every ``HEARTBEAT_INTERVAL`` until stopped."""
 
-    def __init__(self, name: str, queues: Sequence[str]) -> None:
+    def __init__(self, name: str, queues: Sequence[str], progress: Callable[[], Progress]) -> None:
         self._name = name
         self._queues = list(queues)
+        self._progress = progress
+        self._watch = Watch(queues)
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -42,43 +52,54 @@ class WorkerHeartbeat:
         self._thread.join()
 
     def _run(self) -> None:
+        facts: dict[str, object] = {}
+        while True:
+            try:
+                facts = facts or self._facts()
+                self._beat(facts)
+            except Exception as error:  # noqa: BLE001 - a beat that fails must not be the last
+                log.warning("no sign of life could be given: %s", str(error).strip())
+                connection.close()
+            if self._over.wait(HEARTBEAT_INTERVAL.total_seconds()):
+                break
+        with suppress(DatabaseError):  # then its silence says so, later
+            self._write({**facts, "stopped_at": timezone.now()})
+        connection.close()
+
+    def _beat(self, facts: dict[str, object]) -> None:
+        if self._watch.is_stuck(self._progress(), time.monotonic()):
+            log.critical("work waits and none is taken: this worker is stuck and ends itself")
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._write(facts)
+
+    def _facts(self) -> dict[str, object]:
         found = probe()
         for one in found:
             if not isinstance(one, DeviceInfo):
                 log.info("no %s device: %s", one.kind, one.reason)
-            facts = {
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "queues": self._queues,
-                "devices": [
-                    {**asdict(one), "attributes": dict(one.attributes)}
-                    for one in found
-                    if isinstance(one, DeviceInfo)
-                ],
-                "absent": [
-                    {"kind": one.kind, "reason": one.reason}
-                    for one in found
-                    if not isinstance(one, DeviceInfo)
-                ],
-                "toolchains": [
-                    {"name": one.name, "version": one.version, "digest": one.path_digest}
-                    if isinstance(one, Toolchain)
-                    else {"name": one.name, "absent": one.reason}
-                    for one in compilers.toolchains()
-                ],
-                "started_at": timezone.now(),
-                "stopped_at": None,
-            }
-        while True:
-            self._write(facts)
-            if self._over.wait(HEARTBEAT_INTERVAL.total_seconds()):
-                break
-        self._write({**facts, "stopped_at": timezone.now()})
-        connection.close()
+        return {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "queues": self._queues,
+            "devices": [
+                {**asdict(one), "attributes": dict(one.attributes)}
+                for one in found
+                if isinstance(one, DeviceInfo)
+            ],
+            "absent": [
+                {"kind": one.kind, "reason": one.reason}
+                for one in found
+                if not isinstance(one, DeviceInfo)
+            ],
+            "toolchains": [
+                {"name": one.name, "version": one.version, "digest": one.path_digest}
+                if isinstance(one, Toolchain)
+                else {"name": one.name, "absent": one.reason}
+                for one in compilers.toolchains()
+            ],
+            "started_at": timezone.now(),
+            "stopped_at": None,
+        }
 
     def _write(self, facts: dict[str, object]) -> None:
-        try:
-            Worker.objects.update_or_create(name=self._name, defaults={**facts, "seen_at": Now()})
-        except DatabaseError as error:  # it restarts: the next sign gets through
-            log.warning("no sign of life could be written: %s", error)
-            connection.close()
+        Worker.objects.update_or_create(name=self._name, defaults={**facts, "seen_at": Now()})

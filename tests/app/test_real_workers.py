@@ -20,7 +20,7 @@ from scheduler import samples
 from tests.app.processes import ROOT, worker_environment
 
 LIMIT_S = 240
-COMPILING, MEASURING = "prepare,compile,default", "measure.cpu"
+COMPILING, MEASURING = "prepare,compile", "measure.cpu"
 
 
 class Workers:
@@ -33,14 +33,13 @@ class Workers:
 
     def start(self) -> None:
         """One that compiles, one that measures."""
-        self._start(COMPILING, "--beat", "--schedule", str(self._var / "beat"))
+        self._start(COMPILING)
         self._start(MEASURING)
 
-    def _start(self, queues: str, *options: str) -> None:
+    def _start(self, queues: str) -> None:
         command = (
             *(sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "worker"),
-            *("--queues", queues, "--concurrency", "1", *options),
-            *("--hostname", f"test{len(self._running)}@%h"),
+            *("--queues", queues, "--hostname", f"test{len(self._running)}@%h"),
             *("--without-gossip", "--without-mingle", "--without-heartbeat"),
         )
         with (self._var / "worker.log").open("ab") as log:
@@ -56,7 +55,7 @@ class Workers:
         self._running.append(process)
 
     def kill(self) -> None:
-        """kill -9 for the worker, its pool and whatever they started."""
+        """kill -9 for the workers and whatever they started."""
         for process in self._running:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -86,11 +85,11 @@ def redis(tmp_path: Path) -> Iterator[str]:
         server.terminate()
 
 
-@pytest.fixture(params=["filesystem", "redis"])
+@pytest.fixture(params=["database", "redis"])
 def workers(
     request: pytest.FixtureRequest, transactional_db: None, tmp_path: Path
 ) -> Iterator[Workers]:
-    url = "filesystem://localhost"
+    url = "database://localhost"
     if request.param == "redis":
         url = request.getfixturevalue("redis")
     made = Workers(tmp_path, url)

@@ -89,7 +89,7 @@ def test_a_row_of_a_silent_worker_is_given_on_and_its_late_outcome_is_void() -> 
 
 
 def worker_lives() -> None:
-    """This process's parent, as the worker that the claiming process belongs to."""
+    """Another worker of the host, which lives on whatever happens to the claiming one."""
     long_ago = timezone.now() - timedelta(days=1)
     Worker.objects.create(
         name="w", host="host", pid=os.getppid(), started_at=long_ago, seen_at=timezone.now()

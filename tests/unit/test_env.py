@@ -54,14 +54,15 @@ def test_another_database_is_rejected(url: str) -> None:
         env.database(url)
 
 
-def test_only_the_filesystem_broker_gets_folders(tmp_path: Path) -> None:
-    assert broker.transport_options("redis://localhost/0", tmp_path / "no") == {}
-    assert not (tmp_path / "no").exists()
-    options = broker.transport_options("filesystem://", tmp_path / "yes")
-    assert not (tmp_path / "yes").exists(), "reading settings writes nothing"
-    broker.make_folders(options)
-    assert options["data_folder_in"] == options["data_folder_out"]
-    assert all(Path(options[key]).is_dir() for key in ("data_folder_in", "control_folder"))
+@pytest.mark.parametrize("scheme", ["filesystem", "sqla+postgresql", "sqlalchemy"])
+def test_a_broker_that_loses_messages_is_refused(scheme: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=r"KILN_BROKER_URL.*leave it empty"):
+        broker.checked(f"{scheme}://localhost")
+
+
+@pytest.mark.parametrize("url", [broker.DEFAULT, "redis://host/0", "amqp://host"])
+def test_other_brokers_are_taken_as_they_are(url: str) -> None:
+    assert broker.checked(url) == url
 
 
 def test_every_variable_is_documented() -> None:

@@ -22,6 +22,7 @@ from codegen_app.demo import identity, models, preparation
 from codegen_app.demo.database import DatabaseServer
 from codegen_app.demo.processes import Supervisor
 from codegen_app.demo.programs import programs
+from codegen_app.demo.upkeep import Upkeep
 from codegen_app.services import work
 from scheduler.outcome import UserError
 
@@ -119,6 +120,9 @@ class Command(BaseCommand):
             self._print(f"sign in as {preparation.ADMIN} with the password {password} (shown once)")
         for program in workers:
             supervisor.start(program)
+        upkeep = Upkeep(
+            supervisor, settings.VAR_DIR / "tmp", postgres.cluster_for(settings.VAR_DIR)
+        )
         next_import_s: float | None = 0.0
         while True:
             self._stop.check()
@@ -126,9 +130,8 @@ class Command(BaseCommand):
             if next_import_s is not None and time.monotonic() >= next_import_s:
                 done = self._import_models()
                 next_import_s = None if done else time.monotonic() + _IMPORT_AGAIN_S
-            failing = supervisor.watch(self._print)
-            if failing is not None:
-                raise UserError(f"{failing} does not stay up: see {supervisor.log_of(failing)}")
+            supervisor.watch(self._print)
+            upkeep.look(self._print)
             time.sleep(_LOOK_EVERY_S)
 
     def _import_models(self) -> bool:

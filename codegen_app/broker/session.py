@@ -1,0 +1,141 @@
+"""Messages as rows: putting, taking, acknowledging, and waiting for the next one.
+
+A message is taken by writing the taker's session into its row, and is deleted when it is
+acknowledged. Each session that takes holds an advisory lock under its number for as long as it
+lives, so that what a killed process had taken is seen by the others and given to one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+
+_STATEMENT_LIMIT_MS = 30_000
+
+_PUT = """
+WITH message AS (
+    INSERT INTO codegen_app_message (queue, body, created_at, expires_at)
+    VALUES (%(queue)s, %(body)s, now(), now() + %(ttl_s)s * interval '1 second')
+    RETURNING queue)
+SELECT pg_notify('kiln_message', queue) FROM message"""
+
+_TAKE = """
+UPDATE codegen_app_message SET session = pg_backend_pid() WHERE id = (
+    SELECT id FROM codegen_app_message
+    WHERE queue = %s AND session IS NULL AND (expires_at IS NULL OR expires_at > now())
+    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+RETURNING id, body"""
+
+# The class of our advisory locks is a number of our own.
+_BEGIN = (
+    "SELECT pg_advisory_lock(1802071150, pg_backend_pid())",
+    # A dead session may have had the same number.
+    "UPDATE codegen_app_message SET session = NULL WHERE session = pg_backend_pid()",
+    "LISTEN kiln_message",
+)
+
+_OF_THE_DEAD = """
+UPDATE codegen_app_message SET session = NULL WHERE id IN (
+    SELECT id FROM codegen_app_message
+    WHERE session IS NOT NULL AND session NOT IN (
+        SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid = 1802071150
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))
+    FOR UPDATE SKIP LOCKED)"""
+
+_SIZE = """
+SELECT count(*) FROM codegen_app_message
+WHERE queue = %s AND session IS NULL AND (expires_at IS NULL OR expires_at > now())"""
+
+_STALE = """
+DELETE FROM codegen_app_message WHERE id IN (
+    SELECT id FROM codegen_app_message WHERE session IS NULL AND expires_at <= now()
+    FOR UPDATE SKIP LOCKED)"""
+
+
+class Session:
+    """One connection to the database that holds the messages. All raise ``psycopg.Error``."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
+            **parameters,
+            autocommit=True,
+            application_name="kiln messages",
+            connect_timeout=10,
+            options=f"-c statement_timeout={_STATEMENT_LIMIT_MS}",
+            # A server that went without a word is noticed within half a minute.
+            keepalives_idle=10,
+            keepalives_interval=5,
+            keepalives_count=3,
+            tcp_user_timeout=_STATEMENT_LIMIT_MS,
+        )
+        self._takes = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is gone."""
+        return self._connection.closed
+
+    def put(self, queue: str, body: str, ttl_s: float | None) -> None:
+        """Add a message and wake those who wait; past ``ttl_s`` seconds nobody gets it."""
+        self._connection.execute(_PUT, {"queue": queue, "body": body, "ttl_s": ttl_s})
+
+    def take(self, queue: str) -> tuple[int, str] | None:
+        """The oldest message that nobody has, now this session's: its id and body."""
+        self.begin_taking()
+        row = self._connection.execute(_TAKE, [queue]).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def begin_taking(self) -> None:
+        """Be seen to live, and hear of new messages."""
+        if self._takes:
+            return
+        for statement in _BEGIN:
+            self._connection.execute(statement)
+        self._takes = True
+
+    def remove(self, message: int) -> None:
+        """Delete a message that was dealt with."""
+        self._connection.execute("DELETE FROM codegen_app_message WHERE id = %s", [message])
+
+    def give_back(self, message: int) -> None:
+        """Let somebody else take a message."""
+        self._connection.execute(
+            "UPDATE codegen_app_message SET session = NULL"
+            " WHERE id = %s AND session = pg_backend_pid()",
+            [message],
+        )
+
+    def size(self, queue: str) -> int:
+        """How many messages wait in the queue."""
+        row = self._connection.execute(_SIZE, [queue]).fetchone()
+        return int(row[0]) if row else 0
+
+    def purge(self, queue: str) -> int:
+        """Delete what waits in the queue: how many messages it was."""
+        deleted = self._connection.execute(
+            "DELETE FROM codegen_app_message WHERE queue = %s AND session IS NULL", [queue]
+        )
+        return deleted.rowcount
+
+    def tidy(self) -> None:
+        """Let the messages of the dead be taken again, and delete what nobody took in time."""
+        self._connection.execute(_OF_THE_DEAD)
+        self._connection.execute(_STALE)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether a message was put, into any queue, since the last look or within the time."""
+        return any(True for _ in self._connection.notifies(timeout=timeout_s, stop_after=1))
+
+    def close(self) -> None:
+        """End it; what it had taken is free at once where the database still answers."""
+        if self._connection.closed:
+            return
+        with suppress(psycopg.Error):
+            if self._takes:
+                self._connection.execute(
+                    "UPDATE codegen_app_message SET session = NULL WHERE session = pg_backend_pid()"
+                )
+        self._connection.close()

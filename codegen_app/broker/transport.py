@@ -1,0 +1,231 @@
+"""Kombu's side of the broker: a virtual transport whose queues are rows (``session.py``).
+
+Direct exchanges only: nothing is broadcast here, so that the workers' remote control and gossip
+are switched off (``settings.py``, ``deploy/README.md``).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty
+from time import monotonic
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from kombu.transport import TRANSPORT_ALIASES, virtual
+
+from codegen_app.broker.session import Session
+
+SCHEME = "database"
+# A look without having been woken: what a killed process had taken is found so.
+LOOK_EVERY_S = 5.0
+# How often one looks again while the messages at hand may not be taken yet.
+_FULL_LOOK_S = 0.1
+
+log = logging.getLogger(__name__)
+
+
+def register() -> None:
+    """Let ``database://`` name this transport."""
+    TRANSPORT_ALIASES[SCHEME] = f"{__name__}:Transport"
+
+
+def parameters() -> dict[str, Any]:
+    """How to connect to the application's database, in libpq's words."""
+    database = settings.DATABASES["default"]
+    named = {
+        "dbname": database["NAME"],
+        "user": database.get("USER"),
+        "password": database.get("PASSWORD"),
+        "host": database.get("HOST"),
+        "port": database.get("PORT"),
+    }
+    options = {
+        key: value
+        for key, value in database.get("OPTIONS", {}).items()
+        if key.startswith("ssl") or key in {"service", "passfile", "target_session_attrs"}
+    }
+    return {key: value for key, value in named.items() if value} | options
+
+
+class _QoS(virtual.QoS):  # type: ignore[misc]
+    """What was delivered and not yet acknowledged: rows that this session holds."""
+
+    restore_at_shutdown = False  # closing the session frees them
+
+    def ack(self, delivery_tag: str) -> None:
+        self.channel.session.remove(int(delivery_tag))
+        super().ack(delivery_tag)
+
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        if requeue:
+            self.channel.session.give_back(int(delivery_tag))
+        else:
+            self.channel.session.remove(int(delivery_tag))
+        self._quick_ack(delivery_tag)
+
+    def restore_unacked(self) -> list[Any]:
+        self._flush()
+        while self._delivered:
+            tag, _ = self._delivered.popitem()
+            self.channel.session.give_back(int(tag))
+        return []
+
+
+class Channel(virtual.Channel):  # type: ignore[misc]
+    """Queues over the connection's session."""
+
+    QoS = _QoS
+    do_restore = False
+
+    @property
+    def session(self) -> Session:
+        """The session of the connection that this channel is part of."""
+        session: Session = self.connection.session
+        return session
+
+    def basic_consume(
+        self,
+        queue: str,
+        no_ack: bool,
+        callback: Callable[[Any], Any],
+        consumer_tag: str,
+        **kwargs: Any,
+    ) -> None:
+        self.session.begin_taking()
+        self.connection.look_at_once()
+
+        def acknowledged(message: Any) -> Any:
+            message.ack()
+            return callback(message)
+
+        super().basic_consume(
+            queue, False, acknowledged if no_ack else callback, consumer_tag, **kwargs
+        )
+
+    def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
+        message = super().basic_get(queue, no_ack=False, **kwargs)
+        if message is not None and no_ack:
+            message.ack()
+        return message
+
+    def close(self) -> None:
+        if not self.closed and self._qos is not None:
+            with suppress(psycopg.Error):  # then the end of the session does it
+                self._qos.restore_unacked()
+        super().close()
+
+    def waits_for_acknowledgement(self) -> bool:
+        """Whether it may not take what may be there."""
+        return bool(self._consumers) and not self.qos.can_consume()
+
+    def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
+        expiration_ms = message.get("properties", {}).get("expiration")
+        ttl_s = None if expiration_ms is None else float(expiration_ms) / 1000
+        self.session.put(queue, json.dumps(message), ttl_s)
+
+    def _get(self, queue: str) -> dict[str, Any]:
+        while (row := self.session.take(queue)) is not None:
+            number, body = row
+            message = _read(body)
+            if message is not None:
+                message["properties"]["delivery_tag"] = str(number)
+                return message
+            log.error("message %d of queue %s cannot be read and is dropped", number, queue)
+            self.session.remove(number)
+        raise Empty
+
+    def _size(self, queue: str) -> int:
+        return self.session.size(queue)
+
+    def _purge(self, queue: str) -> int:
+        return self.session.purge(queue)
+
+
+class Transport(virtual.Transport):  # type: ignore[misc]
+    """One connection: a session with the database."""
+
+    Channel = Channel
+    driver_type = SCHEME
+    driver_name = "psycopg"
+    # Whatever keeps the database from serving: connect again.
+    connection_errors = (*virtual.Transport.connection_errors, psycopg.Error)
+    implements = virtual.Transport.implements.extend(
+        asynchronous=False, exchange_type=frozenset(["direct"]), heartbeats=False
+    )
+
+    def __init__(self, client: Any, **kwargs: Any) -> None:
+        super().__init__(client, **kwargs)
+        self.session: Session | None = None
+        self._may_wait = True
+        self._next_look = 0.0
+
+    def driver_version(self) -> str:
+        """psycopg's version."""
+        return psycopg.__version__
+
+    def establish_connection(self) -> Any:
+        """Connect; raises ``psycopg.Error``."""
+        self.session = Session(parameters())
+        self._may_wait, self._next_look = True, 0.0
+        return super().establish_connection()
+
+    def close_connection(self, connection: Any) -> None:
+        """Close the channels and the session."""
+        super().close_connection(connection)
+        if self.session is not None:
+            self.session.close()
+
+    def verify_connection(self, _: Any) -> bool:
+        """Whether the session is there, as far as is known."""
+        return self.session is not None and not self.session.closed
+
+    def look_at_once(self) -> None:
+        """Look for messages before waiting for news of them."""
+        self._may_wait = True
+
+    def drain_events(self, _: Any, timeout: float | None = None) -> None:
+        """Deliver one message, waiting for it; ``TimeoutError`` when none came in time."""
+        session = self.session
+        if session is None or session.closed:
+            raise psycopg.OperationalError("the connection for messages is closed")
+        deadline = None if timeout is None else monotonic() + timeout
+        while True:
+            if self._is_due(session):
+                try:
+                    self.cycle.get(self._deliver, timeout=timeout)
+                except Empty:
+                    self._may_wait = any(one.waits_for_acknowledgement() for one in self.channels)
+                else:
+                    return
+            now = monotonic()
+            if deadline is not None and now >= deadline:
+                raise TimeoutError
+            pause = _FULL_LOOK_S if self._may_wait else self._next_look - now
+            if deadline is not None:
+                pause = min(pause, deadline - now)
+            if session.wait(max(0.0, pause)):
+                self._may_wait = True
+
+    def _is_due(self, session: Session) -> bool:
+        """Whether a message may be there: one was announced, or nobody looked for long."""
+        if monotonic() >= self._next_look:
+            session.tidy()
+            self._next_look = monotonic() + LOOK_EVERY_S
+            return True
+        return self._may_wait
+
+
+def _read(body: str) -> dict[str, Any] | None:
+    """A message of kombu's; None for anything else that lies in the table."""
+    try:
+        message = json.loads(body)
+        properties = message["properties"]
+        whole = "body" in message and "delivery_info" in properties
+    except (ValueError, TypeError, KeyError):
+        return None
+    return message if whole and isinstance(properties, dict) else None

@@ -1,0 +1,60 @@
+"""Whether a worker can still take work: one that only says so is of no use to anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import QuerySet
+
+from codegen_app.models import Graph, Work
+from codegen_app.services import builds, ledger, work
+from codegen_app.services.queue import Kind, queue_name
+
+# Rounds announce waiting work every few seconds: a worker that hears nothing for so long is deaf.
+STUCK_AFTER = timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How many messages a worker has received, and whether it works on one now."""
+
+    received: int
+    busy: bool
+
+
+class Watch:
+    """Sees a worker that is idle beside work for it. Times are seconds of a monotonic clock."""
+
+    def __init__(self, queues: Iterable[str]) -> None:
+        self._queues = tuple(queues)
+        self._received = 0
+        self._idle_since: float | None = None
+
+    def is_stuck(self, progress: Progress, now: float) -> bool:
+        """Whether work of its queues has waited all the time while it took none."""
+        idle = not progress.busy and progress.received == self._received
+        self._received = progress.received
+        if not idle or not any(waits_for(queue) for queue in self._queues):
+            self._idle_since = None
+            return False
+        if self._idle_since is None:
+            self._idle_since = now
+        return now - self._idle_since >= STUCK_AFTER.total_seconds()
+
+
+def waits_for(queue: str) -> bool:
+    """Whether something waits that a worker of that queue on this host could begin now."""
+    return any(work.due(rows).exists() for rows in _rows(queue))
+
+
+def _rows(queue: str) -> list[QuerySet[Work]]:
+    if queue == queue_name(Kind.PREPARE):
+        return [Graph.objects.all()]
+    if queue == queue_name(Kind.COMPILE):
+        return [builds.for_this_host()]
+    prefix = queue_name(Kind.MEASURE, "")
+    if queue.startswith(prefix):
+        return [ledger.ready_tasks(queue.removeprefix(prefix))]
+    return []

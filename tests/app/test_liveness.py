@@ -1,0 +1,85 @@
+"""A sign of life says that work can be done: a worker that is idle beside work ends itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from codegen_app.models import State, Worker
+from codegen_app.services import workers
+from codegen_app.services.liveness import STUCK_AFTER, Progress, Watch, waits_for
+from tests.app import factories
+
+pytestmark = pytest.mark.django_db
+LIMIT_S = STUCK_AFTER.total_seconds()
+IDLE = Progress(received=3, busy=False)
+
+
+def watch(*queues: str) -> Watch:
+    """One that has seen the worker idle already."""
+    made = Watch(queues)
+    made.is_stuck(IDLE, 0.0)
+    return made
+
+
+def test_idle_beside_waiting_work_is_stuck() -> None:
+    factories.graph()
+    seen = watch("prepare")
+    assert not seen.is_stuck(IDLE, 10.0)
+    assert not seen.is_stuck(IDLE, 9.0 + LIMIT_S)
+    assert seen.is_stuck(IDLE, 10.0 + LIMIT_S)
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [Progress(received=4, busy=False), Progress(received=3, busy=True)], ids=repr
+)
+def test_a_worker_that_does_something_is_not(meanwhile: Progress) -> None:
+    factories.graph()
+    seen = watch("prepare")
+    assert not seen.is_stuck(IDLE, 10.0)
+    assert not seen.is_stuck(meanwhile, LIMIT_S)
+    assert not seen.is_stuck(meanwhile, LIMIT_S + 20.0)
+
+
+def test_nor_is_one_for_which_nothing_waits() -> None:
+    graph = factories.graph(state=State.DONE)
+    seen = watch("prepare", "compile", "measure.cpu")
+    assert not seen.is_stuck(IDLE, 10.0)
+    assert not seen.is_stuck(IDLE, 10.0 + LIMIT_S)
+    graph.state = State.QUEUED
+    graph.save()
+    assert not seen.is_stuck(IDLE, 20.0 + LIMIT_S), "it waits since just now"
+    assert not watch("compile").is_stuck(IDLE, 10.0 + LIMIT_S), "another's work"
+
+
+def test_what_waits_for_whom() -> None:
+    factories.graph()
+    assert waits_for("prepare")
+    assert not waits_for("compile")
+    assert not waits_for("measure.gfx942")
+    assert not waits_for("default")
+
+
+def test_a_stuck_worker_gives_no_sign_and_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[tuple[int, int]] = []
+
+    def kill(*call: int) -> None:
+        killed.append(call)
+        raise SystemExit
+
+    factories.graph()
+    clock = iter([0.0, 1.0, 2.0 + LIMIT_S])
+    monkeypatch.setattr(workers.os, "kill", kill)
+    monkeypatch.setattr(workers.time, "monotonic", lambda: next(clock))
+    heart = workers.WorkerHeartbeat("w@h", ["prepare"], lambda: IDLE)
+    facts: dict[str, Any] = {**heart._facts()}
+    heart._beat(facts)
+    heart._beat(facts)
+    seen = Worker.objects.get().seen_at
+    with pytest.raises(SystemExit):
+        heart._beat(facts)
+    assert killed == [(os.getpid(), signal.SIGKILL)]
+    assert Worker.objects.get().seen_at == seen

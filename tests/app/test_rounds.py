@@ -1,0 +1,115 @@
+"""The periodic round: done by one worker at a time, by any that lives, and silent when idle."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import timedelta
+
+import pytest
+from django.contrib.sessions.backends.db import SessionStore
+from django.contrib.sessions.models import Session
+from django.db import DatabaseError, connection
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from codegen_app.models import Graph, Round, State, Worker
+from codegen_app.services import rounds, upkeep, work
+from tests.app import factories
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.django_db
+def test_a_turn_is_taken_once_and_comes_again() -> None:
+    assert rounds.take_turn("look after", MINUTE)
+    assert not rounds.take_turn("look after", MINUTE)
+    Round.objects.update(begun_at=F("begun_at") - 2 * MINUTE)
+    assert rounds.take_turn("look after", MINUTE)
+    assert not rounds.take_turn("look after", MINUTE)
+    assert rounds.take_turn("clear out", MINUTE)
+
+
+@pytest.mark.django_db
+def test_a_clock_that_was_set_back_does_not_end_the_rounds() -> None:
+    Round.objects.create(name="look after", begun_at=timezone.now() + timedelta(days=1))
+    assert rounds.take_turn("look after", MINUTE)
+    assert not rounds.take_turn("look after", MINUTE)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_one_has_the_turn() -> None:
+    taken: list[bool] = []
+
+    def ask() -> None:
+        taken.append(rounds.take_turn("look after", MINUTE))
+        connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == [False, False, False, True]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whichever_worker_lives_gives_on_what_a_dead_one_held() -> None:
+    """No process of its own, and no message, is needed for it."""
+    graph = factories.graph()
+    assert work.claim_next(Graph.objects.all(), "dead") is not None
+    Graph.objects.update(lease_until=Now() - MINUTE)
+    living = rounds.Rounds()
+    living.start()
+    try:
+        while Graph.objects.get(pk=graph.pk).state != State.QUEUED:
+            assert living._thread.is_alive()
+    finally:
+        living.stop()
+        living._thread.join(30)
+    assert not living._thread.is_alive()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("error", [DatabaseError("it is away"), ValueError("a bug")])
+def test_a_round_that_fails_is_not_the_last(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = threading.Event()
+
+    def fails_once() -> None:
+        if not tries:
+            tries.append(1)
+            raise error
+        done.set()
+
+    tries: list[int] = []
+    monkeypatch.setattr(rounds, "EVERY", timedelta(milliseconds=1))
+    monkeypatch.setattr(upkeep, "look_after", fails_once)
+    living = rounds.Rounds()
+    living.start()
+    assert done.wait(30)
+    living.stop()
+    living._thread.join(30)
+
+
+@pytest.mark.django_db
+def test_a_round_without_work_says_and_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    rounds.do_due()
+    assert caplog.records == []
+
+
+@pytest.mark.django_db
+def test_workers_that_went_and_sessions_that_ran_out_are_removed() -> None:
+    facts = {"host": "h", "pid": 1, "started_at": timezone.now()}
+    Worker.objects.create(name="here", seen_at=timezone.now(), **facts)
+    Worker.objects.create(name="gone", seen_at=timezone.now() - timedelta(days=2), **facts)
+    old, new = SessionStore(), SessionStore()
+    old.set_expiry(-60)
+    for session in (old, new):
+        session.save()
+    upkeep.clear_out()
+    assert [worker.name for worker in Worker.objects.all()] == ["here"]
+    assert [row.session_key for row in Session.objects.all()] == [new.session_key]

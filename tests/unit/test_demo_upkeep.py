@@ -1,0 +1,162 @@
+"""The demo's own housekeeping: restarts, silent workers, logs and temporary files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from codegen_app.demo import logs, processes, upkeep
+from codegen_app.demo.processes import Program, Supervisor
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(processes.time, "monotonic", made.monotonic)
+    return made
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[Supervisor]:
+    """One that adopts nobody: this process has other children."""
+    made = Supervisor.__new__(Supervisor)
+    made.cwd, made.logs, made.environment, made._running = tmp_path, tmp_path, os.environ, []
+    yield made
+    for one in made._running:
+        one.process.kill()
+        one.process.wait()
+
+
+def ended(supervisor: Supervisor) -> int:
+    (one,) = supervisor._running
+    one.process.wait()
+    return one.process.pid
+
+
+def test_restarts_are_paused_longer_and_longer_and_never_given_up(
+    supervisor: Supervisor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_reap", lambda _: None)
+    said: list[str] = []
+    supervisor.start(Program("false", ("false",)))
+    pauses = []
+    for _ in range(9):
+        before, began = ended(supervisor), clock.now
+        supervisor.watch(said.append)
+        while not supervisor.pids() and supervisor._running[0].process.pid == before:
+            clock.now += 0.5
+            supervisor.watch(said.append)
+        pauses.append(clock.now - began)
+    assert pauses == [0, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert len(said) == 9
+    assert "false ended with 1" in said[0]
+    assert "starting it again in 2 s" in said[2]
+
+
+def test_a_program_that_stayed_up_is_forgiven(
+    supervisor: Supervisor, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_reap", lambda _: None)
+    said: list[str] = []
+    supervisor.start(Program("cat", ("sleep", "1000")))
+    for _ in range(20):
+        clock.now += 61
+        (pid,) = supervisor.pids()
+        supervisor.kill(pid)
+        ended(supervisor)
+        supervisor.watch(said.append)
+        assert supervisor.pids(), "started again at once"
+    assert all(line.endswith("starting it again") for line in said)
+
+
+def test_a_log_that_is_held_open_is_cut(tmp_path: Path) -> None:
+    log = tmp_path / "web.log"
+    write = "import sys; print('x' * 99, flush=True); sys.stdin.readline(); print('after')"
+    with (
+        log.open("ab") as file,
+        subprocess.Popen(
+            [sys.executable, "-c", write], stdin=subprocess.PIPE, stdout=file
+        ) as writer,
+    ):
+        while log.stat().st_size < 100:
+            assert writer.poll() is None
+        logs.keep_short(log, 100)
+        assert log.stat().st_size == 100, "not longer than it may be"
+        logs.keep_short(log, 99)
+        assert log.stat().st_size == 0
+        writer.communicate(b"\n")
+    assert log.read_text() == "after\n"
+    assert (tmp_path / "web.log.1").read_text() == "x" * 99 + "\n"
+    logs.keep_short(tmp_path / "none.log")
+
+
+def test_a_log_is_cut_where_there_is_no_room_for_its_past(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        (tmp_path / "web.log.1").write_text("half")
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "web.log").write_text("x" * 100)
+    monkeypatch.setattr(logs.shutil, "copyfile", full)
+    logs.keep_short(tmp_path / "web.log", 99)
+    assert [path.name for path in tmp_path.iterdir()] == ["web.log"]
+    assert (tmp_path / "web.log").stat().st_size == 0
+
+
+def test_a_worker_without_a_new_sign_is_found() -> None:
+    silence, pids = upkeep.Silence(), {1: "compile", 2: "measure"}
+
+    def look(now: float, first: int, second: int) -> list[int]:
+        signs = {1: NOON + timedelta(seconds=first), 2: NOON + timedelta(seconds=second)}
+        return list(silence.of(pids, signs, now))
+
+    assert look(0, 0, 0) == []
+    assert look(100, 0, 100) == []
+    assert look(120, 0, 120) == [1]
+    assert look(130, 0, -999) == [], "any change is a sign, whatever a clock says"
+
+
+def test_a_database_that_is_away_speaks_against_nobody() -> None:
+    silence = upkeep.Silence()
+    assert list(silence.of({1: "compile"}, {1: NOON}, 0)) == []
+    assert list(silence.of({1: "compile"}, None, 500)) == []
+    assert list(silence.of({1: "compile"}, {1: NOON}, 501)) == []
+    assert list(silence.of({1: "compile"}, {1: NOON}, 622)) == [1]
+
+
+def test_a_worker_that_never_gave_a_sign_is_found() -> None:
+    silence = upkeep.Silence()
+    assert list(silence.of({1: "compile"}, {}, 0)) == []
+    assert list(silence.of({1: "compile"}, {}, 121)) == [1]
+
+
+def test_old_temporary_files_are_swept(tmp_path: Path) -> None:
+    old, used, new = tmp_path / "old", tmp_path / "used", tmp_path / "new"
+    for folder in (old, used):
+        folder.mkdir()
+        (folder / "file").touch()
+        os.utime(folder / "file", (0, 0))
+        os.utime(folder, (0, 0))
+    (used / "late").touch()
+    os.utime(used, (0, 0))
+    new.touch()
+    (tmp_path / "link").symlink_to(tmp_path)
+    upkeep.sweep(tmp_path, 60)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "new", "used"]
+    upkeep.sweep(tmp_path / "none", 60)
