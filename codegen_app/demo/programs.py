@@ -25,9 +25,9 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
         Program(
             "web",
             (
-                *(sys.executable, "-m", "gunicorn", "codegen_app.config.wsgi"),
-                *("--bind", f"{host}:{port}", "--workers", "1", "--threads", "8"),
-                *("--worker-tmp-dir", str(var), "--access-logfile", "-", "--preload"),
+                *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web"),
+                *("--bind", f"{host}:{port}", "--workers", "1"),
+                *("--worker-tmp-dir", str(var), "--access-logfile", "-"),
             ),
         ),
         *(_worker(f"compile-{number}", compiling) for number in range(1, count + 1)),

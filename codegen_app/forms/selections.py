@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from django import forms
+from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 
 from codegen_app.forms.reasons import ReasonForm
-from codegen_app.services.exchange import MAX_BYTES
 
 
 class ImportSelectionsForm(ReasonForm):
@@ -21,6 +21,7 @@ class ImportSelectionsForm(ReasonForm):
     def clean_file(self) -> UploadedFile:
         """One that fits into memory."""
         file: UploadedFile = self.cleaned_data["file"]
-        if file.size is None or file.size > MAX_BYTES:
-            raise forms.ValidationError(f"The file has more than {MAX_BYTES >> 20} MiB.")
+        limit = settings.SELECTIONS_FILE_MAX_BYTES
+        if file.size is None or file.size > limit:
+            raise forms.ValidationError(f"The file has more than {limit >> 20} MiB.")
         return file

@@ -17,7 +17,6 @@ from scheduler.outcome import UserError
 from scheduler.targets import names
 
 SCHEMA = 1
-MAX_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)

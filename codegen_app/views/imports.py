@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from codegen_app.forms.graphs import ImportGraphForm
 from codegen_app.models import Graph
+from codegen_app.server import bodies
 from codegen_app.services import graphs
 from codegen_app.views.permissions import actor
 from scheduler.outcome import UserError
@@ -35,7 +36,12 @@ def import_graph(request: HttpRequest) -> HttpResponse:
             if not new:
                 messages.info(request, "This graph was imported before: here it is.")
             return redirect(graph)
-    context = {"title": "Import", "form": form, "limit": settings.GRAPH_FILE_MAX_BYTES}
+    context = {
+        "title": "Import",
+        "form": form,
+        "limit": settings.GRAPH_FILE_MAX_BYTES,
+        "address": bodies.with_ticket(request, "import"),
+    }
     return render(request, "pages/import.html", context, status=422 if is_post else 200)
 
 

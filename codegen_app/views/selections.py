@@ -13,6 +13,7 @@ from codegen_app.forms.reasons import ReasonForm
 from codegen_app.forms.selections import ImportSelectionsForm
 from codegen_app.models import Selection
 from codegen_app.selectors.pages import selections as selectors
+from codegen_app.server import bodies
 from codegen_app.services import exchange
 from codegen_app.services import selections as services
 from codegen_app.views.page import respond
@@ -40,6 +41,7 @@ def selections(
         title="Selections",
         status=422 if importing or errors else 200,
         importing=importing or ImportSelectionsForm(),
+        import_address=bodies.with_ticket(request, "import_selections"),
         errors=errors,
     )
 

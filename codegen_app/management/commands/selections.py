@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services import exchange
@@ -49,8 +50,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{len(content['selections'])} choices are in {file}")
 
     def _import(self, file: Path, why: str) -> None:
-        if file.stat().st_size > exchange.MAX_BYTES:
-            raise CommandError(f"{file} has more than {exchange.MAX_BYTES >> 20} MiB")
+        if file.stat().st_size > settings.SELECTIONS_FILE_MAX_BYTES:
+            limit = settings.SELECTIONS_FILE_MAX_BYTES >> 20
+            raise CommandError(f"{file} has more than {limit} MiB")
         found = exchange.import_text(file.read_bytes(), None, why)
         self.stdout.write(f"{found.new} choices are new, {found.known} served already")
         for line in found.left:

@@ -1,0 +1,13 @@
+"""gunicorn's settings for the pages: ``gunicorn --config python:codegen_app.config.web``.
+
+What an installation wants otherwise it says on the command line (``--workers``, ``--bind``).
+"""
+
+from __future__ import annotations
+
+wsgi_app = "codegen_app.config.wsgi"
+worker_class = "codegen_app.server.worker.WaitressWorker"
+preload_app = True
+threads = 8  # requests that a process answers at once; slow connections take none
+worker_connections = 400  # of a process; beyond, those that wait for their clients make room
+graceful_timeout = 10  # seconds for what was begun, when a process is to end

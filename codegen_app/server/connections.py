@@ -1,0 +1,157 @@
+"""Connections: how long each may take, how much may arrive on it, and which one has to go."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.server import BaseWSGIServer, TcpWSGIServer, UnixWSGIServer
+from waitress.utilities import RequestEntityTooLarge
+
+from codegen_app.server import bodies
+
+HEADERS_S = 10.0  # for a request's line and headers to arrive
+IDLE_S = 15.0  # without a request, or without anything being read of an answer
+BODY_S = 20.0  # for a body, and a second more for each of
+BODY_BYTES_PER_S = 32 * 1024
+_AT_ONCE = 8  # connections accepted in one turn of the loop
+
+
+class Parser(HTTPRequestParser):  # type: ignore[misc]
+    """A request as it arrives. What its address does not take is refused by its headers, and a
+    body of unknown length once it has more than that."""
+
+    limit = bodies.SMALL
+
+    def __init__(self, adj: Any) -> None:
+        super().__init__(adj)
+        self.began = time.monotonic()
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Waitress's, and then the limit of the body."""
+        super().parse_header(header_plus)
+        if self.chunked or self.content_length > bodies.SMALL:
+            self.limit = bodies.most_bytes(self.path, self.query, self.headers.get("COOKIE", ""))
+        if self.content_length > self.limit:
+            self._refuse()
+
+    def received(self, data: bytes) -> int:
+        """How many of these bytes are this request's."""
+        consumed: int = super().received(data)
+        if not self.error and self.body_bytes_received > self.limit:
+            self._refuse()
+        return consumed
+
+    def is_late(self, now: float) -> bool:
+        """Whether what is still to come has taken too long."""
+        if not self.headers_finished:
+            return now - self.began > HEADERS_S
+        return bool(now - self.began > BODY_S + self.body_bytes_received / BODY_BYTES_PER_S)
+
+    def _refuse(self) -> None:
+        self.close()
+        self.error = RequestEntityTooLarge(f"at most {self.limit} bytes are taken here")
+        self.completed = True
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]
+    """One connection."""
+
+    parser_class = Parser
+    is_closed = False
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._answered = time.time()
+
+    def handle_close(self) -> None:
+        """Close it. Its number may be another connection's before this turn of the loop ends."""
+        self.is_closed = True
+        super().handle_close()
+
+    def readable(self) -> bool:
+        """Whether to read from it."""
+        return not self.is_closed and bool(super().readable())
+
+    def writable(self) -> bool:
+        """Whether to write to it, or close it."""
+        return not self.is_closed and bool(super().writable())
+
+    def is_late(self, now: float) -> bool:
+        """Whether it is to be closed: nobody waits for an answer, or nobody reads one."""
+        if self.requests:
+            return False  # a thread has it, or will
+        if self.request is not None:
+            return bool(self.request.is_late(now))
+        return bool(time.time() - self.last_activity > IDLE_S)
+
+    def waits_since(self) -> float | None:
+        """Since when only its client has had to do something, send or read; None while we have."""
+        if self.requests:
+            return None
+        if self.total_outbufs_len:
+            return float(self.last_activity)
+        return self._answered
+
+    def service(self) -> None:
+        """Answer a request, in a thread."""
+        super().service()
+        self._answered = time.time()
+
+
+class _Limited(BaseWSGIServer):  # type: ignore[misc]
+    """Accepts connections, and closes those that take too long."""
+
+    channel_class = Channel
+
+    def maintenance(self, now: float) -> None:  # noqa: ARG002 - waitress's clock is the wall's
+        """Close what is late; called each second."""
+        elapsed = time.monotonic()
+        for channel in list(self.active_channels.values()):
+            if channel.is_late(elapsed):
+                channel.will_close = True
+
+    def readable(self) -> bool:
+        """Whether to accept. At the limit the connection that has waited longest for its client
+        makes room: those that only hold on keep nobody out."""
+        excess = len(self._map) + _AT_ONCE - self.adj.connection_limit
+        if self.accepting and excess > 0:
+            self._make_room(excess)
+        return bool(super().readable())
+
+    def handle_accept(self) -> None:
+        """Accept what waits, some at a time: a turn of the loop takes longer the more there are."""
+        for _ in range(_AT_ONCE):
+            super().handle_accept()
+
+    def stop_accepting(self) -> None:
+        """Leave new connections to other processes; those that there are go on."""
+        self.accepting = False
+        self.del_channel(self._map)
+        self.socket.close()
+
+    def is_busy(self) -> bool:
+        """Whether a request is being answered, or an answer sent."""
+        return any(
+            channel.requests or channel.total_outbufs_len
+            for channel in self.active_channels.values()
+        )
+
+    def _make_room(self, count: int) -> None:
+        waiting = sorted(
+            (since, number)
+            for number, channel in self.active_channels.items()
+            if (since := channel.waits_since()) is not None
+        )
+        for _, number in waiting[:count]:
+            self.active_channels[number].handle_close()
+
+
+class Server(_Limited, TcpWSGIServer):  # type: ignore[misc]
+    """On an address and port."""
+
+
+class UnixServer(_Limited, UnixWSGIServer):  # type: ignore[misc]
+    """On a socket of the file system."""

@@ -1,0 +1,26 @@
+"""A site of three pages for tests of the web server, without a database."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import django
+
+django.setup()  # which addresses take files is asked of the application's own
+
+
+def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    """``/large`` is 8 MiB, ``/file`` the same as a file; the rest says how much was sent to it."""
+    path = environ["PATH_INFO"]
+    if path in ("/large", "/file"):
+        start("200 OK", [("Content-Length", str(8 << 20))])
+        if path == "/file":
+            answer: Iterable[bytes] = environ["wsgi.file_wrapper"](io.BytesIO(bytes(8 << 20)))
+            return answer
+        return [bytes(8 << 20)]
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    text = f"{len(body)} bytes".encode()
+    start("200 OK", [("Content-Length", str(len(text)))])
+    return [text]

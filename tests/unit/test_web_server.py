@@ -1,0 +1,92 @@
+"""The web server: whoever is slow, or holds on, or sends too much, others get their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.conf import settings
+from django.test import RequestFactory
+from waitress.adjustments import Adjustments
+
+from codegen_app.server import bodies
+from codegen_app.server.connections import BODY_BYTES_PER_S, BODY_S, HEADERS_S, Parser
+from tests.support.web_server import SLOW, answer, connected, holding, served
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with served(tmp_path_factory.mktemp("web")) as found:
+        yield found
+
+
+@pytest.mark.parametrize("begun", SLOW.values(), ids=SLOW)
+def test_fifty_slow_connections_keep_nobody_waiting(begun: bytes, place: Path) -> None:
+    with holding(place, 50, begun):
+        assert answer(place).status == 200
+
+
+def test_connections_beyond_the_limit_make_room(tmp_path: Path) -> None:
+    with served(tmp_path, worker_connections=16) as few, holding(few, 40, b"GET /"):
+        assert answer(few).status == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"Content-Length: 3221225472\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n" + (b"40000\r\n" + bytes(0x40000) + b"\r\n") * 5,
+    ],
+    ids=["by its length", "while it arrives"],
+)
+@pytest.mark.parametrize("path", ["/", "/import", "/selections/import", "/import?ticket=a"])
+def test_a_body_that_its_address_does_not_take_is_refused_before_it_is_there(
+    path: str, sent: bytes, place: Path
+) -> None:
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n".encode()
+    assert answer(place, head + sent).status == 413
+
+
+def test_small_bodies_arrive_whole(place: Path) -> None:
+    for head in (b"Content-Length: 5\r\n\r\nab", b"Transfer-Encoding: chunked\r\n\r\n5\r\nab"):
+        with connected(place) as one:
+            one.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + head)
+            one.sendall(b"cde\r\n0\r\n\r\n" if b"chunked" in head else b"cde")
+            said = b"".join(iter(lambda one=one: one.recv(4096), b""))
+        assert said.endswith(b"5 bytes")
+
+
+def test_connections_have_a_time_for_each_part() -> None:
+    """Headers, a body as long as it goes on arriving, silence; none while we make an answer."""
+    parser = Parser(Adjustments())
+    parser.received(b"POST / HTTP/1.1\r\nContent-Le")
+    assert not parser.is_late(parser.began + HEADERS_S - 1)
+    assert parser.is_late(parser.began + HEADERS_S + 1)
+    parser.received(b"ngth: 1000000\r\n\r\n")
+    assert not parser.is_late(parser.began + BODY_S - 1)
+    assert parser.is_late(parser.began + BODY_S + 1)
+    parser.received(bytes(500_000))
+    assert not parser.is_late(parser.began + BODY_S + 1)
+    assert parser.is_late(parser.began + BODY_S + 500_000 / BODY_BYTES_PER_S + 1)
+
+
+def test_a_ticket_is_of_one_session_and_one_address(rf: RequestFactory) -> None:
+    request = rf.get("/import")
+    request.session = SimpleNamespace(session_key="abc")
+    path, _, query = bodies.with_ticket(request, "import").partition("?")
+    mine = "csrftoken=x; sessionid=abc"
+    assert bodies.most_bytes(path, query, mine) > settings.GRAPH_FILE_MAX_BYTES
+    for other in (
+        (path, query, "sessionid=abd"),
+        (path, query, ""),
+        (path, query, "sessionid"),
+        (path, "", mine),
+        (path, query + "x", mine),
+        (path, "ticket=" + "a:" * 2000, mine),
+        (path, "&" * 2000, mine),
+        ("/selections/import", query, mine),
+        ("/retune", query, mine),
+    ):
+        assert bodies.most_bytes(*other) == bodies.SMALL, other
