@@ -12,15 +12,17 @@ from celery import shared_task
 from django.db.models import QuerySet
 
 from codegen_app.models import Graph, Work
-from codegen_app.services import builds, graphs, ledger, measuring, work
+from codegen_app.services import builds, graphs, ledger, measuring, planning, work
 
 W = TypeVar("W", bound=Work)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def prepare() -> None:
-    """Prepare the graphs that wait."""
+    """Prepare the graphs that wait, and plan the runs."""
+    planning.plan_waiting()  # asked for by a person, and quick beside a preparation
     _drain(Graph.objects.all(), graphs.prepare)
+    planning.plan_waiting()
 
 
 @shared_task  # type: ignore[untyped-decorator]

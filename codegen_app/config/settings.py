@@ -197,6 +197,10 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = (
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 
+# A page that would wait longer for another's lock, or for its own query, says that it is busy.
+WEB_LOCK_TIMEOUT_S = env.integer("KILN_WEB_LOCK_TIMEOUT_S", 3, minimum=1)
+WEB_STATEMENT_TIMEOUT_S = env.integer("KILN_WEB_STATEMENT_TIMEOUT_S", 30, minimum=1)
+
 # A worker keeps its lease alive while it works; without a sign for this long the row is given on.
 WORK_LEASE_S = env.integer("KILN_WORK_LEASE_S", 60, minimum=1)
 # Before a row is put aside over which, of all that are worked on, the processes die.

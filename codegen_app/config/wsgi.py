@@ -7,8 +7,9 @@ import os
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-from codegen_app.config import serving
+from codegen_app.config import queries, serving
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
 serving.check(settings)
+queries.limit_queries()
 application = get_wsgi_application()

@@ -39,6 +39,7 @@ class Environment(models.Model):
 class BenchmarkResult(models.Model):
     """One kernel at one binding of the symbolic sizes; times in nanoseconds a launch.
 
+    A task has one result of a kernel: the last rounds' in place of a first impression.
     ``samples_ns`` are all samples that counted (``batch`` launches timed together each),
     ``rejected_samples`` ``[[ns, reason]]`` those that did not. ``low_ns`` and ``high_ns`` bound
     the median (bootstrap interval). ``metrics`` are all others, ``{name: {value, low, high, unit,
@@ -52,6 +53,13 @@ class BenchmarkResult(models.Model):
     build = models.ForeignKey(Build, on_delete=models.PROTECT, related_name="results")
     problem = models.ForeignKey(Problem, on_delete=models.PROTECT, related_name="results")
     environment = models.ForeignKey(Environment, on_delete=models.PROTECT, related_name="results")
+    task = models.ForeignKey(
+        "codegen_app.TuningTask",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="results",
+    )
     bindings = models.JSONField(default=dict)
     samples_ns = ArrayField(models.FloatField())
     batch = models.PositiveIntegerField()
@@ -72,6 +80,7 @@ class BenchmarkResult(models.Model):
         ordering = ["-created_at", "-pk"]
         indexes = [models.Index(fields=["problem", "median_ns"], name="result_by_problem")]
         constraints = [
+            models.UniqueConstraint(fields=["task", "kernel"], name="benchmarkresult_once_a_task"),
             models.CheckConstraint(
                 name="benchmarkresult_interval_holds_median",
                 condition=Q(low_ns__lte=F("median_ns")) & Q(high_ns__gte=F("median_ns")),

@@ -19,12 +19,13 @@ from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 class TuningRun(models.Model):
     """The candidates of a graph (or of one node) timed on one kind of device.
 
-    Its progress is that of its tasks and their candidates, so that it survives any restart; a run
-    without tasks waits for its graph to be prepared. ``bindings`` gives each symbolic size its
-    value; ``note`` says where they are smaller than the model's own and why. ``cancelled_at`` is
+    Its progress is that of its tasks and their candidates, so that it survives any restart. They
+    are made by a worker once the graph is prepared (``planned_at``). ``bindings`` gives each
+    symbolic size its value; ``note`` says where they are smaller than the model's own and why.
+    ``cancelled_at`` is
     set when somebody cancels; queued candidates are dropped at once.
 
-    A run with a budget (``budget_s`` seconds from ``started_at``, compiles, measurements: null is
+    A run with a budget (``budget_s`` seconds of work on its tasks, compiles, measurements: null is
     no limit) searches all that the generator offers, in the order of its ``strategy`` (a name of
     the engine's registry); one without tries what is recorded of each node.
     ``why`` is the reason that a person or a schedule gave.
@@ -54,7 +55,13 @@ class TuningRun(models.Model):
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )
+    reason = models.CharField(
+        max_length=500, blank=True, help_text="What was not measured and why, once it is over"
+    )
     cancelled_at = models.DateTimeField(null=True, blank=True)
+    planned_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when its tasks and their candidates are all there"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -106,7 +113,7 @@ class TuningTask(Work):
     ``template_node`` is the first node of the graph with that problem. ``title`` and ``operands``
     (``[{dtype, size, stride}]``) are the call as the autotune log shows it, known once it is
     measured, ``shape`` (``{template, dtypes, extents}``) says which problems are near it;
-    ``spent_s`` is how long that took.
+    ``spent_s`` is how long a worker had it on a device, interrupted attempts included.
     """
 
     run = models.ForeignKey(TuningRun, on_delete=models.CASCADE, related_name="tasks")

@@ -1,8 +1,10 @@
-"""What a task may spend: its share of its run's budget."""
+"""What a task may spend: its share of its run's budget, of which only work on a device counts."""
 
 from __future__ import annotations
 
-from django.utils import timezone
+import time
+
+from django.db.models import Sum
 
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningTask
 from scheduler.tuning.budget import Budget
@@ -10,16 +12,37 @@ from scheduler.tuning.budget import Budget
 _MIN_S = 0.01
 
 
+class Worked:
+    """Seconds that a task was worked on: those of earlier attempts, and from ``begin`` on."""
+
+    def __init__(self, task: TuningTask) -> None:
+        self._before = task.spent_s
+        self._since: float | None = None
+
+    def begin(self) -> None:
+        """The task has its device now."""
+        self._since = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """All so far."""
+        since = self._since
+        return self._before + (0.0 if since is None else time.monotonic() - since)
+
+    def fields(self) -> dict[str, float]:
+        """For each heartbeat: a worker that dies leaves what it spent."""
+        return {"spent_s": self.seconds}
+
+
 def share_of_budget(task: TuningTask) -> Budget:
     """An equal part of what is left to those open; without limits where the run has none."""
     run = task.run
-    run.refresh_from_db(fields=["started_at"])
     tasks = run.tasks.filter(state__in=OPEN_STATES).count() or 1
     others = Candidate.objects.filter(task__run=run, kernel__isnull=False).exclude(task=task)
     seconds = run.budget_s
-    if seconds is not None and run.started_at is not None:
-        left = seconds - (timezone.now() - run.started_at).total_seconds()
-        seconds = max(left / tasks, _MIN_S)
+    if seconds is not None:
+        spent = run.tasks.aggregate(spent=Sum("spent_s"))["spent"] or 0.0
+        seconds = max((seconds - spent) / tasks, _MIN_S)
     tried = others.exclude(state__in=[*OPEN_STATES, State.CANCELLED])
     compiled = others.filter(build__cached=False, build__created_at__gte=run.created_at)
     return Budget(

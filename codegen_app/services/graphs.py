@@ -12,7 +12,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import connection, transaction
 
 from codegen_app import files
-from codegen_app.models import Artifact, Graph, GraphNode, State, TuningRun
+from codegen_app.models import Artifact, Graph, GraphNode, State
 from codegen_app.services import (
     artifacts,
     audit,
@@ -20,9 +20,9 @@ from codegen_app.services import (
     engine,
     kernels,
     ledger,
+    planning,
     queue,
     schedules,
-    tuning,
     work,
 )
 from scheduler import pipeline, targets
@@ -96,6 +96,7 @@ def prepare(graph: Graph) -> None:
             return
         with transaction.atomic():
             _record_prepared(graph, scheduled, wrapper)
+    planning.plan_waiting(graph)
 
 
 def _record_prepared(graph: Graph, scheduled: engine.Scheduled, wrapper: str) -> None:
@@ -105,8 +106,6 @@ def _record_prepared(graph: Graph, scheduled: engine.Scheduled, wrapper: str) ->
     work.finish(graph, State.DONE, decisions=decisions, wrapper=wrapper)
     kernels.record_schedule(graph, scheduled)
     builds.request_defaults(graph)
-    for run in TuningRun.objects.filter(graph=graph, state=State.QUEUED):
-        tuning.plan(run)
 
 
 def _one_at_a_time() -> None:

@@ -79,12 +79,35 @@ def build_is_over(build: Build) -> None:
 
 
 def close_run(run_id: int) -> None:
-    """Close a run whose tasks are all over."""
-    TuningRun.objects.filter(
+    """Close a run whose tasks are all there and over, and say what was not measured."""
+    over = TuningRun.objects.filter(
         ~Exists(TuningTask.objects.filter(run=OuterRef("pk"), state__in=OPEN_STATES)),
         pk=run_id,
+        planned_at__isnull=False,
         state__in=OPEN_STATES,
-    ).update(state=State.DONE, finished_at=Now())
+    )
+    if over.exists():
+        state, reason = _outcome(run_id)
+        over.update(state=state, reason=reason[:500], finished_at=Now())
+
+
+def _outcome(run_id: int) -> tuple[State, str]:
+    """What a run whose tasks are over comes to; done without a word is one that has it all."""
+    tasks = TuningTask.objects.filter(run=run_id).order_by("pk")
+    measured = Exists(Candidate.objects.filter(task=OuterRef("pk"), state=State.DONE))
+    rows = list(tasks.annotate(measured=measured).values_list("state", "measured", "reason"))
+    if not rows:
+        return State.DONE, "nothing was measured: no node that the run is about has a kernel"
+    without = [(state, reason) for state, is_measured, reason in rows if not is_measured]
+    if not without:
+        return State.DONE, ""
+    failed = [(state, reason) for state, reason in without if state in _NO_RESULT]
+    why = failed[0][1] if failed else "every candidate was rejected, or not tried"
+    if len(without) < len(rows):
+        return State.DONE, f"{len(without)} of {len(rows)} problems were not measured: {why}"
+    quarantined = any(state == State.QUARANTINED for state, _ in failed)
+    state = State.QUARANTINED if quarantined else State.REJECTED
+    return state if failed else State.DONE, f"nothing was measured: {why}"
 
 
 @transaction.atomic
@@ -99,7 +122,7 @@ def cancel(run: TuningRun, actor: AbstractBaseUser | None, why: str = "") -> boo
     if not cancelled:
         return False
     drop_builds(Candidate.objects.filter(task__run=run))
-    _close_open(run, State.CANCELLED, "the run was cancelled")
+    _close_open(run.pk, State.CANCELLED, "the run was cancelled")
     audit.record(actor, "cancel", run, why)
     return True
 
@@ -107,13 +130,17 @@ def cancel(run: TuningRun, actor: AbstractBaseUser | None, why: str = "") -> boo
 @transaction.atomic
 def drop_runs(graph: Graph, reason: str) -> None:
     """Close the runs of a graph that could not be prepared."""
-    for run in TuningRun.objects.filter(graph=graph, state__in=OPEN_STATES):
-        TuningRun.objects.filter(pk=run.pk).update(
-            state=State.REJECTED,
-            finished_at=Now(),
-            note=f"{run.note}\n{reason}".strip(),
-        )
-        _close_open(run, State.REJECTED, reason)
+    for pk in TuningRun.objects.filter(graph=graph, state__in=OPEN_STATES).values_list("pk"):
+        drop_run(*pk, State.REJECTED, reason)
+
+
+@transaction.atomic
+def drop_run(pk: int, state: State, reason: str) -> None:
+    """Close a run that cannot be done."""
+    open_run = TuningRun.objects.filter(pk=pk, state__in=OPEN_STATES)
+    if open_run.update(state=state, finished_at=Now(), reason=reason[:500]):
+        drop_builds(Candidate.objects.filter(task__run=pk))
+        _close_open(pk, state, reason)
 
 
 def reconcile() -> None:
@@ -127,12 +154,11 @@ def reconcile() -> None:
             build_is_over(build)
     for task in TuningTask.objects.filter(**left).distinct():
         _close_candidates(Q(task=task), State.QUARANTINED, task.reason)
-    for graph in Graph.objects.filter(
-        state=State.QUARANTINED, tuning_runs__state__in=OPEN_STATES
-    ).distinct():
+    # Also runs that were asked for just when their graph was rejected.
+    not_prepared = Graph.objects.filter(state__in=[State.REJECTED, State.QUARANTINED])
+    for graph in not_prepared.filter(tuning_runs__state__in=OPEN_STATES).distinct():
         drop_runs(graph, f"preparing the graph failed: {graph.reason}")
-    planned = Exists(TuningTask.objects.filter(run=OuterRef("pk")))
-    for run in TuningRun.objects.filter(planned, state__in=OPEN_STATES):
+    for run in TuningRun.objects.filter(planned_at__isnull=False, state__in=OPEN_STATES):
         close_run(run.pk)
 
 
@@ -154,7 +180,7 @@ def drop_builds(candidates: QuerySet[Candidate]) -> None:
     )
 
 
-def _close_open(run: TuningRun, state: State, reason: str) -> None:
+def _close_open(run: int, state: State, reason: str) -> None:
     TuningTask.objects.filter(run=run, state__in=OPEN_STATES).update(
         state=state, reason=reason[:500], claim="", lease_until=None, finished_at=Now()
     )

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from codegen_app.models import OPEN_STATES, State, TuningRun, TuningTask
-from codegen_app.services import devices, engine, ledger, limits, outcomes, searching, work
+from codegen_app.services import budgets, devices, engine, ledger, limits, outcomes, searching, work
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.outcome import MachineError, Rejected, Stage, UserError
 
@@ -17,9 +17,9 @@ def run_task(task: TuningTask) -> None:
     TuningRun.objects.filter(pk=run.pk, state=State.QUEUED).update(
         state=State.RUNNING, started_at=Now()
     )
-    cancellation = Cancellation()
+    cancellation, worked = Cancellation(), budgets.Worked(task)
     with (
-        work.heartbeat(task, cancellation.cancel) as lease_lost,
+        work.heartbeat(task, cancellation.cancel, worked.fields) as lease_lost,
         devices.held(run, lease_lost) as device,
     ):
         if device is None:
@@ -30,8 +30,9 @@ def run_task(task: TuningTask) -> None:
             if isinstance(device, Rejected):
                 _reject_task(task, device)
             else:
+                worked.begin()
                 _record_limits(task)
-                searching.search(task, device, cancellation)
+                searching.search(task, device, worked, cancellation)
         except Cancelled:
             raise work.LeaseLostError(f"task {task.pk} was claimed by another worker") from None
         except MachineError:

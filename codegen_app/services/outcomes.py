@@ -23,9 +23,9 @@ def record_result(
     assert candidate.kernel is not None
     assert candidate.build is not None
     result, _ = BenchmarkResult.objects.update_or_create(
-        pk=candidate.result_id,
+        task=task,
+        kernel=candidate.kernel,
         defaults={
-            "kernel": candidate.kernel,
             "build": candidate.build,
             "problem_id": task.problem_id,
             "environment": environments.record(device, candidate.build),

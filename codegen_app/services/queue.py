@@ -15,7 +15,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from codegen_app.config.celery import app
-from codegen_app.models import Build, Graph, TuningTask
+from codegen_app.models import Build, Graph, State, TuningRun, TuningTask
 from codegen_app.services import work
 
 # The periodic round says it again: a queue that nobody serves any more does not keep it.
@@ -48,8 +48,12 @@ def notify(kind: Kind, count: int = 1, target: str = "") -> None:
 
 def notify_of_waiting() -> None:
     """Wake workers for whatever is due in the rows."""
-    if graphs := work.due(Graph.objects.all()).count():
-        notify(Kind.PREPARE, graphs)
+    graphs = work.due(Graph.objects.all()).count()
+    runs = TuningRun.objects.filter(
+        planned_at=None, state=State.QUEUED, graph__state=State.DONE
+    ).count()
+    if graphs or runs:
+        notify(Kind.PREPARE, graphs + runs)
     if builds := work.due(Build.objects.all()).count():
         notify(Kind.COMPILE, builds)
     waiting = work.due(TuningTask.objects.all())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -42,7 +42,9 @@ from scheduler.tuning.tuner import Event, ProblemResult
 _KNOWN_AT_MOST = 200
 
 
-def search(task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> None:
+def search(
+    task: TuningTask, device: DeviceInfo, worked: budgets.Worked, cancellation: Cancellation
+) -> None:
     """Do a claimed task. Raises ``Cancelled``, ``LeaseLostError``."""
     run = task.run
     scheduled = engine.scheduled(run.graph.file.digest)
@@ -58,7 +60,7 @@ def search(task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> 
     planned = {} if run.has_budget else _planned(task)
     remaining = problem if run.has_budget else problem.only(planned)
     if remaining is None:
-        _record(task, (), meter.seconds, device)
+        _record(task, (), worked, device)
         return
     attempt = _Attempt(task, scheduled, remaining, planned, device, cancellation)
     result = tune(
@@ -78,7 +80,7 @@ def search(task: TuningTask, device: DeviceInfo, cancellation: Cancellation) -> 
     )
     if cancellation.cancelled:
         raise Cancelled
-    _record(task, attempt.lines(result.problems[0]), meter.seconds, device)
+    _record(task, attempt.lines(result.problems[0]), worked, device)
 
 
 class _Attempt:
@@ -162,13 +164,16 @@ def _planned(task: TuningTask) -> dict[str, Candidate]:
 
 
 def _record(
-    task: TuningTask, lines: Iterable[tuple[int, Entry]], spent_s: float, device: DeviceInfo
+    task: TuningTask,
+    lines: Iterable[tuple[int, Entry]],
+    worked: budgets.Worked,
+    device: DeviceInfo,
 ) -> None:
     """The last rounds' times, what was left untried and why, the decision; close the task."""
     with transaction.atomic():
         # The run before its tasks before their candidates, as everywhere.
         TuningRun.objects.select_for_update().get(pk=task.run_id)
-        work.finish(task, State.DONE, spent_s=F("spent_s") + spent_s)
+        work.finish(task, State.DONE, **worked.fields())
         rows = task.candidates.filter(kernel__isnull=False)
         by_kernel = {
             row.kernel.name: row

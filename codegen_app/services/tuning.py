@@ -1,26 +1,15 @@
-"""Starting tuning runs: which problems, which candidates, at which sizes."""
+"""Asking for tuning runs, at which sizes, and what the builds that they wait for are worth."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.db.models import Q
 
-from codegen_app.models import (
-    OPEN_STATES,
-    Build,
-    Candidate,
-    Graph,
-    KernelUse,
-    State,
-    TemplateNode,
-    TuningRun,
-    TuningTask,
-)
-from codegen_app.services import audit, builds, ledger, queue
+from codegen_app.models import Graph, State, TemplateNode, TuningRun
+from codegen_app.services import audit, queue
 from scheduler import targets
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
@@ -28,7 +17,7 @@ from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_name
 
 NO_LIMIT = Budget()
 MAX_PRIORITY = 100
-_PARTS = 10  # the priorities of a run's tasks lie within its own
+PARTS = 10  # the priorities of a run's tasks lie within its own
 _MAX_COUNT = 10**6
 _TIMED = 25  # before builds that nobody waits for, after those that a person asks for
 
@@ -50,7 +39,7 @@ def start_run(
     priority: int = 0,
     why: str = "",
 ) -> TuningRun:
-    """Ask for a run; one of a graph that is not prepared yet begins when it is.
+    """Ask for a run: a row, of which a worker makes tasks once the graph is prepared.
 
     With a ``budget`` the candidates are searched for among all that the generator offers, in the
     order of the ``strategy``. Sizes that ``bindings`` leaves out are the model's own hints. Raises
@@ -59,8 +48,7 @@ def start_run(
     """
     _check_limits(budget, priority)
     strategy_named(strategy)
-    # A preparation that ends right now either sees this run, or is seen here to be over.
-    graph = Graph.objects.select_for_update().get(pk=graph.pk)
+    graph.refresh_from_db(fields=["state", "reason", "symbols"])
     if graph.state in {State.REJECTED, State.QUARANTINED}:
         raise UserError(f"{graph} cannot be tuned: {graph.reason}")
     run = TuningRun.objects.create(
@@ -81,8 +69,7 @@ def start_run(
         requested_by_id=audit.actor_id(actor),
     )
     audit.record(actor, "tune", run, why)
-    if graph.state == State.DONE:
-        plan(run)
+    queue.notify(queue.Kind.PREPARE)  # whose workers plan
     return run
 
 
@@ -109,74 +96,6 @@ def checked_bindings(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int
     return chosen
 
 
-def plan(run: TuningRun) -> None:
-    """Make the tasks and the ledger of a run whose graph is prepared, and ask for the builds."""
-    first_nodes = _first_nodes(run)
-    # The tuner asks for what it wants to try; it begins with the defaults, wherever it is.
-    uses = _uses(first_nodes, 1 if run.has_budget else run.candidate_limit)
-    kernels = [use.kernel for of_kernel in uses.values() for use in of_kernel]
-    priority = build_priority(run)
-    built = builds.request_builds(kernels, run.target, priority=priority) if kernels else {}
-    for node in first_nodes:
-        assert node.problem is not None
-        task = TuningTask.objects.create(
-            run=run,
-            problem=node.problem,
-            template_node=node,
-            priority=_PARTS * run.priority + _priority(node, is_first=node is first_nodes[0]),
-        )
-        waiting = [
-            Candidate(
-                task=task,
-                position=use.position,
-                kernel=use.kernel,
-                build=built[use.kernel_id],
-                config=use.kernel.config,
-            )
-            for use in uses[node.pk]
-        ]
-        Candidate.objects.bulk_create(waiting)
-        if not run.has_budget:  # whose ledger is written as candidates are tried
-            ledger.add_rejected(task, node.rejected, first=node.offered)
-    _close_finished_builds(run, built.values())
-
-
 def build_priority(run: TuningRun) -> int:
     """Of the builds that a run waits for."""
-    return _TIMED + _PARTS * run.priority
-
-
-def _priority(node: TemplateNode, *, is_first: bool) -> int:
-    """Every run shows something early; then templates, which decide how long a model takes."""
-    return 2 if is_first else 1 if node.kind in builds.TEMPLATE_KINDS else 0
-
-
-def _first_nodes(run: TuningRun) -> list[TemplateNode]:
-    """One node for each problem that the run is about."""
-    selection = Q(pk=run.template_node_id) if run.template_node_id else Q()
-    if run.kinds:
-        selection &= Q(kind__in=run.kinds)
-    first: dict[int | None, TemplateNode] = {}
-    for node in run.graph.template_nodes.filter(selection, problem__isnull=False).select_related(
-        "problem"
-    ):
-        first.setdefault(node.problem_id, node)
-    return list(first.values())
-
-
-def _close_finished_builds(run: TuningRun, built: Iterable[Build]) -> None:
-    """Builds that were over before the run began have nobody else to carry their outcome on."""
-    for build in built:
-        if build.state not in OPEN_STATES and build.state != State.DONE:
-            ledger.build_is_over(build)
-    ledger.close_run(run.pk)  # where there was nothing to measure
-    queue.notify(queue.Kind.MEASURE, target=run.target)
-
-
-def _uses(nodes: Iterable[TemplateNode], limit: int | None) -> dict[int, list[KernelUse]]:
-    """The candidates of each node that the run tries, the default first."""
-    uses: dict[int, list[KernelUse]] = {node.pk: [] for node in nodes}
-    rows = KernelUse.objects.filter(template_node__in=uses).select_related("kernel")
-    for use in rows.order_by("template_node", "position"):
-        uses[use.template_node_id].append(use)
-    return {pk: each[:limit] for pk, each in uses.items()}
+    return _TIMED + PARTS * run.priority

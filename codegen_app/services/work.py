@@ -196,9 +196,11 @@ def _queue_again(row: Work, fault: Fault, pause: timedelta) -> bool:
 
 @contextmanager
 def heartbeat(
-    row: Work, on_lease_lost: Callable[[], None] = lambda: None
+    row: Work,
+    on_lease_lost: Callable[[], None] = lambda: None,
+    fields: Callable[[], dict[str, Any]] = dict,
 ) -> Iterator[threading.Event]:
-    """Keep the lease alive from a thread while the body works.
+    """Keep the lease alive from a thread while the body works; each beat writes ``fields()``.
 
     The event is set, and ``on_lease_lost`` called from that thread, once the claim is lost, so
     that a long body can stop early.
@@ -210,7 +212,7 @@ def heartbeat(
         try:
             while not over.wait(interval):
                 try:
-                    held = extend(row)
+                    held = extend(row, **fields())
                 except OperationalError as error:  # the database restarts: try at the next beat
                     log.warning("heartbeat of %s %s failed: %s", row._meta.label, row.pk, error)
                     connection.close()

@@ -14,8 +14,11 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import get_template
 
+from scheduler.outcome import MachineError
+
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _NO_ROOM_STATES = {"53100"}  # PostgreSQL's disk_full
+_BUSY_STATES = {"55P03", "57014"}  # lock_not_available, query_canceled (config/queries.py)
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,12 @@ _AWAY = Unavailable(
     "The database does not answer",
     "It restarts, or something is wrong with it. What was accepted before is not lost; what you "
     "sent just now was perhaps not taken: look whether it is there, and send it again if not.",
+    5,
+)
+_BUSY = Unavailable(
+    "Kiln is busy",
+    "Somebody else writes just there, or this asked for more than can be answered in time. Nothing "
+    "was changed by what you sent just now: try again.",
     5,
 )
 _FULL = Unavailable(
@@ -85,7 +94,12 @@ def _reason(error: BaseException | None) -> Unavailable:
     if isinstance(error, OSError):
         return _FULL if error.errno in _NO_ROOM else _BUG
     if isinstance(error, InterfaceError | OperationalError):
-        return _FULL if getattr(error.__cause__, "sqlstate", "") in _NO_ROOM_STATES else _AWAY
+        state = getattr(error.__cause__, "sqlstate", "")
+        if state in _BUSY_STATES:
+            return _BUSY
+        return _FULL if state in _NO_ROOM_STATES else _AWAY
+    if isinstance(error, MachineError):
+        return _FULL
     return _BUG
 
 

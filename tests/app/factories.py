@@ -6,6 +6,8 @@ import hashlib
 from itertools import count
 from typing import Any
 
+from django.utils import timezone
+
 from codegen_app.models import (
     Artifact,
     BenchmarkResult,
@@ -79,7 +81,7 @@ def build(**fields: Any) -> Build:
 def task(**fields: Any) -> TuningTask:
     """A queued task of a run of its own."""
     run = fields.pop("run", None) or TuningRun.objects.create(
-        graph=graph(), device="cpu", target="cpu"
+        graph=graph(), device="cpu", target="cpu", planned_at=timezone.now()
     )
     name = digest()
     problem = Problem.objects.create(digest=name, kind="gemm", op="mm", summary="", text=name)

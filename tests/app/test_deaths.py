@@ -21,7 +21,7 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import graphs, tuning, work
+from codegen_app.services import graphs, planning, tuning, work
 from scheduler import samples
 from scheduler.tuning.budget import Budget
 from tests.app.dying_worker import PLACES, SEARCHING
@@ -63,7 +63,9 @@ def workers(transactional_db: None, tmp_path: Path) -> Iterator[Die]:
 
 def start(graph: Graph, kind: str, **options: object) -> TuningRun:
     least = {name: info["min"] for name, info in graph.symbols.items()}
-    return tuning.start_run(graph, "cpu", "cpu", least, None, kinds=[kind], **options)
+    run = tuning.start_run(graph, "cpu", "cpu", least, None, kinds=[kind], **options)
+    planning.plan_waiting()
+    return run
 
 
 def test_a_worker_may_die_anywhere(workers: Die) -> None:
@@ -105,6 +107,5 @@ def test_a_search_goes_on_where_a_worker_died(workers: Die) -> None:
     measured = Candidate.objects.filter(state=State.DONE)
     assert 1 <= measured.count() <= 2
     assert measured.filter(chosen=True).count() == 1
-    # A first impression each, and what the last rounds gave.
     for candidate in measured:
-        assert BenchmarkResult.objects.filter(kernel=candidate.kernel).count() <= 2
+        assert BenchmarkResult.objects.filter(kernel=candidate.kernel).count() == 1

@@ -21,7 +21,7 @@ from codegen_app.models import (
     Selection,
     TuningRun,
 )
-from codegen_app.services import ledger, measuring, remote_builds, searching, tuning, work
+from codegen_app.services import ledger, measuring, planning, remote_builds, searching, tuning, work
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.metrics import METRICS, Facts, Metric, MetricRow
@@ -107,6 +107,7 @@ def decided(
             budget=budget,
             strategy="exhaustive",
         )
+        planning.plan_waiting()
         task = work.claim_next(ledger.ready_tasks("cpu").filter(run=run), "w")
         assert task is not None
         measuring.run_task(task)

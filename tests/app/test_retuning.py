@@ -27,7 +27,7 @@ from codegen_app.models import (
 )
 from codegen_app.selectors.ledger import run_ledger
 from codegen_app.selectors.pages.run import run_page
-from codegen_app.services import compilers, exchange, graphs, retuning, schedules, tuning
+from codegen_app.services import compilers, exchange, graphs, planning, retuning, schedules, tuning
 from codegen_app.services import selections as services
 from scheduler import samples
 from scheduler.outcome import UserError
@@ -84,6 +84,9 @@ def test_what_was_pointed_at_is_confirmed_and_then_begins(tuner: Client, world: 
     assert (run.template_node, run.target, run.device) == (node, "cpu", "cpu")
     assert (run.budget_s, run.max_measurements, run.priority) == (300, 9, 7)
     assert (run.bindings, run.why) == ({"s0": 8}, "a guess")
+    assert not run.tasks.exists(), "a worker plans it"
+    assert "Waits to be planned" in tuner.get(run.get_absolute_url()).content.decode()
+    assert planning.plan_waiting() == 1
     assert [task.priority > 60 for task in run.tasks.all()] == [True]
     entry = AuditEntry.objects.get(action="tune")
     assert (entry.actor, entry.why) == (run.requested_by, "a guess")
@@ -246,8 +249,9 @@ def test_the_command_starts_and_cancels_with_a_budget(world: World) -> None:
 
 
 def test_progress_says_how_much_time_is_left(world: World) -> None:
-    begun = timezone.now() - timedelta(seconds=20)
+    begun = timezone.now() - timedelta(days=20)
     TuningRun.objects.filter(pk=world.run.pk).update(budget_s=60, started_at=begun)
+    world.run.tasks.update(spent_s=25)  # nobody worked on it since
     row = run_page(world.run.pk).run
     assert row.time_left_s is not None
     assert 30 < row.time_left_s <= 40

@@ -19,6 +19,7 @@ from codegen_app.services import (
     graphs,
     ledger,
     measuring,
+    planning,
     remote_builds,
     searching,
     tuning,
@@ -46,7 +47,9 @@ def start(graph: Graph, **limits: float) -> TuningRun:
     assert node is not None
     least = {name: info["min"] for name, info in graph.symbols.items()}
     budget = Budget(**limits)
-    return tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
+    run = tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
+    assert planning.plan_waiting() == 1
+    return run
 
 
 def claimed(run: TuningRun) -> TuningTask:
@@ -131,8 +134,9 @@ def test_sizes_that_no_memory_holds_are_a_loss_and_no_failure(graph: Graph) -> N
     measuring.run_task(claimed(run))
     run.refresh_from_db()
     task = run.tasks.get()
-    assert (run.state, task.state, task.stage) == (State.DONE, State.REJECTED, "load")
+    assert (run.state, task.state, task.stage) == (State.REJECTED, State.REJECTED, "load")
     assert "larger than any memory" in task.reason
+    assert run.reason == f"nothing was measured: {task.reason}"
 
 
 @pytest.mark.parametrize(

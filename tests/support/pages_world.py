@@ -296,6 +296,7 @@ def _run(
         bindings={"s0": 16},
         note="s0 is bound to 16 (the model's own example has 64): the emulation is slow",
         state=State.RUNNING,
+        planned_at=timezone.now(),
     )
     problem = nodes[0].problem
     assert problem is not None

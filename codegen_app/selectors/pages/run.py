@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import F
 from django.urls import reverse
 
-from codegen_app.models import Candidate, TuningRun
+from codegen_app.models import Candidate, State, TuningRun
 from codegen_app.selectors.ledger import Curve
 from codegen_app.selectors.ledger import curves as best_so_far
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
@@ -56,6 +57,7 @@ class RunPage:
     best: tuple[Best, ...]
     ledger: tuple[LedgerRow, ...]
     curves: tuple[Curve, ...]
+    waiting: tuple[str, ...] = ()  # why builds and problems of it are tried again later
 
     @property
     def emulated(self) -> bool:
@@ -72,11 +74,33 @@ def run_page(pk: int) -> RunPage:
         Candidate.objects.filter(task__run=pk)
         .select_related("task__run", "task__problem", "task__template_node", "kernel", "result")
         .defer("kernel__source", "detail", "task__template_node__rejected")
+        .annotate(build_state=F("build__state"), build_reason=F("build__reason"))
         .order_by("task__template_node__position", "position")
     )
     ledger = tuple(_ledger_row(candidate) for candidate in candidates)
     curves = best_so_far(candidates[0].task.run, candidates) if ledger else ()
-    return RunPage(rows[0], _best(ledger), ledger, curves)
+    return RunPage(rows[0], _best(ledger), ledger, curves, _waiting(candidates))
+
+
+def _waiting(candidates: Iterable[Any]) -> tuple[str, ...]:
+    """Each reason once, with how many it holds up."""
+    tasks = {row.task for row in candidates}
+    reasons = Counter(task.reason for task in tasks if task.state == State.QUEUED and task.reason)
+    lines = [
+        f"{_counted(n, 'problem waits', 'problems wait')}: {why}" for why, n in reasons.items()
+    ]
+    builds = {
+        row.build_id: row.build_reason
+        for row in candidates
+        if row.build_state == State.QUEUED and row.build_reason
+    }
+    for why, n in Counter(builds.values()).most_common(3):
+        lines.append(f"{_counted(n, 'build waits', 'builds wait')}: {why}")
+    return tuple(lines)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def _ledger_row(candidate: Candidate) -> LedgerRow:

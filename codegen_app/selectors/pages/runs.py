@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils import timezone
 
-from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun
+from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun, TuningTask
 from scheduler.outcome import Stage
 
 _NOT_LEGAL = "not legal"
@@ -57,6 +57,8 @@ class RunRow:
     progress: Progress
     created_at: datetime
     finished_at: datetime | None
+    reason: str = ""  # of a run that is over: what was not measured and why
+    planned: bool = True
     requested_by: str = ""
     why: str = ""
     priority: int = 0
@@ -80,7 +82,12 @@ def run_list(limit: int = 200) -> RunList:
 
 def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
     """Rows for these runs (2 queries)."""
-    chosen = list(runs.select_related("graph", "template_node", "requested_by"))
+    spent = TuningTask.objects.filter(run=OuterRef("pk")).order_by().values("run")
+    chosen = list(
+        runs.select_related("graph", "template_node", "requested_by")
+        .defer("graph__wrapper", "graph__decisions", "graph__tensors", "template_node__rejected")
+        .annotate(spent_s=Subquery(spent.annotate(seconds=Sum("spent_s")).values("seconds")))
+    )
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     states = (
         Candidate.objects.filter(task__run__in=[run.pk for run in chosen])
@@ -121,6 +128,8 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         progress=progress,
         created_at=run.created_at,
         finished_at=run.finished_at,
+        reason=run.reason,
+        planned=run.planned_at is not None,
         requested_by=run.requested_by.get_username() if run.requested_by else "",
         why=run.why,
         priority=run.priority,
@@ -155,9 +164,9 @@ def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
     """Seconds: what the budget leaves, or what the rest takes at the pace so far."""
     if run.state not in OPEN_STATES or run.started_at is None:
         return None
-    so_far = (timezone.now() - run.started_at).total_seconds()
     if run.budget_s is not None:
-        return max(0.0, run.budget_s - so_far)
+        return max(0.0, run.budget_s - (getattr(run, "spent_s", None) or 0.0))
+    so_far = (timezone.now() - run.started_at).total_seconds()
     over = progress.done + progress.rejected
     return so_far / over * progress.left if over and not run.has_budget else None
 

@@ -1,0 +1,234 @@
+"""A run is asked for in a moment and planned by a worker: nobody waits for another's long work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import psycopg
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from codegen_app.config import queries
+from codegen_app.models import Candidate, Graph, State, TuningRun, TuningTask
+from codegen_app.services import budgets, ledger, planning, tuning, work
+from scheduler.outcome import MachineError
+from scheduler.tuning.budget import Budget
+from tests.app import factories
+
+# Locks are held by connections of their own, which must see the rows.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def client(client: Client) -> Client:
+    user = User.objects.create_user("tuner")
+    user.user_permissions.add(Permission.objects.get(codename="retune"))
+    client.force_login(user)
+    client.raise_request_exception = False
+    return client
+
+
+@pytest.fixture
+def impatient(settings: pytest.FixtureRequest) -> Iterator[None]:
+    """As a web process, which waits for a lock a second at most."""
+    settings.WEB_LOCK_TIMEOUT_S = 1
+    queries._limit(connection)
+    yield
+    connection.close()
+
+
+@pytest.fixture
+def graph() -> Graph:
+    """Prepared, with problems enough for several parts."""
+    made = factories.graph(state=State.DONE, finished_at=timezone.now())
+    run = TuningRun(graph=made)
+    for _ in range(2 * planning._AT_ONCE + 3):
+        factories.task(run=run_of(run)).delete()
+    TuningRun.objects.all().delete()
+    return made
+
+
+def run_of(run: TuningRun) -> TuningRun:
+    run.device = run.target = "cpu"
+    if run.pk is None:
+        run.save()
+    return run
+
+
+@contextmanager
+def somebody_holds(statement: str) -> Iterator[None]:
+    """A long transaction of a worker."""
+    database = connection.settings_dict
+    with psycopg.connect(
+        dbname=database["NAME"],
+        host=database["HOST"],
+        port=database["PORT"] or None,
+        user=database["USER"],
+        password=database["PASSWORD"] or None,
+    ) as other:
+        other.execute(statement)
+        yield
+        other.rollback()
+
+
+def start(graph: Graph, **options: object) -> TuningRun:
+    return tuning.start_run(graph, "cpu", "cpu", {}, None, **options)
+
+
+def test_eight_clicks_wait_for_no_preparation(
+    client: Client, impatient: None, graph: Graph
+) -> None:
+    form = {"target": ["cpu"], "graph": [graph.pk], "why": "a click", "budget": "5m"}
+    with somebody_holds("UPDATE codegen_app_graph SET worker = 'slow'"):
+        answers = [client.post("/retune", form).status_code for _ in range(8)]
+    assert answers == [302] * 8
+    assert TuningRun.objects.count() == 8
+    assert not TuningTask.objects.exists(), "nothing of it is done while the page waits"
+
+
+def test_a_page_that_would_wait_for_a_lock_says_that_it_is_busy(
+    client: Client, impatient: None, graph: Graph
+) -> None:
+    run = start(graph)
+    with somebody_holds("UPDATE codegen_app_tuningrun SET note = 'slow'"):
+        answer = client.post(f"/runs/{run.pk}/cancel", {"why": "x"})
+    assert answer.status_code == 503
+    assert "Kiln is busy" in answer.content.decode()
+    run.refresh_from_db()
+    assert run.state == State.QUEUED
+    assert client.post(f"/runs/{run.pk}/cancel", {"why": "x"}).status_code == 302
+
+
+def test_fifty_at_once_are_planned_once_each_and_in_order(graph: Graph) -> None:
+    runs = [start(graph) for _ in range(50)]
+    assert planning.plan_waiting() == 50
+    assert planning.plan_waiting() == 0
+    problems = graph.template_nodes.count()
+    assert [run.tasks.count() for run in runs] == [problems] * 50
+    planned = TuningRun.objects.order_by("planned_at").values_list("pk", flat=True)
+    assert list(planned) == [run.pk for run in runs]
+
+
+def test_planning_goes_on_where_a_worker_died(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(graph)
+    part = planning._plan_part
+
+    def die(run: TuningRun, nodes: list[tuple[int, int, str]], at: int) -> bool:
+        if at:
+            raise MachineError("no space left")
+        return part(run, nodes, at)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(planning, "_plan_part", die)
+        assert planning.plan_waiting() == 0
+    run.refresh_from_db()
+    assert (run.state, run.planned_at) == (State.QUEUED, None)
+    assert 0 < run.tasks.count() < graph.template_nodes.count()
+    ledger.close_run(run.pk)  # as the tasks that are there may all be over
+    run.refresh_from_db()
+    assert run.is_open
+    assert planning.plan_waiting() == 1
+    assert run.tasks.count() == graph.template_nodes.count()
+
+
+def test_a_run_that_is_cancelled_while_it_is_planned_gets_no_more(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(graph)
+    part = planning._plan_part
+
+    def cancel_then(run: TuningRun, nodes: list[tuple[int, int, str]], at: int) -> bool:
+        if at:
+            ledger.cancel(run, None)
+        return part(run, nodes, at)
+
+    monkeypatch.setattr(planning, "_plan_part", cancel_then)
+    assert planning.plan_waiting() == 0
+    run.refresh_from_db()
+    assert run.state == State.CANCELLED
+    assert not run.tasks.exclude(state=State.CANCELLED).exists()
+    assert run.tasks.count() < graph.template_nodes.count()
+
+
+def test_a_run_asked_for_just_when_its_graph_is_put_aside_is_closed() -> None:
+    graph = factories.graph()
+    run = start(graph)
+    Graph.objects.update(state=State.REJECTED, reason="no such op")
+    ledger.reconcile()
+    run.refresh_from_db()
+    assert (run.state, run.reason) == (
+        State.REJECTED,
+        "preparing the graph failed: no such op",
+    )
+
+
+@pytest.mark.parametrize(
+    ("tasks", "state", "reason"),
+    [
+        ([], State.DONE, "nothing was measured: no node that the run is about has a kernel"),
+        ([(State.DONE, True)], State.DONE, ""),
+        (
+            [(State.DONE, False)],
+            State.DONE,
+            "nothing was measured: every candidate was rejected, or not tried",
+        ),
+        (
+            [(State.QUARANTINED, False), (State.DONE, False)],
+            State.QUARANTINED,
+            "nothing was measured: why",
+        ),
+        (
+            [(State.REJECTED, False), (State.DONE, True)],
+            State.DONE,
+            "1 of 2 problems were not measured: why",
+        ),
+    ],
+)
+def test_a_run_says_what_was_not_measured(
+    tasks: list[tuple[State, bool]], state: State, reason: str
+) -> None:
+    run = TuningRun.objects.create(
+        graph=factories.graph(), device="cpu", target="cpu", planned_at=timezone.now()
+    )
+    for task_state, measured in tasks:
+        task = factories.task(run=run, state=task_state, reason="why")
+        if measured:
+            candidate = factories.candidate(task)
+            result = factories.result(
+                candidate.build,
+                1.0,
+                problem=task.problem,
+                environment=factories.environment(),
+            )
+            Candidate.objects.filter(pk=candidate.pk).update(state=State.DONE, result=result)
+    ledger.close_run(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.reason) == (state, reason)
+
+
+def test_a_budget_counts_only_what_was_worked(graph: Graph) -> None:
+    """A worker dies early; whoever goes on an hour later has the rest of the budget."""
+    node = graph.template_nodes.first()
+    run = start(graph, template_node=node, budget=Budget(seconds=60.0))
+    planning.plan_waiting()
+    task = work.claim_next(TuningTask.objects.all(), "w")
+    assert task is not None
+    worked = budgets.Worked(task)
+    worked.begin()
+    worked._since -= 20.0
+    assert work.extend(task, **worked.fields())
+    TuningRun.objects.update(started_at=timezone.now() - timedelta(hours=1))
+    work.give_on_orphans()
+    again = work.claim_next(TuningTask.objects.all(), "w")
+    assert again is not None
+    left = budgets.share_of_budget(again).seconds
+    assert left is not None
+    assert 39.0 < left <= 40.0
+    assert run.has_budget
