@@ -143,6 +143,10 @@ MESSAGE_TAGS = {
 
 # An imported file: what is larger is rejected before it is read.
 GRAPH_FILE_MAX_BYTES = env.integer("KILN_GRAPH_FILE_MAX_BYTES", 512 * 1024 * 1024, minimum=1)
+# What reading one may take, and what preparing its kernels may, before it is turned down.
+IMPORT_MAX_S = env.integer("KILN_IMPORT_MAX_S", 60, minimum=1)
+PREPARE_MAX_S = env.integer("KILN_PREPARE_MAX_S", 300, minimum=1)
+IMPORT_MAX_MEMORY_BYTES = env.integer("KILN_IMPORT_MAX_MEMORY_BYTES", 4 << 30, minimum=1 << 28)
 SELECTIONS_FILE_MAX_BYTES = 16 * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024

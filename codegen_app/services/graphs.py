@@ -25,8 +25,8 @@ from codegen_app.services import (
     schedules,
     work,
 )
-from scheduler import pipeline, targets
-from scheduler.ir.serialize import graph_to_json
+from scheduler import targets, untrusted
+from scheduler.build.process import Cancellation, Cancelled
 from scheduler.outcome import MachineError, Stage, UserError
 
 # What a graph's kernels are compiled for unless somebody says otherwise.
@@ -51,7 +51,7 @@ def import_graph(
         if target not in engine.served_names():
             known_names = ", ".join(engine.served_names())
             raise UserError(f"the pages make no kernels for {target}; choose among: {known_names}")
-    content = graph_to_json(pipeline.load(file))
+    content = untrusted.read_graph(file, _limits(settings.IMPORT_MAX_S))
     known = Graph.objects.filter(digest=content["digest"]).select_related("file").first()
     if known is not None:
         _mend(known, file)
@@ -83,10 +83,14 @@ def prepare(graph: Graph) -> None:
     A graph that the engine cannot take is rejected with the engine's one line. Raises
     ``work.LeaseLostError`` when another worker has it meanwhile.
     """
-    with work.heartbeat(graph):
+    cancellation = Cancellation()
+    with work.heartbeat(graph, cancellation.cancel):
         try:
+            _try_out(graph, cancellation)
             scheduled = engine.scheduled(graph.file.digest)
             wrapper = scheduled.wrapper(graph.name, graph.targets)
+        except Cancelled:
+            raise work.LeaseLostError(f"graph {graph.pk} was claimed by another worker") from None
         except MachineError:
             raise
         except UserError as error:
@@ -97,6 +101,17 @@ def prepare(graph: Graph) -> None:
         with transaction.atomic():
             _record_prepared(graph, scheduled, wrapper)
     planning.plan_waiting(graph)
+
+
+def _try_out(graph: Graph, cancellation: Cancellation) -> None:
+    """All of it once where it can be stopped: a file can ask for more work than anybody has."""
+    file = artifacts.local_file(graph.file, ".pt2")
+    names = tuple(graph.targets) or engine.served_names()
+    untrusted.try_out(file, names, _limits(settings.PREPARE_MAX_S), cancellation)
+
+
+def _limits(seconds: int) -> untrusted.Limits:
+    return untrusted.Limits(seconds=seconds, memory_bytes=settings.IMPORT_MAX_MEMORY_BYTES)
 
 
 def _record_prepared(graph: Graph, scheduled: engine.Scheduled, wrapper: str) -> None:

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,6 +67,19 @@ class Cancellation:
             for group in self._running:
                 _kill_group(group)
 
+    @contextmanager
+    def ends(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """The process ends, with its group, when this is called or the block raises."""
+        self._enter(process)
+        try:
+            yield
+        except BaseException:
+            _kill_group(process.pid)
+            process.wait()
+            raise
+        finally:
+            self._leave(process)
+
     def _enter(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
             self._running.add(process.pid)
@@ -104,21 +117,14 @@ def run(
         stderr=subprocess.STDOUT,
         process_group=0,
     )
-    cancellation._enter(process)
     failure = ""
-    try:
+    with cancellation.ends(process):
         try:
             output, _ = process.communicate(timeout=limits.seconds)
         except subprocess.TimeoutExpired:
             _kill_group(process.pid)
             output, _ = process.communicate()
             failure = f"stopped after {limits.seconds:g} s"
-    except BaseException:
-        _kill_group(process.pid)
-        process.wait()
-        raise
-    finally:
-        cancellation._leave(process)
     if cancellation.cancelled:
         raise Cancelled
     # SIGBUS: a linker writes through a mapping, and the disk is full.

@@ -35,8 +35,8 @@ def start(command: Sequence[str], fence: Fence, **options: Any) -> subprocess.Po
             _restrict(fence)
             process = subprocess.Popen(command, **options)
             with suppress(ProcessLookupError):  # it is over already
-                for kind, value in _limits(fence.limits):
-                    resource.prlimit(process.pid, kind, (value, value))
+                for kind, both in _limits(fence.limits):
+                    resource.prlimit(process.pid, kind, both)
             started.set_result(process)
         except BaseException as error:  # noqa: BLE001 -- raised again on the caller's thread
             started.set_exception(error)
@@ -53,8 +53,8 @@ def enter(fence: Fence) -> None:
 
     Raises ``OSError`` where a part that is offered cannot be put up.
     """
-    for kind, value in _limits(fence.limits):
-        resource.setrlimit(kind, (value, value))
+    for kind, both in _limits(fence.limits):
+        resource.setrlimit(kind, both)
     _restrict(fence)
     if in_force().has(NETWORK) and not fence.processes:
         calls.restrict_to_this_process()
@@ -69,8 +69,8 @@ def _restrict(fence: Fence) -> None:
         files.restrict(fence)
 
 
-def _limits(limits: Limits) -> list[tuple[int, int]]:
-    """Limits by their numbers; none above what this process has itself."""
+def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:
+    """Limits by their numbers, soft and hard; none above what this process has itself."""
     numbers = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_bytes,
@@ -79,9 +79,16 @@ def _limits(limits: Limits) -> list[tuple[int, int]]:
         resource.RLIMIT_DATA: limits.data_bytes,
         resource.RLIMIT_CPU: limits.cpu_seconds,
     }
-    found = []
-    for kind, value in numbers.items():
-        if value is not None:
-            hard = resource.getrlimit(kind)[1]
-            found.append((kind, value if hard == resource.RLIM_INFINITY else min(value, hard)))
-    return found
+    # Out of time, a process is told so, and killed where it does not listen.
+    grace = {resource.RLIMIT_CPU: 5}
+    return [
+        (kind, (_within(kind, value), _within(kind, value + grace.get(kind, 0))))
+        for kind, value in numbers.items()
+        if value is not None
+    ]
+
+
+def _within(kind: int, value: int) -> int:
+    """The value, or what this process is itself limited to."""
+    hard = resource.getrlimit(kind)[1]
+    return value if hard == resource.RLIM_INFINITY else min(value, hard)

@@ -68,6 +68,24 @@ def test_a_file_cut_short_is_rejected(tmp_path: Path) -> None:
     assert nothing_recorded()
 
 
+@pytest.mark.apart
+def test_a_file_that_takes_too_long_is_rejected_in_one_line_where_it_is_read_and_prepared(
+    settings: object,
+) -> None:
+    settings.IMPORT_MAX_S = 0.01
+    with pytest.raises(UserError, match=r"takes longer than the 0.01 s"):
+        graphs.import_graph(samples.path("gpt2_2layer"), "slow", [], None)
+    assert nothing_recorded()
+    settings.IMPORT_MAX_S, settings.PREPARE_MAX_S = 60, 0.01
+    graph = import_sample()
+    held = work.claim_next(Graph.objects.filter(pk=graph.pk), "w")
+    graphs.prepare(held)
+    graph.refresh_from_db()
+    assert graph.state == State.REJECTED
+    assert "takes longer than the 0.01 s" in graph.reason
+    assert not KernelUse.objects.exists()
+
+
 def test_a_file_too_large_is_not_read(settings: object, tmp_path: Path) -> None:
     settings.GRAPH_FILE_MAX_BYTES = 10
     with pytest.raises(UserError, match="more than the 10"):

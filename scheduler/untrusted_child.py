@@ -1,0 +1,62 @@
+"""The process that reads one file, or tries it out; ``untrusted.py`` is its other end.
+
+python -m scheduler.untrusted_child read|try MEMORY_BYTES SECONDS FILE [TARGET ...]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from scheduler import pipeline, targets
+from scheduler.bundle.writer import wrapper_of
+from scheduler.fence import Fence, Limits
+from scheduler.fence.model import MIB
+from scheduler.fence.python import enter_python
+from scheduler.ir.serialize import graph_to_json
+from scheduler.outcome import UserError
+
+
+def main(what: str, memory_bytes: int, seconds: float, file: Path, names: Sequence[str]) -> None:
+    """Entry of the process: one answer on standard output, whatever the file does."""
+    limits = Limits(memory_bytes=memory_bytes, file_bytes=MIB, cpu_seconds=math.ceil(seconds) + 1)
+    enter_python(Fence(read=(file,), limits=limits))
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        answer: dict[str, Any] = {"ok": _read(file) if what == "read" else _try(file, names)}
+    except UserError as error:
+        answer = {"error": str(error)}
+    except MemoryError:
+        gib = memory_bytes / (1 << 30)
+        answer = {"error": f"{file.name}: takes more than the {gib:g} GiB that a model may"}
+    except RecursionError:
+        answer = {"error": f"{file.name}: is nested too deeply"}
+    except Exception as error:  # noqa: BLE001 -- a fault of ours, which takes nothing else along
+        traceback.print_exc()
+        kind = type(error).__name__
+        answer = {"error": f"{file.name}: a fault in reading it ({kind}); please report it"}
+    json.dump(answer, answers)
+    answers.close()
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return graph_to_json(pipeline.load(file))
+
+
+def _try(file: Path, names: Sequence[str]) -> dict[str, Any]:
+    """All that preparing does: the schedule, and the default kernels' sources."""
+    schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
+    generated = pipeline.generate(schedule, [targets.find(name) for name in names])
+    wrapper_of(generated.manifest())
+    return {}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), Path(sys.argv[4]), sys.argv[5:])
