@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
 
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
@@ -21,6 +24,7 @@ from codegen_app.models import (
     TemplateNode,
     Worker,
 )
+from codegen_app.services import audit, graphs
 
 
 @admin.register(Graph)
@@ -30,6 +34,19 @@ class GraphAdmin(RetuneMixin, ReadOnlyAdmin):
     list_display = ("name", "state", "node_count", "created_at", "reason")
     list_filter = ("state",)
     search_fields = ("name", "digest")
+
+    @transaction.atomic
+    def delete_model(self, _: HttpRequest, obj: Model) -> None:
+        """What is done for the graph ends with it."""
+        assert isinstance(obj, Graph)
+        audit.record(audit.asking(), "delete", obj)
+        graphs.delete(obj)
+
+    @transaction.atomic
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
+        """Each with what is done for it."""
+        for graph in queryset:
+            self.delete_model(request, graph)
 
 
 @admin.register(TemplateNode)

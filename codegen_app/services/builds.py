@@ -8,7 +8,8 @@ from pathlib import Path
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 
 from codegen_app.models import (
     OPEN_STATES,
@@ -96,6 +97,26 @@ def request_build(
         build.refresh_from_db()
     audit.record(actor, "build", build)
     return build
+
+
+def drop_of_graph(graph: Graph) -> None:
+    """Drop the open builds of a graph's kernels that no other graph shows and no run waits for;
+    those under way are stopped by their worker."""
+    uses = KernelUse.objects.filter(kernel=OuterRef("kernel"))
+    waits = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES)
+    Build.objects.filter(
+        Exists(uses.filter(template_node__graph=graph)),
+        ~Exists(uses.exclude(template_node__graph=graph).filter(is_default=True)),
+        ~Exists(waits),
+        state__in=OPEN_STATES,
+    ).update(
+        state=State.CANCELLED,
+        reason="its graph was deleted",
+        claim="",
+        lease_until=None,
+        again_at=None,
+        finished_at=Now(),
+    )
 
 
 def has_files(build: Build) -> bool:

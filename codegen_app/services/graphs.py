@@ -25,6 +25,7 @@ from codegen_app.services import (
     schedules,
     work,
 )
+from codegen_app.services.stopping import Stoppable
 from scheduler import targets, untrusted
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.outcome import MachineError, Stage, UserError
@@ -83,12 +84,18 @@ def prepare(graph: Graph) -> None:
     A graph that the engine cannot take is rejected with the engine's one line. Raises
     ``work.LeaseLostError`` when another worker has it meanwhile.
     """
-    cancellation = Cancellation()
-    with work.heartbeat(graph, cancellation.cancel):
+    cancellation, computing = Cancellation(), Stoppable()
+
+    def stop() -> None:
+        cancellation.cancel()
+        computing.stop()
+
+    with work.heartbeat(graph, stop):
         try:
             _try_out(graph, cancellation)
-            scheduled = engine.scheduled(graph.file.digest)
-            wrapper = scheduled.wrapper(graph.name, graph.targets)
+            with computing:
+                scheduled = engine.scheduled(graph.file.digest)
+                wrapper = scheduled.wrapper(graph.name, graph.targets)
         except Cancelled:
             raise work.LeaseLostError(f"graph {graph.pk} was claimed by another worker") from None
         except MachineError:
@@ -112,6 +119,15 @@ def _try_out(graph: Graph, cancellation: Cancellation) -> None:
 
 def _limits(seconds: int) -> untrusted.Limits:
     return untrusted.Limits(seconds=seconds, memory_bytes=settings.IMPORT_MAX_MEMORY_BYTES)
+
+
+@transaction.atomic
+def delete(graph: Graph) -> None:
+    """Remove a graph and end what is done for it: its preparation, its runs, and the builds that
+    nobody else waits for. What was measured of its kernels stays."""
+    ledger.drop_runs(graph, "its graph was deleted")
+    builds.drop_of_graph(graph)
+    graph.delete()
 
 
 def _record_prepared(graph: Graph, scheduled: engine.Scheduled, wrapper: str) -> None:

@@ -6,7 +6,9 @@ as one worker lives, the round is done. Whose turn it is, is one conditional UPD
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import socket
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -44,6 +46,13 @@ def do_due() -> None:
         upkeep.look_after()
     if take_turn("clear out", _CLEAR_OUT_EVERY):
         upkeep.clear_out()
+    if take_turn(f"clear out {_host()}", _CLEAR_OUT_EVERY):
+        upkeep.clear_out_host()
+
+
+def _host() -> str:
+    """This host, in as many characters as a round's name has room for."""
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:16]
 
 
 class Rounds:

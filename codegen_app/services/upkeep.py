@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from codegen_app.models import Worker
-from codegen_app.services import audit, builds, ledger, queue, schedules, work
+from codegen_app.services import audit, builds, ledger, queue, retention, schedules, work
 
 _KEEP_SILENT_WORKERS = timedelta(days=1)
 log = logging.getLogger(__name__)
@@ -30,7 +30,19 @@ def look_after() -> None:
         queue.notify_of_waiting()
 
 
+def clear_out_host() -> None:
+    """Remove what this host can make again."""
+    _log(retention.sweep_host())
+
+
 def clear_out() -> None:
-    """Remove what is of no use any more: workers that went, sessions that ran out."""
+    """Remove what is of no use any more: workers that went, sessions that ran out, artifacts that
+    no row needs, and the runs and builds whose time is over."""
     Worker.objects.filter(seen_at__lt=Now() - _KEEP_SILENT_WORKERS).delete()
+    _log(retention.sweep())
     import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()
+
+
+def _log(removed: dict[str, int]) -> None:
+    if words := ", ".join(f"{count} {what}" for what, count in removed.items() if count):
+        log.info("removed: %s", words)

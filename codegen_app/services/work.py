@@ -120,14 +120,19 @@ def put_back(row: Work) -> None:
     _held(row).update(state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1)
 
 
-def quarantine(row: Work, error: Exception) -> None:
-    """Put a row aside over which the application itself failed: the error is a bug to be seen."""
+def quarantine(row: Work, error: Exception) -> bool:
+    """Put a row aside over which the application itself failed: the error is a bug to be seen.
+
+    False where the claim did not hold any more.
+    """
     detail = "".join(traceback.format_exception(error))
     reason = f"internal error: {type(error).__name__}: {error}"
     try:
         finish(row, State.QUARANTINED, stage="crash", reason=reason, detail=detail)
     except LeaseLostError:
-        log.warning("%s %s failed after its lease was lost", row._meta.label, row.pk)
+        log.warning("%s %s failed after its lease was lost: %s", row._meta.label, row.pk, reason)
+        return False
+    return True
 
 
 def attempt(row: W, service: Callable[[W], None]) -> None:
@@ -143,8 +148,9 @@ def attempt(row: W, service: Callable[[W], None]) -> None:
     except Exception as error:
         fault = fault_of(error)
         if fault is None:
-            quarantine(row, error)
-            raise
+            if quarantine(row, error):
+                raise
+            return  # what the row needs may have been deleted with it
         log.warning("%s %s: %s", row._meta.label, row.pk, fault.reason)
         with suppress(InterfaceError, OperationalError):  # then its lease runs out
             if isinstance(error, InterfaceError | OperationalError) and not connection.is_usable():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -23,6 +24,8 @@ from scheduler.files import disk_errors, write_whole
 _ENTRY = "entry.json"
 _WHAT = "the code cache"
 _ABANDONED_AFTER_S = 24 * 3600
+_JUST_USED_S = 3600
+_SHRUNK = 0.9
 
 
 def digest(*parts: str | bytes) -> str:
@@ -59,6 +62,8 @@ class CodeCache:
                     return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
+        with suppress(OSError):  # when it was used: a disk that is read-only keeps none
+            os.utime(directory / _ENTRY)
         return Entry(directory, record)
 
     @contextmanager
@@ -119,5 +124,38 @@ class CodeCache:
                     if time.time() - leftover.stat().st_mtime > _ABANDONED_AFTER_S:
                         shutil.rmtree(leftover, ignore_errors=True)
 
+    def shrink(self, limit_bytes: int, *, dry_run: bool = False) -> int:
+        """Remove the entries that were not used for the longest time where all take more than the
+        limit, until they take nine tenths of it: how many. What was just used stays."""
+        entries = [_used(entry) for entry in (self.root / "builds").glob("*/*")]
+        total = sum(size for _, size, _ in entries)
+        removed = 0
+        if total <= limit_bytes:
+            return removed
+        for used, size, directory in sorted(entries):
+            if total <= _SHRUNK * limit_bytes or used > time.time() - _JUST_USED_S:
+                break
+            total -= size
+            removed += 1
+            if not dry_run:
+                self._remove(directory)
+        return removed
+
+    def _remove(self, directory: Path) -> None:
+        """Away by one rename, so that no reader sees a part of it."""
+        with self.workspace() as work, suppress(FileNotFoundError):  # somebody else was quicker
+            directory.rename(work / "old")
+
     def _place(self, key: str) -> Path:
         return self.root / "builds" / key[:2] / key
+
+
+def _used(entry: Path) -> tuple[float, int, Path]:
+    """When an entry was last used (seconds since 1970), and its bytes."""
+    used, size = 0.0, 0
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for file in entry.iterdir():
+            about = file.stat()
+            size += about.st_size
+            used = max(used, about.st_mtime)
+    return used, size, entry

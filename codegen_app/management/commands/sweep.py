@@ -1,0 +1,29 @@
+"""``manage.py sweep``: remove what nothing needs, at once; workers do it every hour."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from codegen_app.services import retention
+
+_ALL = 10**9
+
+
+class Command(BaseCommand):
+    """Removes, or counts, what the settings do not keep."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Whether to count only."""
+        parser.add_argument("--dry-run", action="store_true", help="count, and remove nothing")
+
+    def handle(self, *_: Any, dry_run: bool, **__: Any) -> None:
+        """One line for each kind."""
+        found = retention.sweep_host(dry_run=dry_run)
+        found |= retention.sweep(dry_run=dry_run, at_most=_ALL)
+        for what, count in found.items():
+            self.stdout.write(f"{count} {what} {'would be removed' if dry_run else 'removed'}")

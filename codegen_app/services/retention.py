@@ -1,0 +1,193 @@
+"""What is removed since nothing needs it any more: periodically, some of it at a time.
+
+Files that can be made again (the code cache, fetched copies) are each host's own. An artifact is
+removed with its row, under the row's lock and a day after its last use: whoever stores the same
+content meanwhile waits, and writes it anew (``artifacts.store``).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
+
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from codegen_app.models import (
+    OPEN_STATES,
+    Artifact,
+    BenchmarkResult,
+    Build,
+    Candidate,
+    Graph,
+    KernelUse,
+    Selection,
+    State,
+    TuningRun,
+)
+from codegen_app.services import artifacts, compilers
+from scheduler.files import PART
+
+UNUSED = timedelta(days=1)
+_AT_ONCE = 500  # rows of a kind in one round
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def sweep_host(*, dry_run: bool = False) -> dict[str, int]:
+    """Remove what this host can make again; what was removed, by its kind."""
+    cache = compilers.code_cache()
+    if not dry_run:
+        cache.sweep()
+    return {
+        "entries of the code cache": cache.shrink(settings.CODE_CACHE_MAX_BYTES, dry_run=dry_run),
+        "fetched copies": _sweep_fetched(dry_run),
+    }
+
+
+def sweep(*, dry_run: bool = False, at_most: int = _AT_ONCE) -> dict[str, int]:
+    """Remove rows and artifacts that nothing needs, at most so many of a kind."""
+    return {
+        "runs": _sweep_runs(dry_run, at_most),
+        "builds": _sweep_builds(dry_run, at_most),
+        "files without a row": _sweep_files(dry_run, at_most),
+        "artifacts": _sweep_artifacts(dry_run, at_most),
+    }
+
+
+def _sweep_fetched(dry_run: bool) -> int:
+    removed = 0
+    for file in artifacts.fetched_folder().rglob("*"):
+        try:
+            old = file.is_file() and file.stat().st_mtime < time.time() - UNUSED.total_seconds()
+            if old and not dry_run:
+                file.unlink()
+                if file.parent != artifacts.fetched_folder():
+                    file.parent.rmdir()
+        except OSError:  # another worker was quicker, or uses the folder
+            continue
+        removed += old
+    return removed
+
+
+def _sweep_runs(dry_run: bool, at_most: int) -> int:
+    """Runs that are over for long, with the results that serve nowhere."""
+    if not settings.KEEP_RUNS_DAYS:
+        return 0
+    oldest = timezone.now() - timedelta(days=settings.KEEP_RUNS_DAYS)
+    old = TuningRun.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
+    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
+    if not dry_run:
+        for key in keys:
+            _delete_run(key)
+    return len(keys)
+
+
+@transaction.atomic
+def _delete_run(key: int) -> None:
+    results = list(
+        BenchmarkResult.objects.filter(
+            ~Exists(Selection.objects.filter(result=OuterRef("pk"))),
+            Q(task__run=key) | Q(candidate__task__run=key),
+        ).values_list("pk", flat=True)
+    )
+    TuningRun.objects.filter(pk=key).delete()
+    BenchmarkResult.objects.filter(pk__in=results).delete()
+
+
+def _sweep_builds(dry_run: bool, at_most: int) -> int:
+    """Builds that are over for long and that no graph, run or result needs."""
+    if not settings.KEEP_BUILDS_DAYS:
+        return 0
+    oldest = timezone.now() - timedelta(days=settings.KEEP_BUILDS_DAYS)
+    needed = (
+        KernelUse.objects.filter(kernel=OuterRef("kernel"), is_default=True),
+        Candidate.objects.filter(build=OuterRef("pk")),
+        BenchmarkResult.objects.filter(build=OuterRef("pk")),
+        Selection.objects.filter(kernel=OuterRef("kernel")),
+    )
+    old = Build.objects.filter(
+        *(~Exists(rows) for rows in needed),
+        state__in=set(State) - set(OPEN_STATES),
+        finished_at__lt=oldest,
+    )
+    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
+    if not dry_run:
+        Build.objects.filter(pk__in=keys).delete()
+    return len(keys)
+
+
+def _unneeded(before: datetime) -> QuerySet[Artifact]:
+    of_builds = Build.objects.filter(
+        Q(listing=OuterRef("pk")) | Q(code_object=OuterRef("pk")) | Q(library=OuterRef("pk"))
+    )
+    of_graphs = Graph.objects.filter(file=OuterRef("pk"))
+    return Artifact.objects.filter(~Exists(of_builds), ~Exists(of_graphs), used_at__lt=before)
+
+
+def _sweep_artifacts(dry_run: bool, at_most: int) -> int:
+    unneeded = _unneeded(timezone.now() - UNUSED)
+    keys = list(unneeded.order_by("pk").values_list("pk", flat=True)[:at_most])
+    return len(keys) if dry_run else sum(_drop(key) for key in keys)
+
+
+@transaction.atomic
+def _drop(key: int) -> bool:
+    """The row and then its file, under the row's lock; False where it is needed after all."""
+    row = Artifact.objects.select_for_update().filter(pk=key).first()
+    if row is None or not _unneeded(timezone.now() - UNUSED).filter(pk=key).exists():
+        return False
+    row.delete()
+    default_storage.delete(row.path)
+    return True
+
+
+def _sweep_files(dry_run: bool, at_most: int) -> int:
+    """Old files of the storage that no row names: a row is made for each, so that it is dropped
+    like others, and whoever stores its content just now is waited for."""
+    removed = 0
+    for folder in _folders("sha256"):
+        paths = [f"{folder}/{name}" for name in default_storage.listdir(folder)[1]]
+        known = set(Artifact.objects.filter(path__in=paths).values_list("path", flat=True))
+        for path in sorted(set(paths) - known):
+            if removed >= at_most:
+                return removed
+            if _is_old(path):
+                removed += 1
+                if not dry_run:
+                    _adopt(path)
+    return removed
+
+
+def _adopt(path: str) -> None:
+    name = PurePosixPath(path).name
+    digest = _DIGEST.match(name)
+    if digest is None or name.endswith(PART):
+        default_storage.delete(path)  # unfinished: a process that was killed left it
+        return
+    long_ago = datetime(1970, 1, 1, tzinfo=UTC)
+    row, _ = Artifact.objects.get_or_create(
+        digest=digest[0], defaults={"size_bytes": 0, "path": path, "used_at": long_ago}
+    )
+    if row.path != path:
+        default_storage.delete(path)  # the same content, kept under another name
+        return
+    _drop(row.pk)
+
+
+def _folders(root: str) -> list[str]:
+    try:
+        return [f"{root}/{name}" for name in sorted(default_storage.listdir(root)[0])]
+    except FileNotFoundError:  # nothing was stored yet
+        return []
+
+
+def _is_old(path: str) -> bool:
+    try:
+        return default_storage.get_modified_time(path) < timezone.now() - UNUSED
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,81 @@
+"""Deleting a graph ends what is done for it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from codegen_app.models import Build, Graph, State, TemplateNode, TuningRun
+from codegen_app.services import builds, engine, graphs, work
+from tests.app import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_preparation_that_computes_for_ever_ends(
+    settings: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WORK_LEASE_S = 1  # a heartbeat each quarter of it
+    factories.graph()
+    row = work.claim_next(Graph.objects.all(), "w")
+    assert row is not None
+    began = threading.Event()
+
+    def never_ends(_: str) -> None:
+        began.set()
+        while True:
+            sum(range(1000))
+
+    monkeypatch.setattr(graphs, "_try_out", lambda *_: None)
+    monkeypatch.setattr(engine, "scheduled", never_ends)
+
+    def delete() -> None:
+        from django.db import connection
+
+        began.wait(30)
+        graphs.delete(Graph.objects.get())
+        connection.close()
+
+    thread = threading.Thread(target=delete)
+    thread.start()
+    work.attempt(row, graphs.prepare)
+    thread.join()
+    assert not Graph.objects.exists()
+
+
+def test_its_runs_and_builds_end_and_what_others_need_goes_on(client: Client) -> None:
+    mine, other = factories.task(), factories.task()
+    own, shared, asked = factories.build(), factories.build(), factories.build()
+    for task, build in ((mine, own), (mine, shared), (other, shared)):
+        factories.candidate(task, build=build)
+    graph = mine.run.graph
+    claimed = work.claim_next(Build.objects.filter(pk=own.pk), "w")
+    assert claimed is not None
+    client.force_login(User.objects.create_superuser("admin"))
+    address = f"/admin/codegen_app/graph/{graph.pk}/delete/"
+    assert client.post(address, {"post": "yes"}).status_code == 302
+    assert not Graph.objects.filter(pk=graph.pk).exists()
+    assert not TuningRun.objects.filter(pk=mine.run_id).exists()
+    states = dict(Build.objects.values_list("pk", "state"))
+    assert states == {
+        own.pk: State.CANCELLED,
+        shared.pk: State.QUEUED,
+        asked.pk: State.QUEUED,
+    }
+    assert not work.extend(claimed), "whoever compiles it stops"
+
+
+def test_defaults_that_only_its_graph_shows_are_dropped() -> None:
+    graph = factories.graph(state=State.DONE, finished_at=timezone.now())
+    node = TemplateNode.objects.create(
+        graph=graph, position=0, name="op0", kind="extern", op="x", extern_reason="x"
+    )
+    build = factories.build()
+    build.kernel.uses.create(template_node=node, position=0, is_default=True)
+    builds.drop_of_graph(graph)
+    build.refresh_from_db()
+    assert (build.state, build.reason) == (State.CANCELLED, "its graph was deleted")
