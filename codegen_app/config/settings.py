@@ -222,7 +222,12 @@ WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages sent f
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {
+        "line": {
+            "()": "codegen_app.config.logs.LineFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
+        }
+    },
     "filters": {"one line": {"()": "codegen_app.views.errors.OneLineFilter"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one line"]}

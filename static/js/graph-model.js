@@ -101,7 +101,7 @@ export class GraphModel {
       items.get(id).members.push(node);
       for (const input of this.sources(node)) {
         const from = this.boxOf(input);
-        if (from !== id) edges.set(`${from}\n${id}`, [from, id]);
+        if (from !== id) edges.set(JSON.stringify([from, id]), [from, id]);
       }
     }
     for (const item of items.values()) this.describe(item);

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services.graphs import DEFAULT_TARGETS, import_graph
 from scheduler.outcome import UserError
+from scheduler.text import one_line
 
 
 class Command(BaseCommand):
@@ -34,4 +35,4 @@ class Command(BaseCommand):
         except UserError as error:
             raise CommandError(str(error)) from None
         known = "" if new else " (imported before)"
-        self.stdout.write(f"{graph} is shown at {graph.get_absolute_url()}{known}")
+        self.stdout.write(f"{one_line(graph.name)} is shown at {graph.get_absolute_url()}{known}")

@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services import exchange
 from scheduler.outcome import UserError
+from scheduler.text import one_line
 
 
 class Command(BaseCommand):
@@ -56,4 +57,4 @@ class Command(BaseCommand):
         found = exchange.import_text(file.read_bytes(), None, why)
         self.stdout.write(f"{found.new} choices are new, {found.known} served already")
         for line in found.left:
-            self.stdout.write(f"left out: {line}")
+            self.stdout.write(f"left out: {one_line(line)}")
