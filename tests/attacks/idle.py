@@ -159,6 +159,7 @@ def memory_of(pid: int) -> tuple[str, int]:
 def report(before: Look, after: Look, hours: float) -> bool:
     """Print what changed; whether anything grew that must not."""
     grew = False
+    say(f"after {hours * 60:.0f} minutes")
     say(f"{'':44} {'beginning':>14} {'end':>14} {'an hour':>12}")
     for group in (field.name for field in fields(Look)):
         old, new = getattr(before, group), getattr(after, group)
@@ -180,6 +181,7 @@ def say(line: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--looks", type=int, default=1, help="reports, evenly spaced")
     parser.add_argument("--settle", type=float, default=120.0, help="seconds after the last work")
     options = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="kiln-idle-"))
@@ -191,10 +193,10 @@ def main() -> None:
             settle(process, var, options.settle)
             before = look(process, var)
             began = time.monotonic()
-            time.sleep(options.minutes * 60)
-            hours = (time.monotonic() - began) / 3600
-            after = look(process, var)
-        grew = report(before, after, hours)
+            for _ in range(options.looks):
+                time.sleep(options.minutes * 60 / options.looks)
+                after = look(process, var)
+                grew = report(before, after, (time.monotonic() - began) / 3600)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     sys.exit("something grew" if grew else 0)
