@@ -8,7 +8,7 @@ lives, so that what a killed process had taken is seen by the others and given t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import psycopg
@@ -35,6 +35,9 @@ _BEGIN = (
     # A dead session may have had the same number.
     "UPDATE codegen_app_message SET session = NULL WHERE session = pg_backend_pid()",
     "LISTEN kiln_message",
+    # A power cut may undo that a message was taken or deleted: it then comes once more. That it
+    # was put is on the disk before the sender goes on.
+    "SET synchronous_commit = off",
 )
 
 _OF_THE_DEAD = """
@@ -80,7 +83,10 @@ class Session:
 
     def put(self, queue: str, body: str, ttl_s: float | None) -> None:
         """Add a message and wake those who wait; past ``ttl_s`` seconds nobody gets it."""
-        self._connection.execute(_PUT, {"queue": queue, "body": body, "ttl_s": ttl_s})
+        with self._connection.transaction() if self._takes else nullcontext():
+            if self._takes:
+                self._connection.execute("SET LOCAL synchronous_commit = on")
+            self._connection.execute(_PUT, {"queue": queue, "body": body, "ttl_s": ttl_s})
 
     def take(self, queue: str) -> tuple[int, str] | None:
         """The oldest message that nobody has, now this session's: its id and body."""

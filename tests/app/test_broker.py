@@ -113,6 +113,12 @@ def test_what_a_killed_consumer_had_taken_is_given_to_another(
         assert survivor.numbers(1) == [1]
 
 
+def test_who_takes_may_send_as_well(broker: Connection) -> None:
+    taker = Taker(broker)
+    send(broker, 1)
+    assert taker.numbers(1) == [1]
+
+
 def test_a_consumer_that_closes_gives_back_at_once(broker: Connection) -> None:
     send(broker, 1)
     with other() as closing:
