@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from codegen_app.demo.processes import descendants
 from codegen_app.models import Build, Candidate, Graph, State, TuningRun, TuningTask, Worker
 from codegen_app.services import graphs, tuning
 from scheduler import samples
@@ -60,6 +61,10 @@ class Workers:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+    def children(self) -> list[int]:
+        """Processes of the workers' making."""
+        return [pid for one in self._running for pid in descendants(one.pid)]
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + LIMIT_S
@@ -119,6 +124,8 @@ def test_killed_workers_lose_nothing_and_double_nothing(workers: Workers) -> Non
     over = TuningRun.objects.filter(pk=run.pk, state=State.DONE)
     workers.wait(over.exists, "end of the run")
 
+    # A pool's child or a beat that is killed while nothing is done would not be missed.
+    workers.wait(lambda: not workers.children(), "end of the workers' children")
     assert Graph.objects.get().state == State.DONE
     assert not Build.objects.exclude(state__in=[State.DONE, State.REJECTED]).exists()
     assert not TuningTask.objects.exclude(state=State.DONE).exists()

@@ -309,7 +309,7 @@ def main() -> None:
         else:
             consume(options.name, options.folder)
         return
-    folder = Path(tempfile.mkdtemp(prefix="kiln-attack-"))
+    folder = Path(tempfile.mkdtemp(prefix="kiln-messages-"))
     try:
         with own_server(folder) as url:
             report = Attack(
