@@ -195,6 +195,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 # A worker is one process that works on one row at a time: no pool whose children can die unseen.
 CELERY_WORKER_POOL = "solo"
 CELERY_WORKER_CONCURRENCY = 1
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True  # none is acknowledged late
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = (
     False  # who works on what is in the rows; nothing is broadcast
 )

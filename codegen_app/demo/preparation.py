@@ -68,6 +68,13 @@ def fresh_folder(folder: Path) -> Path:
     return folder
 
 
+def remove_outdated(var: Path) -> None:
+    """Remove what earlier versions kept: messages as files, and the schedule of their beat."""
+    shutil.rmtree(var / "queue", ignore_errors=True)
+    for file in var.glob("beat-schedule*"):
+        file.unlink(missing_ok=True)
+
+
 def prepare_application() -> str | None:
     """Tables, static files and the admin; the admin's password if it was made just now."""
     call_command("migrate", verbosity=0, interactive=False)

@@ -43,6 +43,10 @@ class Watch:
             self._idle_since = now
         return now - self._idle_since >= STUCK_AFTER.total_seconds()
 
+    def forget(self) -> None:
+        """Nobody can tell for how long: the database was away."""
+        self._idle_since = None
+
 
 def waits_for(queue: str) -> bool:
     """Whether something waits that a worker of that queue on this host could begin now."""

@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 
 from codegen_app.models import Round
 from codegen_app.services import queue, upkeep
+from scheduler.text import one_line
 
 EVERY = timedelta(seconds=5)
 _CLEAR_OUT_EVERY = timedelta(hours=1)
@@ -90,7 +91,7 @@ def _attempt(step: Callable[[], None]) -> None:
     try:
         step()
     except DatabaseError as error:  # it restarts: the next round gets through
-        log.warning("a round was not done: %s", str(error).strip())
+        log.warning("a round was not done: %s", one_line(str(error)))
         connection.close()
     except Exception:
         log.exception("a round failed")

@@ -27,6 +27,7 @@ from codegen_app.services.liveness import Progress, Watch
 from scheduler.build.model import Toolchain
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
+from scheduler.text import one_line
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,8 @@ class WorkerHeartbeat:
                 facts = facts or self._facts()
                 self._beat(facts)
             except Exception as error:  # noqa: BLE001 - a beat that fails must not be the last
-                log.warning("no sign of life could be given: %s", str(error).strip())
+                log.warning("no sign of life could be given: %s", one_line(str(error)))
+                self._watch.forget()
                 connection.close()
             if self._over.wait(HEARTBEAT_INTERVAL.total_seconds()):
                 break

@@ -55,6 +55,14 @@ def test_nor_is_one_for_which_nothing_waits() -> None:
     assert not watch("compile").is_stuck(IDLE, 10.0 + LIMIT_S), "another's work"
 
 
+def test_time_without_the_database_does_not_count() -> None:
+    factories.graph()
+    seen = watch("prepare")
+    seen.forget()
+    assert not seen.is_stuck(IDLE, 10.0 + LIMIT_S)
+    assert seen.is_stuck(IDLE, 10.0 + 2 * LIMIT_S)
+
+
 def test_what_waits_for_whom() -> None:
     factories.graph()
     assert waits_for("prepare")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from codegen_app.demo import logs, processes, upkeep
+from codegen_app.demo import logs, preparation, processes, upkeep
 from codegen_app.demo.processes import Program, Supervisor
+from codegen_app.postgres import Cluster
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -160,3 +161,23 @@ def test_old_temporary_files_are_swept(tmp_path: Path) -> None:
     upkeep.sweep(tmp_path, 60)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "new", "used"]
     upkeep.sweep(tmp_path / "none", 60)
+
+
+def test_what_earlier_versions_kept_goes(tmp_path: Path) -> None:
+    (tmp_path / "queue" / "messages").mkdir(parents=True)
+    for name in ("queue/messages/1.msg", "beat-schedule", "beat-schedule.db", "secret-key"):
+        (tmp_path / name).touch()
+    preparation.remove_outdated(tmp_path)
+    preparation.remove_outdated(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret-key"]
+
+
+def test_the_databases_log_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut: list[Path] = []
+    monkeypatch.setattr(upkeep, "keep_short", cut.append)
+    monkeypatch.setattr(upkeep, "_signs_of_life", lambda: None)
+    supervisor = Supervisor.__new__(Supervisor)
+    supervisor._running = []
+    cluster = Cluster(tmp_path, tmp_path, "")
+    upkeep.Upkeep(supervisor, tmp_path, cluster).look(pytest.fail)
+    assert cut == [cluster.log]

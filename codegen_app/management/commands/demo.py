@@ -104,11 +104,11 @@ class Command(BaseCommand):
                 self._database.stop()
 
     def _serve(self, supervisor: Supervisor, host: str, port: int) -> None:
+        preparation.remove_outdated(settings.VAR_DIR)
         password = self._database.ask(preparation.prepare_application)
         self._stop.check()
-        self._database.ask(
-            work.give_on_orphans
-        )  # of a demo that was killed; nobody else works here
+        # Of a demo that was killed; nobody else works here.
+        self._database.ask(work.give_on_orphans)
         web, *workers = programs(settings.VAR_DIR, host, port, models.DEVICE)
         supervisor.start(web)
         url = f"http://{host}:{port}/"
