@@ -6,12 +6,14 @@ The environment is read here and by ``settings.py`` alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+from scheduler.outcome import UserError
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
@@ -46,6 +48,24 @@ def integer(
     if number < minimum:
         raise ImproperlyConfigured(f"{name}={number} is less than {minimum}")
     return number
+
+
+def choice(name: str, known: Sequence[str], environ: Mapping[str, str] = os.environ) -> str:
+    """One of these words, the first where nothing is set."""
+    value = text(name, known[0], environ)
+    if value not in known:
+        raise ImproperlyConfigured(f"{name}={value!r} is none of {', '.join(known)}")
+    return value
+
+
+def require_fence() -> None:
+    """Stop the start where a needed part of the fence is missing."""
+    from scheduler.fence import require  # noqa: PLC0415 -- it takes a while, and few ask for it
+
+    try:
+        require()
+    except UserError as error:
+        raise ImproperlyConfigured(f"KILN_FENCE=required: {error}") from None
 
 
 def words(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> list[str]:

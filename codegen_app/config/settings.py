@@ -151,6 +151,11 @@ SELECTIONS_FILE_MAX_BYTES = 16 * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
+# Whether work goes on where compilers, kernels and readers of files cannot be kept to their own.
+FENCE = env.choice("KILN_FENCE", ("available", "required"))
+if FENCE == "required":
+    env.require_fence()
+
 # Where the engine keeps compiled code and the cases it measures.
 CODE_CACHE_DIR = env.folder("KILN_CODE_CACHE", VAR_DIR / "code-cache")
 # All that measure on this host must name the same folder: a device is for one at a time.

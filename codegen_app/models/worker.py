@@ -15,7 +15,8 @@ class Worker(models.Model):
     """One worker process and its last sign of life.
 
     ``devices`` is ``[{id, target, name, driver, runtime, compute_units, memory_bytes, emulated}]``
-    and ``absent`` ``[{kind, reason}]``: what could not be used there, and why.
+    and ``absent`` ``[{kind, reason}]``: what could not be used there, and why. ``fence`` is
+    ``[{name, in_force, note, needed}]``: what keeps kernels and compilers to their own there.
     """
 
     name = models.CharField(max_length=120, unique=True)
@@ -25,6 +26,7 @@ class Worker(models.Model):
     devices = models.JSONField(default=list)
     absent = models.JSONField(default=list)
     toolchains = models.JSONField(default=list)
+    fence = models.JSONField(default=list)
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
     stopped_at = models.DateTimeField(null=True, blank=True)

@@ -25,6 +25,7 @@ from codegen_app.models.worker import HEARTBEAT_INTERVAL
 from codegen_app.services import compilers
 from codegen_app.services.liveness import Progress, Watch
 from scheduler.build.model import Toolchain
+from scheduler.fence import in_force
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
 from scheduler.text import one_line
@@ -99,6 +100,7 @@ class WorkerHeartbeat:
                 else {"name": one.name, "absent": one.reason}
                 for one in compilers.toolchains()
             ],
+            "fence": [asdict(part) for part in in_force().parts],
             "started_at": timezone.now(),
             "stopped_at": None,
         }

@@ -31,6 +31,12 @@ def run(arguments: argparse.Namespace) -> int:
         for one in found
     ]
     print_table(("device", "target", "name", "runtime"), rows)
-    held = [(one.name, "yes" if one.in_force else "MISSING", one.note) for one in parts]
+    held = [(one.name, _in_force(one), one.note) for one in parts]
     print_table(("fence", "in force", "what"), held)
     return 0
+
+
+def _in_force(part: fence.Part) -> str:
+    if part.in_force:
+        return "yes"
+    return "MISSING" if part.needed else "no"

@@ -31,6 +31,11 @@ def parser(asked: str | None = None) -> argparse.ArgumentParser:
         summary = (module.__doc__ or "").splitlines()[0]
         command = commands.add_parser(name, help=summary, description=module.__doc__)
         command.add_argument("--json", action="store_true", help="machine-readable output")
+        command.add_argument(
+            "--require-fence",
+            action="store_true",
+            help="do nothing where compilers and kernels cannot be kept to their own files",
+        )
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return top
@@ -41,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if argv is None else list(argv)
     arguments = parser(given[0] if given else None).parse_args(given)
     try:
+        if arguments.require_fence:
+            import_module("scheduler.fence").require()
         return int(arguments.run(arguments))
     except UserError as error:
         sys.stderr.write(f"{error}\n")

@@ -17,7 +17,7 @@ from typing import Any
 
 from py_landlock.prctl import set_no_new_privs
 
-from scheduler.fence import calls, files
+from scheduler.fence import calls, files, user
 from scheduler.fence.model import Fence, Limits
 from scheduler.fence.statement import FILES, NETWORK, in_force
 
@@ -67,6 +67,8 @@ def _restrict(fence: Fence) -> None:
         calls.restrict()
     if offered.has(FILES) or (files.is_there() and not fence.processes):
         files.restrict(fence)
+    if user.is_root():
+        user.give_up_rights()
 
 
 def _limits(limits: Limits) -> list[tuple[int, tuple[int, int]]]:

@@ -6,19 +6,22 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 
-from scheduler.fence import calls, files
+from scheduler.fence import calls, files, user
 from scheduler.outcome import UserError
 
 FILES, NETWORK, SIGNALS, LIMITS = "files", "network", "other processes", "limits"
+USER = "another user"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the fence: whether it is in force here, and what that means or why not."""
+    """One part of the fence: whether it is in force here, and what that means or why not. Without
+    one that is ``needed`` the fence is not whole."""
 
     name: str
     in_force: bool
     note: str
+    needed: bool = True
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,14 @@ class Statement:
 
     @property
     def missing(self) -> tuple[Part, ...]:
-        """What is not in force."""
-        return tuple(part for part in self.parts if not part.in_force)
+        """What is needed and not in force."""
+        return tuple(part for part in self.parts if part.needed and not part.in_force)
 
 
 @cache
 def in_force() -> Statement:
     """What holds for compilers, measured kernels and readers of files that start here."""
-    return Statement((_files(), _network(), _signals(), _limits()))
+    return Statement((_files(), _network(), _signals(), _limits(), _user()))
 
 
 def require() -> None:
@@ -87,6 +90,15 @@ def _signals() -> Part:
         note = "not seen into; kernels signal and start none, compilers could signal this user's"
         return Part(SIGNALS, True, note)
     return Part(SIGNALS, False, "processes of this user can be ended and seen into")
+
+
+def _user() -> Part:
+    """They run as whoever starts them: only root could make them somebody else."""
+    if user.is_root():
+        note = "they run as root, without its rights: run workers and pages as an ordinary user"
+        return Part(USER, False, note, needed=False)
+    note = f"they run as {user.user_name()}, who starts them: only the parts above stand between"
+    return Part(USER, False, note, needed=False)
 
 
 def _limits() -> Part:

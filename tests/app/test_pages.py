@@ -16,6 +16,7 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import resolve, reverse
+from django.utils import timezone
 
 from codegen_app.models import (
     AuditEntry,
@@ -242,6 +243,25 @@ def test_emulated_devices_are_one_line(reader: Client, world: World) -> None:
     assert 'CPU emulation <span class="mono">\N{MULTIPLICATION SIGN}6</span>' in html
     assert 'MI300X <span class="note mono">rocm:0</span>' in html
     assert "some CPU" not in html
+
+
+def test_the_devices_page_says_what_of_the_fence_is_missing_on_each_host(
+    reader: Client, world: World
+) -> None:
+    note = "connections can be made: no libseccomp"
+    parts = [{"name": "network", "in_force": False, "note": note, "needed": True}]
+    world_worker = Worker.objects.get()
+    world_worker.host, world_worker.fence, world_worker.seen_at = "old-host", parts, timezone.now()
+    world_worker.stopped_at = None
+    world_worker.save()
+    html = " ".join(reader.get("/devices").content.decode().split())
+    table = html.partition('id="fence"')[2].partition("</table>")[0]
+    assert "pages on" in table
+    assert "workers on old-host" in table
+    assert note in table
+    assert table.count(">missing<") >= 1
+    fences = reader.get("/devices.json").json()["fences"]
+    assert {"where": "workers on old-host", "parts": parts} in fences
 
 
 def test_what_is_not_there_is_not_found(reader: Client) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.db.models import Count
 from codegen_app.models import Environment
 from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
 from scheduler import targets
+from scheduler.fence import in_force
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,14 @@ class EnvironmentRow:
     attributes: Mapping[str, Any]
     results: int
     first_seen_at: datetime
+
+
+@dataclass(frozen=True)
+class FenceRow:
+    """What keeps compilers, kernels and readers of files to their own, and where."""
+
+    where: str
+    parts: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,7 @@ class Devices:
     """The page of devices."""
 
     workers: tuple[WorkerRow, ...]
+    fences: tuple[FenceRow, ...]
     environments: tuple[EnvironmentRow, ...]
     targets: tuple[TargetRow, ...]
 
@@ -61,8 +72,10 @@ class Devices:
 def devices() -> Devices:
     """Workers with their devices, environments, targets (2 queries)."""
     environments = Environment.objects.annotate(count=Count("results")).order_by("-first_seen_at")
+    workers = worker_rows()
     return Devices(
-        workers=worker_rows(),
+        workers=workers,
+        fences=_fences(workers),
         environments=tuple(
             EnvironmentRow(
                 digest=row.digest,
@@ -83,6 +96,17 @@ def devices() -> Devices:
         ),
         targets=tuple(_target_row(targets.find(name)) for name in targets.names()),
     )
+
+
+def _fences(workers: Sequence[WorkerRow]) -> tuple[FenceRow, ...]:
+    """Where files are read, which is here, and where workers are that live; equal ones once."""
+    own = tuple(asdict(part) for part in in_force().parts)
+    rows = [FenceRow(f"pages on {socket.gethostname()}", own)]
+    for worker in workers:
+        row = FenceRow(f"workers on {worker.host}", worker.fence)
+        if worker.alive and worker.fence and row not in rows:
+            rows.append(row)
+    return tuple(rows)
 
 
 def _target_row(target: targets.Target) -> TargetRow:

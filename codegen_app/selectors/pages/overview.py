@@ -36,6 +36,7 @@ class WorkerRow:
     devices: tuple[Mapping[str, Any], ...]
     absent: tuple[Mapping[str, Any], ...]
     toolchains: tuple[Any, ...]
+    fence: tuple[Mapping[str, Any], ...]
     seen_at: datetime
 
     @property
@@ -89,6 +90,7 @@ def worker_rows() -> tuple[WorkerRow, ...]:
             devices=tuple(worker.devices),
             absent=tuple(worker.absent),
             toolchains=tuple(worker.toolchains),
+            fence=tuple(worker.fence),
             seen_at=worker.seen_at,
         )
         for worker in Worker.objects.order_by("-seen_at")[:50]
