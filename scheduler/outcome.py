@@ -54,6 +54,9 @@ class Rejected:
     reason: str
     detail: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", one_line(self.reason))
+
 
 @dataclass(frozen=True)
 class Interrupted(Rejected):

@@ -14,9 +14,7 @@ from codegen_app.selectors import ledger
 def run_ledger(_: HttpRequest, pk: int) -> HttpResponse:
     """What became of every candidate, as JSON lines."""
     run = get_object_or_404(TuningRun.objects.select_related("graph"), pk=pk)
-    lines = "".join(
-        f"{json.dumps(line, ensure_ascii=False, default=str)}\n" for line in ledger.run_ledger(run)
-    )
+    lines = "".join(f"{json.dumps(line, default=str)}\n" for line in ledger.run_ledger(run))
     return _file(lines, "application/jsonl", f"run-{pk}.ledger.jsonl")
 
 

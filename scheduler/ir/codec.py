@@ -70,7 +70,7 @@ def named(codec: Converter, kind: type, names: Mapping[str, str] | None = None) 
         found, wrong = dict[str, Any](), list[Exception]()
         for name, one in data.items():
             try:
-                found[name] = codec.structure({"name": name, **one}, kind)
+                found[name] = codec.structure({**one, "name": name}, kind)
             except (BaseValidationError, TypeError) as error:
                 error.add_note(IterableValidationNote("", name, kind))
                 wrong.append(error)

@@ -156,7 +156,7 @@ def write_jsonl(
     last = [{"record": "fusion", **fusion} for fusion in fusions]
     with path.open("w", encoding="utf-8") as file:
         for line in (first, *(entry.to_json() for entry in entries), *last):
-            file.write(json.dumps(line, ensure_ascii=False, default=str) + "\n")
+            file.write(json.dumps(line, default=str) + "\n")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.outcome import UserError
+from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.text import comment, docstring, identifier, one_line, shortened
 from tests.support.cpp_code import code
 
@@ -65,3 +65,10 @@ def test_a_mistake_is_one_short_line_whatever_it_names(name: str) -> None:
     assert said.isprintable()
     assert len(said) <= 1000
     assert said.endswith(": has no output")
+
+
+def test_a_rejections_reason_is_one_line_for_a_table() -> None:
+    rejected = Rejected(Stage.CRASH, "the worker wrote a\n\x1b[2Jb" + "x" * 10**6, "a\nb")
+    assert rejected.reason.isprintable()
+    assert len(rejected.reason) <= 1000
+    assert rejected.detail == "a\nb"

@@ -124,6 +124,17 @@ def test_a_hostile_manifest_is_one_clear_line(name: str, folder: Path, tmp_path:
     assert len(str(error.value)) < 1000
 
 
+def test_what_is_there_by_name_has_no_other_name(folder: Path, tmp_path: Path) -> None:
+    data = json.loads((folder / "manifest.json").read_text())
+    key = _key(data)
+    data["buffers"][key]["name"] = "../../elsewhere"
+    next(iter(data["graph"]["symbols"].values()))["name"] = "x\nimport os"
+    (tmp_path / "manifest.json").write_text(json.dumps(data))
+    read = reader.read(tmp_path).manifest
+    assert read.buffers[key].name == key
+    assert all(name == info.name for name, info in read.symbols.items())
+
+
 @pytest.mark.parametrize("text", ["", "[", "[" * 100_000, "\0", '{"schema": NaN}', "null"])
 def test_what_is_no_manifest_is_one_clear_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
