@@ -8,11 +8,20 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from scheduler.outcome import MachineError
 
 #: How an unfinished file's name ends; one that is old was left by a process that was killed.
 PART = ".part"
+
+#: What a machine may lack for a while.
+LACKS = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EAGAIN),
+        *(errno.EMFILE, errno.ENFILE),
+    }
+)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOT_WRITABLE = (errno.EACCES, errno.EROFS, errno.EPERM)
@@ -24,29 +33,54 @@ def write_whole(path: Path, data: bytes) -> None:
     Makes the folder. Raises ``OSError`` and leaves nothing behind where there is no room.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if not _write_nameless(folder, path.name, data):
+            _write_beside(path, data)
+        with suppress(OSError):  # a file system that cannot
+            os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write_nameless(folder: int, name: str, data: bytes) -> bool:
+    """Write a file that has no name until it is whole: nothing is left of it where the process is
+    killed. False where there is such a file already, or the file system has no such files."""
+    try:
+        descriptor = os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o644, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise
+        return False
+    with os.fdopen(descriptor, "wb") as file:
+        _fill(file, data)
+        try:
+            # With a folder's descriptor Python follows the link to the file.
+            os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
+            return False
+    return True
+
+
+def _write_beside(path: Path, data: bytes) -> None:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.", suffix=PART)
     part = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
+            _fill(file, data)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Bring a folder's names to the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with suppress(OSError):  # a file system that cannot
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _fill(file: IO[bytes], data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fchmod(file.fileno(), 0o644)
+    os.fsync(file.fileno())
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from scheduler.build.model import Toolchain
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.build.recipe import Recipe, recipe_of
 from scheduler.ir.operations import GroupKind
-from scheduler.outcome import Interrupted, Rejected, Stage, UserError
+from scheduler.outcome import Interrupted, MachineError, Rejected, Stage, UserError
 
 # Templates before loops; what a person asks for before all.
 TEMPLATE_KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
@@ -191,8 +191,12 @@ def ask_again() -> int:
     again = 0
     orphans = Build.objects.exclude(_made_by(there)).select_related("kernel")
     while (build := work.claim_next(orphans, work.worker_name())) is not None:
-        with transaction.atomic():
-            _ask_again(build)
+        try:
+            with transaction.atomic():
+                _ask_again(build)
+        except MachineError:
+            work.put_back(build)
+            raise
         again += 1
     return again
 
@@ -203,6 +207,8 @@ def _ask_again(build: Build) -> None:
         new = request_builds(
             [build.kernel], build.target, Flags(tuple(build.flags)), build.priority
         )[build.kernel_id]
+    except MachineError:
+        raise
     except UserError as error:
         _record_failure(build, Rejected(Stage.COMPILE, str(error)))
         return

@@ -71,6 +71,8 @@ def _of_system(error: OSError, here: str) -> Fault | None:
     what = f": {error.filename}" if error.filename else ""
     if error.errno in _LACKS:
         return Fault(f"{_LACKS[error.errno]} on {here}{what}", of_row=error.errno == errno.ENOMEM)
+    if "No usable temporary directory" in str(error):
+        return Fault(f"no temporary folder of {here} can be written")
     if error.errno in _NOT_WRITABLE and error.filename and not os.access(error.filename, os.W_OK):
         return Fault(f"{error.filename} cannot be written on {here}")
     return None

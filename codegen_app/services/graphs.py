@@ -57,8 +57,9 @@ def import_graph(
     if known is not None:
         _mend(known, file)
         return known, False
+    stored = artifacts.store_file(file)  # no row is held while a disk is slow
     with transaction.atomic():
-        graph = _record(content, name, target_names, artifacts.store_file(file), actor)
+        graph = _record(content, name, target_names, stored, actor)
         audit.record(actor, "import", graph)
         schedules.after_import(graph)
         queue.notify(queue.Kind.PREPARE)

@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -21,7 +22,8 @@ from scheduler.build.model import AbsentToolchain, Toolchain
 from scheduler.build.places import HEADERS, places_of
 from scheduler.build.process import Limits, run
 from scheduler.build.recipe import recipe_of
-from scheduler.outcome import UserError
+from scheduler.files import LACKS
+from scheduler.outcome import MachineError, UserError
 from scheduler.targets import Target
 from scheduler.targets.registry import backend_of, backends, part
 
@@ -174,7 +176,10 @@ def _version(
 def _ask(
     name: str, file: Path, question: str, cache: CodeCache | None, driver: tuple[str, ...] = ()
 ) -> str | AbsentToolchain:
-    """What the driver prints, run with limits; remembered by its path, size and time."""
+    """What the driver prints, run with limits; remembered by its path, size and time.
+
+    Raises ``MachineError`` where it cannot be asked now: that says nothing of the compiler.
+    """
     try:
         stat = file.stat()
     except OSError:
@@ -189,10 +194,15 @@ def _ask(
             used = places_of((Path(command[0]),), Path(folder))
             done = run(command, Path(folder), TOOL_ENVIRONMENT, _PROBE_LIMITS, places=used)
     except OSError as error:
+        if error.errno in LACKS:
+            raise MachineError(f"{file} cannot be asked now: {error.strerror}") from error
         return AbsentToolchain(name, f"{file} cannot be run: {error.strerror}")
+    if done.interrupted:
+        raise MachineError(f"{file} {question} was {done.failure}")
     if not done.ok:
         why = done.failure or f"exit status {done.returncode}"
         return AbsentToolchain(name, f"{file} {question} failed: {why}")
     if cache:
-        cache.write_note(key, done.output)
+        with suppress(MachineError):  # it is asked again
+            cache.write_note(key, done.output)
     return done.output
