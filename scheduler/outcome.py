@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scheduler.text import one_line
+from scheduler.text import lines, one_line
 
 
 class UserError(Exception):
@@ -56,6 +56,7 @@ class Rejected:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reason", one_line(self.reason))
+        object.__setattr__(self, "detail", lines(self.detail))
 
 
 @dataclass(frozen=True)

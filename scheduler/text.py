@@ -35,6 +35,13 @@ def _spelled(char: str) -> str:
     return char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
 
 
+def lines(text: str) -> str:
+    """For logs of other programs: line ends and tabs stay, what else does not print is spelled."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(char if char in "\n\t" else _spelled(char) for char in text)
+
+
 def comment(text: str, most: int = MAX_COMMENT) -> str:
     r"""For a line of a comment, in C++ or Python: nothing in it ends the comment or continues it.
 

@@ -14,6 +14,7 @@ from django.db import models
 from django.utils import timezone
 
 from codegen_app.models import AuditEntry
+from scheduler.text import one_line
 
 _DELETED_AT_ONCE = 10_000  # in one statement; the next round takes the next
 
@@ -74,12 +75,12 @@ def note(actor: AbstractBaseUser | None, action: str, what: str, why: str = "") 
     known = actor_id(actor)
     AuditEntry.objects.create(
         actor_id=known,
-        actor_name=_line(actor.get_username(), 150) if known and actor else "",
+        actor_name=one_line(actor.get_username(), 150) if known and actor else "",
         address=origin.address or None,
-        user_agent=_line(origin.user_agent, 200),
+        user_agent=one_line(origin.user_agent, 200),
         action=action[:40],
-        what=_line(what, 200),
-        why=_line(why, 500),
+        what=one_line(what, 200),
+        why=one_line(why, 500),
     )
 
 
@@ -94,10 +95,3 @@ def delete_old() -> int:
     old = AuditEntry.objects.filter(at__lt=before).order_by("at").values("pk")[:_DELETED_AT_ONCE]
     deleted, _ = AuditEntry.objects.filter(pk__in=old).delete()
     return deleted
-
-
-def _line(text: str, length: int) -> str:
-    shown = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
-    return shown[:length]

@@ -68,7 +68,7 @@ def test_a_mistake_is_one_short_line_whatever_it_names(name: str) -> None:
 
 
 def test_a_rejections_reason_is_one_line_for_a_table() -> None:
-    rejected = Rejected(Stage.CRASH, "the worker wrote a\n\x1b[2Jb" + "x" * 10**6, "a\nb")
+    rejected = Rejected(Stage.CRASH, "the worker wrote a\n\x1b[2Jb" + "x" * 10**6, "a\n\tb\0")
     assert rejected.reason.isprintable()
     assert len(rejected.reason) <= 1000
-    assert rejected.detail == "a\nb"
+    assert rejected.detail == r"a@@b\x00".replace("@@", "\n\t")
