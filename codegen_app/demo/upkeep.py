@@ -23,7 +23,7 @@ _LOOK_EVERY_S = 10.0
 # Twelve signs of life; a worker that starts on a busy machine takes less as well.
 _SILENCE_S = 120.0
 _SWEEP_EVERY_S = 600.0
-_OLD_S = 6 * 3600.0
+_OLD_S = 24 * 3600.0
 
 
 class Silence:
@@ -54,6 +54,52 @@ class Silence:
                 yield pid
 
 
+class Sweeper:
+    """Removes what killed processes left in a temporary folder, once nothing in it has changed for
+    long on this process's own clock: a wall clock that jumps makes nothing old."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._last: dict[Path, tuple[float, float]] = {}
+
+    def sweep(self, now: float) -> None:
+        """Look at every entry of the folder."""
+        seen = dict(_entries(self._folder))
+        self._last = {path: known for path, known in self._last.items() if path in seen}
+        for path, touched in seen.items():
+            before, since = self._last.setdefault(path, (touched, now))
+            if touched != before:
+                self._last[path] = (touched, now)
+            elif now - since >= _OLD_S:
+                _remove(path)
+
+
+def _entries(folder: Path) -> Iterator[tuple[Path, float]]:
+    with suppress(FileNotFoundError):
+        for entry in folder.iterdir():
+            with suppress(FileNotFoundError):  # it is going away itself
+                yield entry, _last_touched(entry)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            entry.unlink()
+
+
+def _last_touched(path: Path) -> float:
+    """The newest time of change in a file or folder; ``FileNotFoundError`` where it goes away."""
+    newest = path.lstat().st_mtime
+    if path.is_symlink():
+        return newest
+    for folder, _, files in os.walk(path):
+        for name in (folder, *(str(Path(folder, file)) for file in files)):
+            newest = max(newest, os.lstat(name).st_mtime)
+    return newest
+
+
 @dataclass
 class Upkeep:
     """Replaces silent workers, and keeps folder and logs small; ``look`` is called often."""
@@ -62,8 +108,12 @@ class Upkeep:
     temporary: Path
     cluster: Cluster
     _silence: Silence = field(default_factory=Silence)
+    _sweeper: Sweeper = field(init=False)
     _next_look: float = 0.0
     _next_sweep: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._sweeper = Sweeper(self.temporary)
 
     def look(self, say: Callable[[str], None]) -> None:
         """Do what is due."""
@@ -74,7 +124,7 @@ class Upkeep:
             keep_short(self.cluster.log)
         if now >= self._next_sweep:
             self._next_sweep = now + _SWEEP_EVERY_S
-            sweep(self.temporary, _OLD_S)
+            self._sweeper.sweep(now)
 
     def _replace_silent(self, say: Callable[[str], None]) -> None:
         workers = {
@@ -93,30 +143,3 @@ def _signs_of_life() -> dict[int, datetime] | None:
     except DatabaseError:
         connection.close()
         return None
-
-
-def sweep(folder: Path, older_s: float) -> None:
-    """Remove what killed processes left in a temporary folder and nobody touched for long."""
-    oldest = time.time() - older_s
-    with suppress(FileNotFoundError):
-        for entry in folder.iterdir():
-            if _last_touched(entry) >= oldest:
-                continue
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry, ignore_errors=True)
-            else:
-                with suppress(OSError):
-                    entry.unlink()
-
-
-def _last_touched(path: Path) -> float:
-    """The newest time of change in a file or folder; now, where it is going away itself."""
-    newest = 0.0
-    try:
-        newest = path.lstat().st_mtime
-        for folder, _, files in os.walk(path):
-            for name in (folder, *(str(Path(folder, file)) for file in files)):
-                newest = max(newest, os.lstat(name).st_mtime)
-    except OSError:
-        return time.time()
-    return newest

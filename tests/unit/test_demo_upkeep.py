@@ -147,20 +147,21 @@ def test_a_worker_that_never_gave_a_sign_is_found() -> None:
     assert list(silence.of({1: "compile"}, {}, 121)) == [1]
 
 
-def test_old_temporary_files_are_swept(tmp_path: Path) -> None:
-    old, used, new = tmp_path / "old", tmp_path / "used", tmp_path / "new"
-    for folder in (old, used):
-        folder.mkdir()
-        (folder / "file").touch()
-        os.utime(folder / "file", (0, 0))
-        os.utime(folder, (0, 0))
-    (used / "late").touch()
-    os.utime(used, (0, 0))
-    new.touch()
-    (tmp_path / "link").symlink_to(tmp_path)
-    upkeep.sweep(tmp_path, 60)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "new", "used"]
-    upkeep.sweep(tmp_path / "none", 60)
+def test_temporary_files_that_nobody_changes_are_swept(tmp_path: Path) -> None:
+    for name in ("left", "used"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "used")
+    sweeper, day = upkeep.Sweeper(tmp_path), upkeep._OLD_S
+    sweeper.sweep(0)
+    os.utime(tmp_path / "used" / "file", (0, 2**31))
+    (tmp_path / "new").touch()
+    os.utime(tmp_path / "new", (0, 0))  # what a clock that jumps does not make old
+    sweeper.sweep(day - 1)
+    assert len(list(tmp_path.iterdir())) == 4
+    sweeper.sweep(day)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "used"]
+    upkeep.Sweeper(tmp_path / "none").sweep(0)
 
 
 def test_what_earlier_versions_kept_goes(tmp_path: Path) -> None:
