@@ -12,6 +12,7 @@ import numpy as np
 from scheduler import reference
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.gate import compare
+from scheduler.benchmark.graph_run import run_fenced
 from scheduler.benchmark.measure import Bench, Limits, check
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.problem import make_case, node_tolerance
@@ -130,7 +131,7 @@ def _whole_graph(
     except UnsupportedOpError as error:
         rejected = Rejected(Stage.CHECK, f"there is nothing to compare with: {error}")
         return [_finding(WHOLE_GRAPH, bindings, "", rejected)]
-    got = run_once(bundle, plan, open_device(device), bindings, inputs)
+    got = run_fenced(bundle, device, device_target(device), bindings, inputs)
     tolerance = graph_tolerance(plan, bindings)
     return [
         _finding(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.graph_run import link_or_copy
 from scheduler.benchmark.places import HANDED, HOME, memory_for_kernels
 from scheduler.build.process import ended_from_outside, signal_name
 from scheduler.fence.python import start_python
@@ -154,7 +155,7 @@ class BenchmarkWorker:
         try:
             for file in files:
                 with contextlib.suppress(FileNotFoundError):
-                    _link_or_copy(file, folder / file.name)
+                    link_or_copy(file, folder / file.name)
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -183,16 +184,6 @@ class BenchmarkWorker:
             reason = f"killed by {signal_name(code)}"
         interrupted = ended_from_outside(code)
         return WorkerLostError(Rejected(Stage.CRASH, reason, log), interrupted=interrupted)
-
-
-def _link_or_copy(file: Path, to: Path) -> None:
-    """A second name costs nothing; on another disk, or for somebody else's file, it is copied."""
-    try:
-        to.hardlink_to(file)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        shutil.copyfile(file, to)
 
 
 def _close(pipe: IO[bytes]) -> None:

@@ -15,6 +15,7 @@ from scheduler.build.parallel import Progress
 from scheduler.bundle import writer
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
+from scheduler.commands.trust import remember
 from scheduler.ir.bindings import parse_bindings
 from scheduler.ir.graph import Graph
 from scheduler.isa.occupancy import OccupancyRules, rules_of
@@ -59,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = {key: result for key, result in results.items() if isinstance(result, Rejected)}
     if not failed:
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
+        remember(builds.values())
     facts = _facts(arguments.out, generated, builds, failed, (rendered_s, watch.seconds()))
     _report(facts, builds, targets, arguments.json)
     return 1 if failed else 0

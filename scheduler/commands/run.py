@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from scheduler.benchmark.verification import plan_of, run_once
+from scheduler.benchmark.graph_run import run_fenced
+from scheduler.benchmark.verification import device_target
 from scheduler.bundle.inputs import input_buffers
 from scheduler.bundle.reader import Bundle, read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress
+from scheduler.commands.trust import add_trust, confirm
 from scheduler.ir.bindings import Bindings, check_bindings, hints, parse_bindings
 from scheduler.ir.storage import Array, bind_buffer, widen
 from scheduler.outcome import UserError
-from scheduler.runtime.devices import open_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--inputs", type=Path, required=True, metavar="IN.npz")
     parser.add_argument("--outputs", type=Path, required=True, metavar="OUT.npz")
     options.add_bindings(parser)
+    add_trust(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,8 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
         given = parse_bindings(arguments.bind, bundle.manifest.symbols)
         bindings = hints(bundle.manifest.symbols, given)
         check_bindings(bindings, bundle.manifest.symbols)
+    target = device_target(arguments.device)
+    confirm(bundle, target, arguments.trust)
     values = read_inputs(bundle, arguments.inputs, bindings)
-    got = run_once(bundle, plan_of(bundle), open_device(arguments.device), bindings, values)
+    got = run_fenced(bundle, arguments.device, target, bindings, values)
     pairs = zip(bundle.graph.outputs, bundle.manifest.outputs, strict=True)
     outputs = {value: got[buffer] for value, buffer in pairs}
     _save(arguments.outputs, outputs)
@@ -71,7 +75,7 @@ def read_inputs(bundle: Bundle, path: Path, bindings: Bindings) -> dict[str, Arr
                 for key in (name, sources[name])
                 if key and key in arrays.files
             }
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError) as error:
         raise UserError(f"--inputs {path} cannot be read as .npz: {error}") from None
     missing = [name for name in buffers if name not in values]
     if missing:

@@ -22,6 +22,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.commands import options
 from scheduler.commands.compile_ import with_hints
 from scheduler.commands.output import print_json, print_progress, print_table
+from scheduler.commands.trust import remember
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings, hints
@@ -218,6 +219,7 @@ def _write(
     else:
         builds = {key: one for key, one in built.items() if isinstance(one, Build)}
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
+        remember(builds.values())
     lines = [one.to_json() for one in fusions]
     write_jsonl(arguments.out / layout.LEDGER, facts | _facts(result), result.entries, lines)
     log = "\n".join(problem.autotune_text() for problem in result.problems)

@@ -12,6 +12,7 @@ from scheduler.benchmark.verification import Finding, device_target, verify
 from scheduler.bundle.reader import read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress, print_table
+from scheduler.commands.trust import add_trust, confirm
 from scheduler.ir.bindings import (
     Bindings,
     check_bindings,
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=float, default=600.0, metavar="S", help="for one kernel (%(default)s s)"
     )
+    add_trust(parser)
     parser.add_argument("--kernels-only", action="store_true", help="leave the whole graph out")
 
 
@@ -40,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Verify at the bindings given, or at the least, a prime and the hint of each symbol."""
     bundle = read(arguments.bundle)
     trials = _bindings(arguments.bind, bundle.manifest.symbols)
-    device_target(arguments.device)  # a device that is not there is reported before anything else
+    # A device that is not there is reported before anything else.
+    confirm(bundle, device_target(arguments.device), arguments.trust)
     limits = Limits(arguments.timeout, arguments.timeout, arguments.timeout)
     findings: list[Finding] = []
     for bindings in trials:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ class TinyRecipe(Recipe):
         """Nothing but the source is needed."""
 
     def steps(self, target: Target, toolchain: Toolchain, flags: Flags) -> tuple[Step, ...]:
-        compiler = (*toolchain.host, *flags.host, "-fPIC", "-g1")
+        # By its name: a fenced compiler cannot look at the machine to find out.
+        machine = ("-target", f"{platform.machine()}-linux-gnu")
+        compiler = (*toolchain.host, *machine, *flags.host, "-fPIC", "-g1")
         return (
             Step((*compiler, "-S", "-o", self.listing_file, self.source_file)),
             Step((*compiler, "-shared", "-x", "assembler", self.listing_file, "-o", "kernel.bin")),

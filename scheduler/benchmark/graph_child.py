@@ -1,0 +1,58 @@
+"""The process that runs a bundle's whole graph once; ``graph_run.py`` is its other end.
+
+python -m scheduler.benchmark.graph_child FOLDER DEVICE MEMORY_BYTES
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from scheduler.benchmark.graph_run import BUNDLE, INPUTS, REQUEST
+from scheduler.benchmark.places import HANDED, places
+from scheduler.benchmark.verification import plan_of, run_once
+from scheduler.bundle.reader import read
+from scheduler.fence.python import enter_python
+from scheduler.ir.storage import Array
+from scheduler.outcome import UserError
+from scheduler.runtime.device import DeviceError
+from scheduler.runtime.devices import open_device
+
+
+def main(folder: Path, device: str, memory_bytes: int) -> None:
+    """Entry of the process: an answer's line, then the bytes of each output."""
+    enter_python(places(folder, device, memory_bytes))
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    outputs: dict[str, Array] = {}
+    try:
+        outputs = _run(folder / HANDED, device)
+        answer = {}
+    except UserError as error:
+        answer = {"mistake": str(error)}
+    except DeviceError as error:
+        answer = {"status": error.status, "message": error.message}
+    except MemoryError as error:
+        answer = {"status": "hipErrorOutOfMemory", "message": str(error)}
+    answers.write(json.dumps(answer).encode() + b"\n")
+    for value in outputs.values():
+        answers.write(np.ascontiguousarray(value).data)
+    answers.close()
+
+
+def _run(handed: Path, device: str) -> dict[str, Array]:
+    request = json.loads((handed / REQUEST).read_text())
+    bundle = read(handed / BUNDLE)
+    inputs = {
+        name: np.load(handed / INPUTS / f"{number}.npy", mmap_mode="r", allow_pickle=False)
+        for number, name in enumerate(request["inputs"])
+    }
+    return run_once(bundle, plan_of(bundle), open_device(device), request["bindings"], inputs)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,132 @@
+"""A bundle's whole graph, run in a fenced process: what it holds is native code of anybody's.
+
+The process is handed the bundle's files that a run needs and the inputs, in a folder that it may
+read. It answers with one line of JSON and the outputs' bytes, whose number is known before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from scheduler.benchmark.places import HANDED, HOME, memory_for_kernels
+from scheduler.build.process import Cancellation, signal_name
+from scheduler.bundle.reader import Bundle
+from scheduler.codegen import layout
+from scheduler.fence.python import start_python
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.storage import Array, BoundBuffer, bind_buffer
+from scheduler.outcome import UserError
+from scheduler.runtime.device import DeviceError
+
+BUNDLE, INPUTS, REQUEST = "bundle", "inputs", "request.json"
+_CHILD = "scheduler.benchmark.graph_child"
+_LINE_MAX_BYTES = 1 << 16
+
+
+def run_fenced(
+    bundle: Bundle, device: str, target: str, bindings: Bindings, inputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Outputs by buffer name, from values by the graph's input names.
+
+    Raises ``UserError`` where an input does not fit, ``DeviceError`` where the device fails or
+    the code brings its process down.
+    """
+    with tempfile.TemporaryDirectory(prefix="kiln-run-") as name:
+        folder = Path(name)
+        for place in (HANDED, HOME):
+            (folder / place).mkdir()
+        _hand_over(folder / HANDED, bundle, target, bindings, inputs)
+        process = start_python(
+            _CHILD,
+            [str(folder), device, str(memory_for_kernels())],
+            folder / HOME,
+            os.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        )
+        with process, Cancellation().ends(process):
+            assert process.stdout is not None
+            return _outputs(bundle, bindings, process, process.stdout)
+
+
+def link_or_copy(file: Path, to: Path) -> None:
+    """A second name costs nothing; on another disk, or for somebody else's file, it is copied."""
+    try:
+        to.hardlink_to(file)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(file, to)
+
+
+def _hand_over(
+    handed: Path, bundle: Bundle, target: str, bindings: Bindings, inputs: Mapping[str, Array]
+) -> None:
+    copy = handed / BUNDLE
+    copy.mkdir()
+    for name in (layout.MANIFEST, layout.GRAPH):
+        link_or_copy(bundle.folder / name, copy / name)
+    for kernel in bundle.manifest.kernels:
+        library = bundle.library(kernel, target)
+        place = copy / layout.build_folder(kernel, target)
+        place.mkdir(parents=True)
+        link_or_copy(library, place / library.name)
+    (handed / INPUTS).mkdir()
+    for number, value in enumerate(inputs.values()):
+        np.save(handed / INPUTS / f"{number}.npy", value)
+    request = {"bindings": dict(bindings), "inputs": list(inputs)}
+    (handed / REQUEST).write_text(json.dumps(request))
+
+
+def _outputs(
+    bundle: Bundle, bindings: Bindings, process: subprocess.Popen[bytes], answers: IO[bytes]
+) -> dict[str, Array]:
+    names: Sequence[str] = bundle.manifest.outputs
+    _check_answer(_answer(answers.readline(_LINE_MAX_BYTES)), process)
+    outputs = {}
+    for name in dict.fromkeys(names):
+        buffer = bind_buffer(bundle.manifest.buffers[name], bindings)
+        outputs[name] = _output(answers, buffer, process)
+    return outputs
+
+
+def _answer(line: bytes) -> dict[str, Any] | None:
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _check_answer(answer: dict[str, Any] | None, process: subprocess.Popen[bytes]) -> None:
+    if answer is None:
+        raise _lost(process)
+    if "mistake" in answer:
+        raise UserError(str(answer["mistake"]))
+    if "status" in answer:
+        raise DeviceError(str(answer["status"]), str(answer.get("message", "")))
+
+
+def _output(answers: IO[bytes], buffer: BoundBuffer, process: subprocess.Popen[bytes]) -> Array:
+    array: Array = np.empty(buffer.size, dtype=buffer.dtype.wide)
+    data = answers.read(array.nbytes)
+    if len(data) != array.nbytes:
+        raise _lost(process)
+    return np.frombuffer(data, dtype=array.dtype).reshape(array.shape)
+
+
+def _lost(process: subprocess.Popen[bytes]) -> DeviceError:
+    """What to say of a process that ended without an answer, or wrote what is none."""
+    process.kill()
+    status = process.wait()
+    how = f"ended by {signal_name(status)}" if status < 0 else f"ended with {status}"
+    return DeviceError("hipErrorLaunchFailure", f"the process that ran the graph {how}")

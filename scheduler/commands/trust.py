@@ -1,0 +1,74 @@
+"""Whether a bundle's native code may be run here: ours may, a stranger's after asking."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from scheduler.build.cache import CodeCache
+from scheduler.build.model import Build
+from scheduler.build.recipe import library_of
+from scheduler.bundle.reader import Bundle
+from scheduler.outcome import UserError
+
+# Of this user, whatever folder builds are kept in.
+_HOME = Path.home() / ".cache" / "kiln"
+_NOTE = "compiled here"
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """The option that answers the question before it is asked."""
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="run the bundle's native code although it was not compiled here by this user",
+    )
+
+
+def remember(builds: Iterable[Build]) -> None:
+    """What was compiled here needs no asking later, in whatever bundle it is."""
+    cache = CodeCache(_HOME)
+    for build in builds:
+        key = _key(library_of(build))
+        if cache.note(key) is None:
+            cache.write_note(key, _NOTE)
+
+
+def confirm(bundle: Bundle, target: str, trusted: bool) -> None:
+    """Return where the bundle's libraries for a target may be run.
+
+    Raises ``UserError`` where somebody else compiled one and nobody says that it may be.
+    """
+    libraries = _libraries(bundle, target)
+    cache = CodeCache(_HOME)
+    strange = [one for one in libraries if cache.note(_key(one)) != _NOTE]
+    if not strange or trusted:
+        return
+    what = f"{bundle.folder}: {len(strange)} of {len(libraries)} kernels for {target} are native"
+    what = f"{what} code that was not compiled here by this user"
+    if not sys.stdin.isatty():
+        raise UserError(f"{what}: add --trust to run them, or compile the model yourself")
+    sys.stderr.write(f"{what}.\n{_held()}\nRun them? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UserError(f"{bundle.folder}: nothing was run")
+
+
+def _held() -> str:
+    from scheduler.fence import in_force  # noqa: PLC0415 -- only who is asked waits for it
+
+    missing = ", ".join(part.name for part in in_force().missing)
+    if missing:
+        return f"The fence is not whole on this machine; it lacks: {missing}."
+    return "They run fenced: no files but their own, no network, no other process."
+
+
+def _libraries(bundle: Bundle, target: str) -> list[Path]:
+    return [bundle.library(kernel, target) for kernel in bundle.manifest.kernels]
+
+
+def _key(library: Path) -> str:
+    return f"library-{hashlib.sha256(library.read_bytes()).hexdigest()}"
