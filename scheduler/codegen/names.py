@@ -66,7 +66,5 @@ def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> 
 
     Only the ops' names and the text decide it, so the same kernel has the same name in any run.
     """
-    fused = set(node.nodes)
-    ops = tuple(part for part in graph.nodes if part.name in fused)
     digest = hashlib.sha256(source.encode()).hexdigest()
-    return f"{prefix}_{fused_name(ops)}_{digest[:8]}"
+    return f"{prefix}_{fused_name(graph.named(node.nodes))}_{digest[:8]}"

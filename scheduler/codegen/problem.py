@@ -123,9 +123,7 @@ def op_name(node: SchedulerNode, lowered: Lowered) -> str:
     main = node.members[0]
     if main.template_op:
         return main.template_op
-    fused = set(node.nodes)
-    ops = tuple(part for part in lowered.graph.nodes if part.name in fused)
-    return fused_name(ops).removeprefix("fused_")
+    return fused_name(lowered.graph.named(node.nodes)).removeprefix("fused_")
 
 
 class _Writer:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 import sympy
@@ -128,3 +129,13 @@ class Graph:
     tensors: Mapping[str, TensorMeta]
     sym_ints: Mapping[str, Expr]
     producer: str = ""  # the program and version that wrote the file: "torch 2.13.0+cpu"
+
+    @cached_property
+    def nodes_by_name(self) -> Mapping[str, Node]:
+        """Its nodes: to look at all of them for each kernel takes minutes where there are many."""
+        return {node.name: node for node in self.nodes}
+
+    def named(self, names: Iterable[str]) -> tuple[Node, ...]:
+        """The nodes of these names, in their order; names of no node are left out."""
+        known = self.nodes_by_name
+        return tuple(known[name] for name in names if name in known)
