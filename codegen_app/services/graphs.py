@@ -97,6 +97,7 @@ def prepare(graph: Graph) -> None:
             with computing:
                 scheduled = engine.scheduled(graph.file.digest)
                 wrapper = scheduled.wrapper(graph.name, graph.targets)
+                prepared = kernels.prepare(scheduled)
         except Cancelled:
             raise work.LeaseLostError(f"graph {graph.pk} was claimed by another worker") from None
         except MachineError:
@@ -107,7 +108,7 @@ def prepare(graph: Graph) -> None:
                 ledger.drop_runs(graph, f"the graph cannot be scheduled: {error}")
             return
         with transaction.atomic():
-            _record_prepared(graph, scheduled, wrapper)
+            _record_prepared(graph, scheduled, wrapper, prepared)
     planning.plan_waiting(graph)
 
 
@@ -131,12 +132,17 @@ def delete(graph: Graph) -> None:
     graph.delete()
 
 
-def _record_prepared(graph: Graph, scheduled: engine.Scheduled, wrapper: str) -> None:
+def _record_prepared(
+    graph: Graph,
+    scheduled: engine.Scheduled,
+    wrapper: str,
+    prepared: Sequence[kernels.Prepared],
+) -> None:
     decisions = [asdict(decision) for decision in scheduled.schedule.decisions]
     _one_at_a_time()
     # First: where another worker has the row meanwhile, nothing is written.
     work.finish(graph, State.DONE, decisions=decisions, wrapper=wrapper)
-    kernels.record_schedule(graph, scheduled)
+    kernels.record_schedule(graph, scheduled, prepared)
     builds.request_defaults(graph)
 
 

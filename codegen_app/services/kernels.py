@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Problem, TemplateNode
@@ -12,8 +12,7 @@ from codegen_app.services import limits
 from codegen_app.services.engine import Scheduled
 from scheduler.codegen import problem
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
 from scheduler.codegen.scheduling import RejectedConfig
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.text import print_expr
@@ -22,75 +21,172 @@ from scheduler.ir.operations import GroupKind
 # Sources kept for each node. The engine offers a hundred and more; the tuner renders what it
 # wants to try, and pages show these.
 RECORDED = 8
+_BATCH = 500  # rows written at once
+_NODES = 50  # nodes whose kernels are written at once: sources are long
 
 
-def record_schedule(graph: Graph, scheduled: Scheduled) -> None:
-    """Write a graph's template nodes with all their candidates. Part of ``graphs.prepare``."""
-    comment = scheduled.backend.comment
+@dataclass(frozen=True)
+class Offer:
+    """What can serve a node: the recorded kernels with its calls, how many there are of them all,
+    and the configurations that were rejected."""
+
+    callers: tuple[TemplateCaller, ...]  # the default first
+    configs: tuple[Mapping[str, ConfigValue], ...]
+    offered: int
+    rejected: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A scheduled node with its problem, both None for an extern's."""
+
+    node: SchedulerNode
+    problem: problem.Problem | None
+    offer: Offer | None
+
+
+def prepare(scheduled: Scheduled) -> list[Prepared]:
+    """Every node with its problem and candidates. This is the long part: nothing is written.
+
+    Nodes of one problem are offered the same; its configurations are tried for the first alone.
+    """
+    offers: dict[str, Offer] = {}
+    prepared: list[Prepared] = []
+    for node in scheduled.schedule.nodes:
+        if node.kind is GroupKind.EXTERN:
+            prepared.append(Prepared(node, None, None))
+            continue
+        found = problem.problem_of(node, scheduled.schedule.lowered)
+        known = offers.get(found.digest)
+        offer = _offer(node, scheduled) if known is None else _again(node, known, scheduled)
+        offers[found.digest] = offer
+        prepared.append(Prepared(node, found, offer))
+    return prepared
+
+
+def _offer(node: SchedulerNode, scheduled: Scheduled) -> Offer:
+    """The default first, then others spread over what the engine offers; equal sources once."""
+    default = scheduled.backend.default(node)
+    offered = scheduled.backend.candidates(node)
+    others = {caller.name: caller for caller in offered.callers if caller.name != default.name}
+    callers = (default, *_spread(others, RECORDED - 1).values())
+    return Offer(
+        callers,
+        tuple(caller.kernel.config for caller in callers),
+        len(others) + 1,
+        [rejected_line(config) for config in offered.rejected],
+    )
+
+
+def _again(node: SchedulerNode, known: Offer, scheduled: Scheduled) -> Offer:
+    """The same kernels for another node of the problem, with its calls."""
+    template = scheduled.backend.template(node)
+    callers = tuple(template.generate(dict(config)) for config in known.configs)
+    return replace(known, callers=callers)
+
+
+def record_schedule(graph: Graph, scheduled: Scheduled, prepared: Sequence[Prepared]) -> None:
+    """Write a graph's template nodes with their candidates. Part of ``graphs.prepare``."""
+    problems = _problems(graph, scheduled, prepared)
+    rows = TemplateNode.objects.bulk_create(
+        (_node(graph, position, one, scheduled, problems) for position, one in enumerate(prepared)),
+        batch_size=_BATCH,
+    )
     graph_nodes = dict(graph.nodes.values_list("name", "pk"))
-    for position, node in enumerate(scheduled.schedule.nodes):
-        row = _record_node(graph, position, node, scheduled)
-        row.graph_nodes.set(graph_nodes[name] for name in node.nodes if name in graph_nodes)
-        if node.kind is not GroupKind.EXTERN:
-            _record_candidates(row, node, scheduled, comment)
+    through = TemplateNode.graph_nodes.through
+    through.objects.bulk_create(
+        (
+            through(templatenode_id=row.pk, graphnode_id=graph_nodes[name])
+            for row, one in zip(rows, prepared, strict=True)
+            for name in one.node.nodes
+            if name in graph_nodes
+        ),
+        batch_size=_BATCH,
+    )
+    pairs = list(zip(rows, prepared, strict=True))
+    kernels: dict[str, int] = {}
+    for start in range(0, len(pairs), _NODES):
+        _record_candidates(pairs[start : start + _NODES], scheduled, kernels)
 
 
-def _record_node(
-    graph: Graph, position: int, node: SchedulerNode, scheduled: Scheduled
-) -> TemplateNode:
-    extern = next(iter(node.externs), None)
+def _problems(
+    graph: Graph, scheduled: Scheduled, prepared: Sequence[Prepared]
+) -> Mapping[str, Problem]:
+    """The rows of the problems by digest, each with its work at the graph's own sizes."""
+    first = {one.problem.digest: one for one in reversed(prepared) if one.problem is not None}
+    found = [one.problem for one in first.values() if one.problem is not None]
+    Problem.objects.bulk_create(
+        (
+            Problem(**asdict(each) | {"op": each.op[:64], "summary": each.summary[:300]})
+            for each in found
+        ),
+        ignore_conflicts=True,
+        batch_size=_BATCH,
+    )
+    rows: dict[str, Problem] = {}
+    for start in range(0, len(found), _BATCH):
+        digests = [each.digest for each in found[start : start + _BATCH]]
+        rows |= {row.digest: row for row in Problem.objects.filter(digest__in=digests)}
+    hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
     lowered = scheduled.schedule.lowered
-    row = None if extern else _problem(problem.problem_of(node, lowered))
-    if row is not None:
-        hints = {name: symbol["hint"] for name, symbol in graph.symbols.items()}
-        limits.record(row, node, lowered, hints)
-    return TemplateNode.objects.create(
+    limits.record_all([(rows[digest], one.node) for digest, one in first.items()], lowered, hints)
+    return rows
+
+
+def _node(
+    graph: Graph,
+    position: int,
+    one: Prepared,
+    scheduled: Scheduled,
+    problems: Mapping[str, Problem],
+) -> TemplateNode:
+    node = one.node
+    extern = next(iter(node.externs), None)
+    op = extern.op if extern else problem.op_name(node, scheduled.schedule.lowered)
+    return TemplateNode(
         graph=graph,
-        problem=row,
+        problem=problems[one.problem.digest] if one.problem else None,
         position=position,
         name=node.name,
         kind=node.kind.value,
-        op=(extern.op if extern else problem.op_name(node, lowered))[:64],
+        op=op[:64],
         group=[print_expr(extent) for extent in node.group],
         reads=list(node.reads),
         writes=list(node.writes),
         frees=list(node.frees),
         extern_reason=extern.reason if extern else "",
+        rejected=one.offer.rejected if one.offer else [],
+        offered=one.offer.offered if one.offer else 0,
     )
-
-
-def _problem(found: problem.Problem) -> Problem:
-    fields = asdict(found) | {"op": found.op[:64], "summary": found.summary[:300]}
-    row, _ = Problem.objects.get_or_create(digest=found.digest, defaults=fields)
-    return row
 
 
 def _record_candidates(
-    row: TemplateNode, node: SchedulerNode, scheduled: Scheduled, comment: MetadataComment
+    pairs: Sequence[tuple[TemplateNode, Prepared]], scheduled: Scheduled, kernels: dict[str, int]
 ) -> None:
-    """The default first, then others spread over what the engine offers; equal sources once."""
-    default = scheduled.backend.default(node)
-    offered = scheduled.backend.candidates(node)
-    others = {caller.name: caller for caller in offered.callers if caller.name != default.name}
-    callers = {default.name: default, **_spread(others, RECORDED - 1)}
-    rendered = {name: scheduled.backend.codegen(node, caller) for name, caller in callers.items()}
-    rows = _kernels([kernel for kernel, _ in rendered.values()])
+    """The candidates of some nodes. ``kernels`` are the rows known so far, by name."""
+    backend = scheduled.backend
+    callers = [
+        (row, one.node, position, caller)
+        for row, one in pairs
+        if one.offer is not None
+        for position, caller in enumerate(one.offer.callers)
+    ]
+    rendered = [backend.codegen(node, caller) for _, node, _, caller in callers]
+    new = {kernel.name: kernel for kernel, _ in rendered if kernel.name not in kernels}
+    kernels |= {name: row.pk for name, row in _kernels(list(new.values())).items()}
     KernelUse.objects.bulk_create(
         KernelUse(
-            kernel=rows[kernel.name],
+            kernel_id=kernels[kernel.name],
             template_node=row,
             position=position,
-            is_default=kernel.name == default.name,
-            description=callers[name].description[:300],
+            is_default=position == 0,
+            description=caller.description[:300],
             call=_call(call),
-            metadata_comment=comment(node, kernel.name),
+            metadata_comment=backend.comment(node, kernel.name),
             line_origins=[asdict(origin) for origin in kernel.line_origins],
         )
-        for position, (name, (kernel, call)) in enumerate(rendered.items())
+        for (row, node, position, caller), (kernel, call) in zip(callers, rendered, strict=True)
     )
-    row.rejected = [rejected_line(config) for config in offered.rejected]
-    row.offered = len(others) + 1
-    row.save(update_fields=["rejected", "offered"])
 
 
 def record_candidate(

@@ -28,8 +28,14 @@ from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import flat
 from scheduler.ir.operations import Axis, Buffer, Pointwise, Reduction, Scan, numel
 from scheduler.ir.values import IndexValue, Load, Masked, Value, children, loads, walk
+from scheduler.outcome import UserError
 
 AccessKey = tuple[str, tuple[Expr, ...]]
+
+
+class NotOneKernelError(UserError, ValueError):
+    """Operations that were fused and cannot be: a fault of fusion, or of a graph whose sizes say
+    what cannot be (a tensor of at most 0 elements that is read in another shape)."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,7 @@ class LoopNest:
         written = {s.store.buffer: s.store.index for s in self.statements}
         for load in self.reads():
             if load.buffer in written and load.index != written[load.buffer]:
-                raise ValueError(
+                raise NotOneKernelError(
                     f"{load.buffer} is read at {load.index} in the kernel that writes it at "
                     f"{written[load.buffer]}: the group cannot be one kernel"
                 )

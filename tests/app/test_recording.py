@@ -1,0 +1,59 @@
+"""Recording a prepared graph: in few queries, whatever its length, and each problem tried once."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from codegen_app.models import KernelUse, Problem, ProblemWork, TemplateNode
+from codegen_app.services import engine, kernels
+from scheduler import pipeline
+from scheduler.codegen.scheduling import BaseScheduling
+from scheduler.ir.graph import Graph
+from tests.app import factories
+from tests.support import long_models
+
+pytestmark = pytest.mark.django_db
+
+
+def scheduled(graph: Graph) -> engine.Scheduled:
+    plan = pipeline.schedule(pipeline.lower(graph))
+    return engine.Scheduled(plan, pipeline.scheduling(plan, engine.served()))
+
+
+def queries_of(length: int) -> int:
+    made = scheduled(long_models.wide(length))
+    prepared = kernels.prepare(made)
+    row = factories.graph()
+    with CaptureQueriesContext(connection) as queries:
+        kernels.record_schedule(row, made, prepared)
+    assert TemplateNode.objects.filter(graph=row).count() == length
+    return len(queries)
+
+
+def test_more_nodes_take_no_more_queries() -> None:
+    assert queries_of(5) == queries_of(45)
+
+
+def test_nodes_of_one_problem_are_offered_the_same_kernels_and_tried_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = []
+    candidates = BaseScheduling.candidates
+    monkeypatch.setattr(
+        BaseScheduling,
+        "candidates",
+        lambda self, node: tried.append(node.name) or candidates(self, node),
+    )
+    made = scheduled(long_models.products(4))
+    row = factories.graph()
+    kernels.record_schedule(row, made, kernels.prepare(made))
+    assert len(tried) == Problem.objects.count() == ProblemWork.objects.count() == 1
+    first, *others = TemplateNode.objects.filter(graph=row)
+    names = [list(node.uses.values_list("kernel__name", flat=True)) for node in (first, *others)]
+    assert len(names[0]) == kernels.RECORDED
+    assert all(each == names[0] for each in names)
+    assert {node.offered for node in others} == {first.offered}
+    assert KernelUse.objects.filter(is_default=True).count() == 4
+    assert all(use.call != first.uses.first().call for use in others[0].uses.all())
