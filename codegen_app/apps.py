@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class CodegenAppConfig(AppConfig):
@@ -13,7 +14,11 @@ class CodegenAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Listen to what the audit log notes, and to logins, whose session begins then."""
-        from codegen_app.access import events, sessions  # noqa: F401, PLC0415 - needs the rows
+        """Listen to what the audit log notes, and to logins, whose session begins then; count
+        changes of what pages show."""
+        # These need the applications' rows, which are there only now.
+        from codegen_app.access import events, sessions  # noqa: F401, PLC0415
+        from codegen_app.pagecache import triggers  # noqa: PLC0415
 
         events.connect()
+        post_migrate.connect(triggers.make, sender=self)

@@ -37,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.CELERY_BROKER_URL = "memory://localhost"
     settings.CELERY_BROKER_TRANSPORT_OPTIONS = {}
     settings.CODE_CACHE_DIR = KEPT.root
+    settings.PAGES_KEPT_BYTES = 0  # tests see what they changed; test_kept_pages.py keeps them
     settings.MIDDLEWARE = [one for one in settings.MIDDLEWARE if "whitenoise" not in one]
     settings.STORAGES = {
         **settings.STORAGES,

@@ -55,6 +55,7 @@ MIDDLEWARE = [
     "codegen_app.access.sessions.SessionLimitsMiddleware",
     "codegen_app.access.origin.OriginMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "codegen_app.pagecache.keep.FreshMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 if READ_NEEDS_LOGIN:
@@ -89,6 +90,9 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": True,
     }
 }
+
+# Rendered pages that each web process keeps; 0 renders every page anew.
+PAGES_KEPT_BYTES = env.integer("KILN_PAGES_KEPT_MIB", 64) * 1024 * 1024
 
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"

@@ -26,7 +26,7 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
             "web",
             (
                 *(sys.executable, "-m", "gunicorn", "--config", "python:codegen_app.config.web"),
-                *("--bind", f"{host}:{port}", "--workers", "1"),
+                *("--bind", f"{host}:{port}", "--workers", "2"),
                 *("--worker-tmp-dir", str(var), "--access-logfile", "-"),
             ),
         ),

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from codegen_app.pagecache.reader import NAME, is_kept
 from codegen_app.views.page import changed
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 
@@ -269,6 +270,16 @@ def theme(context: Context) -> str:
     """The theme that the reader chose; empty where the system decides."""
     chosen: str = context["request"].COOKIES.get("theme", "")
     return chosen if chosen in ("light", "dark") else ""
+
+
+@register.simple_tag(takes_context=True)
+def account(context: Context) -> str:
+    """The reader's name; a mark for it in a page that is kept for all."""
+    request = context["request"]
+    if is_kept(request):
+        return NAME
+    name: str = request.user.get_username()
+    return name
 
 
 @register.simple_tag(takes_context=True)

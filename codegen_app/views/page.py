@@ -11,6 +11,8 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path
 
+from codegen_app.pagecache.keep import Kept, kept
+from codegen_app.pagecache.reader import TOKEN, is_kept
 from scheduler.benchmark.metrics import TIME
 
 View = Callable[..., HttpResponse]
@@ -27,8 +29,10 @@ class Crumb:
     url: str = ""
 
 
-def twin(route: str, view: View, name: str) -> list[URLPattern]:
-    """A page's address and that of its JSON."""
+def twin(route: str, view: View, name: str, how: Kept | None = None) -> list[URLPattern]:
+    """A page's address and that of its JSON; ``how`` says how its pages are kept, if they are."""
+    if how is not None:
+        view = kept(view, how)
     json_route = f"{route}.json" if route else "overview.json"
     return [
         path(json_route, view, {"as_json": True}, name=f"{name}_json"),
@@ -60,6 +64,7 @@ def respond(
             "stages": stages,
             "json_url": _json_url(request),
             "can_retune": request.user.has_perm("codegen_app.retune"),
+            **({"csrf_token": TOKEN} if is_kept(request) else {}),
             **extra,
         },
         status=status,

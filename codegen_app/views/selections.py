@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 from codegen_app.forms.reasons import ReasonForm
 from codegen_app.forms.selections import ImportSelectionsForm
 from codegen_app.models import Selection
+from codegen_app.pagecache.reader import TICKETED, is_kept
 from codegen_app.selectors.pages import selections as selectors
 from codegen_app.server import bodies
 from codegen_app.services import exchange
@@ -41,7 +42,9 @@ def selections(
         title="Selections",
         status=422 if importing or errors else 200,
         importing=importing or ImportSelectionsForm(),
-        import_address=bodies.with_ticket(request, "import_selections"),
+        import_address=TICKETED
+        if is_kept(request)
+        else bodies.with_ticket(request, "import_selections"),
         errors=errors,
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.urls import path
 
+from codegen_app.pagecache.keep import Kept
+from codegen_app.selectors.traces import kernel_trace
 from codegen_app.views.builds import build_kernel
 from codegen_app.views.bundles import graph_bundle, kernel_bundle
 from codegen_app.views.compare import compare
@@ -33,29 +35,32 @@ from codegen_app.views.selections import (
     selections,
 )
 
+# Workers are shown as they are, and how long a run has taken.
+TIMED, PLAIN, BY_KERNEL = Kept(seconds=1.0), Kept(), Kept(trace=kernel_trace)
+
 urlpatterns = [
-    *twin("", overview, "overview"),
-    *twin("graphs", graphs, "graphs"),
-    *twin("graphs/<int:pk>", graph, "graph"),
-    *twin("nodes/<int:pk>", template_node, "template_node"),
-    *twin("kernels", kernels, "kernels"),
-    *twin("kernels/<slug:name>", kernel, "kernel"),
+    *twin("", overview, "overview", TIMED),
+    *twin("graphs", graphs, "graphs", PLAIN),
+    *twin("graphs/<int:pk>", graph, "graph", PLAIN),
+    *twin("nodes/<int:pk>", template_node, "template_node", PLAIN),
+    *twin("kernels", kernels, "kernels", PLAIN),
+    *twin("kernels/<slug:name>", kernel, "kernel", BY_KERNEL),
     path("kernels/<slug:name>/bundle.zip", kernel_bundle, name="kernel_bundle"),
     path("graphs/<int:pk>/bundle.zip", graph_bundle, name="graph_bundle"),
     path("kernels/<slug:name>/<int:build>/lines/<int:first>", lines, name="kernel_lines"),
     path("kernels/<slug:name>/<int:build>/<str:file>", download, name="kernel_download"),
-    *twin("runs", tuning_runs, "tuning_runs"),
-    *twin("runs/<int:pk>", tuning_run, "tuning_run"),
+    *twin("runs", tuning_runs, "tuning_runs", TIMED),
+    *twin("runs/<int:pk>", tuning_run, "tuning_run", TIMED),
     path("runs/<int:pk>/ledger.jsonl", run_ledger, name="run_ledger"),
     path("runs/<int:pk>/autotune.log", run_log, name="run_log"),
-    *twin("selections", selections, "selections"),
+    *twin("selections", selections, "selections", PLAIN),
     path("selections/export.json", export_selections, name="export_selections"),
     path("selections/import", import_selections, name="import_selections"),
     path("selections/<int:pk>/put-back", put_back, name="put_back"),
-    *twin("devices", devices, "devices"),
-    *twin("compare", compare, "compare"),
-    *twin("search", search, "search"),
-    *twin("glossary", glossary, "glossary"),
+    *twin("devices", devices, "devices", TIMED),
+    *twin("compare", compare, "compare", PLAIN),
+    *twin("search", search, "search", PLAIN),
+    *twin("glossary", glossary, "glossary", PLAIN),
     path("import", import_graph, name="import"),
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
     path("retune", retune, name="retune"),

@@ -26,6 +26,7 @@ def worker_environment(var: Path, broker: str) -> dict[str, str]:
         "KILN_BROKER_URL": broker,
         "KILN_CODE_CACHE": str(settings.CODE_CACHE_DIR),
         "KILN_WORK_LEASE_S": "2",
+        "KILN_SECRET_KEY": "only for tests, with thirty-two characters",
     }
 
 

@@ -240,7 +240,7 @@ def test_the_command_starts_and_cancels_with_a_budget(world: World) -> None:
     call_command("retune", "--cancel", str(run.pk), "--why", "wrong one", stdout=out)
     run.refresh_from_db()
     assert run.state == State.CANCELLED
-    said = AuditEntry.objects.values_list("action", "why")
+    said = AuditEntry.objects.filter(action__in=("tune", "cancel")).values_list("action", "why")
     assert set(said) == {("tune", "nightly job"), ("cancel", "wrong one")}
     with pytest.raises(CommandError, match="is over"):
         call_command("retune", "--cancel", str(run.pk))
@@ -354,6 +354,6 @@ def test_schedules_are_made_in_the_admin_by_those_who_may_tune(tuner: Client, wo
     made = RetuneSchedule.objects.get()
     assert made.strategy == "random"
     assert made.made_by == User.objects.get()
-    assert AuditEntry.objects.get().action == "schedule"
+    assert AuditEntry.objects.filter(action="schedule").count() == 1
     User.objects.get().user_permissions.clear()
     assert tuner.get(address).status_code == 403

@@ -121,7 +121,7 @@ def test_an_earlier_choice_is_put_back_and_the_record_says_who_and_why(
     selections.put_back(before, user, "the new one hangs on MI210")
     assert (serving().kernel, serving().result, serving().chosen_by) == (first.kernel, first, user)
     assert Selection.objects.count() == 3, "the past is kept"
-    entry = AuditEntry.objects.get()
+    entry = AuditEntry.objects.get(action="put back")
     assert (entry.action, entry.actor, entry.why) == (
         "put back",
         user,

@@ -1,0 +1,1 @@
+"""Rendered pages, kept as long as what they show has not changed (ADR 0014)."""

@@ -1,0 +1,93 @@
+"""Text compressed once, in parts between which other text comes at each answer.
+
+A gzip file (RFC 1952) of one member: parts are deflated so that none refers to another (RFC 1951,
+after a full flush), what comes between is stored as it is, and the check sum of the whole is put
+together from those of its pieces. A reader's token is never compressed along with the page, so
+that the length of an answer says nothing of it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+_POLYNOMIAL = 0xEDB88320  # of CRC-32, its bits reversed
+_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+_END = b"\x03\x00"  # an empty last block
+_RAW = -zlib.MAX_WBITS
+_MOST_STORED = 0xFFFF
+
+Matrix = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a text: deflated, its check sum and its length in bytes."""
+
+    deflated: bytes
+    crc: int
+    length: int
+
+    @classmethod
+    def of(cls, text: bytes) -> Part:
+        """The text, compressed."""
+        packer = zlib.compressobj(6, zlib.DEFLATED, _RAW)
+        deflated = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
+        return cls(deflated, zlib.crc32(text), len(text))
+
+    def text(self) -> bytes:
+        """What was compressed."""
+        return zlib.decompressobj(_RAW).decompress(self.deflated)
+
+
+def plain(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
+    """The whole text."""
+    pieces = [parts[0].text()]
+    for value, part in zip(between, parts[1:], strict=True):
+        pieces += (value, part.text())
+    return b"".join(pieces)
+
+
+def gzipped(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:
+    """The whole text as a gzip file; what comes between is at most 64 KiB each."""
+    pieces, crc, length = [_HEADER, parts[0].deflated], parts[0].crc, parts[0].length
+    for value, part in zip(between, parts[1:], strict=True):
+        size = len(value).to_bytes(2, "little")
+        complement = (len(value) ^ _MOST_STORED).to_bytes(2, "little")
+        pieces += (b"\x00", size, complement, value, part.deflated)
+        crc = _joined(_joined(crc, zlib.crc32(value), len(value)), part.crc, part.length)
+        length += len(value) + part.length
+    pieces += (_END, crc.to_bytes(4, "little"), (length & 0xFFFFFFFF).to_bytes(4, "little"))
+    return b"".join(pieces)
+
+
+def _joined(crc: int, crc_after: int, length_after: int) -> int:
+    """The check sum of two texts one after the other."""
+    return _times(_zeros(length_after), crc) ^ crc_after
+
+
+def _times(matrix: Matrix, vector: int) -> int:
+    """A product over the field of two elements; bit n of a vector stands before row n."""
+    total = 0
+    for row in matrix:
+        if vector & 1:
+            total ^= row
+        vector >>= 1
+    return total
+
+
+@lru_cache(maxsize=8192)
+def _zeros(length: int) -> Matrix:
+    """What so many zero bytes do to a check sum."""
+    power: Matrix = (_POLYNOMIAL, *(1 << n for n in range(31)))  # one zero bit
+    for _ in range(3):
+        power = tuple(_times(power, row) for row in power)
+    result: Matrix = tuple(1 << n for n in range(32))
+    while length:
+        if length & 1:
+            result = tuple(_times(power, row) for row in result)
+        power = tuple(_times(power, row) for row in power)
+        length >>= 1
+    return result

@@ -1,0 +1,80 @@
+"""What in a page is of its reader, and what of a page depends on the reader."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable
+from html import escape
+from threading import Lock
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, PermissionsMixin
+from django.contrib.messages import get_messages
+from django.http import HttpRequest
+from django.middleware.csrf import get_token
+
+from codegen_app.pagecache.version import Version
+from codegen_app.server import bodies
+
+# Stand in kept pages for what differs between readers; nobody can guess them, so that nothing
+# that a page shows is taken for one.
+_SECRET = secrets.token_hex(16)
+TOKEN, NAME, TICKETED = (f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed"))
+MARKS = (TOKEN, NAME, TICKETED)
+_THEMES = ("light", "dark")
+_MOST_ACCOUNTS = 10_000
+
+Reader = AbstractBaseUser | AnonymousUser
+
+
+def value_of(mark: str, request: HttpRequest) -> bytes:
+    """What stands for a mark in this reader's page."""
+    if mark == TOKEN:
+        return get_token(request).encode()
+    if mark == NAME:
+        return escape(request.user.get_username()).encode()
+    return escape(bodies.with_ticket(request, "import_selections")).encode()
+
+
+def is_kept(request: HttpRequest) -> bool:
+    """Whether the page that is rendered will be others' too: it has marks then."""
+    return getattr(request, "is_kept", False)
+
+
+class Rights:
+    """What accounts may do, as a part of the key: read again when rights may have changed."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: dict[int, tuple[Version, Hashable]] = {}
+
+    def of(self, reader: Reader, version: Version) -> Hashable:
+        """Whatever pages show or hide depends on this alone (2 queries the first time)."""
+        if not reader.is_authenticated or not isinstance(reader, PermissionsMixin):
+            return None
+        assert reader.pk is not None
+        known = self._known.get(reader.pk)
+        if known is not None and known[0].rest_holds(version):
+            return known[1]
+        staff = getattr(reader, "is_staff", False)
+        rights = (staff, reader.is_superuser, frozenset(reader.get_all_permissions()))
+        with self._lock:
+            if len(self._known) >= _MOST_ACCOUNTS:
+                self._known.clear()
+            self._known[reader.pk] = (version, rights)
+        return rights
+
+
+def key_of(request: HttpRequest, rights: Hashable) -> Hashable:
+    """Pages with the same key are the same but for their marks."""
+    theme = request.COOKIES.get("theme", "")
+    return (
+        request.get_full_path(),
+        "HX-Request" in request.headers,
+        theme if theme in _THEMES else "",
+        rights,
+    )
+
+
+def has_messages(request: HttpRequest) -> bool:
+    """Whether something is to be said to this reader alone."""
+    return len(get_messages(request)) > 0

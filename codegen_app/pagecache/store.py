@@ -1,0 +1,105 @@
+"""Pages in memory: the most recently read, up to a number of bytes; each rendered by one."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Lock
+
+from codegen_app.pagecache.compressed import Part
+from codegen_app.pagecache.version import Version
+
+_WAIT_S = 60.0
+
+
+@dataclass
+class Entry:
+    """A rendered page in parts: between them comes what is of the reader alone.
+
+    ``version`` and ``trace`` say what it was rendered from, ``rendered_at`` (monotonic seconds)
+    when, and ``cost_s`` how long it took.
+    """
+
+    parts: tuple[Part, ...]
+    marks: tuple[str, ...]
+    headers: tuple[tuple[str, str], ...]
+    digest: str
+    version: Version
+    trace: str
+    rendered_at: float
+    cost_s: float
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = sum(len(part.deflated) for part in self.parts) + 2048
+
+
+class Store:
+    """Entries by key; the least recently read go first."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._entries: OrderedDict[Hashable, Entry] = OrderedDict()
+        self._rendering: dict[Hashable, Event] = {}
+        self._lock = Lock()
+
+    def get(self, key: Hashable) -> Entry | None:
+        """The entry of that key, if it is still there."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+            return entry
+
+    def put(self, key: Hashable, entry: Entry) -> None:
+        """Keep an entry, unless it alone is a quarter of what may be kept."""
+        with self._lock:
+            self._drop(key)
+            if entry.size * 4 > self._most_bytes:
+                return
+            self._entries[key] = entry
+            self._bytes += entry.size
+            while self._bytes > self._most_bytes:
+                self._drop(next(iter(self._entries)))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+            self._bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        """What the entries take."""
+        return self._bytes
+
+    @contextmanager
+    def rendering(self, key: Hashable) -> Iterator[bool]:
+        """Whether this thread is to render the page; False where another does."""
+        with self._lock:
+            ours = key not in self._rendering
+            done = self._rendering.setdefault(key, Event())
+        try:
+            yield ours
+        finally:
+            if ours:
+                with self._lock:
+                    del self._rendering[key]
+                done.set()
+
+    def wait(self, key: Hashable) -> None:
+        """Until nobody renders that page."""
+        done = self._rendering.get(key)
+        if done is not None:
+            done.wait(_WAIT_S)
+
+    def is_rendering(self, key: Hashable) -> bool:
+        """Whether somebody renders that page."""
+        return key in self._rendering
+
+    def _drop(self, key: Hashable) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.size

@@ -1,0 +1,68 @@
+"""Triggers by which every change of what pages show is counted, in two sequences.
+
+``kiln_pages_work`` counts what workers write all the time, ``kiln_pages_rest`` everything else.
+Who changes something holds a lock until the end of the transaction. It is shared, so that nobody
+waits for it: it says who is about to commit (``version.py``).
+Triggers are made after each migration, for the tables and columns that there are then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.models import Group, User
+from django.db import connections, models
+
+WORK, REST = "kiln_pages_work", "kiln_pages_rest"
+LOCKS = 0x4B494C4E  # the first number of the advisory locks; the second says which sequence
+LOCK_OF = {WORK: 1, REST: 2}
+# Written by workers all the time.
+_OF_WORK = {"graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"}
+# What no page shows, or only pages that are kept for a time (devices).
+_NOT_SHOWN = {"auditentry", "worker"}
+_SIGNS_OF_LIFE = {"lease_until", "heartbeat_at", "claim", "last_login"}
+
+_FUNCTION = """
+CREATE SEQUENCE IF NOT EXISTS {work};
+CREATE SEQUENCE IF NOT EXISTS {rest};
+CREATE OR REPLACE FUNCTION kiln_page_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared({locks}, TG_ARGV[1]::integer);
+    PERFORM nextval(TG_ARGV[0]);
+    RETURN NULL;
+END $$;
+"""
+# Rows rather than statements where a statement may find none: a look must not count as a change.
+_TRIGGERS = """
+CREATE OR REPLACE TRIGGER kiln_page_added AFTER INSERT OR TRUNCATE ON {table}
+    FOR EACH STATEMENT EXECUTE FUNCTION kiln_page_changed('{sequence}', '{lock}');
+CREATE OR REPLACE TRIGGER kiln_page_changed AFTER DELETE OR UPDATE OF {columns} ON {table}
+    FOR EACH ROW EXECUTE FUNCTION kiln_page_changed('{sequence}', '{lock}');
+"""
+
+
+def make(using: str = "default", **_: Any) -> None:
+    """Make them; safe to repeat."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(_FUNCTION.format(work=WORK, rest=REST, locks=LOCKS))
+        for model in watched():
+            fields = model._meta.concrete_fields
+            columns = [f.column for f in fields if f.column not in _SIGNS_OF_LIFE]
+            sequence = WORK if model._meta.model_name in _OF_WORK else REST
+            cursor.execute(
+                _TRIGGERS.format(
+                    table=f'"{model._meta.db_table}"',
+                    sequence=sequence,
+                    lock=LOCK_OF[sequence],
+                    columns=", ".join(f'"{column}"' for column in columns),
+                )
+            )
+
+
+def watched() -> list[type[models.Model]]:
+    """The rows whose changes are counted: all of ours but a few, accounts and their rights."""
+    ours = apps.get_app_config("codegen_app").get_models(include_auto_created=True)
+    shown = [model for model in ours if model._meta.model_name not in _NOT_SHOWN]
+    rights = [User.groups.through, User.user_permissions.through, Group.permissions.through]
+    return [*shown, User, *rights]
