@@ -131,13 +131,22 @@ class Channel(virtual.Channel):  # type: ignore[misc]
     def _get(self, queue: str) -> dict[str, Any]:
         while (row := self.session.take(queue)) is not None:
             number, body = row
-            message = _read(body)
+            message = self._read(number, body)
             if message is not None:
-                message["properties"]["delivery_tag"] = str(number)
                 return message
             log.error("message %d of queue %s cannot be read and is dropped", number, queue)
             self.session.remove(number)
         raise Empty
+
+    def _read(self, number: int, body: str) -> dict[str, Any] | None:
+        """A message of kombu's; None for anything else that lies in the table."""
+        try:
+            message: dict[str, Any] = json.loads(body)
+            message["properties"]["delivery_tag"] = str(number)
+            self.Message(message, channel=self)
+        except (ValueError, TypeError, LookupError, AttributeError):
+            return None
+        return message
 
     def _size(self, queue: str) -> int:
         return self.session.size(queue)
@@ -218,14 +227,3 @@ class Transport(virtual.Transport):  # type: ignore[misc]
             self._next_look = monotonic() + LOOK_EVERY_S
             return True
         return self._may_wait
-
-
-def _read(body: str) -> dict[str, Any] | None:
-    """A message of kombu's; None for anything else that lies in the table."""
-    try:
-        message = json.loads(body)
-        properties = message["properties"]
-        whole = "body" in message and "delivery_info" in properties
-    except (ValueError, TypeError, KeyError):
-        return None
-    return message if whole and isinstance(properties, dict) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,6 +163,28 @@ def test_temporary_files_that_nobody_changes_are_swept(tmp_path: Path) -> None:
     sweeper.sweep(day)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "used"]
     upkeep.Sweeper(tmp_path / "none").sweep(0)
+
+
+def test_a_stopped_worker_is_replaced(
+    supervisor: Supervisor, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that hangs: it cannot see itself that it is stuck."""
+    monkeypatch.setattr(processes, "_reap", lambda _: None)
+    supervisor.start(Program("worker-compile-1", ("sleep", "1000")))
+    supervisor.start(Program("web", ("sleep", "1000")))
+    worker, web = supervisor.pids()
+    os.kill(worker, signal.SIGSTOP)
+    monkeypatch.setattr(upkeep, "_signs_of_life", lambda: {worker: NOON})
+    keeper = upkeep.Upkeep(supervisor, tmp_path / "tmp", Cluster(tmp_path, tmp_path, ""))
+    said: list[str] = []
+    for clock.now in (1.0, 100.0, 122.0):
+        keeper.look(said.append)
+    assert said == ["worker-compile-1 gave no sign of life for 120 s; it is ended"]
+    supervisor._running[0].process.wait()
+    supervisor.watch(said.append)
+    assert worker not in supervisor.pids()
+    assert web in supervisor.pids()
+    assert len(supervisor.pids()) == 2
 
 
 def test_what_earlier_versions_kept_goes(tmp_path: Path) -> None:
