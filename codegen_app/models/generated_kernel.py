@@ -52,7 +52,8 @@ class KernelUse(models.Model):
     ``call`` maps each argument to a buffer's name or an expression's text, as the wrapper passes
     them. ``line_origins`` is ``[{first, last, nodes}]``: lines of the source (1-based, inclusive)
     and the names of the graph nodes that they compute. ``is_default``: the engine's choice
-    before anything was measured.
+    before anything was measured. ``generator``: the digest of the generator that made it last
+    (``services/engine.py``), "" where that was not noted.
     """
 
     kernel = models.ForeignKey(GeneratedKernel, on_delete=models.PROTECT, related_name="uses")
@@ -63,6 +64,7 @@ class KernelUse(models.Model):
     call = models.JSONField(default=dict)
     metadata_comment = models.TextField(blank=True)
     line_origins = models.JSONField(default=list)
+    generator = models.CharField(max_length=64, blank=True, editable=False)
 
     class Meta:
         ordering = ["template_node", "position"]

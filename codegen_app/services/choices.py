@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from codegen_app.models import Graph, TemplateNode
+from django.db.models import Q
+
+from codegen_app.models import Graph, KernelUse, TemplateNode
 from codegen_app.selectors import serving
 from codegen_app.selectors.pages.graph import GraphPage, NotMadeRow, with_not_made
 from codegen_app.selectors.serving import Bucket, Known
@@ -69,8 +71,9 @@ class Choices:
         return tuple(dict.fromkeys(found))
 
     def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotMadeRow]:
+        known = _known_as_made(self.file_digest, selected)
         for node, kernel in selected.items():
-            if not engine.makes(self.file_digest, node, kernel):
+            if (node, kernel) not in known and not engine.makes(self.file_digest, node, kernel):
                 yield NotMadeRow(node, kernel, engine.default(self.file_digest, node), sizes)
 
     def _chooser(self, selected: Mapping[str, str]) -> pipeline.Chooser:
@@ -82,6 +85,26 @@ class Choices:
             return pipeline.NotMade(name) if caller is None else caller
 
         return choose
+
+
+def _known_as_made(file_digest: str, selected: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Which of the kernels selected for nodes this very generator is known to make (one query).
+
+    To make them all again takes seconds for a large model. A kernel is noted with one of the nodes
+    that it serves; others of the same problem whose default is the same are served by it too.
+    """
+    uses = KernelUse.objects.filter(
+        Q(is_default=True) | Q(kernel__name__in=set(selected.values())),
+        generator=engine.generator(),
+        template_node__graph__file__digest=file_digest,
+    ).values_list("template_node__problem", "template_node__name", "kernel__name", "is_default")
+    default = {node: (problem, kernel) for problem, node, kernel, is_default in uses if is_default}
+    made = {(default.get(node), kernel) for _, node, kernel, _ in uses}
+    return {
+        (node, kernel)
+        for node, kernel in selected.items()
+        if node in default and (default[node], kernel) in made
+    }
 
 
 def of_graph(graph: Graph, times: str = "") -> Choices:

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.metadata import version
+from pathlib import Path
 
+import scheduler
 from codegen_app.models import Artifact
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
+from scheduler.build.cache import digest
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.scheduling import BaseScheduling, served_together
@@ -56,6 +60,20 @@ def scheduled(file_digest: str) -> Scheduled:
     file = artifacts.local_file(Artifact.objects.get(digest=file_digest), ".pt2")
     schedule = pipeline.schedule(pipeline.lower(pipeline.load(file)))
     return Scheduled(schedule, pipeline.scheduling(schedule, served()))
+
+
+@cache
+def generator() -> str:
+    """The digest of what makes kernels: the engine's own files and the library it reckons with.
+
+    Equal digests make equal kernels, so that what was made once need not be made to know it.
+    """
+    package = Path(scheduler.__file__).parent
+    files = sorted(
+        path for kind in ("*.py", "*.jinja") for path in package.rglob(kind) if path.is_file()
+    )
+    parts = [part for f in files for part in (str(f.relative_to(package)), f.read_bytes())]
+    return digest(version("sympy"), *parts)
 
 
 def served() -> tuple[targets.Target, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Problem, TemplateNode
 from codegen_app.services import limits
-from codegen_app.services.engine import Scheduled
+from codegen_app.services.engine import Scheduled, generator
 from scheduler.codegen import problem
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
@@ -184,6 +184,7 @@ def _record_candidates(
             call=_call(call),
             metadata_comment=backend.comment(node, kernel.name),
             line_origins=[asdict(origin) for origin in kernel.line_origins],
+            generator=generator(),
         )
         for (row, node, position, caller), (kernel, call) in zip(callers, rendered, strict=True)
     )
@@ -210,6 +211,7 @@ def record_candidate(
         ],
         ignore_conflicts=True,
     )
+    KernelUse.objects.filter(kernel=kernel, template_node=row).update(generator=generator())
     return kernel
 
 

@@ -318,6 +318,21 @@ class TestBundles:
         wrapper = reader.get(node.graph.get_absolute_url(), {"view": "wrapper"})
         assert f"the selected kernel {old} is not made" in wrapper.content.decode()
 
+    def test_what_this_generator_made_is_not_made_again_to_show_a_page(
+        self, reader: Client, node: TemplateNode, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """For a large model that takes seconds, in a process that serves pages."""
+        name = self.select(node, 1, 16)
+        made = []
+        monkeypatch.setattr(engine, "makes", lambda *of: made.append(of) or True)
+        twin = reader.get(f"{node.graph.get_absolute_url()}.json").json()
+        row = next(row for row in twin["scheduled"] if row["name"] == node.name)
+        assert (row["serving"]["kernel"], twin["not_made"]) == (name, [])
+        assert not made
+        KernelUse.objects.update(generator="an earlier one")
+        reader.get(f"{node.graph.get_absolute_url()}.json")
+        assert made
+
     def test_a_bundle_says_what_stands_in_for_a_kernel_that_is_not_made(
         self, node: TemplateNode
     ) -> None:
@@ -360,9 +375,8 @@ class TestBundles:
         engine.callers.cache_clear()
         engine.makes.cache_clear()
         artifacts.local_file(node.graph.file).unlink()
-        for query in ({}, {"view": "wrapper"}):
-            html = reader.get(address, query).content.decode()
-            assert "the imported file is missing from the storage" in html
+        html = reader.get(address, {"view": "wrapper"}).content.decode()
+        assert "the imported file is missing from the storage" in html
 
 
 def test_an_exported_choice_names_its_bucket(world: World) -> None:
