@@ -198,7 +198,7 @@ def words(kernel: RenderedKernel, symbols: set[str]) -> tuple[str, ...]:
 
 
 def tree(wrapper: str) -> tuple[str, ...]:
-    """The wrapper's syntax, its own variables by number and texts left out, in no order: terms are
+    """The wrapper's syntax, its own variables alike and texts left out, in no order: terms are
     sorted by the sizes' names. What has no name of the model is held as it stands."""
     lines, found = wrapper.split("\n"), []
     for statement in ast.parse(wrapper).body:
@@ -212,14 +212,15 @@ def tree(wrapper: str) -> tuple[str, ...]:
 
 def _anonymous(statement: ast.stmt) -> ast.stmt:
     nodes = list(ast.walk(statement))
-    stored = [n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-    arguments = [node.arg for node in nodes if isinstance(node, ast.arg)]
-    numbers = {name: f"v{at}" for at, name in enumerate(dict.fromkeys([*stored, *arguments]))}
+    own = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     for node in nodes:
-        if isinstance(node, ast.Name):
-            node.id = numbers.get(node.id, node.id)
+        if isinstance(node, ast.Name) and node.id in own:
+            node.id = "v"
         elif isinstance(node, ast.arg):
-            node.arg = numbers[node.arg]
+            node.arg = "v"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = ""
     return statement
@@ -316,24 +317,19 @@ def attack_models(
         document = model()
         files.names(document, texts())
         every = list(places(document))
+        strings = list(dict.fromkeys([*(at(document, place) for place in every), "s0", "s1"]))
+        # A text that the document has elsewhere names something else in it: that is another model.
+        new = [text for text in TEXTS if text not in strings]
         for number in chosen(f"{name} alone", len(every)):
             place = every[number]
             shown = "/".join(map(str, place)).replace(_KEY, "(key)")
-            files.attack(
-                f"{name} {shown}",
-                document,
-                partial(replaced, document, place),
-                texts(),
-            )
-        strings = list(dict.fromkeys([*(at(document, place) for place in every), "s0", "s1"]))
+            tried = [text for text in texts() if text in new]
+            files.attack(f"{name} {shown}", document, partial(replaced, document, place), tried)
         for number in chosen(f"{name} together", len(strings)):
             old = strings[number]
-            files.attack(
-                f"{name}: every {old[:40]!r}",
-                document,
-                partial(everywhere, document, old),
-                [text for text in texts() if text not in strings],  # two would become one
-            )
+            tried = [text for text in texts() if text in new]
+            change = partial(everywhere, document, old)
+            files.attack(f"{name}: every {old[:40]!r}", document, change, tried)
 
 
 def attack_bundle(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.kernel_interface import KernelInterface
-from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.names import PLACEHOLDER, size_names
 from scheduler.codegen.scheduling import BaseScheduling, TemplateTable
 from scheduler.codegen.template import Config, KernelTemplate, RenderedTemplate
 from scheduler.ir.dtypes import DType
@@ -49,9 +50,19 @@ class LoopTemplate(KernelTemplate):
         outputs = [buffers[name] for name in self.node.writes]
         names = [f"in{i}" for i in range(len(inputs))] + [f"out{i}" for i in range(len(outputs))]
         kernel.def_kernel(inputs, outputs, names)
-        for name in sorted(self.lowered.graph.symbols):
-            kernel.named_scalar(name, symbol(name), "i64")
+        for size, name in self.sizes.items():
+            kernel.named_scalar(name, symbol(size), "i64")
         return kernel
+
+    @cached_property
+    def sizes(self) -> dict[str, str]:
+        """What the symbolic sizes are called in C: a model may call them anything."""
+        return size_names(self.lowered.graph.symbols)
+
+    @cached_property
+    def index(self) -> IndexPrinter:
+        """Sizes, variables and offsets in C."""
+        return IndexPrinter(names=self.sizes)
 
     def render(self, config: Config) -> RenderedTemplate:
         kernel = self.kernel
@@ -77,12 +88,12 @@ class LoopTemplate(KernelTemplate):
         return RenderedTemplate(text, kernel.args, values, (launch,), as_expr(0))
 
     def _loops(self, unroll: int) -> str:
-        axes = self.node.members[0].points
-        *outer, inner = axes
-        heads = [f"for (long {a.var} = 0; {a.var} < {a.size}; ++{a.var})" for a in outer]
-        heads.append(f"for (long base = 0; base < {inner.size}; base += {unroll})")
+        axes = [(self.index(a.var), self.index(a.size)) for a in self.node.members[0].points]
+        *outer, (inner, extent) = axes
+        heads = [f"for (long {var} = 0; {var} < {size}; ++{var})" for var, size in outer]
+        heads.append(f"for (long base = 0; base < {extent}; base += {unroll})")
         points = "".join(
-            f"    {{ const long {inner.var} = base + {step};\n{self._point()}    }}\n"
+            f"    {{ const long {inner} = base + {step};\n{self._point()}    }}\n"
             for step in range(unroll)
         )
         return f"  {' '.join(heads)} {{\n{points}  }}\n"
@@ -114,7 +125,7 @@ class LoopTemplate(KernelTemplate):
     def _place(self, name: str, index: tuple[Expr, ...]) -> str:
         strides = self.lowered.buffers[name].stride
         offset = sum((i * stride for i, stride in zip(index, strides, strict=True)), as_expr(0))
-        return f"{self.kernel.arg_name(name)}[{offset}]"
+        return f"{self.kernel.arg_name(name)}[{self.index(offset)}]"
 
 
 class TinyScheduling(BaseScheduling):
