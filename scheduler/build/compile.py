@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import re
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,9 +19,11 @@ from scheduler.build.process import Cancellation, Completed, Limits, run
 from scheduler.build.recipe import Recipe, recipe_of
 from scheduler.build.toolchains import TOOL_ENVIRONMENT
 from scheduler.fence import Fence
-from scheduler.outcome import Interrupted, Rejected, Stage
+from scheduler.outcome import Interrupted, MachineError, Rejected, Stage
 from scheduler.targets import Target
 
+# What a build may write besides its files: the tools' own caches.
+_ROOM_BYTES = 64 << 20
 _ANY_ERROR = re.compile(r"^.*?\b(?:fatal )?error: .*$", re.MULTILINE)
 # What the tools say of the machine. A line about a source begins with its name, one that shows
 # the source with a space or a number: no text of a kernel gets here.
@@ -28,7 +31,8 @@ _MACHINE_ERROR = re.compile(
     r"^(?:[\w./+-]*(?:clang|lld|zig|hipcc)[\w.+-]*: )?(?:fatal )?(?:LLVM )?(?:error|ERROR): "
     r"(?!.*\bsource\.hip:).*"
     r"(?:No space left on device|Disk quota exceeded|Input/output error|Too many open files"
-    r"|Read-only file system|Resource temporarily unavailable"
+    r"|Read-only file system|Resource temporarily unavailable|NoSpaceLeft|checking cache failed"
+    r"|sub-compilation of \w+ failed"
     r"|unable to execute command: (?:Killed|Terminated|Hangup|Interrupt|Bus error)).*$",
     re.MULTILINE,
 )
@@ -51,8 +55,9 @@ def build(
     ``name`` is the symbol that the library must export. A source that does not compile, or that
     takes the compiler over its limits, is ``Rejected`` with its log; the first kind is remembered
     too, and tried again without ``trust_failures``. A compiler that was killed from outside, or
-    found no room, says nothing of the source: ``Interrupted``. Raises ``MachineError`` for a cache
-    that cannot be written, ``Cancelled`` when stopped.
+    found no room, says nothing of the source: ``Interrupted``. A failure that names no line of the
+    source is looked at twice, since a disk may have been full for a moment. Raises ``MachineError``
+    for a cache that cannot be written, or has no room, ``Cancelled`` when stopped.
     """
     recipe = recipe_of(target)
     if obstacle := recipe.obstacle(toolchain):
@@ -62,24 +67,35 @@ def build(
     entry = cache.get(key)
     if entry is not None and (trust_failures or "reason" not in entry.record):
         return _result(entry, target, toolchain, flags, source, cached=True)
-    with cache.workspace() as directory:
-        steps = _Steps(recipe, toolchain, directory, cache, limits, cancellation)
-        (directory / recipe.source_file).write_text(source)
-        recipe.prepare(directory, toolchain)
-        rejected = _make(steps, name, target, toolchain, flags)
-        if rejected is not None:
-            if not steps.killed and not isinstance(rejected, Interrupted):
+    for is_last in (False, True):
+        with cache.workspace() as directory:
+            steps = _Steps(recipe, toolchain, directory, cache, limits, cancellation)
+            steps.check_room()
+            (directory / recipe.source_file).write_text(source)
+            recipe.prepare(directory, toolchain)
+            rejected = _make(steps, name, target, toolchain, flags)
+            if rejected is None:
+                entry = _kept(steps, key, target)
+                return _result(entry, target, toolchain, flags, source, cached=False)
+            if steps.killed or isinstance(rejected, Interrupted):
+                return rejected
+            if is_last or steps.blames_source:
                 cache.put(key, {}, {"reason": rejected.reason, "log": rejected.detail})
-            return rejected
-        code = (directory / recipe.code_file).read_bytes()
-        record = {
-            "log": steps.log,
-            "duration_s": steps.seconds,
-            "code_digest": hashlib.sha256(code).hexdigest(),
-            "resources": recipe.resources(directory, target),
-        }
-        entry = cache.put(key, {file: directory / file for file in recipe.files}, record)
-    return _result(entry, target, toolchain, flags, source, cached=False)
+                return rejected
+    raise AssertionError("the last one returns")
+
+
+def _kept(steps: _Steps, key: str, target: Target) -> Entry:
+    """What the steps made, moved into the cache."""
+    recipe, directory = steps.recipe, steps.directory
+    code = (directory / recipe.code_file).read_bytes()
+    record = {
+        "log": steps.log,
+        "duration_s": steps.seconds,
+        "code_digest": hashlib.sha256(code).hexdigest(),
+        "resources": recipe.resources(directory, target),
+    }
+    return steps.cache.put(key, {file: directory / file for file in recipe.files}, record)
 
 
 @dataclass
@@ -109,6 +125,23 @@ class _Steps:
             "ZIG_GLOBAL_CACHE_DIR": str(compilers_cache),
             "ZIG_LOCAL_CACHE_DIR": str(self.directory / "zig"),
         }
+
+    @property
+    def blames_source(self) -> bool:
+        """Whether the tools found an error at a line of the source."""
+        found = self.recipe.diagnostics(self.log)
+        return any(diagnostic.severity == "error" for diagnostic in found)
+
+    def check_room(self) -> None:
+        """Raise ``MachineError`` where a build may not find the room that it needs: tools that do
+        not find it fail in ways of their own, or not at all."""
+        root = self.cache.root
+        free = shutil.disk_usage(root).free
+        if free < _ROOM_BYTES:
+            raise MachineError(
+                f"no space left for the code cache in {root}: {free >> 20} MiB are free, a build"
+                f" needs {_ROOM_BYTES >> 20}: free some, or name another folder"
+            )
 
     def do(self, command: Sequence[str]) -> Rejected | None:
         """None when the command succeeded. The time is wall time of the compiler's process."""
@@ -155,6 +188,9 @@ def _make(
             step.before(directory)
         if (rejected := steps.do(step.command)) is not None:
             return rejected
+    for file in recipe.files:
+        if not (directory / file).is_file() or not (directory / file).stat().st_size:
+            return Interrupted(Stage.COMPILE, f"the compiler left no {file}", steps.log)
     reason = recipe.unloadable(directory, name)
     return Rejected(Stage.COMPILE, reason, steps.log) if reason else None
 

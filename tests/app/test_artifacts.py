@@ -15,6 +15,7 @@ from codegen_app.models import Artifact, Build, Graph, State
 from codegen_app.services import artifacts, builds, graphs, remote_builds, work
 from scheduler import files as engine_files
 from scheduler import samples
+from scheduler.build import compile as compiling
 from scheduler.build.flags import DEFAULT
 from scheduler.build.process import Completed
 from scheduler.outcome import MachineError
@@ -195,3 +196,34 @@ def test_importing_an_equal_file_mends_what_the_storage_lost() -> None:
     work.attempt(row, graphs.prepare)
     row.refresh_from_db()
     assert row.state == State.DONE
+
+
+def test_a_failure_that_names_no_line_of_the_source_is_looked_at_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = kernel(f"{SOURCE}// {uuid4()}: in no cache\n")
+    asked = builds.request_build(one, "cpu", DEFAULT, None)
+    real, calls = compiling.run, []
+
+    def fail_once(*args: object, **kwargs: object) -> Completed:
+        calls.append(args)
+        if len(calls) == 1:
+            return Completed(1, "error: some library of the compiler could not be made\n")
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiling, "run", fail_once)
+        work.attempt(claimed(asked), builds.run_build)
+    asked.refresh_from_db()
+    assert (asked.state, asked.reason) == (State.DONE, "")
+
+
+def test_no_build_begins_where_there_is_no_room_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = kernel(f"{SOURCE}// {uuid4()}: in no cache\n")
+    asked = builds.request_build(one, "cpu", DEFAULT, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiling, "_ROOM_BYTES", 2**62)
+        work.attempt(claimed(asked), builds.run_build)
+    asked.refresh_from_db()
+    assert asked.state == State.QUEUED
+    assert asked.reason.startswith("no space left for the code cache in")

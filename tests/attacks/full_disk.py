@@ -27,7 +27,7 @@ import psycopg
 
 from codegen_app import postgres
 
-SIZE_MIB = 96
+SIZE_MIB = 256
 MODELS = Path(__file__).parent / "graphs"
 _DATABASE = "kiln_full_disk"
 _LIMIT_S = 600
@@ -139,7 +139,7 @@ class Attack:
 
         def change() -> None:
             while not over.wait(self._random.uniform(0.2, 3.0)):
-                free = self._random.choice((0, 0, 4e3, 6e4, 1e6, 1e7, 3e7))
+                free = self._random.choice((0, 0, 4e3, 6e4, 1e6, 1e7, 1e8, 2e8))
                 self._disk.leave(int(free * self._random.random()))
                 self.counts["changes of the free space"] += 1
 
@@ -157,7 +157,7 @@ class Attack:
             if thread.ident is not None:
                 thread.join()
             self._disk.read_only(False)
-            self._disk.leave(2**24)  # what can be done between two rounds is done
+            self._disk.leave(2**27)  # what can be done between two rounds is done
 
     def _import(self, model: Path) -> None:
         from codegen_app.services import faults, graphs, tuning
