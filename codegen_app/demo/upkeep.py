@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -138,8 +139,10 @@ class Upkeep:
 
 
 def _signs_of_life() -> dict[int, datetime] | None:
+    """When each process of this host gave its last sign: the newest row of its number."""
+    here = Worker.objects.filter(host=socket.gethostname()).order_by("seen_at")
     try:
-        return dict(Worker.objects.values_list("pid", "seen_at"))
+        return dict(here.values_list("pid", "seen_at"))
     except DatabaseError:
         connection.close()
         return None

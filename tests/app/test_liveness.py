@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from codegen_app.demo.upkeep import _signs_of_life
 from codegen_app.models import State, Worker
 from codegen_app.services import workers
 from codegen_app.services.liveness import STUCK_AFTER, Progress, Watch, waits_for
@@ -69,6 +73,19 @@ def test_what_waits_for_whom() -> None:
     assert not waits_for("compile")
     assert not waits_for("measure.gfx942")
     assert not waits_for("default")
+
+
+def test_the_demo_sees_the_last_sign_of_each_of_its_own_processes() -> None:
+    now = timezone.now()
+
+    def sign(name: str, host: str, seconds_ago: int) -> None:
+        seen_at = now - timedelta(seconds=seconds_ago)
+        Worker.objects.create(name=name, host=host, pid=7, started_at=now, seen_at=seen_at)
+
+    sign("b", socket.gethostname(), 10)
+    sign("a", socket.gethostname(), 3600)
+    sign("c", "elsewhere", 0)
+    assert _signs_of_life() == {7: now - timedelta(seconds=10)}
 
 
 def test_a_stuck_worker_gives_no_sign_and_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
