@@ -14,12 +14,14 @@ PYTEST ?=
 
 BIN := .venv/bin
 
-.PHONY: help demo test check format install install-dev clean
+.PHONY: help demo test check lock sbom format install install-dev clean
 
 help:
 	@echo "make demo     run Kiln here with two real models (PORT=8000)"
 	@echo "make test     run the tests (PYTEST='-k name' for some)"
-	@echo "make check    ruff, mypy --strict, import-linter, djlint"
+	@echo "make check    ruff, mypy --strict, import-linter, djlint, known holes in packages"
+	@echo "make lock     write the lock files anew, after a change of dependencies"
+	@echo "make sbom     write what Kiln is made of to dist/kiln-sbom.json (CycloneDX)"
 	@echo "make format   format the code"
 	@echo "make clean    remove what the demo and the tests made, the demo's data included"
 
@@ -35,6 +37,19 @@ check: install-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/djlint --check --lint --quiet templates
+	@$(BIN)/python deploy/check_holes.py
+
+# After a change of dependencies in pyproject.toml; LOCK=--upgrade for newer versions of all.
+LOCK ?=
+UV_COMPILE = $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
+	--generate-hashes --no-header --quiet $(LOCK)
+
+lock: install-dev
+	$(UV_COMPILE) --extra dev --extra redis --output-file deploy/requirements-dev.txt
+	$(UV_COMPILE) --constraints deploy/requirements-dev.txt --output-file deploy/requirements.txt
+
+sbom: install-dev
+	@$(BIN)/python deploy/sbom.py dist/kiln-sbom.json
 
 format: install-dev
 	$(BIN)/ruff format .

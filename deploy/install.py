@@ -30,10 +30,10 @@ def main():
         run([sys.executable, "-m", "venv", str(VENV)], f"no virtual environment in {VENV}")
     say("installing packages; this takes a minute or two")
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    run(
-        [*pip, "install", "--quiet", "--editable", ".[dev]" if dev else "."],
-        "the packages could not be installed",
-    )
+    failed = "the packages could not be installed"
+    # What was tested, by its hashes; then ourselves, which brings no other package.
+    run([*pip, "install", "--quiet", "--require-hashes", "--requirement", str(lock(dev))], failed)
+    run([*pip, "install", "--quiet", "--no-deps", "--editable", "."], failed)
     STAMP.write_text(json.dumps(wanted(dev)))
 
 
@@ -47,8 +47,14 @@ def installed():
 
 def wanted(dev):
     """What the stamp of a complete installation says."""
-    digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    return {"dev": dev, "python": sys.version.split()[0], "root": str(ROOT), "pyproject": digest}
+    files = (ROOT / "pyproject.toml", lock(dev))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return {"dev": dev, "python": sys.version.split()[0], "root": str(ROOT), "packages": digest}
+
+
+def lock(dev):
+    """The lock file: every package with its version and hashes (``make lock`` writes it)."""
+    return ROOT / "deploy" / ("requirements-dev.txt" if dev else "requirements.txt")
 
 
 def check_machine():

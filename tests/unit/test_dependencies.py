@@ -1,0 +1,116 @@
+"""What is installed is what was tested: the lock files, the list of parts, the look for holes."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCKED = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^ ;\\]+)[^\\\n]*\\?$", re.M)
+
+
+def script(name: str) -> ModuleType:
+    """A file of deploy/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "deploy" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def locked(name: str) -> dict[str, str]:
+    return dict(LOCKED.findall((ROOT / "deploy" / name).read_text()))
+
+
+def test_lock_files_have_every_package_that_the_project_asks_for() -> None:
+    run, dev = locked("requirements.txt"), locked("requirements-dev.txt")
+    asked = {"requirements.txt": PROJECT["dependencies"]}
+    asked["requirements-dev.txt"] = [
+        *PROJECT["dependencies"],
+        *PROJECT["optional-dependencies"]["dev"],
+    ]
+    for file, requirements in asked.items():
+        versions = locked(file)
+        for requirement in map(Requirement, requirements):
+            name = requirement.name.lower().replace("_", "-")
+            assert name in versions, f"{file} has no {name}: make lock"
+            assert Version(versions[name]) in requirement.specifier, f"{file}: {name}: make lock"
+    assert run.items() <= dev.items(), "what runs is what was tested"
+
+
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+def test_every_locked_package_has_its_hashes(name: str) -> None:
+    text = (ROOT / "deploy" / name).read_text()
+    parts = re.split(r"\n(?=[\w])", text)
+    assert len(parts) >= 40
+    assert [part.split()[0] for part in parts if "--hash=sha256:" not in part] == []
+
+
+def test_newcomers_get_what_is_locked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install = script("install")
+    commands: list[list[str]] = []
+    monkeypatch.setattr(install, "run", lambda command, _: commands.append(command))
+    monkeypatch.setattr(install, "STAMP", tmp_path / "stamp.json")
+    monkeypatch.setattr(install, "VENV", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["install.py"])
+    install.main()
+    packages, ours = commands[-2:]
+    assert "--require-hashes" in packages
+    assert packages[-1].endswith("deploy/requirements.txt")
+    assert "--no-deps" in ours
+
+
+def test_the_list_of_parts_has_the_vendored_scripts_with_their_hashes() -> None:
+    parts = script("sbom").vendored()
+    sums = (ROOT / "static" / "vendor" / "SHA256SUMS").read_text()
+    assert {part["name"] for part in parts} == {
+        "htmx.org",
+        "plotly.js-cartesian-dist-min",
+        "@dagrejs/dagre",
+    }
+    files = [file for part in parts for file in part["components"]]
+    assert len(files) == len(sums.splitlines())
+    for part in parts:
+        folder = part["components"][0]["name"].split("/")[2]
+        version = (ROOT / "static" / "vendor" / folder / "VERSION").read_text()
+        assert part["version"] in version
+    for file in files:
+        assert file["hashes"][0]["content"] in sums
+
+
+def answer(*packages: object) -> str:
+    return json.dumps({"dependencies": packages})
+
+
+HOLE = {"name": "django", "version": "1.0", "vulns": [{"id": "PYSEC-1"}]}
+FINE = {"name": "sympy", "version": "1.14", "vulns": []}
+UNKNOWN = {"name": "vine", "skip_reason": "Dependency not found on PyPI"}
+
+
+@pytest.mark.parametrize(
+    ("output", "errors", "line", "good"),
+    [
+        (answer(FINE), "", "none in 1 packages", True),
+        (answer(FINE, HOLE), "", "django 1.0: PYSEC-1", False),
+        (answer(FINE, UNKNOWN), "", "none in 1 packages; 1 are not in the database", True),
+        (answer(UNKNOWN), "", "not checked: no database of holes is reachable", True),
+        ("", "requests.exceptions.ConnectionError: x", "not checked: no network", True),
+        ("", "TypeError: x", "pip-audit failed: TypeError: x", False),
+        ("", "", "pip-audit failed: it wrote nothing", False),
+    ],
+)
+def test_a_known_hole_fails_and_no_network_is_said(
+    output: str, errors: str, line: str, good: bool
+) -> None:
+    assert script("check_holes").outcome(output, errors) == (line, good)
