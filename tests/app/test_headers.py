@@ -105,7 +105,7 @@ def test_https_is_kept_to_and_cookies_are_of_this_host_alone(tmp_path: Path) -> 
     )
     assert done.returncode == 0, done.stderr
     hsts, cookie, location = done.stdout.splitlines()
-    assert hsts == "max-age=31536000"
+    assert hsts == "max-age=31536000; includeSubDomains"
     assert "__Host-csrftoken=" in cookie
     for attribute in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/"):
         assert attribute in cookie
