@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from codegen_app.access import permissions
 from codegen_app.admin.readonly import ReadOnlyAdmin
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _MAX_ROWS = 50  # what one page confirms
 
 def may_retune(request: HttpRequest) -> bool:
     """Whether the user may start and cancel runs."""
-    return request.user.has_perm("codegen_app.retune")
+    return request.user.has_perm(permissions.RETUNE)
 
 
 class RetuneMixin(_Mixin):

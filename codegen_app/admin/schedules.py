@@ -1,4 +1,4 @@
-"""Scheduled runs: those who may retune may schedule it."""
+"""Scheduled runs: whoever has the permission says when runs begin by themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 
-from codegen_app.admin.retuning import may_retune
+from codegen_app.access import permissions
 from codegen_app.models import RetuneSchedule
 from codegen_app.services import audit
 from codegen_app.services.engine import served_names
@@ -61,20 +61,20 @@ class RetuneScheduleAdmin(_ModelAdmin):
     list_select_related = ("graph",)
 
     def has_view_permission(self, request: HttpRequest, _: object = None) -> bool:
-        """As for starting runs."""
-        return may_retune(request)
+        """Of those who may schedule."""
+        return request.user.has_perm(permissions.SCHEDULE)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """As for starting runs."""
-        return may_retune(request)
+        """Of those who may schedule."""
+        return request.user.has_perm(permissions.SCHEDULE)
 
     def has_change_permission(self, request: HttpRequest, _: object = None) -> bool:
-        """As for starting runs."""
-        return may_retune(request)
+        """Of those who may schedule."""
+        return request.user.has_perm(permissions.SCHEDULE)
 
     def has_delete_permission(self, request: HttpRequest, _: object = None) -> bool:
-        """As for starting runs."""
-        return may_retune(request)
+        """Of those who may schedule."""
+        return request.user.has_perm(permissions.SCHEDULE)
 
     def save_model(
         self, request: HttpRequest, obj: RetuneSchedule, form: Any, change: bool

@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "codegen_app.server.rules.RulesMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "codegen_app.access.sessions.SessionLimitsMiddleware",
@@ -154,6 +155,12 @@ IMPORT_MAX_MEMORY_BYTES = env.integer("KILN_IMPORT_MAX_MEMORY_BYTES", 4 << 30, m
 SELECTIONS_FILE_MAX_BYTES = 16 * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "codegen_app.server.uploads.PlainTemporaryFileHandler",
+]
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 500  # the admin's rows to choose among, and some
+DATA_UPLOAD_MAX_NUMBER_FILES = 2
 
 # Whether work goes on where compilers, kernels and readers of files cannot be kept to their own.
 FENCE = env.choice("KILN_FENCE", ("available", "required"))

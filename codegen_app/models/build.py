@@ -42,6 +42,7 @@ class Build(Work):
     )
 
     class Meta(Work.Meta):
+        permissions = [("build", "Can ask for builds of kernels, with flags")]
         ordering = ["kernel", "target", "pk"]
         indexes = [models.Index(fields=["state", "-priority", "id"], name="build_queue")]
         constraints = [

@@ -40,6 +40,7 @@ class Graph(Work):
     )
 
     class Meta(Work.Meta):
+        permissions = [("import_graph", "Can import graphs")]
         ordering = ["-created_at", "-pk"]
         indexes = [models.Index(fields=["state", "-priority", "id"], name="graph_queue")]
 

@@ -51,6 +51,7 @@ class RetuneSchedule(models.Model):
     )
 
     class Meta:
+        permissions = [("schedule", "Can schedule tuning runs")]
         ordering = ["pk"]
         constraints = [
             models.CheckConstraint(

@@ -36,6 +36,7 @@ class Selection(models.Model):
     until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        permissions = [("select", "Can change which kernels serve")]
         ordering = ["-since", "-pk"]
         constraints = [
             models.UniqueConstraint(

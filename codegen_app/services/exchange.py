@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,14 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from codegen_app.models import GeneratedKernel, Problem, Selection, TemplateNode
-from codegen_app.services import audit, engine, kernels, selections
+from codegen_app.services import audit, engine, kernels, selections, texts
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import UserError
 from scheduler.targets import names
 
 SCHEMA = 1
+_MOST_LINES = 5_000
+_MOST_SIZES = 1_000  # characters of the sizes of one; they are a part of an index
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def import_text(text: str | bytes, actor: AbstractBaseUser | None, why: str = ""
                 what = "problem" if problem is None else "kernel"
                 left.append(f"{line.kernel}: its {what} is not known here")
                 continue
-            reason = f"imported{f': {why}' if why else ''}"
+            reason = texts.fitted(f"imported{f': {why}' if why else ''}", 300)
             if selections.choose({"problem_id": problem.pk, **line.bucket}, kernel, reason, actor):
                 new += 1
             else:
@@ -111,30 +114,42 @@ def import_text(text: str | bytes, actor: AbstractBaseUser | None, why: str = ""
 def _read(text: str | bytes) -> tuple[_Line, ...]:
     try:
         content = json.loads(text)
+        is_text = texts.stored(content) == content
     except (ValueError, RecursionError) as error:
         raise UserError(f"the file is no JSON: {error}") from None
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise UserError(f"the file holds no selections of schema {SCHEMA}")
+    if not is_text:
+        raise UserError("the file holds a NUL or half a character in a text: no export does")
     file = decode(make_codec(), content, _File, "the file")
+    if len(file.selections) > _MOST_LINES:
+        raise UserError(f"the file holds more than {_MOST_LINES} selections: import it in parts")
     for number, line in enumerate(file.selections):
         if line.target not in names():
             raise UserError(f"selections[{number}].target: {line.target!r} is not known")
         if len(line.device_name) > 200 or len(line.toolchain) > 240:
             raise UserError(f"selections[{number}]: a name is too long")
+        sizes = line.bindings
+        if len(json.dumps(dict(sizes))) > _MOST_SIZES or any(
+            abs(size) >= 2**63 for size in sizes.values()
+        ):
+            raise UserError(f"selections[{number}].bindings: these are no sizes of a model")
     return file.selections
 
 
 def _kernel(problem: Problem, line: _Line) -> GeneratedKernel | None:
-    """The recorded kernel of that name and source, or the one that the engine makes."""
+    """The recorded kernel of that name and source, or the one that the engine makes; None where
+    it makes none, or cannot while the graph's file is missing."""
     identity = {"name": line.kernel, "source_digest": line.source_digest}
     recorded = GeneratedKernel.objects.filter(**identity, template_nodes__problem=problem).first()
     if recorded is not None:
         return recorded
     nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")
     for node in nodes[:1]:
-        caller = engine.callers(node.graph.file.digest, node.name).get(line.kernel)
-        if caller is not None:
-            prepared = engine.scheduled(node.graph.file.digest)
-            made = kernels.record_candidate(node, node.offered, prepared, caller)
-            return made if made.source_digest == line.source_digest else None
+        with suppress(FileNotFoundError, UserError):
+            caller = engine.callers(node.graph.file.digest, node.name).get(line.kernel)
+            if caller is not None:
+                prepared = engine.scheduled(node.graph.file.digest)
+                made = kernels.record_candidate(node, node.offered, prepared, caller)
+                return made if made.source_digest == line.source_digest else None
     return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from codegen_app import files
 from codegen_app.models import Artifact, Graph, GraphNode, State
@@ -23,6 +23,7 @@ from codegen_app.services import (
     planning,
     queue,
     schedules,
+    texts,
     work,
 )
 from codegen_app.services.stopping import Stoppable
@@ -32,6 +33,7 @@ from scheduler.outcome import MachineError, Stage, UserError
 
 # What a graph's kernels are compiled for unless somebody says otherwise.
 DEFAULT_TARGETS = ("gfx942", "gfx1100", "cpu")
+_NAME, _VALUE = 200, 1000  # characters
 _RECORDING = 0x4B494C4E  # the advisory lock's number: "KILN"
 
 
@@ -57,13 +59,25 @@ def import_graph(
     if known is not None:
         _mend(known, file)
         return known, False
+    _check_names(content)
     stored = artifacts.store_file(file)  # no row is held while a disk is slow
-    with transaction.atomic():
-        graph = _record(content, name, target_names, stored, actor)
-        audit.record(actor, "import", graph)
-        schedules.after_import(graph)
-        queue.notify(queue.Kind.PREPARE)
+    try:
+        with transaction.atomic():
+            graph = _record(content, name, target_names, stored, actor)
+            audit.record(actor, "import", graph)
+            schedules.after_import(graph)
+            queue.notify(queue.Kind.PREPARE)
+    except IntegrityError:  # somebody imported an equal file at the same time
+        return Graph.objects.get(digest=content["digest"]), False
     return graph, True
+
+
+def _check_names(content: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for names by which nothing in the database could be found again."""
+    for position, node in enumerate(content["nodes"]):
+        what = f"node number {position}"
+        texts.check_names(what, (node["name"], node["target"], *node["outputs"]), _NAME)
+    texts.check_names("a value", (*content["tensors"], *content["symbols"]), _VALUE)
 
 
 def _mend(graph: Graph, file: Path) -> None:
@@ -160,14 +174,14 @@ def _record(
     actor: AbstractBaseUser | None,
 ) -> Graph:
     graph = Graph.objects.create(
-        name=name,
+        name=texts.fitted(name, _NAME) or "graph",
         digest=content["digest"],
-        producer=content["producer"],
+        producer=texts.fitted(content["producer"], 200),
         file=file,
-        symbols=content["symbols"],
-        inputs=content["inputs"],
-        outputs=content["outputs"],
-        tensors=content["tensors"],
+        symbols=texts.stored(content["symbols"]),
+        inputs=texts.stored(content["inputs"]),
+        outputs=texts.stored(content["outputs"]),
+        tensors=texts.stored(content["tensors"]),
         targets=list(target_names),
         node_count=len(content["nodes"]),
         imported_by_id=actor.pk if actor is not None else None,
@@ -181,7 +195,7 @@ def _record(
 
 def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
     origin = node["origin"]
-    arguments = {"args": node["args"], "kwargs": node["kwargs"]}
+    arguments = texts.stored({"args": node["args"], "kwargs": node["kwargs"]})
     return GraphNode(
         graph=graph,
         position=position,
@@ -190,11 +204,11 @@ def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
         arguments=arguments,
         inputs=list(dict.fromkeys(_references(arguments))),
         outputs=node["outputs"],
-        module_path=origin["module_path"],
-        module_type=origin["module_type"],
-        torch_function=origin["torch_function"],
+        module_path=texts.fitted(origin["module_path"], 500),
+        module_type=texts.fitted(origin["module_type"], 300),
+        torch_function=texts.fitted(origin["torch_function"], 300),
         frames=[
-            dict(zip(("file", "line", "function", "code"), frame, strict=True))
+            dict(zip(("file", "line", "function", "code"), texts.stored(frame), strict=True))
             for frame in origin["frames"]
         ],
     )

@@ -13,11 +13,26 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from codegen_app.access import permissions
 from codegen_app.pagecache.reader import NAME, is_kept
 from codegen_app.views.page import changed
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 
 register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def needs(context: Context, what: str, permission: str) -> SafeString | str:
+    """A line in place of a control that the reader may not use; nothing where they may."""
+    user = context["request"].user
+    if not user.is_authenticated:
+        return format_html('<span class="note">{} needs a login.</span>', what)
+    name = f"codegen_app.{permission}"
+    if user.has_perm(name):
+        return ""
+    line = '<span class="note">{} needs the permission “{}”.</span>'
+    return format_html(line, what, permissions.TITLES[name])
+
 
 _GLYPHS = {
     "queued": "wait",

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
+from codegen_app.access import permissions
 from codegen_app.forms.builds import BuildForm
 from codegen_app.models import GeneratedKernel
 from codegen_app.services import builds
 from codegen_app.views.kernel import kernel as kernel_view
-from codegen_app.views.permissions import actor, may_retune
+from codegen_app.views.permissions import actor, needs
 from scheduler.outcome import UserError
 
 
-@login_required
-@may_retune
+@needs(permissions.BUILD)
 @require_POST
 def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
     """Compile a kernel for any targets, with the flags that were asked for."""

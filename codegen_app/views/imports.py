@@ -7,21 +7,22 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from codegen_app.access import permissions
 from codegen_app.forms.graphs import ImportGraphForm
 from codegen_app.models import Graph
 from codegen_app.server import bodies
 from codegen_app.services import graphs
-from codegen_app.views.permissions import actor
+from codegen_app.views.permissions import actor, needs
 from scheduler.outcome import UserError
+from scheduler.text import identifier
 
 
-@login_required
+@needs(permissions.IMPORT)
 @require_http_methods(["GET", "POST"])
 def import_graph(request: HttpRequest) -> HttpResponse:
     """Drop a file; a graph that is known already is opened."""
@@ -48,7 +49,8 @@ def import_graph(request: HttpRequest) -> HttpResponse:
 def _recorded(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]:
     file: UploadedFile = form.cleaned_data["file"]
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / (file.name or "upload.pt2")  # errors name it; no folder is in it
+        # Errors name the file; nothing of the sender's leads anywhere.
+        path = Path(folder) / f"{identifier(Path(file.name or '').stem)[:80] or 'model'}.pt2"
         with path.open("wb") as out:
             for chunk in file.chunks():
                 out.write(chunk)

@@ -63,7 +63,6 @@ def respond(
             "title": title,
             "stages": stages,
             "json_url": _json_url(request),
-            "can_retune": request.user.has_perm("codegen_app.retune"),
             **({"csrf_token": TOKEN} if is_kept(request) else {}),
             **extra,
         },

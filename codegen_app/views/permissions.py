@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, cast
 
-from django.contrib.auth.decorators import permission_required
+from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AbstractBaseUser
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
 
-# Starting and cancelling runs, asking for builds, putting choices back.
-may_retune = permission_required("codegen_app.retune", raise_exception=True)
+from codegen_app.server.rules import refusal
+
+View = Callable[..., HttpResponse]
+
+
+def needs(permission: str) -> Callable[[View], View]:
+    """A view for who is logged in and has the permission; for others one line that names it."""
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+            if not request.user.has_perm(permission):
+                raise PermissionDenied(refusal(permission))
+            return view(request, *args, **kwargs)
+
+        return login_required(checked)
+
+    return decorated
 
 
 def actor(request: HttpRequest) -> AbstractBaseUser:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from codegen_app.access import permissions
 from codegen_app.forms.retuning import RetuneForm, SubjectForm
 from codegen_app.models import TuningRun
 from codegen_app.selectors.measured import measured_targets
 from codegen_app.services import retuning
-from codegen_app.views.permissions import actor, may_retune
+from codegen_app.views.permissions import actor, needs
 from scheduler.outcome import UserError
 
 
-@login_required
-@may_retune
+@needs(permissions.RETUNE)
 @require_http_methods(["GET", "POST"])
 def retune(request: HttpRequest) -> HttpResponse:
     """What is pointed at (``?graph= node= kernel= selection= run=``, each repeatable), to confirm.

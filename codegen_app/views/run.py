@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
 from codegen_app import charts
+from codegen_app.access import permissions
 from codegen_app.forms.address import RunForm
 from codegen_app.forms.reasons import ReasonForm
 from codegen_app.models import TuningRun
@@ -18,7 +18,7 @@ from codegen_app.selectors.pages.run import run_page
 from codegen_app.selectors.pages.runs import is_open
 from codegen_app.services import ledger
 from codegen_app.views.page import Crumb, found, respond
-from codegen_app.views.permissions import actor, may_retune
+from codegen_app.views.permissions import actor, needs
 
 
 def tuning_run(
@@ -50,8 +50,7 @@ def tuning_run(
     )
 
 
-@login_required
-@may_retune
+@needs(permissions.RETUNE)
 @require_POST
 def cancel_run(request: HttpRequest, pk: int) -> HttpResponse:
     """Stop a run; what was measured stays."""

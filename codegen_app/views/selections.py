@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from codegen_app.access import permissions
 from codegen_app.forms.reasons import ReasonForm
 from codegen_app.forms.selections import ImportSelectionsForm
 from codegen_app.models import Selection
@@ -18,7 +18,7 @@ from codegen_app.server import bodies
 from codegen_app.services import exchange
 from codegen_app.services import selections as services
 from codegen_app.views.page import respond
-from codegen_app.views.permissions import actor, may_retune
+from codegen_app.views.permissions import actor, needs
 from scheduler.outcome import UserError
 
 _LEFT_OUT = 10  # lines of a file that are reported one by one
@@ -56,8 +56,7 @@ def export_selections(_: HttpRequest) -> HttpResponse:
     return answer
 
 
-@login_required
-@may_retune
+@needs(permissions.SELECT)
 @require_POST
 def put_back(request: HttpRequest, pk: int) -> HttpResponse:
     """Let an earlier choice serve again."""
@@ -73,8 +72,7 @@ def put_back(request: HttpRequest, pk: int) -> HttpResponse:
     return selections(request, errors=form)
 
 
-@login_required
-@may_retune
+@needs(permissions.SELECT)
 @require_POST
 def import_selections(request: HttpRequest) -> HttpResponse:
     """Let the choices of a file serve."""

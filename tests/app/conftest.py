@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from codegen_app.access import permissions
 from scheduler import pipeline, untrusted
 from scheduler.ir.serialize import graph_to_json
 from tests.support.pages_world import World, make_world
@@ -24,6 +25,9 @@ def _read_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 def _graph_in(file: Path) -> dict[str, Any]:
     return graph_to_json(pipeline.load(file))
+
+
+RIGHTS = [name.partition(".")[2] for name in permissions.TITLES]
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +49,6 @@ def reader(client: Client) -> Client:
 @pytest.fixture
 def tuner(client: Client) -> Client:
     user = User.objects.create_user("tuner")
-    user.user_permissions.add(Permission.objects.get(codename="retune"))
+    user.user_permissions.set(Permission.objects.filter(codename__in=RIGHTS))
     client.force_login(user)
     return client

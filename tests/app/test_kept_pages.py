@@ -28,7 +28,7 @@ from tests.app.test_pages import addresses
 from tests.support.pages_world import World, make_graph
 
 pytestmark = pytest.mark.django_db
-ROLES = {"plain": (), "tuner": ("retune",), "staff": (), "chief": ()}
+ROLES = {"plain": (), "tuner": ("retune", "build", "select"), "staff": (), "chief": ()}
 
 
 class Clock:

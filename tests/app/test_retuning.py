@@ -56,7 +56,10 @@ def world(code_cache: Path) -> World:
 def tuner(client: Client) -> Client:
     user = User.objects.create_user("tuner", is_staff=True)
     wanted = Permission.objects.filter(
-        codename__in=["retune", "view_graph", "view_generatedkernel", "view_selection"]
+        codename__in=[
+            *("retune", "select", "schedule"),
+            *("view_graph", "view_generatedkernel", "view_selection"),
+        ]
     )
     user.user_permissions.set(wanted)
     client.force_login(user)

@@ -143,6 +143,8 @@ def test_choices_travel_as_json(problem: Problem, environment: Environment) -> N
     assert exchange.import_text(text, None, "from the lab") == exchange.Imported(1, 0, ())
     assert (serving().kernel, serving().result) == (first.kernel, first)
     assert serving().reason == "imported: from the lab"
+    Selection.objects.all().delete()
+    assert exchange.import_text(text, None, "y" * 500).new == 1
     unknown = text.replace(problem.digest, factories.digest())
     assert exchange.import_text(unknown, None).left[0].endswith("its problem is not known here")
 
@@ -167,10 +169,18 @@ def a_line(**changed: object) -> str:
         (a_line(bindings={"s0": True}), r"'True' is no int @ .*\.bindings\['s0'\]"),
         (a_line(target="gfx000"), r"selections\[0\]\.target: 'gfx000' is not known"),
         (a_line(device_name="x" * 201), "too long"),
+        (a_line(kernel="a\0b"), "NUL"),
+        (a_line(toolchain="\ud800"), "half a character"),
+        (a_line(bindings={"s\0": 1}), "NUL"),
+        (a_line(bindings={"s0": 2**63}), "no sizes of a model"),
+        (a_line(bindings={f"s{n}": n for n in range(1000)}), "no sizes of a model"),
+        ('{"schema": 1, "more": ' + "[" * 900 + "]" * 900 + "}", "JSON|missing"),
+        (b"\xff\xfe\x00", "no JSON"),
+        ('{"schema": ' + "9" * 5000 + "}", "no JSON"),
     ],
-    ids=lambda value: value[:40],
+    ids=lambda value: ascii(value)[:40],
 )
-def test_a_file_that_holds_no_choices_changes_nothing(text: str, expected: str) -> None:
+def test_a_file_that_holds_no_choices_changes_nothing(text: str | bytes, expected: str) -> None:
     with pytest.raises(UserError, match=expected):
         exchange.import_text(text, None)
     assert not AuditEntry.objects.exists()

@@ -12,6 +12,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
+from codegen_app.access import permissions
 from tests.support.pages_world import World, make_world
 
 ARGUMENTS = (
@@ -56,7 +57,8 @@ def world(transactional_db: None, code_cache: Path) -> World:
 def session(live_server: object) -> str:
     """The session cookie of somebody who may tune."""
     user = User.objects.create_user("tuner", password="secret-secret")
-    user.user_permissions.add(Permission.objects.get(codename="retune"))
+    rights = [name.partition(".")[2] for name in permissions.TITLES]
+    user.user_permissions.set(Permission.objects.filter(codename__in=rights))
     client = Client()
     client.force_login(user)
     return client.cookies["sessionid"].value

@@ -1,0 +1,20 @@
+"""What an account may do beyond reading, each by itself.
+
+The words are those of the models' ``Meta.permissions``, which the admin shows too.
+"""
+
+from __future__ import annotations
+
+IMPORT = "codegen_app.import_graph"
+BUILD = "codegen_app.build"
+RETUNE = "codegen_app.retune"
+SELECT = "codegen_app.select"
+SCHEDULE = "codegen_app.schedule"
+
+TITLES = {
+    IMPORT: "Can import graphs",
+    BUILD: "Can ask for builds of kernels, with flags",
+    RETUNE: "Can start and cancel tuning runs",
+    SELECT: "Can change which kernels serve",
+    SCHEDULE: "Can schedule tuning runs",
+}

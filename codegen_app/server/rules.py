@@ -1,0 +1,120 @@
+"""What each address takes: methods, of whom, and how much; asked before a body is read.
+
+An address that is not in the table is a page to read. The views ask for their permissions
+themselves, too (``views/permissions.py``): by then Django has parsed the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseNotAllowed,
+    QueryDict,
+)
+from django.shortcuts import render
+
+from codegen_app.access import permissions
+from codegen_app.server import bodies
+
+READING = ("GET", "HEAD")
+WRITING = ("POST",)
+FORM = (*READING, *WRITING)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Methods that are answered, and the permission that is needed ("" for none)."""
+
+    methods: tuple[str, ...] = READING
+    permission: str = ""
+    is_form: bool = True  # what is sent is parsed, once its length is known to be small enough
+
+
+PAGE = Rule()
+# By the names of the addresses; Django's own (the admin's, login) ask for themselves.
+RULES = {
+    "import": Rule(FORM, permissions.IMPORT),
+    "import_selections": Rule(WRITING, permissions.SELECT),
+    "put_back": Rule(WRITING, permissions.SELECT),
+    "cancel_run": Rule(WRITING, permissions.RETUNE),
+    "retune": Rule(FORM, permissions.RETUNE),
+    "build_kernel": Rule(WRITING, permissions.BUILD),
+    "password": Rule(FORM),
+    "csp_reports": Rule(WRITING, is_form=False),
+    "login": Rule(FORM),
+    "logout": Rule(WRITING),
+}
+_OTHERS = Rule(FORM)
+
+
+class RulesMiddleware:
+    """Refuses what its address does not take. Stands before what reads bodies (CSRF)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, _view: Any, _args: Any, given: dict[str, Any]
+    ) -> HttpResponseBase | None:
+        """The refusal; None where the view is to be asked."""
+        name, rule = rule_of(request)
+        if request.method not in rule.methods:
+            return HttpResponseNotAllowed(rule.methods)
+        if any("\0" in value for value in given.values() if isinstance(value, str)):
+            raise Http404("there is no such page")
+        if rule.permission:
+            if not request.user.is_authenticated:
+                return redirect_to_login(request.get_full_path())
+            if not request.user.has_perm(rule.permission):
+                raise PermissionDenied(refusal(rule.permission))
+        limit = bodies.large().get(name, bodies.SMALL)
+        if _length(request) > limit:
+            return _refused(request, 413, f"At most {limit} bytes can be sent to this address.")
+        if _has_nul(request.GET) or (rule.is_form and _has_nul(request.POST)):
+            return _refused(request, 400, "NUL characters are no text: send it without them.")
+        return None
+
+
+def rule_of(request: HttpRequest) -> tuple[str, Rule]:
+    """The name of the request's address, and its rule."""
+    match = request.resolver_match
+    assert match is not None, "middleware asks once the view is known"
+    name = match.url_name or ""
+    if match.namespaces or not name:
+        return "", _OTHERS
+    return name, RULES.get(name, PAGE)
+
+
+def refusal(permission: str) -> str:
+    """What somebody is told who lacks it."""
+    title = permissions.TITLES[permission]
+    return f"This needs the permission “{title}”, which your account does not have."
+
+
+def _has_nul(given: QueryDict) -> bool:
+    """Whether a name or a value holds what the database keeps in no text."""
+    return any("\0" in text for name, values in given.lists() for text in (name, *values))
+
+
+def _length(request: HttpRequest) -> int:
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0  # Django takes it for an empty body, too
+
+
+def _refused(request: HttpRequest, status: int, line: str) -> HttpResponse:
+    context = {"title": "Not taken", "line": line}
+    return render(request, "refused.html", context, status=status)

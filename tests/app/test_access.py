@@ -1,0 +1,226 @@
+"""Who may do what, at every address and with every method; and how much may be sent, by whom."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Group, Permission, User
+from django.test import Client, RequestFactory
+from django.urls import get_resolver, resolve
+
+from codegen_app.access import permissions
+from codegen_app.access.permissions import BUILD, IMPORT, RETUNE, SELECT
+from codegen_app.models import Build, GeneratedKernel, Graph, Selection, TuningRun
+from codegen_app.server import bodies, rules
+from codegen_app.views.urls import urlpatterns
+from tests.support.pages_world import World
+
+pytestmark = pytest.mark.django_db
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+READ = ("GET", "HEAD")
+# Every address of the application: the methods that it answers, and the permission they need.
+# "" is a page to read, LOGIN needs an account, ANYBODY not even that.
+LOGIN, ANYBODY = "login", "anybody"
+TABLE: dict[str, tuple[tuple[str, ...], str]] = {
+    **{
+        name: (READ, "")
+        for page in (
+            *("overview", "graphs", "graph", "template_node", "kernels", "kernel", "tuning_runs"),
+            *("tuning_run", "selections", "devices", "compare", "search", "glossary"),
+        )
+        for name in (page, f"{page}_json")
+    },
+    **dict.fromkeys(
+        (
+            *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download"),
+            *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
+        ),
+        (READ, ""),
+    ),
+    "import": ((*READ, "POST"), IMPORT),
+    "import_selections": (("POST",), SELECT),
+    "put_back": (("POST",), SELECT),
+    "cancel_run": (("POST",), RETUNE),
+    "retune": ((*READ, "POST"), RETUNE),
+    "build_kernel": (("POST",), BUILD),
+    "password": ((*READ, "POST"), LOGIN),
+    "csp_reports": (("POST",), ANYBODY),
+}
+ROLES = ("anonymous", "plain", *permissions.TITLES, "admin")
+
+
+def test_every_address_is_in_the_table() -> None:
+    """An address that is added says here who may do what with it."""
+    assert {pattern.name for pattern in urlpatterns} == set(TABLE)
+    ours = {name for name in rules.RULES if name not in ("login", "logout")}
+    assert ours <= set(TABLE)
+    for name, (methods, permission) in TABLE.items():
+        rule = rules.RULES.get(name, rules.PAGE)
+        assert set(rule.methods) == set(methods), name
+        assert rule.permission == (permission if "." in permission else ""), name
+
+
+def account(role: str) -> Any:
+    if role == "anonymous":
+        return AnonymousUser()
+    user = User.objects.create_user(role, is_superuser=role == "admin")
+    if "." in role:
+        user.user_permissions.add(Permission.objects.get(codename=role.partition(".")[2]))
+    return user
+
+
+def addresses(world: World) -> dict[str, str]:
+    """An address of each name with rows that are there."""
+    kernel = world.kernels[0]
+    build = kernel.builds.get(target="gfx942")
+    pk = {
+        **dict.fromkeys(("graph", "graph_json", "graph_bundle"), world.graph.pk),
+        **dict.fromkeys(("template_node", "template_node_json"), world.nodes[0].pk),
+        "put_back": Selection.objects.get().pk,
+    }
+    found = {}
+    for pattern in urlpatterns:
+        given = {"name": kernel.name, "build": build.pk, "first": 1, "file": "source.hip"}
+        given["pk"] = pk.get(pattern.name, world.run.pk)
+        if pattern.name == "kernel_download":
+            given["file"] = "kernel.so"
+        wanted = {key: given[key] for key in pattern.pattern.converters}
+        found[pattern.name] = "/" + pattern.pattern._route
+        for key, value in wanted.items():
+            kind = next(k for k in ("int", "slug", "str") if f"<{k}:{key}>" in found[pattern.name])
+            found[pattern.name] = found[pattern.name].replace(f"<{kind}:{key}>", str(value))
+    return found
+
+
+def test_the_matrix_of_addresses_methods_and_roles(world: World, rf: RequestFactory) -> None:
+    """What is refused, and how, before any view or parser of bodies is asked."""
+    middleware = rules.RulesMiddleware(lambda request: None)
+    users = {role: account(role) for role in ROLES}
+    tried = 0
+    for name, address in addresses(world).items():
+        methods, permission = TABLE[name]
+        for method in METHODS:
+            for role, user in users.items():
+                request = rf.generic(method, address)
+                request.user, request.resolver_match = user, resolve(address)
+                try:
+                    answer = middleware.process_view(request, None, (), {})
+                    status = 200 if answer is None else answer.status_code
+                except rules.PermissionDenied as refused:
+                    assert permissions.TITLES[permission] in str(refused)
+                    status = 403
+                allowed = "." not in permission or role in (permission, "admin")
+                expected = 200 if allowed else 302 if role == "anonymous" else 403
+                due = expected if method in methods else 405
+                assert status == due, (name, method, role)
+                tried += 1
+    assert tried == len(TABLE) * len(METHODS) * len(ROLES)
+
+
+def test_changes_need_their_permission_through_the_whole_site(client: Client, world: World) -> None:
+    """The middleware is in its place, and the views ask again."""
+    places = addresses(world)
+    changing = {name: row[1] for name, row in TABLE.items() if "." in row[1]}
+    for name in changing:
+        answer = client.post(places[name])
+        assert (answer.status_code, answer.headers["Location"][:8]) == (302, "/login/?"), name
+    client.force_login(account("plain"))
+    before = [model.objects.count() for model in (Graph, Build, TuningRun, Selection)]
+    for name, permission in changing.items():
+        answer = client.post(places[name])
+        assert answer.status_code == 403, name
+        assert permissions.TITLES[permission] in answer.content.decode(), name
+    assert [model.objects.count() for model in (Graph, Build, TuningRun, Selection)] == before
+    for method in ("put", "delete", "trace", "options", "patch", "post"):
+        for name in ("graph", "overview_json", "kernel_source", "run_log"):
+            assert getattr(client, method)(places[name]).status_code == 405, (method, name)
+    for method in ("put", "delete", "trace"):
+        assert getattr(client, method)("/login/").status_code == 405
+
+
+def test_the_views_ask_for_the_permission_too(world: World, rf: RequestFactory) -> None:
+    user = account("plain")
+    for name, address in addresses(world).items():
+        if "." in TABLE[name][1]:
+            request, found = rf.post(address), resolve(address)
+            request.user = user
+            with pytest.raises(rules.PermissionDenied):
+                found.func(request, *found.args, **found.kwargs)
+
+
+class Endless(io.RawIOBase):
+    """A body of 3 GiB that counts how much of it was read."""
+
+    taken = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, part: Any) -> int:
+        self.taken += len(part)
+        return len(part)
+
+
+@pytest.mark.parametrize("role", ["anonymous", "plain", RETUNE])
+@pytest.mark.parametrize("address", ["/import", "/selections/import", "/retune", "/login/", "/"])
+def test_nothing_of_a_large_body_is_read_from_who_may_not_send_it(
+    address: str, role: str, client: Client
+) -> None:
+    if role != "anonymous":
+        client.force_login(account(role))
+    body = Endless()
+    answer = client.generic(
+        "POST",
+        address,
+        **{
+            "wsgi.input": body,
+            "CONTENT_LENGTH": str(3 << 30),
+            "CONTENT_TYPE": "multipart/form-data; boundary=x",
+        },
+    )
+    assert answer.status_code in (302, 403, 405, 413)
+    assert body.taken == 0
+
+
+def test_who_may_import_sends_as_much_as_a_file_may_have(client: Client) -> None:
+    client.force_login(account(IMPORT))
+    body = Endless()
+    sent = {"wsgi.input": body, "CONTENT_TYPE": "multipart/form-data; boundary=x"}
+    limit = bodies.large()["import"]
+    answer = client.generic("POST", "/import", **sent, CONTENT_LENGTH=str(limit + 1))
+    assert (answer.status_code, body.taken) == (413, 0)
+
+
+def test_a_page_names_the_permission_that_its_reader_lacks(reader: Client, world: World) -> None:
+    for name, permission in {
+        "graph": RETUNE,
+        "template_node": RETUNE,
+        "tuning_run": RETUNE,
+        "kernel": BUILD,
+        "selections": SELECT,
+        "graphs": IMPORT,
+    }.items():
+        page = reader.get(addresses(world)[name]).content.decode()
+        assert permissions.TITLES[permission] in page, name
+
+
+def test_groups_are_there_from_the_start() -> None:
+    rights = {
+        group.name: set(group.permissions.values_list("codename", flat=True))
+        for group in Group.objects.all()
+    }
+    assert rights["Importers"] == {"import_graph"}
+    assert rights["Builders"] == {"import_graph", "build"}
+    assert rights["Tuners"] == {"import_graph", "build", "retune", "select", "schedule"}
+
+
+def test_no_other_way_in() -> None:
+    """Addresses beside ours are Django's: the admin, which asks for itself, and the login."""
+    routes = {str(pattern.pattern) for pattern in get_resolver().url_patterns}
+    assert routes == {
+        *("admin/login/", "admin/password_change/", "admin/", "login/", "logout/", "")
+    }
+    assert GeneratedKernel.objects.count() == 0
