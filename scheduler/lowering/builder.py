@@ -69,10 +69,14 @@ class Builder:
         example's sizes they hold. What is known only while the model runs has no example."""
         if a == b:
             return True
-        if any(s.name.startswith(_UNBACKED) for s in a.free_symbols | b.free_symbols):
+        if self.is_unbacked(a, b):
             difference = a - b
             return not (difference.is_Integer and difference != 0)
         return layout.hint(a, self.hints) == layout.hint(b, self.hints)
+
+    def is_unbacked(self, *exprs: Expr) -> bool:
+        """Whether sizes are known only while the model runs."""
+        return any(s.name.startswith(_UNBACKED) for expr in exprs for s in expr.free_symbols)
 
     def check_shape(self, name: str, size: Sequence[Expr]) -> None:
         """Raise ``ContradictionError`` where the graph says another shape of a value than its

@@ -48,7 +48,10 @@ def cat(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     meta = b.meta()
     # torch lets tensors of shape [0] pass, whatever the other shapes are.
     parts = [t for t in tensors if t.size != (_ZERO,)] or list(tensors[:1])
-    made = joined(parts, axis(dim, len(meta.size)), meta.dtype)
+    at = axis(dim, len(meta.size))
+    made = joined(parts, at, meta.dtype)
+    for part in parts:
+        b.check_made((*part.size[:at], made.size[at], *part.size[at + 1 :]))
     return stored(b, Tensor(meta.size, meta.dtype, made.at))
 
 
@@ -60,13 +63,16 @@ def stack(b: Builder, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
         for t in tensors
     ]
     made = joined(wide, at, meta.dtype)
+    for part in wide:
+        b.check_made((*part.size[:at], made.size[at], *part.size[at + 1 :]))
     return stored(b, Tensor(meta.size, meta.dtype, made.at))
 
 
 def constant_pad(b: Builder, self: Tensor, pad: tuple[Any, ...], value: Any = 0) -> Tensor:
     """``pad`` has (before, after) for the last dimension, then for the one before it, …"""
     meta = b.meta()
-    before = _before(self, pad)
+    before, after = _before(self, pad), _before(self, pad[1:])
+    b.check_made([s + p + q for s, p, q in zip(self.size, before, after, strict=True)])
 
     def read(index: Index) -> Value:
         place = tuple(i - p for i, p in zip(index, before, strict=True))

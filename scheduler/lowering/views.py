@@ -19,7 +19,7 @@ from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.simplify import product
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.errors import ContradictionError, Unsupported
 from scheduler.lowering.tensor import Index, Tensor
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
@@ -181,7 +181,22 @@ def slice_op(
     at = axis(dim, self.rank)
     if step < 1:
         raise Unsupported(f"a slice with step {step}")
-    return cut(self, at, _bound(b, start, self.size[at]), b.meta().size[at], step)
+    first, length = _bound(b, start, self.size[at]), b.meta().size[at]
+    _check_cut(b, self.size[at], first, end, step, length)
+    return cut(self, at, first, length, step)
+
+
+def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, length: Expr) -> None:
+    """Raise ``ContradictionError`` where a slice has another length at the example's sizes."""
+    last = extent if end is None else as_expr(end)
+    if b.is_unbacked(extent, start, last, length):
+        return
+    size, low, high, count = (layout.hint(e, b.hints) for e in (extent, start, last, length))
+    taken = len(range(size)[low:high:step])
+    if taken != count:
+        raise ContradictionError(
+            f"the graph says {count} elements along its dimension, but {taken} are taken"
+        )
 
 
 def _position(b: Builder, value: Any, extent: Expr) -> Expr:
@@ -206,7 +221,9 @@ def _bound(b: Builder, value: Any, extent: Expr) -> Expr:
 
 def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     at = axis(dim, self.rank)
-    return cut(self, at, _bound(b, start, self.size[at]), as_expr(length))
+    first, taken = _bound(b, start, self.size[at]), as_expr(length)
+    _check_cut(b, self.size[at], first, first + taken, 1, taken)
+    return cut(self, at, first, taken)
 
 
 def select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
@@ -229,7 +246,10 @@ def split_op(b: Builder, self: Tensor, dim: int = 0, **_: Any) -> tuple[Tensor, 
     """split, split_with_sizes, chunk: the pieces' sizes are those of the outputs."""
     at = axis(dim, self.rank)
     assert b.node is not None
-    return pieces(self, at, [b.meta(k).size[at] for k in range(len(b.node.outputs))])
+    lengths = [b.meta(k).size[at] for k in range(len(b.node.outputs))]
+    if not b.agree(sympy.Add(*lengths), self.size[at]):
+        raise ContradictionError("the graph says that its parts are more or less than the whole")
+    return pieces(self, at, lengths)
 
 
 def unbind(b: Builder, self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:

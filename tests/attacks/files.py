@@ -4,7 +4,8 @@
 
 Each file is one of ``graphs/`` with faults in its JSON, its zip or its bytes, made from the seed
 and its index alone. Files run in child processes. Counted as wrong: anything raised that is no
-``UserError``, or one of several lines; a file that takes more than 10 s; memory that one file
+``UserError``, or one of several lines; a file that takes more than 10 s of the processor, or ends
+not at all; memory that one file
 takes, or that stays after many. Exits with 1 when there was any.
 """
 
@@ -42,7 +43,8 @@ from tests.attacks import archives, mutations
 from tests.attacks.exported import GRAPHS
 from tests.benchmarks.printing import say
 
-SECONDS = 10.0  # a file that takes longer hangs
+SECONDS = 10.0  # of the processor: a file that takes longer hangs
+WAITED = 120.0  # seconds by the clock, on a machine that has other things to do
 MEMORY = 3 << 30  # address space of a child
 GROWTH_KIB = 300 << 10  # resident memory that one file may take
 STAYS_KIB = 200 << 10  # and that may stay of all files after the first ones
@@ -117,7 +119,7 @@ def serve() -> None:
             seed, index = map(int, line.split())
             path.write_bytes(hostile_file(seed, index))
             Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
-            before, start = _memory()["VmRSS"], time.perf_counter()
+            before, start = _memory()["VmRSS"], time.process_time()
             answer: dict[str, Any] = {}
             try:
                 refusal = take(path)
@@ -126,7 +128,7 @@ def serve() -> None:
                 answer = {"outcome": "traceback", "line": traceback.format_exc()[-1800:]}
             memory = _memory()
             answer |= {
-                "seconds": time.perf_counter() - start,
+                "seconds": time.process_time() - start,
                 "rss": memory["VmRSS"],
                 "took": memory["VmHWM"] - before,
             }
@@ -199,7 +201,7 @@ def attack(seed: int, indices: range, jobs: int) -> Report:
                 again = child if child.process.poll() is None else _replaced(child, selector)
                 _next(again, seed, waiting, selector)
             for child in [key.data for key in selector.get_map().values()]:
-                if child.index not in ready and time.monotonic() - child.since > SECONDS + 1:
+                if child.index not in ready and time.monotonic() - child.since > WAITED:
                     report.note(child.index, {"outcome": "hang"})
                     _next(_replaced(child, selector), seed, waiting, selector)
     return report

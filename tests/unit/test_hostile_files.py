@@ -68,6 +68,15 @@ BAD = {
     "an argument that the op does not have": _with(
         _called("relu.default", SELF, _arg("other", W)), MADE
     ),
+    "a slice of more than there is": _with(
+        _called("slice.Tensor", SELF, _arg("dim", _int(0)), _arg("end", _int(4))), MADE
+    ),
+    "parts that do not fit side by side": _with(
+        _joined("relu", "x"), _meta([_int(16), _int(3)], [_int(3), _int(1)])
+    ),
+    "padding to another size": _with(
+        _called("constant_pad_nd.default", SELF, _arg("pad", {"as_ints": [1, 1]})), MADE
+    ),
     "another shape than the op makes": _with(
         _called("relu.default", SELF), _meta([_int(8), _int(4)], [_int(4), _int(1)])
     ),
