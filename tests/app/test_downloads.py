@@ -14,10 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
 from codegen_app.services import artifacts, builds, work
+from codegen_app.views import bundles as views
 from scheduler.build.flags import DEFAULT
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle import reader as bundle_reader
@@ -149,6 +151,27 @@ def test_a_graphs_name_leads_nowhere(
         assert not list(place.iterdir()), name
         assert [path.name for path in outside.iterdir()] == ["manifest.json"], name
         assert sorted(outside.parent.iterdir()) == [outside, place], name
+
+
+def test_packing_holds_one_thread_and_no_endless_graph(
+    reader: Client, prepared: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes longer than a page may wait is packed by a command, which the page names."""
+    for use in KernelUse.objects.filter(template_node__graph=prepared, is_default=True):
+        if not use.kernel.builds.exists():
+            made_build(use.kernel, "gfx942")
+    address = f"/graphs/{prepared.pk}/bundle.zip"
+    with views._packing:
+        assert "try again in a moment" in reader.get(address, follow=True).content.decode()
+    unpacked(reader.get(address), tmp_path / "direct")
+    monkeypatch.setattr(views, "MOST_NODES", 1)
+    page = reader.get(address, follow=True).content.decode()
+    assert f"python manage.py bundle {prepared.pk} FILE.zip" in page
+    file = tmp_path / "by hand.zip"
+    call_command("bundle", prepared.pk, file)
+    assert zipfile.is_zipfile(file)
+    with pytest.raises(CommandError, match="exists"):
+        call_command("bundle", prepared.pk, file)
 
 
 def bundle_build(kernels: set[GeneratedKernel]) -> Build:

@@ -1,0 +1,41 @@
+"""``manage.py bundle GRAPH FILE.zip``: a graph's bundle, however large it is."""
+
+from __future__ import annotations
+
+import shutil
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.models import Graph
+from codegen_app.services import bundles
+from scheduler.outcome import UserError
+
+
+class Command(BaseCommand):
+    """Pack what the graph's page hands out for graphs that are not too large for it."""
+
+    help = "Write a graph's kernels, with manifest and wrapper, as a zip."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which graph, to which file, and by whose times."""
+        parser.add_argument("graph", type=int, help="its number, as in the page's address")
+        parser.add_argument("file", type=Path, help="a zip that is not there yet")
+        parser.add_argument("--times", default="", help="the bucket that the page names")
+
+    def handle(self, **options: Any) -> None:
+        """Pack it, and say where it is."""
+        graph = Graph.objects.select_related("file").filter(pk=options["graph"]).first()
+        if graph is None:
+            raise CommandError(f"there is no graph {options['graph']}")
+        file: Path = options["file"]
+        try:
+            with bundles.of_graph(graph, options["times"]) as packed, file.open("xb") as out:
+                shutil.copyfileobj(packed, out)
+        except UserError as error:
+            raise CommandError(str(error)) from None
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror or error}") from None
+        self.stdout.write(f"{graph} is packed in {file}")
