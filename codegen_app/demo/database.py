@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import psycopg
@@ -16,6 +17,9 @@ T = TypeVar("T")
 _DATABASE = "kiln"
 _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _TRIES = 5
+_ASK_EVERY_S = 5.0
+# So long a recovery may take at first; twice as long each time that it was ended.
+_RECOVERY_LIMIT_S = 30.0
 
 
 class DatabaseServer:
@@ -24,32 +28,59 @@ class DatabaseServer:
     def __init__(self, cluster: Cluster | None, say: Callable[[str], None]) -> None:
         self._cluster, self._say = cluster, say
         self._pause_s, self._next_try_s = _PAUSE_S, 0.0
+        self._recovery_limit_s = _RECOVERY_LIMIT_S
+        self._ready_at_s = self._next_question_s = time.monotonic()
 
     def start(self) -> None:
         """Start it (or take over one that runs) and make the database; ``PostgresError``."""
         if self._cluster is None:
             return
         postgres.start(self._cluster)
-        try:
-            with psycopg.connect(self._cluster.url("postgres"), autocommit=True) as connection:
-                known = connection.execute(
-                    "SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE]
-                )
-                if known.fetchone() is None:
-                    connection.execute(f"CREATE DATABASE {_DATABASE}")
-        except psycopg.Error as error:
-            raise PostgresError(f"PostgreSQL: {str(error).splitlines()[0]}") from None
+        for left in reversed(range(_TRIES)):
+            try:
+                self._make_database(self._cluster)
+            except psycopg.Error as error:
+                if not left:
+                    raise PostgresError(f"PostgreSQL: {str(error).splitlines()[0]}") from None
+                time.sleep(_PAUSE_S)
+            else:
+                return
+
+    def _make_database(self, cluster: Cluster) -> None:
+        with psycopg.connect(cluster.url("postgres"), autocommit=True) as connection:
+            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [_DATABASE])
+            if known.fetchone() is None:
+                connection.execute(f"CREATE DATABASE {_DATABASE}")
 
     def watch(self) -> None:
-        """Start it again where it ended by itself; where that fails, later, and less often."""
-        if self._cluster is None or postgres.is_running(self._cluster):
+        """Start it again where it ended by itself, or does not come back from a recovery; where
+        that fails, later, and less often."""
+        if self._cluster is None:
+            return
+        if postgres.is_running(self._cluster):
             self._pause_s = _PAUSE_S
+            self._watch_recovery(self._cluster)
+        elif time.monotonic() >= self._next_try_s:
+            self._start_again(self._cluster)
+
+    def _watch_recovery(self, cluster: Cluster) -> None:
+        now = time.monotonic()
+        if now < self._next_question_s:
             return
-        if time.monotonic() < self._next_try_s:
-            return
+        self._next_question_s = now + _ASK_EVERY_S
+        if postgres.is_ready(cluster):
+            self._ready_at_s = now
+        elif now - self._ready_at_s > self._recovery_limit_s:
+            self._say("the database server does not come back; starting it anew")
+            self._recovery_limit_s *= 2
+            with suppress(PostgresError):  # the next look tries again
+                postgres.stop_at_once(cluster)
+            self._ready_at_s = now
+
+    def _start_again(self, cluster: Cluster) -> None:
         self._say("the database server ended; starting it again")
         try:
-            postgres.start(self._cluster)
+            postgres.start(cluster)
         except PostgresError as error:
             self._say(f"{error}; trying again in {self._pause_s:.0f} s")
             self._next_try_s = time.monotonic() + self._pause_s

@@ -11,16 +11,26 @@ process; ``start`` then finds it running and takes it over.
 """
 
 from codegen_app.postgres.cluster import Cluster, PostgresError, claim, cluster_for
-from codegen_app.postgres.server import is_running, prepare, remove, start, stop
+from codegen_app.postgres.server import (
+    is_ready,
+    is_running,
+    prepare,
+    remove,
+    start,
+    stop,
+    stop_at_once,
+)
 
 __all__ = [
     "Cluster",
     "PostgresError",
     "claim",
     "cluster_for",
+    "is_ready",
     "is_running",
     "prepare",
     "remove",
     "start",
     "stop",
+    "stop_at_once",
 ]

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from psycopg.pq import PGconn, Ping
+
 from codegen_app import system_user
 from codegen_app.postgres import programs, upgrade
 from codegen_app.postgres.cluster import Cluster, PostgresError, cluster_for
@@ -20,8 +22,9 @@ _START_LIMIT_S = 60
 # Its log says what is wrong, not that it works; the write-ahead log of an idle server is short.
 _QUIET = ("log_checkpoints=off", "min_wal_size=32MB", "max_wal_size=256MB")
 _ENDING_LIMIT_S = 20
-# PostgreSQL's src/include/utils/pidfile.h: lines of postmaster.pid, counted from 0
-_DATA_LINE, _STATUS_LINE = 1, 7
+_STOP_LIMIT_S = 30
+_ASK_LIMIT_S = 3
+_DATA_LINE = 1  # of postmaster.pid, counted from 0 (PostgreSQL's src/include/utils/pidfile.h)
 
 
 def start(cluster: Cluster, options: Sequence[str] = ()) -> bool:
@@ -75,6 +78,23 @@ def is_running(cluster: Cluster) -> bool:
         return False  # it ended meanwhile
     except PermissionError:  # root of a container may not look into others' processes
         return lines[_DATA_LINE : _DATA_LINE + 1] == [str(cluster.data)]
+
+
+def is_ready(cluster: Cluster) -> bool:
+    """Whether the server takes connections: asked of itself, since its file says what was once."""
+    asked = f"host={cluster.sockets} user=postgres dbname=postgres connect_timeout={_ASK_LIMIT_S}"
+    return PGconn.ping(asked.encode()) == Ping.OK
+
+
+def stop_at_once(cluster: Cluster) -> None:
+    """Stop a server that does not come to an end by itself; it recovers at its next start.
+
+    One whose helper was killed during a recovery waits for it for ever, and does not stop when
+    asked either (seen with PostgreSQL 18.4).
+    """
+    with _lock(cluster):
+        if is_running(cluster):
+            _end(cluster, programs.folder(cluster), cluster.data, "immediate")
 
 
 def prepare(cluster: Cluster) -> None:
@@ -150,8 +170,15 @@ def launch(cluster: Cluster, folder: Path, data: Path, options: Sequence[str] = 
 
 
 def halt(cluster: Cluster, folder: Path, data: Path) -> None:
-    """Stop the server on that folder."""
-    command = (folder / "pg_ctl", "-D", data, "-m", "fast", "-w", "stop")
+    """Stop the server on that folder; one that does not stop in time, at once."""
+    try:
+        _end(cluster, folder, data, "fast")
+    except PostgresError:
+        _end(cluster, folder, data, "immediate")
+
+
+def _end(cluster: Cluster, folder: Path, data: Path, mode: str) -> None:
+    command = (folder / "pg_ctl", "-D", data, "-m", mode, "-w", "-t", _STOP_LIMIT_S, "stop")
     run(cluster, command, "PostgreSQL did not stop")
 
 
@@ -193,19 +220,14 @@ def _serving(cluster: Cluster, folder: Path, data: Path) -> Iterator[None]:
 
 def _serves_already(cluster: Cluster) -> bool:
     """Whether a server runs here and takes connections. One that is just starting or stopping is
-    waited for; one that hears elsewhere, since its checkout moved, is stopped."""
-    deadline = time.monotonic() + _START_LIMIT_S
+    waited for; one that comes to nothing, or hears elsewhere since its checkout moved, is stopped.
+    """
+    deadline = time.monotonic() + _START_LIMIT_S / 2
     while is_running(cluster):
-        ready = [line.strip() for line in _pid_file(cluster)][_STATUS_LINE:] == ["ready"]
-        if ready and any(cluster.sockets.glob(".s.PGSQL.*")):
+        if is_ready(cluster):
             return True
-        if ready:
-            halt(cluster, programs.folder(cluster), cluster.data)
-        if time.monotonic() > deadline:
-            raise PostgresError(
-                f"PostgreSQL, process {_pid_file(cluster)[0]}, neither starts nor stops "
-                f"(log: {cluster.log})"
-            )
+        if not any(cluster.sockets.glob(".s.PGSQL.*")) or time.monotonic() > deadline:
+            _end(cluster, programs.folder(cluster), cluster.data, "immediate")
         time.sleep(0.1)
     return False
 

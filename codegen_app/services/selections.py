@@ -118,6 +118,7 @@ def _serving(bucket: dict[str, Any]) -> Selection | None:
 def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -> Selection:
     now = timezone.now()
     if serving is not None:
+        now = max(now, serving.since)  # the clock may have been set back
         serving.until = now
         serving.save(update_fields=["until"])
     return Selection.objects.create(**bucket, since=now, **fields)

@@ -89,8 +89,13 @@ def claim_next(queue: QuerySet[W], worker: str) -> W | None:
 
 
 def due(queue: QuerySet[W]) -> QuerySet[W]:
-    """What of it is queued and need not be waited for."""
-    return queue.filter(Q(again_at=None) | Q(again_at__lte=Now()), state=State.QUEUED)
+    """What of it is queued and need not be waited for.
+
+    A pause longer than any comes from a clock that was set back, and is over.
+    """
+    longest = timedelta(seconds=_LONGEST_PAUSE_S)
+    is_over = Q(again_at__lte=Now()) | Q(again_at__gt=Now() + longest)
+    return queue.filter(Q(again_at=None) | is_over, state=State.QUEUED)
 
 
 def extend(row: Work, **fields: Any) -> bool:
@@ -242,9 +247,13 @@ def heartbeat(
 def give_on_expired() -> int:
     """Queue the rows whose lease ran out, or put aside those that are to blame for it.
 
-    Returns how many rows were queued again.
+    A lease longer than any comes from a clock that was set back: a living worker has written
+    another by now. Returns how many rows were queued again.
     """
-    return _give_on({"lease_until__lt": Now()}, machine=False)
+    of_the_future = {"lease_until__gt": Now() + 2 * lease()}
+    return _give_on({"lease_until__lt": Now()}, machine=False) + _give_on(
+        of_the_future, machine=True
+    )
 
 
 def give_on_orphans() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -20,6 +21,8 @@ GIB = 1 << 30
 _FROM_OUTSIDE = frozenset(
     {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 )
+#: A crash's, and an error's.
+_LAST_WORDS = re.compile(rb"Stack dump|LLVM ERROR|[Aa]ssert|PLEASE submit|panic|error:")
 
 
 class Cancelled(Exception):  # noqa: N818 - as concurrent.futures and asyncio name it
@@ -127,12 +130,21 @@ def run(
             failure = f"stopped after {limits.seconds:g} s"
     if cancellation.cancelled:
         raise Cancelled
-    # SIGBUS: a linker writes through a mapping, and the disk is full.
-    code = process.returncode
-    interrupted = not failure and (ended_from_outside(code) or code == -signal.SIGBUS)
+    interrupted = not failure and _was_interrupted(process.returncode, output)
     if process.returncode < 0 and not failure:
         failure = f"ended by {signal_name(process.returncode)}"
     return Completed(process.returncode, output.decode("utf-8", "replace"), failure, interrupted)
+
+
+def _was_interrupted(code: int, output: bytes) -> bool:
+    """Whether the program did not end of itself.
+
+    SIGBUS: a linker writes through a mapping, and the disk is full. SIGABRT without a word: zig
+    aborts so when the compiler or linker that it started was killed; one that crashes says more.
+    """
+    if code == -signal.SIGABRT:
+        return _LAST_WORDS.search(output) is None
+    return ended_from_outside(code) or code == -signal.SIGBUS
 
 
 def ended_from_outside(returncode: int) -> bool:

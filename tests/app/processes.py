@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
+import sys
 from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
 
+from codegen_app import system_user
+
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def interpreter() -> str:
+    """This one, or the system's of the same version where root's home holds this one."""
+    if os.geteuid() == 0:
+        system_user.ensure()
+        closed = system_user.first_closed([Path(sys.executable).resolve()])
+        name = f"python3.{sys.version_info[1]}"
+        return (closed and shutil.which(name, path="/usr/bin:/usr/local/bin")) or sys.executable
+    return sys.executable
 
 
 def worker_environment(var: Path, broker: str) -> dict[str, str]:

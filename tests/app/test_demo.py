@@ -18,10 +18,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from codegen_app import postgres, system_user
+from codegen_app import postgres
 from codegen_app.demo.processes import descendants
 from scheduler import samples
-from tests.app.processes import alive
+from tests.app.processes import alive, interpreter
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 120
@@ -35,16 +35,6 @@ def var() -> Iterator[Path]:
     yield folder
     postgres.remove(folder)
     shutil.rmtree(folder)
-
-
-def interpreter() -> str:
-    """This one, or the system's of the same version where root's home holds this one."""
-    if os.geteuid() == 0:
-        system_user.ensure()
-        closed = system_user.first_closed([Path(sys.executable).resolve()])
-        name = f"python3.{sys.version_info[1]}"
-        return (closed and shutil.which(name, path="/usr/bin:/usr/local/bin")) or sys.executable
-    return sys.executable
 
 
 def environment(var: Path) -> dict[str, str]:

@@ -15,6 +15,7 @@ from django.utils.functional import empty
 from codegen_app import postgres
 from codegen_app.demo import database, preparation
 from codegen_app.demo.database import DatabaseServer
+from codegen_app.management.commands import demo
 from codegen_app.postgres import PostgresError
 from tests.app.processes import wait_until_gone
 
@@ -25,6 +26,18 @@ def test_a_key_that_a_full_disk_cut_off_is_made_again(tmp_path: Path) -> None:
     assert len(key) >= 50
     assert preparation.secret_key(tmp_path) == key
     assert (tmp_path / "secret-key").stat().st_mode & 0o077 == 0
+
+
+def test_what_killed_compilers_were_at_is_removed(
+    tmp_path: Path, settings: pytest.FixtureRequest
+) -> None:
+    settings.VAR_DIR = tmp_path
+    for folder in (tmp_path / "tmp", tmp_path / "code-cache" / "tmp"):
+        (folder / "left").mkdir(parents=True)
+    environment = demo.Command()._environment()
+    assert environment["TMPDIR"] == str(tmp_path / "tmp")
+    assert not list((tmp_path / "tmp").iterdir())
+    assert not list((tmp_path / "code-cache" / "tmp").iterdir())
 
 
 def test_static_files_that_were_cut_off_are_made_again(
@@ -58,6 +71,31 @@ def test_a_database_server_that_was_killed_is_started_again(tmp_path: Path) -> N
         assert lines == ["the database server ended; starting it again"]
         assert postgres.is_running(cluster)
         server.stop()
+    finally:
+        postgres.remove(tmp_path)
+
+
+def test_a_server_that_does_not_come_back_is_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in its tracks, as one that waits for a helper that was killed while it recovered."""
+    lines: list[str] = []
+    now = [0.0]
+    cluster = postgres.cluster_for(tmp_path)
+    try:
+        postgres.start(cluster, ("fsync=off",))
+        monkeypatch.setattr(database.time, "monotonic", lambda: now[0])
+        server = DatabaseServer(cluster, lines.append)
+        monkeypatch.setattr(database.postgres, "is_ready", lambda _: False)
+        server.watch()
+        assert lines == []
+        now[0] += 31.0
+        server.watch()
+        assert lines == ["the database server does not come back; starting it anew"]
+        assert not postgres.is_running(cluster)
+        server.watch()
+        monkeypatch.undo()
+        assert postgres.is_ready(cluster)
     finally:
         postgres.remove(tmp_path)
 

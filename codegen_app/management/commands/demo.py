@@ -63,9 +63,11 @@ class Command(BaseCommand):
         """Where to serve."""
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--no-models", action="store_true", help="start without the samples")
 
-    def handle(self, *_: Any, host: str, port: int, **__: Any) -> None:
+    def handle(self, *_: Any, host: str, port: int, no_models: bool = False, **__: Any) -> None:
         """Run until it is stopped; a user's mistake or a lack is one line."""
+        self._imports = not no_models
         self._stop = _Stop()
         try:
             self._run(host, port)
@@ -123,7 +125,7 @@ class Command(BaseCommand):
         upkeep = Upkeep(
             supervisor, settings.VAR_DIR / "tmp", postgres.cluster_for(settings.VAR_DIR)
         )
-        next_import_s: float | None = 0.0
+        next_import_s = 0.0 if self._imports else None
         while True:
             self._stop.check()
             self._database.watch()
@@ -147,6 +149,8 @@ class Command(BaseCommand):
         return True
 
     def _environment(self) -> dict[str, str]:
+        # What compilers were at when they were killed: nobody else works in this folder.
+        preparation.fresh_folder(settings.VAR_DIR / "code-cache" / "tmp")
         return {
             **os.environ,
             "TMPDIR": str(preparation.fresh_folder(settings.VAR_DIR / "tmp")),
