@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from datetime import timedelta
 from importlib import import_module
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
 from codegen_app.models import Worker
@@ -18,16 +19,43 @@ log = logging.getLogger(__name__)
 
 
 def look_after() -> None:
-    """One round; safe to run from any number of workers at once."""
+    """One round; safe to run from any number of workers at once.
+
+    A step that fails by a fault of its own (a traceback in the log) takes no other along; without
+    the database the round ends with its error.
+    """
+    for step in _STEPS:
+        try:
+            step()
+        except (InterfaceError, OperationalError):
+            raise
+        except Exception:
+            log.exception("a step of the round failed: %s", step.__name__)
+
+
+def _give_on() -> None:
     if given_on := work.give_on_expired():
         log.warning("%d rows were given on: their workers went silent", given_on)
-    ledger.reconcile()
+
+
+def _ask_again() -> None:
     if again := builds.ask_again():
         log.warning("%d builds were asked for again: their compiler is gone", again)
-    schedules.run_due()
-    audit.delete_old()
-    with transaction.atomic():
-        queue.notify_of_waiting()
+
+
+@transaction.atomic
+def _announce() -> None:
+    queue.notify_of_waiting()
+
+
+_STEPS: tuple[Callable[[], object], ...] = (
+    _give_on,
+    ledger.reconcile,
+    _ask_again,
+    schedules.run_due,
+    audit.delete_old,
+    _announce,
+)
 
 
 def clear_out_host() -> None:

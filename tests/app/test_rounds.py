@@ -95,6 +95,22 @@ def test_a_round_that_fails_is_not_the_last(
 
 
 @pytest.mark.django_db
+def test_a_step_that_fails_takes_no_other_along(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> None:
+        raise ValueError("a bug")
+
+    graph = factories.graph()
+    assert work.claim_next(Graph.objects.all(), "dead") is not None
+    Graph.objects.update(lease_until=Now() - MINUTE)
+    monkeypatch.setattr(upkeep, "_STEPS", (broken, *upkeep._STEPS))
+    upkeep.look_after()
+    assert Graph.objects.get(pk=graph.pk).state == State.QUEUED
+    assert "a step of the round failed: broken" in caplog.text
+
+
+@pytest.mark.django_db
 def test_a_round_without_work_says_and_sends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     rounds.do_due()
