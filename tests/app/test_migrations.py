@@ -19,8 +19,10 @@ from codegen_app.models import (
     Graph,
     GraphNode,
     KernelUse,
+    Message,
     ProblemWork,
     RetuneSchedule,
+    Round,
     Selection,
     TuningRun,
     TuningTask,
@@ -113,6 +115,8 @@ def rows_of_every_kind() -> dict[Any, int]:
     AuditEntry.objects.create(action="import", what="model")
     now = timezone.now()
     Worker.objects.create(name="w", host="h", pid=1, started_at=now, seen_at=now)
+    Message.objects.create(queue="compile")
+    Round.objects.create(name="look after", begun_at=now)
     work = {"read_bytes": 1, "written_bytes": 1, "matrix_flops": 1, "vector_ops": 1}
     ProblemWork.objects.create(problem=task.problem, **work)
     return {
@@ -121,7 +125,7 @@ def rows_of_every_kind() -> dict[Any, int]:
 
 
 #: What the first schema had no table for.
-LATER = {RetuneSchedule, ProblemWork}
+LATER = {RetuneSchedule, ProblemWork, Message, Round}
 
 
 def test_the_chain_goes_down_and_up_with_data(latest: str) -> None:
