@@ -153,7 +153,8 @@ def value_names(data: Any, where: str) -> Iterator[str | None]:
     if tag in ("as_tensor", "as_custom_obj", "as_token"):
         yield name_of(content, where)
     elif tag in ("as_sym_int", "as_sym_float", "as_sym_bool"):
-        yield name_of(content, where, "as_name") if "as_name" in content else None
+        made, _ = tagged(content, where)
+        yield name_of(content, where, "as_name") if made == "as_name" else None
     elif tag in ("as_tensors", "as_optional_tensors", "as_sym_ints"):
         inner = {"as_tensors": "as_tensor", "as_sym_ints": "as_sym_int"}.get(tag)
         parts = field(data, tag, list, where)

@@ -14,7 +14,8 @@ _STUMBLES = (
     AssertionError,
     AttributeError,
     LookupError,
-    RecursionError,
+    RuntimeError,
+    StopIteration,
     TypeError,
     ValueError,
 )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from scheduler import pipeline
+from scheduler.lowering.errors import naming
 from scheduler.outcome import UserError
 from scheduler.steps import LimitError, StepLimitError, counted, spend
 from tests.attacks.files import hostile_file, take
@@ -91,6 +92,11 @@ def test_a_node_whose_arguments_do_not_fit_is_named(tmp_path: Path, name: str) -
     with pytest.raises(UserError, match=r"\bc\b.*aten\.") as caught:
         pipeline.lower(pipeline.load(write(tmp_path, BAD[name])))
     assert "\n" not in str(caught.value)
+
+
+def test_a_rule_that_runs_out_of_dimensions_names_its_node() -> None:
+    with pytest.raises(UserError, match=r"node 'a': .* do not fit together"), naming("node 'a'"):
+        next(iter(()))
 
 
 def test_thousands_of_views_of_views_are_stored_on_the_way(tmp_path: Path) -> None:

@@ -418,6 +418,10 @@ BAD: dict[str, tuple[Damage, str]] = {
         lambda d: d[G]["graph"]["nodes"][1]["inputs"].append(_arg("c", {"as_scalar_type": 7.0})),
         "node 'relu', argument 'c': unknown dtype 7.0",
     ),
+    "a number for a symbolic result": (
+        lambda d: d[G]["graph"]["nodes"][1].update(outputs=[{"as_sym_int": 1}]),
+        "node number 1: not a tagged value: 1",
+    ),
     "too many symbols": (
         lambda d: d[G]["graph"]["tensor_values"].update(
             {f"v{n}": _meta([_expr(f"Symbol('u{n}')", 1)], [_int(1)]) for n in range(300)}
