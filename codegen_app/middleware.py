@@ -48,7 +48,6 @@ _FEATURES = (
     "screen-wake-lock",
     "serial",
     "usb",
-    "web-share",
     "xr-spatial-tracking",
 )
 HEADERS = {
