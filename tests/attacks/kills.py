@@ -36,9 +36,9 @@ WEIGHTS = {
     "supervisor": 1,
     "power-off": 1,
 }
-_PAUSE_S = (0.05, 1.0)
-_AT_A_TIME = (1, 5)
-_LOOK_FOR_S = 0.7  # compilers come and go
+_PAUSE_S = (0.05, 0.8)
+_AT_A_TIME = (1, 6)
+_LOOK_FOR_S = 0.4  # compilers come and go
 _OPEN_AT_MOST = 60
 _REST_LIMIT_S = 600
 
