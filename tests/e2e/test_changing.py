@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
@@ -14,7 +14,8 @@ from tests.support.pages_world import World
 
 
 def test_log_in_and_import_a_model(anonymous: Page, transactional_db: None) -> None:
-    User.objects.create_user("someone", password="secret-secret")
+    user = User.objects.create_user("someone", password="secret-secret")
+    user.user_permissions.add(Permission.objects.get(codename="import_graph"))
     page = anonymous
     page.goto("/import")
     page.get_by_label("Name").fill("someone")
