@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.services.graphs import DEFAULT_TARGETS, import_graph
@@ -31,8 +36,24 @@ class Command(BaseCommand):
             raise CommandError(f"{file} is not there")
         targets = options["target"] or DEFAULT_TARGETS
         try:
-            graph, new = import_graph(file, options["name"] or file.stem, targets, None)
+            with _readable(file) as copy:
+                graph, new = import_graph(copy, options["name"] or file.stem, targets, None)
         except UserError as error:
             raise CommandError(str(error)) from None
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror or error}") from None
         known = "" if new else " (imported before)"
         self.stdout.write(f"{one_line(graph.name)} is shown at {graph.get_absolute_url()}{known}")
+
+
+@contextmanager
+def _readable(file: Path) -> Iterator[Path]:
+    """The file, where the process that reads it gets to: given by root, it may lie in a folder
+    that is closed to the installation's user. One that is too large is left for the service."""
+    if file.stat().st_size > settings.GRAPH_FILE_MAX_BYTES:
+        yield file
+        return
+    folder = settings.VAR_DIR / "tmp"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        yield Path(shutil.copyfile(file, Path(own) / file.name))
