@@ -8,15 +8,20 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
+from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
+from typing import IO
 
-from django.core.files.base import ContentFile
+from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, default_storage
 
 from scheduler.files import disk_errors, write_whole
 
 #: How the name of a compressed file ends; the digest is that of what was compressed.
 COMPRESSED = ".gz"
+
+_PIECE = 1 << 20  # bytes read at a time
 
 
 class MissingFileError(FileNotFoundError):
@@ -50,6 +55,35 @@ def read(path: str, digest: str) -> bytes:
     return data
 
 
+def digest_of_file(file: IO[bytes]) -> str:
+    """The same of an open file, read a piece at a time from its beginning."""
+    file.seek(0)
+    found = hashlib.sha256()
+    while part := file.read(_PIECE):
+        found.update(part)
+    return found.hexdigest()
+
+
+def opened(path: str, digest: str) -> IO[bytes]:
+    """The stored file, open at its beginning, for content that is too large for memory and not
+    compressed; raises as ``read``."""
+    try:
+        file: IO[bytes] = default_storage.open(path, "rb")
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{path} is missing from the storage") from error
+    if not _is_whole_since(path, digest, default_storage.get_modified_time(path)):
+        file.close()
+        raise DamagedFileError(f"{path} is damaged in the storage: its digest is another")
+    return file
+
+
+@lru_cache(maxsize=256)
+def _is_whole_since(path: str, digest: str, _changed: datetime) -> bool:
+    """Read once for all who download it: as long as it was not written again, it is the same."""
+    with default_storage.open(path, "rb") as file:
+        return digest_of_file(file) == digest
+
+
 def is_whole(path: str, digest: str) -> bool:
     """Whether the storage has that content."""
     try:
@@ -57,6 +91,19 @@ def is_whole(path: str, digest: str) -> bool:
     except MissingFileError:
         return False
     return True
+
+
+def write_file(path: str, content: IO[bytes]) -> None:
+    """As ``write``, of an open file's whole content, a piece at a time, not compressed."""
+    folder = in_folder(path)
+    if folder is not None:
+        with disk_errors("artifacts", Path(default_storage.path(""))):
+            write_whole(folder, content)
+        return
+    content.seek(0)
+    if default_storage.exists(path):
+        default_storage.delete(path)
+    default_storage.save(path, File(content))
 
 
 def write(path: str, data: bytes) -> None:

@@ -11,18 +11,21 @@ from typing import TypeVar
 from celery import shared_task
 from django.db.models import QuerySet
 
-from codegen_app.models import Graph, Work
-from codegen_app.services import builds, graphs, ledger, measuring, planning, work
+from codegen_app.models import Graph, Packing, Work
+from codegen_app.services import builds, graphs, ledger, measuring, packing, planning, work
 
 W = TypeVar("W", bound=Work)
 
 
 @shared_task  # type: ignore[untyped-decorator]
 def prepare() -> None:
-    """Prepare the graphs that wait, and plan the runs."""
-    planning.plan_waiting()  # asked for by a person, and quick beside a preparation
-    _drain(Graph.objects.all(), graphs.prepare)
-    planning.plan_waiting()
+    """Prepare the graphs that wait, plan the runs, and pack bundles once no graph waits."""
+    while True:
+        planning.plan_waiting()  # asked for by a person, and quick beside a preparation
+        _drain(Graph.objects.all(), graphs.prepare)
+        planning.plan_waiting()
+        if not _one(Packing.objects.all(), packing.pack):
+            break
 
 
 @shared_task  # type: ignore[untyped-decorator]
@@ -39,5 +42,14 @@ def measure(target: str) -> None:
 
 def _drain(waiting: QuerySet[W], service: Callable[[W], None]) -> None:
     """Claim and work until nothing waits."""
-    while (row := work.claim_next(waiting, work.worker_name())) is not None:
-        work.attempt(row, service)
+    while _one(waiting, service):
+        pass
+
+
+def _one(waiting: QuerySet[W], service: Callable[[W], None]) -> bool:
+    """Claim the next and do it; False where nothing waits."""
+    row = work.claim_next(waiting, work.worker_name())
+    if row is None:
+        return False
+    work.attempt(row, service)
+    return True

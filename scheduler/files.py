@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeAlias
 
 from scheduler.outcome import MachineError
 
@@ -23,11 +24,16 @@ LACKS = frozenset(
     }
 )
 
+_PIECE = 1 << 20  # bytes copied at a time
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NOT_WRITABLE = (errno.EACCES, errno.EROFS, errno.EPERM)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+Content: TypeAlias = bytes | IO[bytes]
+"""Bytes, or an open file from its beginning, which is copied a piece at a time."""
+
+
+def write_whole(path: Path, data: Content) -> None:
     """Write beside the path, to the disk, and rename: what was there before stays until then.
 
     Makes the folder. Raises ``OSError`` and leaves nothing behind where there is no room.
@@ -43,7 +49,7 @@ def write_whole(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _write_nameless(folder: int, name: str, data: bytes) -> bool:
+def _write_nameless(folder: int, name: str, data: Content) -> bool:
     """Write a file that has no name until it is whole: nothing is left of it where the process is
     killed. False where there is such a file already, or the file system has no such files."""
     try:
@@ -64,7 +70,7 @@ def _write_nameless(folder: int, name: str, data: bytes) -> bool:
     return True
 
 
-def _write_beside(path: Path, data: bytes) -> None:
+def _write_beside(path: Path, data: Content) -> None:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.", suffix=PART)
     part = Path(name)
     try:
@@ -76,8 +82,12 @@ def _write_beside(path: Path, data: bytes) -> None:
         raise
 
 
-def _fill(file: IO[bytes], data: bytes) -> None:
-    file.write(data)
+def _fill(file: IO[bytes], data: Content) -> None:
+    if isinstance(data, bytes):
+        file.write(data)
+    else:
+        data.seek(0)
+        shutil.copyfileobj(data, file, _PIECE)
     file.flush()
     os.fchmod(file.fileno(), 0o644)
     os.fsync(file.fileno())

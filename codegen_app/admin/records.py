@@ -19,6 +19,7 @@ from codegen_app.models import (
     Environment,
     GeneratedKernel,
     Graph,
+    Packing,
     Problem,
     Selection,
     TemplateNode,
@@ -121,6 +122,15 @@ class WorkerAdmin(ReadOnlyAdmin):
     """Worker processes."""
 
     list_display = ("name", "host", "pid", "seen_at", "stopped_at")
+
+
+@admin.register(Packing)
+class PackingAdmin(ReadOnlyAdmin):
+    """Bundles that workers pack."""
+
+    list_display = ("__str__", "state", "packed", "kernels", "created_at", "reason")
+    list_filter = ("state",)
+    list_select_related = ("graph",)
 
 
 @admin.register(Artifact)

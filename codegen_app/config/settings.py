@@ -220,9 +220,11 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 
 # What is kept: compiled code that can be made again up to a size (bytes, of each host), runs and
-# builds that nothing needs for so many days once they are over (0: for good).
+# builds that nothing needs for so many days once they are over (0: for good), and bundles that
+# workers packed.
 CODE_CACHE_MAX_BYTES = env.integer("KILN_CODE_CACHE_MAX_BYTES", 20 * 2**30, minimum=2**20)
 KEEP_RUNS_DAYS = env.integer("KILN_KEEP_RUNS_DAYS", 0)
+KEEP_BUNDLES_DAYS = env.integer("KILN_KEEP_BUNDLES_DAYS", 3, minimum=1)
 KEEP_BUILDS_DAYS = env.integer("KILN_KEEP_BUILDS_DAYS", 0)
 
 # A page that would wait longer for another's lock, or for its own query, says that it is busy.

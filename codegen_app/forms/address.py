@@ -127,3 +127,10 @@ class BundleForm(AddressForm):
 
     node = Number()
     times = Text()
+
+
+class PackForm(AddressForm):
+    """Of which bucket's choices a graph, or which kernel at which of its nodes (a use's key)."""
+
+    times = Text()
+    use = Number()

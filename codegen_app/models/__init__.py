@@ -9,6 +9,7 @@ from codegen_app.models.build import Build
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
 from codegen_app.models.message import Message, Round
+from codegen_app.models.packing import Packing
 from codegen_app.models.problem_work import ProblemWork
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
 from codegen_app.models.selection import Selection
@@ -31,6 +32,7 @@ __all__ = [
     "KernelUse",
     "Message",
     "Occasion",
+    "Packing",
     "Problem",
     "ProblemWork",
     "RetuneSchedule",

@@ -20,7 +20,7 @@ LOCK_OF = {WORK: 1, REST: 2}
 # Written by workers all the time.
 _OF_WORK = {"graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"}
 # What no page shows, or only pages that are kept for a time (devices).
-_NOT_SHOWN = {"auditentry", "worker"}
+_NOT_SHOWN = {"auditentry", "worker", "packing"}
 _SIGNS_OF_LIFE = {"lease_until", "heartbeat_at", "claim", "last_login"}
 
 _FUNCTION = """

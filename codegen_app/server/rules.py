@@ -47,6 +47,8 @@ RULES = {
     "put_back": Rule(WRITING, permissions.SELECT),
     "cancel_run": Rule(WRITING, permissions.RETUNE),
     "retune": Rule(FORM, permissions.RETUNE),
+    "pack": Rule(FORM),  # the view asks for an account
+    "cancel_packing": Rule(WRITING),  # and for whose it is
     "build_kernel": Rule(WRITING, permissions.BUILD),
     "password": Rule(FORM),
     "csp_reports": Rule(WRITING, is_form=False),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
 from pathlib import Path
+from typing import IO
 
 from django.conf import settings
 from django.db.models.functions import Now
@@ -30,6 +32,19 @@ def store(data: bytes, suffix: str = "") -> Artifact:
     artifact = _row(digest, len(data), path)
     if not files.is_whole(artifact.path, digest):
         files.write(artifact.path, data)
+    return artifact
+
+
+def store_large(content: IO[bytes], suffix: str) -> Artifact:
+    """Keep an open file's content, a piece at a time; else as ``store``, and never compressed."""
+    digest = files.digest_of_file(content)
+    size = content.seek(0, os.SEEK_END)
+    path = f"sha256/{digest[:2]}/{digest}{suffix}"
+    artifact = _row(digest, size, path)
+    try:
+        files.opened(artifact.path, digest).close()
+    except FileNotFoundError:
+        files.write_file(artifact.path, content)
     return artifact
 
 

@@ -1,19 +1,27 @@
 """Bundles for download: a graph's kernels, or one, with what any HIP launcher needs to run them.
 
-The format is the command line's (``scheduler/bundle``); builds come from the rows.
+The format is the command line's (``scheduler/bundle``); builds come from the rows. What a bundle
+is made of, and what that costs, is known before (``Wanted``), from rows alone.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
-from codegen_app.models import Build, GeneratedKernel, Graph, State, TemplateNode
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Coalesce
+
+from codegen_app.models import Artifact, Build, Graph, KernelUse, State
 from codegen_app.services import artifacts, choices, engine
+from codegen_app.services.choices import Choices
 from scheduler import pipeline, targets
 from scheduler.build.flags import DEFAULT
 from scheduler.build.model import Build as Built
@@ -27,51 +35,187 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
 from scheduler.outcome import UserError
 
+# A bundle within all of these is packed while the page waits, in about a second of a core
+# (``python -m tests.benchmarks.packing``): making the code again goes by the graph's nodes, packing
+# by the builds and their bytes.
+MOST_NODES, MOST_BUILDS, MOST_BYTES = 500, 200, 16 << 20
+LONGEST_PREPARATION = timedelta(seconds=60)  # a small graph may take long, too
+
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bundle is the same bytes, whenever it is taken
 _GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
+Progress = Callable[[int, int], None]
+"""Told how many kernels are packed, of how many."""
 
-def of_graph(graph: Graph, times: str = "") -> IO[bytes]:
-    """The whole graph as a zip, for every target that all of its kernels are built for.
+
+@dataclass(frozen=True)
+class Wanted:
+    """A bundle before it is made: of ``graph``, or of the kernel that ``use`` has at one node.
+
+    ``key`` is the digest of all that it is made from: equal keys are equal bundles. ``kernels`` and
+    ``targets`` are what rows say; the generator has the last word. ``size_bytes`` is that of the
+    builds' files.
+    """
+
+    graph: Graph
+    times: str
+    choices: Choices | None
+    use: KernelUse | None
+    key: str
+    kernels: int
+    targets: tuple[str, ...]
+    size_bytes: int
+
+    @property
+    def folder(self) -> str:
+        """What its one folder, and the file, is called."""
+        if self.use is not None:
+            return layout.bundle_folder(self.use.kernel.name, self.use.kernel.source_digest)
+        return layout.bundle_folder(self.graph.name, self.graph.digest)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a page can wait for it."""
+        began, ended = self.graph.started_at, self.graph.finished_at
+        took = ended - began if began and ended else timedelta(0)
+        return (
+            self.graph.node_count <= MOST_NODES
+            and self.kernels * len(self.targets) <= MOST_BUILDS
+            and self.size_bytes <= MOST_BYTES
+            and took <= LONGEST_PREPARATION
+        )
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The build that a bundle takes of a kernel for a target."""
+
+    pk: int
+    code_digest: str
+    size_bytes: int
+
+
+def of_graph(graph: Graph, times: str = "") -> Wanted:
+    """The whole graph, for every target that all of its kernels are built for.
 
     Each node has the kernel that serves it in the bucket ``times``, the latest of a GPU without
-    it. Raises ``UserError`` where there is no such bucket or target, or a file is missing.
+    it. Raises ``UserError`` where there is no such bucket or target.
     """
-    generated = choices.of_graph(graph, times).generated()
-    names = [kernel.name for kernel in generated.kernels]
-    builds = _builds(names)
-    complete = _complete(builds, names)
-    if not complete:
+    chosen = choices.of_graph(graph, times)
+    defaults = KernelUse.objects.filter(template_node__graph=graph, is_default=True)
+    served = dict(defaults.values_list("template_node__name", "kernel__name"))
+    served |= chosen.selected
+    names = {*served.values(), *(name for one in chosen.smaller for name in one.selected.values())}
+    wanted = _wanted(graph, times, chosen, None, sorted(names))
+    if not wanted.targets:
         raise UserError(f"{graph.name}: no target has a build of every kernel yet")
-    manifest = replace(generated.manifest(), targets=complete)
-    folder = layout.bundle_folder(graph.name, graph.digest)
-    return _zipped(folder, generated.schedule, manifest, generated.kernels, builds)
+    return wanted
 
 
-def of_kernel(kernel: GeneratedKernel, node: TemplateNode) -> IO[bytes]:
+def of_kernel(use: KernelUse) -> Wanted:
     """One kernel as it serves a node: what it reads are the bundle's inputs, what it writes the
     outputs. For every target that it is built for.
 
-    Raises ``UserError`` where it is not built, a file is missing, or this version of the generator
-    does not make it for that node.
+    Raises ``UserError`` where it is not built.
     """
-    scheduled = engine.scheduled(node.graph.file.digest)
-    caller = engine.callers(node.graph.file.digest, node.name).get(kernel.name)
+    wanted = _wanted(use.template_node.graph, "", None, use, [use.kernel.name])
+    if not wanted.targets:
+        raise UserError(f"{use.kernel.name} is not built for any target yet")
+    return wanted
+
+
+def _wanted(
+    graph: Graph, times: str, chosen: Choices | None, use: KernelUse | None, names: Sequence[str]
+) -> Wanted:
+    known = _known(names)
+    complete = _complete(known, names)
+    taken = {key: build for key, build in sorted(known.items()) if key[1] in complete}
+    node = use.template_node.name if use else ""
+    made_of = (
+        *(graph.name, graph.digest, graph.file.digest, engine.generator(), names, node),
+        asdict(chosen) if chosen else None,
+        [(*key, build.pk, build.code_digest) for key, build in taken.items()],
+    )
+    text = json.dumps(made_of, sort_keys=True, default=dict)
+    return Wanted(
+        graph=graph,
+        times=times,
+        choices=chosen,
+        use=use,
+        key=hashlib.sha256(text.encode()).hexdigest(),
+        kernels=len(names),
+        targets=complete,
+        size_bytes=sum(build.size_bytes for build in taken.values()),
+    )
+
+
+def write(wanted: Wanted, out: IO[bytes], progress: Progress = lambda *_: None) -> None:
+    """Pack the bundle into an open file, one kernel after the other.
+
+    Raises ``UserError`` where a file is missing, or this version of the generator does not make
+    what is asked for.
+    """
+    schedule, manifest, kernels = _of_kernel(wanted) if wanted.use else _of_graph(wanted)
+    known = _known([kernel.name for kernel in kernels])
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+
+        def add(path: str, content: str | bytes) -> None:
+            info = zipfile.ZipInfo(f"{wanted.folder}/{path}", _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, content)
+
+        for path, text in writer.texts_of(schedule, manifest):
+            add(path, text)
+        for number, kernel in enumerate(kernels):
+            progress(number, len(kernels))
+            add(kernel.source_path, kernel.source)
+            taken = [known[kernel.name, target].pk for target in manifest.targets]
+            for path, content in _files_of(_rows(taken)):
+                add(path, content)
+        progress(len(kernels), len(kernels))
+
+
+def packed(wanted: Wanted) -> IO[bytes]:
+    """The bundle as an open file that is gone once closed."""
+    out = tempfile.TemporaryFile(suffix=".zip")  # noqa: SIM115 - the caller closes it
+    try:
+        write(wanted, out)
+    except BaseException:
+        out.close()
+        raise
+    out.seek(0)
+    return out
+
+
+Made = tuple[Schedule, Manifest, Sequence[RenderedKernel]]
+
+
+def _of_graph(wanted: Wanted) -> Made:
+    assert wanted.choices is not None, "a graph's"
+    generated = wanted.choices.generated()
+    names = [kernel.name for kernel in generated.kernels]
+    complete = _complete(_known(names), names)
+    if not complete:
+        raise UserError(f"{wanted.graph.name}: no target has a build of every kernel yet")
+    return generated.schedule, replace(generated.manifest(), targets=complete), generated.kernels
+
+
+def _of_kernel(wanted: Wanted) -> Made:
+    assert wanted.use is not None, "a kernel's"
+    name, node = wanted.use.kernel.name, wanted.use.template_node
+    digest = wanted.graph.file.digest
+    scheduled = engine.scheduled(digest)
+    caller = engine.callers(digest, node.name).get(name)
     if caller is None:
-        raise UserError(f"{kernel.name}: this version of the generator does not make it for {node}")
-    plan = scheduled.named(node.graph.name)
+        raise UserError(f"{name}: this version of the generator does not make it for {node}")
+    plan = scheduled.named(wanted.graph.name)
     backend = pipeline.scheduling(plan, scheduled.backend.targets)
     rendered, call = backend.codegen(scheduled.node(node.name), caller)
-    builds = _builds([kernel.name])
-    if not builds:
-        raise UserError(f"{kernel.name} is not built for any target yet")
-    manifest = _alone(
-        writer.manifest_of(plan, _complete(builds, [kernel.name]), [rendered], [call], []),
-        rendered,
-        call,
-    )
-    folder = layout.bundle_folder(kernel.name, kernel.source_digest)
-    return _zipped(folder, plan, manifest, [rendered], builds)
+    complete = _complete(_known([name]), [name])
+    if not complete:
+        raise UserError(f"{name} is not built for any target yet")
+    manifest = writer.manifest_of(plan, complete, [rendered], [call], [])
+    return plan, _alone(manifest, rendered, call), [rendered]
 
 
 def _alone(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:
@@ -96,70 +240,59 @@ def _given(buffer: Buffer, written: bool) -> Buffer:
     return buffer if buffer.kind in _GIVEN else replace(buffer, kind=BufferKind.INPUT)
 
 
-def _builds(names: Sequence[str]) -> dict[tuple[str, str], Build]:
+def _known(names: Sequence[str]) -> dict[tuple[str, str], _Known]:
     """The latest build of each kernel and target, with the default flags where there is one."""
-    rows = (
-        Build.objects.filter(kernel__name__in=names, state=State.DONE)
-        .select_related("kernel", "listing", "code_object", "library")
-        .order_by("created_at", "pk")
+    rows = Build.objects.filter(kernel__name__in=names, state=State.DONE)
+    files = ("listing", "code_object", "library")
+    size = sum((Coalesce(F(f"{file}__size_bytes"), Value(0)) for file in files), Value(0))
+    found = rows.order_by("created_at", "pk").values_list(
+        "kernel__name", "target", "flags", "pk", "code_digest", size
     )
     default = list(DEFAULT.values)
-    ranked = sorted(rows, key=lambda row: row.flags == default)
-    return {(row.kernel.name, row.target): row for row in ranked}
+    ranked = sorted(found, key=lambda row: row[2] == default)
+    return {(name, target): _Known(*build) for name, target, _, *build in ranked}
 
 
-def _complete(builds: Mapping[tuple[str, str], Build], names: Sequence[str]) -> tuple[str, ...]:
+def _complete(known: Iterable[tuple[str, str]], names: Sequence[str]) -> tuple[str, ...]:
     """The targets that all of these kernels are built for, in their usual order."""
+    built = set(known)
     return tuple(
-        target for target in targets.names() if all((name, target) in builds for name in names)
+        target for target in targets.names() if all((name, target) in built for name in names)
     )
 
 
-def _zipped(
-    top: str,
-    schedule: Schedule,
-    manifest: Manifest,
-    kernels: Sequence[RenderedKernel],
-    rows: Mapping[tuple[str, str], Build],
-) -> IO[bytes]:
-    """The bundle, written by the engine and packed with ``top`` as its one folder; an open file
-    that is gone once closed."""
-    packed = tempfile.TemporaryFile(suffix=".zip")  # noqa: SIM115 - the caller closes it
-    with tempfile.TemporaryDirectory() as folder:
-        builds = {
-            key: _built(row, Path(folder, "builds", str(row.pk)))
-            for key, row in rows.items()
-            if key[1] in manifest.targets
+def _rows(keys: Sequence[int]) -> QuerySet[Build]:
+    rows = Build.objects.filter(pk__in=keys).order_by("target")
+    related = rows.select_related("kernel", "listing", "code_object", "library")
+    return related.defer("kernel__source", "detail", "diagnostics")
+
+
+def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
+    """The files of a kernel's builds, each with its path in the bundle."""
+    for row in rows:
+        place = layout.build_folder(row.kernel.name, row.target)
+        recipe = recipe_of(targets.find(row.target))
+        files = {
+            recipe.listing_file: row.listing,
+            recipe.code_object_file: row.code_object,
+            recipe.library_file: row.library,
         }
-        out = Path(folder, "bundle")
-        writer.write(out, schedule, manifest, kernels, builds)
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted(path for path in out.rglob("*") if path.is_file()):
-                info = zipfile.ZipInfo(f"{top}/{file.relative_to(out)}", _EPOCH)
-                info.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(info, file.read_bytes())
-    packed.seek(0)
-    return packed
+        for name, artifact in files.items():
+            if artifact is not None:
+                yield f"{place}/{name}", _content(row, name, artifact)
+        yield f"{place}/{layout.BUILD_RECORD}", writer.record_of(_built(row))
 
 
-def _built(row: Build, folder: Path) -> Built:
-    """A row as the engine's build, its files in a folder under the names that a bundle uses."""
-    folder.mkdir(parents=True)
-    recipe = recipe_of(targets.find(row.target))
-    files = (
-        (recipe.listing_file, row.listing),
-        (recipe.code_object_file, row.code_object),
-        (recipe.library_file, row.library),
-    )
-    for name, artifact in files:
-        if artifact is None:
-            continue
-        try:
-            file = artifacts.local_file(artifact, Path(name).suffix).resolve(strict=True)
-        except FileNotFoundError:
-            missing = f"{name} of {row.kernel} for {row.target} is missing from the storage"
-            raise UserError(f"{missing}: build it again") from None
-        (folder / name).symlink_to(file)
+def _content(row: Build, name: str, artifact: Artifact) -> bytes:
+    try:
+        return artifacts.read(artifact)
+    except FileNotFoundError:
+        missing = f"{name} of {row.kernel} for {row.target} is missing from the storage"
+        raise UserError(f"{missing}: build it again") from None
+
+
+def _built(row: Build) -> Built:
+    """A row as the engine's build, whose files lie in no folder."""
     return Built(
         target=row.target,
         toolchain=Toolchain(row.toolchain, row.toolchain_version, row.toolchain_digest),
@@ -168,7 +301,7 @@ def _built(row: Build, folder: Path) -> Built:
         code_digest=row.code_digest,
         duration_s=row.duration_s or 0.0,
         log=row.log,
-        directory=folder,
+        directory=Path(),
         resources=row.resources,
         cached=row.cached,
     )

@@ -15,7 +15,7 @@ from django.db import transaction
 from kombu.exceptions import OperationalError
 
 from codegen_app.config.celery import app
-from codegen_app.models import Build, Graph, State, TuningRun, TuningTask
+from codegen_app.models import Build, Graph, Packing, State, TuningRun, TuningTask
 from codegen_app.services import work
 
 # The periodic round says it again: a queue that nobody serves any more does not keep it.
@@ -52,8 +52,9 @@ def notify_of_waiting() -> None:
     runs = TuningRun.objects.filter(
         planned_at=None, state=State.QUEUED, graph__state=State.DONE
     ).count()
-    if graphs or runs:
-        notify(Kind.PREPARE, graphs + runs)
+    packings = work.due(Packing.objects.all()).count()
+    if graphs or runs or packings:
+        notify(Kind.PREPARE, graphs + runs + packings)
     if builds := work.due(Build.objects.all()).count():
         notify(Kind.COMPILE, builds)
     waiting = work.due(TuningTask.objects.all())

@@ -26,6 +26,7 @@ from codegen_app.models import (
     Candidate,
     Graph,
     KernelUse,
+    Packing,
     Selection,
     State,
     TuningRun,
@@ -54,6 +55,7 @@ def sweep(*, dry_run: bool = False, at_most: int = _AT_ONCE) -> dict[str, int]:
     return {
         "runs": _sweep_runs(dry_run, at_most),
         "builds": _sweep_builds(dry_run, at_most),
+        "packed bundles": _sweep_packings(dry_run, at_most),
         "files without a row": _sweep_files(dry_run, at_most),
         "artifacts": _sweep_artifacts(dry_run, at_most),
     }
@@ -121,12 +123,24 @@ def _sweep_builds(dry_run: bool, at_most: int) -> int:
     return len(keys)
 
 
+def _sweep_packings(dry_run: bool, at_most: int) -> int:
+    """Packings that were over for long enough to be downloaded; their files go as artifacts do."""
+    oldest = timezone.now() - timedelta(days=settings.KEEP_BUNDLES_DAYS)
+    old = Packing.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
+    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
+    if not dry_run:
+        Packing.objects.filter(pk__in=keys).exclude(state__in=OPEN_STATES).delete()
+    return len(keys)
+
+
 def _unneeded(before: datetime) -> QuerySet[Artifact]:
     of_builds = Build.objects.filter(
         Q(listing=OuterRef("pk")) | Q(code_object=OuterRef("pk")) | Q(library=OuterRef("pk"))
     )
     of_graphs = Graph.objects.filter(file=OuterRef("pk"))
-    return Artifact.objects.filter(~Exists(of_builds), ~Exists(of_graphs), used_at__lt=before)
+    of_packings = Packing.objects.filter(file=OuterRef("pk"))
+    needed = (of_builds, of_graphs, of_packings)
+    return Artifact.objects.filter(*(~Exists(rows) for rows in needed), used_at__lt=before)
 
 
 def _sweep_artifacts(dry_run: bool, at_most: int) -> int:

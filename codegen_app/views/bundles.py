@@ -1,22 +1,27 @@
-"""Bundles, as zips: a graph's kernels, or one kernel for one of its nodes."""
+"""Bundles, as zips: a graph's kernels, or one kernel for one of its nodes.
+
+A small one is packed while the page waits, a larger one by a worker (``views/packing.py``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import IO
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import FileResponse, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 
+from codegen_app import files
 from codegen_app.forms.address import BundleForm
-from codegen_app.models import GeneratedKernel, Graph, TemplateNode
-from codegen_app.services import bundles
-from scheduler.codegen import layout
+from codegen_app.models import GeneratedKernel, Graph, KernelUse, Packing, State
+from codegen_app.services import bundles, packing
+from codegen_app.services.bundles import Wanted
+from codegen_app.views import ranges
 from scheduler.outcome import UserError
 
-MOST_NODES = 5_000  # of a graph that is packed while a page waits: some ten seconds
 _packing = Lock()
 
 
@@ -24,58 +29,72 @@ def graph_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The whole graph, each node with the kernel that serves it in the bucket ``?times=``."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
     times = BundleForm(request.GET).text("times")
-    return _download(request, graph, graph, graph.digest, lambda: bundles.of_graph(graph, times))
+    return _download(request, graph, lambda: bundles.of_graph(graph, times))
 
 
 def kernel_bundle(request: HttpRequest, name: str) -> HttpResponseBase:
     """One kernel, for the node ``?node=`` or the first that it can serve."""
     kernel = get_object_or_404(GeneratedKernel, name=name)
-    nodes = TemplateNode.objects.filter(uses__kernel=kernel).select_related("graph__file")
-    requested = nodes.filter(pk=BundleForm(request.GET).number("node") or 0)
-    node = requested.first() or nodes.first() or get_object_or_404(nodes)
-    return _download(
-        request,
-        node.graph,
-        kernel,
-        kernel.source_digest,
-        lambda: bundles.of_kernel(kernel, node),
+    uses = KernelUse.objects.filter(kernel=kernel).select_related(
+        "kernel", "template_node__graph__file"
     )
+    requested = uses.filter(template_node=BundleForm(request.GET).number("node") or 0)
+    use = requested.first() or uses.first() or get_object_or_404(uses)
+    return _download(request, kernel, lambda: bundles.of_kernel(use))
+
+
+def packed_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """What a worker packed, or the page that says how far it is."""
+    row = get_object_or_404(Packing.objects.select_related("file", "graph", "use__kernel"), pk=pk)
+    if row.state != State.DONE:
+        return redirect(row)
+    return _stored(request, row)
 
 
 def _download(
-    request: HttpRequest,
-    graph: Graph,
-    subject: Graph | GeneratedKernel,
-    digest: str,
-    make: Callable[[], IO[bytes]],
+    request: HttpRequest, subject: Graph | GeneratedKernel, look: Callable[[], Wanted]
 ) -> HttpResponseBase:
-    """The zip, or back to the page with one line that says why there is none.
-
-    A process packs one at a time: others have their pages meanwhile.
-    """
+    """The zip, or the page on which it can be asked for, or back to the subject's page with one
+    line that says why there is none."""
     try:
-        _check_size(graph)
-        if not _packing.acquire(blocking=False):
-            raise UserError("another bundle is being packed: try again in a moment")
-        try:
-            packed = make()
-        finally:
-            _packing.release()
+        wanted = look()
+        return _direct(wanted) if wanted.is_quick else _by_worker(request, wanted)
     except UserError as error:
         messages.error(request, str(error))
-        return redirect(subject)
     except FileNotFoundError:
-        messages.error(request, f"{graph}: its file is missing from the storage: import it again")
-        return redirect(subject)
-    return FileResponse(
-        packed, as_attachment=True, filename=f"{layout.bundle_folder(subject.name, digest)}.zip"
+        messages.error(request, f"{subject}: its file is missing from the storage: import it again")
+    return redirect(subject)
+
+
+def _direct(wanted: Wanted) -> HttpResponseBase:
+    """Packed here and now. A process packs one at a time: others have their pages meanwhile."""
+    if not _packing.acquire(blocking=False):
+        raise UserError("another bundle is being packed: try again in a moment")
+    try:
+        packed = bundles.packed(wanted)
+    finally:
+        _packing.release()
+    return FileResponse(packed, as_attachment=True, filename=f"{wanted.folder}.zip")
+
+
+def _by_worker(request: HttpRequest, wanted: Wanted) -> HttpResponseBase:
+    row = packing.of(wanted)
+    if row is None:
+        given = {"use": wanted.use.pk} if wanted.use else {"times": wanted.times}
+        kept = urlencode({key: value for key, value in given.items() if value})
+        address = reverse("pack", args=[wanted.graph.pk])
+        return redirect(f"{address}?{kept}" if kept else address)
+    return _stored(request, row) if row.state == State.DONE else redirect(row)
+
+
+def _stored(request: HttpRequest, row: Packing) -> HttpResponseBase:
+    """The file from the storage; where it was lost or damaged, the page that says so."""
+    assert row.file is not None, "it is done"
+    try:
+        file = files.opened(row.file.path, row.file.digest)
+    except FileNotFoundError:
+        packing.lose(row)
+        return redirect(row)
+    return ranges.answer(
+        request, file, row.file.size_bytes, row.file.digest, f"{packing.folder(row)}.zip"
     )
-
-
-def _check_size(graph: Graph) -> None:
-    """Raise ``UserError`` for a graph that takes longer to pack than a page should wait."""
-    if graph.node_count > MOST_NODES:
-        raise UserError(
-            f"{graph.node_count} nodes are too many to be packed while a page waits; on the"
-            f" server: python manage.py bundle {graph.pk} FILE.zip"
-        )

@@ -7,7 +7,7 @@ from django.urls import path
 from codegen_app.pagecache.keep import Kept
 from codegen_app.selectors.traces import kernel_trace
 from codegen_app.views.builds import build_kernel
-from codegen_app.views.bundles import graph_bundle, kernel_bundle
+from codegen_app.views.bundles import graph_bundle, kernel_bundle, packed_bundle
 from codegen_app.views.compare import compare
 from codegen_app.views.components import components
 from codegen_app.views.csp_reports import csp_reports
@@ -21,6 +21,7 @@ from codegen_app.views.kernel_files import download, lines, source
 from codegen_app.views.kernels import kernels
 from codegen_app.views.node import template_node
 from codegen_app.views.overview import overview
+from codegen_app.views.packing import cancel_packing, pack, packing_state
 from codegen_app.views.page import twin
 from codegen_app.views.password import password
 from codegen_app.views.retune import retune
@@ -47,6 +48,10 @@ urlpatterns = [
     *twin("kernels/<slug:name>", kernel, "kernel", BY_KERNEL),
     path("kernels/<slug:name>/bundle.zip", kernel_bundle, name="kernel_bundle"),
     path("graphs/<int:pk>/bundle.zip", graph_bundle, name="graph_bundle"),
+    path("graphs/<int:pk>/pack", pack, name="pack"),
+    *twin("packings/<int:pk>", packing_state, "packing"),
+    path("packings/<int:pk>/bundle.zip", packed_bundle, name="packed_bundle"),
+    path("packings/<int:pk>/cancel", cancel_packing, name="cancel_packing"),
     path("kernels/<slug:name>/<int:build>/lines/<int:first>", lines, name="kernel_lines"),
     path("kernels/<slug:name>/<int:build>/<str:file>", download, name="kernel_download"),
     *twin("runs", tuning_runs, "tuning_runs", TIMED),

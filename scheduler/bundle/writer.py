@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,18 @@ def wrapper_of(manifest: Manifest) -> str:
     return render_wrapper(manifest.to_json(), libraries)
 
 
+def texts_of(schedule: Schedule, manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """The texts of the bundle as a whole, each with its path in it."""
+    yield layout.MANIFEST, _json(manifest.to_json())
+    yield layout.GRAPH, _json(graph_to_json(schedule.lowered.graph))
+    yield layout.WRAPPER, wrapper_of(manifest)
+
+
+def record_of(build: Build) -> str:
+    """The text that stands beside a build's files."""
+    return _json(build.to_json())
+
+
 def write(
     out: Path,
     schedule: Schedule,
@@ -89,9 +101,8 @@ def write(
     try:
         new = work / "new"
         new.mkdir()
-        _write_json(new / layout.MANIFEST, manifest.to_json())
-        _write_json(new / layout.GRAPH, graph_to_json(schedule.lowered.graph))
-        (new / layout.WRAPPER).write_text(wrapper_of(manifest))
+        for name, text in texts_of(schedule, manifest):
+            (new / name).write_text(text)
         for kernel in kernels:
             _write_kernel(new, kernel, builds, manifest.targets)
         if out.exists():
@@ -146,8 +157,8 @@ def _write_kernel(
         for name in recipe_of(find(target)).files:
             if (build.directory / name).is_file():
                 shutil.copyfile(build.directory / name, place / name)
-        _write_json(place / layout.BUILD_RECORD, build.to_json())
+        (place / layout.BUILD_RECORD).write_text(record_of(build))
 
 
-def _write_json(path: Path, data: Any) -> None:
-    path.write_text(json.dumps(data, indent=1) + "\n")
+def _json(data: Any) -> str:
+    return json.dumps(data, indent=1) + "\n"

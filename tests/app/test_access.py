@@ -29,13 +29,13 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         name: (READ, "")
         for page in (
             *("overview", "graphs", "graph", "template_node", "kernels", "kernel", "tuning_runs"),
-            *("tuning_run", "selections", "devices", "compare", "search", "glossary"),
+            *("tuning_run", "selections", "devices", "compare", "search", "glossary", "packing"),
         )
         for name in (page, f"{page}_json")
     },
     **dict.fromkeys(
         (
-            *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download"),
+            *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download", "packed_bundle"),
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
         ),
         (READ, ""),
@@ -46,6 +46,8 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "cancel_run": (("POST",), RETUNE),
     "retune": ((*READ, "POST"), RETUNE),
     "build_kernel": (("POST",), BUILD),
+    "pack": ((*READ, "POST"), ANYBODY),  # asking needs an account
+    "cancel_packing": (("POST",), LOGIN),
     "password": ((*READ, "POST"), LOGIN),
     "csp_reports": (("POST",), ANYBODY),
 }

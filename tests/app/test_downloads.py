@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from datetime import timedelta
 from html import unescape
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
-from codegen_app.services import artifacts, builds, work
+from codegen_app.services import artifacts, builds, bundles, work
 from codegen_app.views import bundles as views
 from scheduler.build.flags import DEFAULT
 from scheduler.build.recipe import recipe_of
@@ -153,10 +154,10 @@ def test_a_graphs_name_leads_nowhere(
         assert sorted(outside.parent.iterdir()) == [outside, place], name
 
 
-def test_packing_holds_one_thread_and_no_endless_graph(
+def test_packing_holds_one_thread_and_no_large_graph(
     reader: Client, prepared: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What takes longer than a page may wait is packed by a command, which the page names."""
+    """What takes longer than a page may wait is packed by a worker, or by a command."""
     for use in KernelUse.objects.filter(template_node__graph=prepared, is_default=True):
         if not use.kernel.builds.exists():
             made_build(use.kernel, "gfx942")
@@ -164,10 +165,17 @@ def test_packing_holds_one_thread_and_no_endless_graph(
     with views._packing:
         assert "try again in a moment" in reader.get(address, follow=True).content.decode()
     unpacked(reader.get(address), tmp_path / "direct")
-    monkeypatch.setattr(views, "MOST_NODES", 1)
-    page = reader.get(address, follow=True).content.decode()
-    assert f"python manage.py bundle {prepared.pk} FILE.zip" in page
     file = tmp_path / "by hand.zip"
+    for limit, too_much in (
+        ("MOST_NODES", 1),
+        ("MOST_BUILDS", 1),
+        ("MOST_BYTES", 1),
+        ("LONGEST_PREPARATION", timedelta(0)),
+    ):
+        with monkeypatch.context() as smaller:
+            smaller.setattr(bundles, limit, too_much)
+            answer = reader.get(address)
+            assert answer.headers["Location"] == f"/graphs/{prepared.pk}/pack", limit
     call_command("bundle", prepared.pk, file)
     assert zipfile.is_zipfile(file)
     with pytest.raises(CommandError, match="exists"):

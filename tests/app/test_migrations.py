@@ -20,6 +20,7 @@ from codegen_app.models import (
     GraphNode,
     KernelUse,
     Message,
+    Packing,
     ProblemWork,
     RetuneSchedule,
     Round,
@@ -116,6 +117,7 @@ def rows_of_every_kind() -> dict[Any, int]:
     now = timezone.now()
     Worker.objects.create(name="w", host="h", pid=1, started_at=now, seen_at=now)
     Message.objects.create(queue="compile")
+    Packing.objects.create(graph=task.run.graph, key="k", kernels=1)
     Round.objects.create(name="look after", begun_at=now)
     work = {"read_bytes": 1, "written_bytes": 1, "matrix_flops": 1, "vector_ops": 1}
     ProblemWork.objects.create(problem=task.problem, **work)
@@ -125,7 +127,7 @@ def rows_of_every_kind() -> dict[Any, int]:
 
 
 #: What the first schema had no table for.
-LATER = {RetuneSchedule, ProblemWork, Message, Round}
+LATER = {RetuneSchedule, ProblemWork, Message, Round, Packing}
 
 
 def test_the_chain_goes_down_and_up_with_data(latest: str) -> None:

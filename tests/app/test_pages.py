@@ -22,6 +22,7 @@ from codegen_app.models import (
     Build,
     Candidate,
     Graph,
+    Packing,
     State,
     TuningRun,
     Worker,
@@ -36,6 +37,7 @@ from codegen_app.selectors.pages.kernels import kernel_list
 from codegen_app.selectors.pages.node import node_page
 from codegen_app.selectors.pages.origins import own_frame
 from codegen_app.selectors.pages.overview import overview
+from codegen_app.selectors.pages.packing import packing_page
 from codegen_app.selectors.pages.run import run_page
 from codegen_app.selectors.pages.runs import run_list
 from codegen_app.selectors.pages.search import search
@@ -53,6 +55,10 @@ def builds_of(world: World) -> list[int]:
     return list(builds.values_list("pk", flat=True)[:2])
 
 
+def packing_of(world: World) -> dict[str, Any]:
+    return {"pk": world.graph.pk, "graph": world.graph, "key": world.graph.digest, "kernels": 2}
+
+
 def addresses(world: World) -> list[str]:
     return [
         "/",
@@ -67,6 +73,7 @@ def addresses(world: World) -> list[str]:
         "/search?q=linear",
         "/selections",
         "/glossary",
+        Packing.objects.get_or_create(**packing_of(world))[0].get_absolute_url(),
         f"/compare?{urlencode({'build': builds_of(world)}, doseq=True)}",
     ]
 
@@ -122,6 +129,7 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (run_page, lambda world: (world.run.pk,)),
     (devices, lambda world: ()),
     (kernel_list, lambda world: ("", 0)),
+    (packing_page, lambda world: (world.graph.pk,)),
     (compare_page, lambda world: (builds_of(world), 1)),
     (search, lambda world: ("linear",)),
     (selections, lambda world: ()),
@@ -140,6 +148,7 @@ def test_queries_are_as_many_as_is_said_whatever_the_number_of_rows(
     assert said, "a page's function says in its docstring how many queries it makes"
     for name, layers, candidates in (("small", 1, 1), ("larger", 7, 6)):
         world = make_world(code_cache, name, layers=layers, candidates=candidates)
+        Packing.objects.create(**packing_of(world))
         with django_assert_num_queries(0 if said[1] == "no" else int(said[1])):
             assert read(*arguments(world))
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.models import Graph
 from codegen_app.services import bundles
+from codegen_app.services.bundles import Wanted
 from scheduler.outcome import UserError
 
 
 class Command(BaseCommand):
-    """Pack what the graph's page hands out for graphs that are not too large for it."""
+    """Pack what the graph's page hands out, here and now."""
 
     help = "Write a graph's kernels, with manifest and wrapper, as a zip."
 
@@ -32,10 +32,20 @@ class Command(BaseCommand):
             raise CommandError(f"there is no graph {options['graph']}")
         file: Path = options["file"]
         try:
-            with bundles.of_graph(graph, options["times"]) as packed, file.open("xb") as out:
-                shutil.copyfileobj(packed, out)
+            wanted = bundles.of_graph(graph, options["times"])
+            with file.open("xb") as out:
+                _write(wanted, out, file)
         except UserError as error:
             raise CommandError(str(error)) from None
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror or error}") from None
         self.stdout.write(f"{graph} is packed in {file}")
+
+
+def _write(wanted: Wanted, out: IO[bytes], file: Path) -> None:
+    """All of it, or no file."""
+    try:
+        bundles.write(wanted, out)
+    except BaseException:
+        file.unlink()
+        raise

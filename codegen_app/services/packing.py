@@ -1,0 +1,163 @@
+"""Packing large bundles: asked for by a person, done by a worker, and done once for all who ask."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from codegen_app.models import OPEN_STATES, Graph, KernelUse, Packing, State
+from codegen_app.services import artifacts, audit, bundles, queue, work
+from codegen_app.services.bundles import Wanted
+from codegen_app.services.stopping import Stoppable
+from scheduler.codegen import layout
+from scheduler.outcome import MachineError, Stage, UserError
+
+MOST_OPEN = 5  # that wait or are packed for one person
+
+
+def of(wanted: Wanted) -> Packing | None:
+    """The packing of just that, whatever became of it; None where nobody asked for it."""
+    return Packing.objects.select_related("file").filter(key=wanted.key).first()
+
+
+def ask(wanted: Wanted, actor: AbstractBaseUser) -> Packing:
+    """The packing of that: the one that is there, or a new one; done again where it failed, was
+    cancelled, or its file was lost.
+
+    Raises ``UserError`` where that person has too many open.
+    """
+    with transaction.atomic():
+        row, is_new = Packing.objects.get_or_create(
+            key=wanted.key,
+            defaults={
+                "graph": wanted.graph,
+                "use": wanted.use,
+                "times": wanted.times,
+                "targets": list(wanted.targets),
+                "kernels": wanted.kernels,
+                "requested_by_id": actor.pk,
+            },
+        )
+        if not is_new and not _again(row, actor):
+            return row
+        mine = Packing.objects.filter(requested_by_id=actor.pk, state__in=OPEN_STATES)
+        if mine.count() > MOST_OPEN:
+            raise UserError(f"{MOST_OPEN} bundles are being packed for you: wait for one, please")
+        audit.record(actor, "pack", row)
+        queue.notify(queue.Kind.PREPARE)  # whose workers pack
+    row.refresh_from_db()
+    return row
+
+
+def _again(row: Packing, actor: AbstractBaseUser) -> bool:
+    """Queue a packing that is over without a file; False where it is open, or has one."""
+    if row.is_open or row.state == State.DONE:
+        return False
+    return bool(
+        Packing.objects.filter(pk=row.pk, state=row.state).update(
+            **work.QUEUED_AGAIN, packed=0, file=None, requested_by_id=actor.pk
+        )
+    )
+
+
+def folder(row: Packing) -> str:
+    """What the file, and the one folder in it, is called."""
+    if row.use is not None:
+        return layout.bundle_folder(row.use.kernel.name, row.use.kernel.source_digest)
+    return layout.bundle_folder(row.graph.name, row.graph.digest)
+
+
+def may_cancel(requested_by: int | None, person: AbstractBaseUser | AnonymousUser) -> bool:
+    """Who asked for it, and the site's staff."""
+    mine = person.is_authenticated and requested_by == person.pk
+    return bool(mine or getattr(person, "is_staff", False))
+
+
+def lose(row: Packing) -> None:
+    """The storage has lost its file, or damaged it: it can be asked for again."""
+    reason = "the storage lost it, or damaged it: ask for it again"
+    Packing.objects.filter(pk=row.pk, state=State.DONE).update(
+        state=State.REJECTED, stage=Stage.LOAD, reason=reason, file=None
+    )
+
+
+@transaction.atomic
+def cancel(row: Packing, actor: AbstractBaseUser) -> bool:
+    """Stop a packing; False where it was over already."""
+    stopped = Packing.objects.filter(pk=row.pk, state__in=OPEN_STATES).update(
+        state=State.CANCELLED,
+        reason="cancelled",
+        claim="",
+        lease_until=None,
+        again_at=None,
+        finished_at=Now(),
+    )
+    if stopped:
+        audit.record(actor, "cancel", row)
+    return bool(stopped)
+
+
+def pack(row: Packing) -> None:
+    """Do a claimed packing's work: make the code, pack it, keep the file.
+
+    One that cannot be made is rejected with one line. Raises ``work.LeaseLostError`` where it was
+    cancelled or given to another worker.
+    """
+    computing, done = Stoppable(), _Done()
+    with work.heartbeat(row, computing.stop, done.fields) as lease_lost:
+        try:
+            with computing:
+                wanted = _wanted(row)
+            _take_key(row, wanted)
+            with tempfile.TemporaryFile(suffix=".zip") as out:
+                with computing:
+                    bundles.write(wanted, out, done.tell)
+                if lease_lost.is_set():
+                    raise work.LeaseLostError(f"{row} was cancelled, or is another worker's")
+                stored = artifacts.store_large(out, ".zip")
+        except MachineError:
+            raise
+        except UserError as error:
+            work.finish(row, State.REJECTED, stage=Stage.RULE, reason=str(error))
+            return
+        work.finish(row, State.DONE, file=stored, targets=list(wanted.targets), **done.fields())
+
+
+def _wanted(row: Packing) -> Wanted:
+    if row.use_id is not None:
+        uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
+        return bundles.of_kernel(uses.get(pk=row.use_id))
+    return bundles.of_graph(Graph.objects.select_related("file").get(pk=row.graph_id), row.times)
+
+
+def _take_key(row: Packing, wanted: Wanted) -> None:
+    """What serves may have changed since it was asked for: it is packed as it is now."""
+    if wanted.key == row.key:
+        return
+    try:
+        with transaction.atomic():
+            held = work.extend(row, key=wanted.key)
+    except IntegrityError:
+        raise UserError("what it is made of changed, and that is packed already") from None
+    if not held:
+        raise work.LeaseLostError(f"{row} is held by another worker")
+
+
+class _Done:
+    """How far it is, as the heartbeat writes it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fields: dict[str, int] = {}
+
+    def tell(self, packed: int, kernels: int) -> None:
+        with self._lock:
+            self._fields = {"packed": packed, "kernels": kernels}
+
+    def fields(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._fields)

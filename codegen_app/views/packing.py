@@ -1,0 +1,84 @@
+"""Bundles that a worker packs: asking for one, how far it is, and cancelling it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST
+
+from codegen_app.forms.address import PackForm
+from codegen_app.models import Graph, KernelUse, Packing
+from codegen_app.selectors.pages.packing import packing_page
+from codegen_app.services import bundles, packing
+from codegen_app.services.bundles import Wanted
+from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.permissions import actor
+from scheduler.outcome import UserError
+
+
+def pack(request: HttpRequest, pk: int) -> HttpResponse:
+    """What the bundle of a graph would hold (or of the kernel that ``?use=`` has at a node of it),
+    and asking for it, which takes an account."""
+    graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
+    try:
+        wanted = _wanted(graph, PackForm(request.GET))
+        if request.method == "POST":
+            return _ask(request, wanted)
+    except UserError as error:
+        messages.error(request, str(error))
+        return redirect(graph)
+    row = packing.of(wanted)
+    if row is not None and row.is_open:
+        return redirect(row)
+    context = {
+        "title": f"Bundle of {graph.name}",
+        "stages": [Crumb(graph.name, graph.get_absolute_url()), Crumb("bundle")],
+        "wanted": wanted,
+        "subject": wanted.use.kernel if wanted.use else graph,
+        "kept_days": settings.KEEP_BUNDLES_DAYS,
+    }
+    return render(request, "pages/pack.html", context)
+
+
+@login_required
+def _ask(request: HttpRequest, wanted: Wanted) -> HttpResponse:
+    return redirect(packing.ask(wanted, actor(request)))
+
+
+def packing_state(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """One packing; while it is open the page asks for its inner part again."""
+    page = found(f"packing {pk}", packing_page, pk)
+    inner = bool(request.headers.get("HX-Request"))
+    return respond(
+        request,
+        "partials/packing.html" if inner else "pages/packing.html",
+        page,
+        as_json=as_json,
+        title=f"Bundle of {page.name}",
+        stages=[Crumb(page.graph, page.graph_url), Crumb("bundle")],
+        may_cancel=packing.may_cancel(page.requested_by_id, request.user),
+    )
+
+
+@login_required
+@require_POST
+def cancel_packing(request: HttpRequest, pk: int) -> HttpResponse:
+    """Stop one: who asked for it, and the site's staff."""
+    row = get_object_or_404(Packing, pk=pk)
+    if not packing.may_cancel(row.requested_by_id, request.user):
+        raise PermissionDenied("This bundle was asked for by somebody else, who may cancel it.")
+    if not packing.cancel(row, actor(request)):
+        messages.info(request, "This packing was over already.")
+    return redirect(row)
+
+
+def _wanted(graph: Graph, given: PackForm) -> Wanted:
+    use = given.number("use")
+    if use is None:
+        return bundles.of_graph(graph, given.text("times"))
+    uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
+    return bundles.of_kernel(get_object_or_404(uses, pk=use, template_node__graph=graph))

@@ -1,0 +1,79 @@
+"""Answers with a file, or the part of it that a ``Range`` asks for (RFC 9110): downloads go on."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import IO
+
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+class Part:
+    """An open file from ``start`` to before ``end``, as a file of its own; closes the other."""
+
+    def __init__(self, file: IO[bytes], start: int, end: int) -> None:
+        self._file, self._start, self._end = file, start, end
+        file.seek(start)
+
+    def read(self, count: int = -1) -> bytes:
+        """At most so many bytes."""
+        left = self._end - self._file.tell()
+        return self._file.read(left if count < 0 else min(count, left))
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place of the part."""
+        base = {io.SEEK_SET: self._start, io.SEEK_CUR: self._file.tell(), io.SEEK_END: self._end}
+        place = min(max(base[whence] + offset, self._start), self._end)
+        return self._file.seek(place) - self._start
+
+    def tell(self) -> int:
+        """Where in the part the next byte is read."""
+        return self._file.tell() - self._start
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def answer(
+    request: HttpRequest, file: IO[bytes], size: int, digest: str, filename: str
+) -> HttpResponseBase:
+    """The file as a download, or the one range of it that is asked for; closes it.
+
+    ``digest`` (sha256) tells a reader whether the rest is still of the same file.
+    """
+    etag = f'"{digest}"'
+    start, end = 0, size
+    asked = _RANGE.fullmatch(request.headers.get("Range", ""))
+    if asked and request.headers.get("If-Range", etag) == etag and any(asked.groups()):
+        start, end = _bounds(asked[1], asked[2], size)
+        if start >= end:
+            file.close()
+            headers = {"Content-Range": f"bytes */{size}"}
+            return HttpResponse(status=416, headers=headers)
+    whole = (start, end) == (0, size)
+    made = FileResponse(
+        Part(file, start, end),  # what servers ask of a file
+        as_attachment=True,
+        filename=filename,
+        status=200 if whole else 206,
+    )
+    made.headers["Accept-Ranges"] = "bytes"
+    made.headers["ETag"] = etag
+    if not whole:
+        made.headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    return made
+
+
+def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
+    """From the first byte to behind the last; empty where the file has none of these."""
+    if not first:  # the last bytes
+        return max(0, size - int(last)), size
+    return int(first), min(int(last) + 1, size) if last else size
