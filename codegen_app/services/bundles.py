@@ -35,10 +35,10 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
 from scheduler.outcome import UserError
 
-# A bundle within all of these is packed while the page waits, in about a second of a core
-# (``python -m tests.benchmarks.packing``): making the code again goes by the graph's nodes, packing
-# by the builds and their bytes.
-MOST_NODES, MOST_BUILDS, MOST_BYTES = 500, 200, 16 << 20
+# A bundle within all of these is packed while the page waits, in a second or two of a core
+# (``tests/benchmarks/packing.py``): making the code again goes by the graph's nodes, packing by the
+# builds and their bytes.
+MOST_NODES, MOST_BUILDS, MOST_BYTES = 300, 200, 16 << 20
 LONGEST_PREPARATION = timedelta(seconds=60)  # a small graph may take long, too
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bundle is the same bytes, whenever it is taken

@@ -19,6 +19,11 @@ from scheduler.targets import names
 
 SCHEMA = 1
 _MOST_LINES = 5_000
+_NOT_MADE = "not known here"
+_NOT_RECORDED = (
+    "not recorded here, and to make it takes longer than a page can wait:"
+    " manage.py selections import FILE on the server does"
+)
 _MOST_SIZES = 1_000  # characters of the sizes of one; they are a part of an index
 
 
@@ -86,21 +91,26 @@ def export() -> dict[str, Any]:
     }
 
 
-def import_text(text: str | bytes, actor: AbstractBaseUser | None, why: str = "") -> Imported:
+def import_text(
+    text: str | bytes, actor: AbstractBaseUser | None, why: str = "", *, make: bool = True
+) -> Imported:
     """Let the choices of a file serve here. All of it or, for a file that is none, nothing.
 
-    A kernel that is not recorded is rendered anew where its problem is known; no text of a kernel
-    is taken from the file. Raises ``UserError``.
+    A kernel that is not recorded is rendered anew where its problem is known (with ``make``: it
+    may take minutes for each graph); no text of a kernel is taken from the file. Raises
+    ``UserError``.
     """
     new = known = 0
     left: list[str] = []
     with transaction.atomic():
         for line in _read(text):
             problem = Problem.objects.filter(digest=line.problem).first()
-            kernel = _kernel(problem, line) if problem is not None else None
-            if problem is None or kernel is None:
-                what = "problem" if problem is None else "kernel"
-                left.append(f"{line.kernel}: its {what} is not known here")
+            if problem is None:
+                left.append(f"{line.kernel}: its problem is not known here")
+                continue
+            kernel = _recorded(problem, line) or (_made(problem, line) if make else None)
+            if kernel is None:
+                left.append(f"{line.kernel}: its kernel is {_NOT_MADE if make else _NOT_RECORDED}")
                 continue
             reason = texts.fitted(f"imported{f': {why}' if why else ''}", 300)
             if selections.choose({"problem_id": problem.pk, **line.bucket}, kernel, reason, actor):
@@ -137,13 +147,15 @@ def _read(text: str | bytes) -> tuple[_Line, ...]:
     return file.selections
 
 
-def _kernel(problem: Problem, line: _Line) -> GeneratedKernel | None:
-    """The recorded kernel of that name and source, or the one that the engine makes; None where
-    it makes none, or cannot while the graph's file is missing."""
+def _recorded(problem: Problem, line: _Line) -> GeneratedKernel | None:
+    """The kernel of that name and source for that problem, if there is a row of it."""
     identity = {"name": line.kernel, "source_digest": line.source_digest}
-    recorded = GeneratedKernel.objects.filter(**identity, template_nodes__problem=problem).first()
-    if recorded is not None:
-        return recorded
+    return GeneratedKernel.objects.filter(**identity, template_nodes__problem=problem).first()
+
+
+def _made(problem: Problem, line: _Line) -> GeneratedKernel | None:
+    """The kernel that the engine makes of that name and source; None where it makes none, or
+    cannot while the graph's file is missing."""
     nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")
     for node in nodes[:1]:
         with suppress(FileNotFoundError, UserError):

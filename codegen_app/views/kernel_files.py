@@ -5,10 +5,12 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
+from django.contrib import messages
 from django.contrib.staticfiles import finders
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, redirect
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from codegen_app import codeview, files
@@ -17,6 +19,9 @@ from codegen_app.selectors.pages.kernel import kernel_page, listing_of
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
 from scheduler.isa.instructions import Kind
+
+#: Of a listing that is put into one page, which has ten times as many bytes.
+OFFLINE_MAX_BYTES = 4 << 20
 
 
 def lines(_request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
@@ -41,7 +46,7 @@ def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
     )
 
 
-def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
+def download(request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
     """One file of a build: listing, code object or library."""
     row = get_object_or_404(
         Build.objects.select_related("listing", "code_object", "library"),
@@ -55,6 +60,13 @@ def download(_request: HttpRequest, name: str, build: int, file: str) -> HttpRes
         recipe.library_file: row.library,
     }.get(file)
     if file == "kernel.html" and row.listing is not None:
+        if row.listing.size_bytes > OFFLINE_MAX_BYTES:
+            messages.error(
+                request,
+                f"The listing is larger than the {OFFLINE_MAX_BYTES >> 20} MiB that are put into"
+                " one page: download the listing itself.",
+            )
+            return redirect(f"{reverse('kernel', args=[name])}?build={build}")
         return _offline(name, row)
     if artifact is None:
         raise Http404(f"build {build} has no {file}")

@@ -80,7 +80,8 @@ def import_selections(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         given = form.cleaned_data
         try:
-            found = exchange.import_text(given["file"].read(), actor(request), given["why"])
+            content = given["file"].read()
+            found = exchange.import_text(content, actor(request), given["why"], make=False)
         except UserError as error:
             form.add_error("file", str(error))
         else:

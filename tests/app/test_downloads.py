@@ -19,8 +19,10 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from codegen_app.models import Build, GeneratedKernel, Graph, KernelUse, State
+from codegen_app.selectors.pages import compare as comparing
 from codegen_app.services import artifacts, builds, bundles, work
 from codegen_app.views import bundles as views
+from codegen_app.views import kernel_files
 from scheduler.build.flags import DEFAULT
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle import reader as bundle_reader
@@ -235,3 +237,26 @@ def test_every_file_of_a_build_has_a_download(reader: Client, world: World) -> N
         answer = reader.get(f"/kernels/{world.kernels[0].name}/{build.pk}/{file}")
         assert answer.status_code == 200, file
         assert "attachment" in answer.headers["Content-Disposition"], file
+
+
+def test_what_is_too_large_for_one_page_says_so(
+    reader: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the page to take along nor a comparison is made of any amount of text."""
+    builds_ = [one.pk for one in world.kernels[0].builds.order_by("pk")]
+    compare = f"/compare?build={builds_[0]}&build={builds_[1]}"
+    assert reader.get(f"{compare.replace('?', '.json?')}").json()["functions"]
+    monkeypatch.setattr(kernel_files, "OFFLINE_MAX_BYTES", 10)
+    monkeypatch.setattr(comparing, "MAX_LISTING_BYTES", 10)
+    page = f"/kernels/{world.kernels[0].name}/{builds_[0]}/kernel.html"
+    assert "download the listing itself" in reader.get(page, follow=True).content.decode()
+    found = reader.get(f"{compare.replace('?', '.json?')}").json()
+    assert not found["functions"]
+    assert not found["missing"]
+    assert "A listing is larger than" in found["too_large"][0]
+    world.kernels[1].source = "\n" * (comparing.MAX_SOURCE_LINES + 1)
+    world.kernels[1].save()
+    other = made_build(world.kernels[1], "gfx942")
+    found = reader.get(f"/compare.json?build={builds_[0]}&build={other.pk}").json()
+    assert not found["source"]
+    assert len(found["too_large"]) == 2

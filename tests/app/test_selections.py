@@ -6,6 +6,8 @@ import json
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 
 from codegen_app.models import (
     AuditEntry,
@@ -17,7 +19,7 @@ from codegen_app.models import (
     Problem,
     Selection,
 )
-from codegen_app.services import exchange, selections
+from codegen_app.services import engine, exchange, selections
 from scheduler.outcome import UserError
 from tests.app import factories
 
@@ -147,6 +149,27 @@ def test_choices_travel_as_json(problem: Problem, environment: Environment) -> N
     assert exchange.import_text(text, None, "y" * 500).new == 1
     unknown = text.replace(problem.digest, factories.digest())
     assert exchange.import_text(unknown, None).left[0].endswith("its problem is not known here")
+
+
+def test_a_page_makes_no_kernels(
+    problem: Problem, environment: Environment, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A graph that is scheduled for a choice of it would hold the page for minutes."""
+    first = result(problem, environment, 90, 110)
+    selections.offer(first, "run 1")
+    text = json.dumps(exchange.export())
+    Selection.objects.all().delete()
+    asked: list[object] = []
+    monkeypatch.setattr(engine, "callers", lambda *given: asked.append(given) or {})
+    user = User.objects.create_user("someone", is_superuser=True)
+    client.force_login(user)
+    given = {"file": SimpleUploadedFile("s.json", text.encode()), "why": "x"}
+    page = client.post("/selections/import", given, follow=True).content.decode()
+    assert "manage.py selections import FILE on the server does" in page
+    assert not asked
+    left = exchange.import_text(text, None).left
+    assert left[0].endswith("its kernel is not known here")
+    assert asked, "the command tries to make it"
 
 
 def a_line(**changed: object) -> str:

@@ -17,6 +17,8 @@ from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import ListingReader, reader_of
 
 CONTEXT = 3  # equal lines shown around each change
+# Of a listing, bytes; of a source, lines: more is not compared while a page waits.
+MAX_LISTING_BYTES, MAX_SOURCE_LINES = 4 << 20, 20_000
 MAX_SIDES = 8  # sides that still fit beside one another
 
 
@@ -87,7 +89,8 @@ class ResourceRow:
 class ComparePage:
     """Two or more builds. ``shown`` is the side whose texts stand beside the first one's.
 
-    ``unpaired`` names functions that only one of these two has.
+    ``unpaired`` names functions that only one of these two has, ``too_large`` what of them is too
+    large to be compared here.
     """
 
     sides: tuple[Side, ...]
@@ -98,6 +101,7 @@ class ComparePage:
     functions: tuple[FunctionDiff, ...]
     unpaired: tuple[str, ...]
     missing: tuple[str, ...]
+    too_large: tuple[str, ...] = ()
 
     @property
     def left(self) -> Side:
@@ -122,22 +126,43 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     rows = [found[number] for number in builds]
     shown = shown if 0 < shown < len(rows) else 1
     left, right = rows[0], rows[shown]
-    one, other = _functions(left), _functions(right)
+    too_large = tuple(_too_large(left, right))
+    one, other = ((), ()) if _LISTINGS in too_large else (_functions(left), _functions(right))
     readers = _reader(left), _reader(right)
     same_source = left.kernel_id == right.kernel_id
+    is_shown = not same_source and _SOURCES not in too_large
     pairs = _paired(left, one or (), right, other or ())
     return ComparePage(
         sides=_sides(rows),
         shown=shown,
         resources=_resources(rows),
         same_source=same_source,
-        source=() if same_source else tuple(_source_rows(left.kernel.source, right.kernel.source)),
+        source=tuple(_source_rows(left.kernel.source, right.kernel.source)) if is_shown else (),
         functions=tuple(_function_diff(a, b, readers) for a, b in pairs if a and b),
         unpaired=tuple(one.name for pair in pairs if None in pair for one in pair if one),
         missing=tuple(
             _label(build, _EVERYTHING) for build, of in ((left, one), (right, other)) if of is None
         ),
+        too_large=too_large,
     )
+
+
+_LISTINGS = (
+    f"A listing is larger than the {MAX_LISTING_BYTES >> 20} MiB that are compared while a page"
+    " waits: download both from their kernels' pages."
+)
+_SOURCES = (
+    f"A source has more than the {MAX_SOURCE_LINES} lines that are compared while a page waits:"
+    " download both from their kernels' pages."
+)
+
+
+def _too_large(*pair: Build) -> Iterator[str]:
+    """A line for what would take too long."""
+    if any(one.listing is not None and one.listing.size_bytes > MAX_LISTING_BYTES for one in pair):
+        yield _LISTINGS
+    if any(one.kernel.source.count("\n") > MAX_SOURCE_LINES for one in pair):
+        yield _SOURCES
 
 
 def builds_of(kernels: Sequence[str], target: str = "") -> list[int]:
