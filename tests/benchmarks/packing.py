@@ -30,7 +30,8 @@ FILE = bytes(range(256)) * 16
 
 
 @pytest.mark.parametrize(
-    ("name", "length"), [("chain", 500), ("products", 500), ("shapes", 100), ("chain", 20_000)]
+    ("name", "length"),
+    [("chain", 500), ("products", 500), ("shapes", 100), ("shapes", 2000), ("chain", 20_000)],
 )
 def test_packing(name: str, length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line: nodes, kernels, builds; seconds to know, to make the code, to pack; MiB."""

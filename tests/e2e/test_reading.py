@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import Build
+from codegen_app.models import Build, Packing
 from codegen_app.services import artifacts
 from tests.support.pages_world import World
 
@@ -181,6 +181,8 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
     addresses += [world.kernels[0].get_absolute_url(), "/runs", world.run.get_absolute_url()]
     addresses += ["/devices", "/search?q=op", "/import", "/components", "/login/"]
     addresses += ["/selections", "/glossary", f"/retune?node={world.nodes[0].pk}"]
+    packing = Packing.objects.create(graph=world.graph, key="k", kernels=2)
+    addresses += [packing.get_absolute_url(), f"/graphs/{world.graph.pk}/pack"]
     one, other = world.kernels[0].builds.values_list("pk", flat=True)
     addresses += [f"/compare?build={one}&build={other}"]
     for address in addresses:

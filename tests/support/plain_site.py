@@ -10,9 +10,12 @@ import django
 
 django.setup()  # which addresses take files is asked of the application's own
 
+from codegen_app.views.ranges import Part  # noqa: E402 - needs the settings
+
 
 def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-    """``/large`` is 8 MiB, ``/file`` the same as a file; the rest says how much was sent to it."""
+    """``/large`` is 8 MiB, ``/file`` the same as a file, ``/part`` a part of one; the rest says how
+    much was sent to it."""
     path = environ["PATH_INFO"]
     if path in ("/large", "/file"):
         start("200 OK", [("Content-Length", str(8 << 20))])
@@ -20,6 +23,11 @@ def application(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[
             answer: Iterable[bytes] = environ["wsgi.file_wrapper"](io.BytesIO(bytes(8 << 20)))
             return answer
         return [bytes(8 << 20)]
+    if path == "/part":
+        part = Part(io.BytesIO(bytes(range(256)) * 4096), 300, 1_000_000)
+        start("206 Partial Content", [("Content-Length", str(1_000_000 - 300))])
+        rest: Iterable[bytes] = environ["wsgi.file_wrapper"](part)
+        return rest
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     text = f"{len(body)} bytes".encode()
     start("200 OK", [("Content-Length", str(len(text)))])

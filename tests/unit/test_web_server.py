@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,18 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_fifty_slow_connections_keep_nobody_waiting(begun: bytes, place: Path) -> None:
     with holding(place, 50, begun):
         assert answer(place).status == 200
+
+
+def test_a_part_of_a_file_is_sent_from_the_file(place: Path) -> None:
+    with connected(place) as one:
+        one.sendall(b"GET /part HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        said = http.client.HTTPResponse(one)
+        said.begin()
+        assert said.read() == (bytes(range(256)) * 4096)[300:1_000_000]
+        one.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        after = http.client.HTTPResponse(one)
+        after.begin()
+        assert after.read() == b"0 bytes", "nothing more came of it"
 
 
 def test_connections_beyond_the_limit_make_room(tmp_path: Path) -> None:
