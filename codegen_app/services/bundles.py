@@ -1,7 +1,7 @@
 """Bundles for download: a graph's kernels, or one, with what any HIP launcher needs to run them.
 
 The format is the command line's (``scheduler/bundle``); builds come from the rows. What a bundle
-is made of, and what that costs, is known before (``Wanted``), from rows alone.
+is made of, and what that costs, is known before (``Requested``), from rows alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Requested:
     """A bundle before it is made: of ``graph``, or of the kernel that ``use`` has at one node.
 
     ``key`` is the digest of all that it is made from: equal keys are equal bundles. ``kernels`` and
@@ -95,7 +95,7 @@ class _Known:
     size_bytes: int
 
 
-def of_graph(graph: Graph, times: str = "") -> Wanted:
+def of_graph(graph: Graph, times: str = "") -> Requested:
     """The whole graph, for every target that all of its kernels are built for.
 
     Each node has the kernel that serves it in the bucket ``times``, the latest of a GPU without
@@ -106,38 +106,38 @@ def of_graph(graph: Graph, times: str = "") -> Wanted:
     served = dict(defaults.values_list("template_node__name", "kernel__name"))
     served |= chosen.selected
     names = {*served.values(), *(name for one in chosen.smaller for name in one.selected.values())}
-    wanted = _wanted(graph, times, chosen, None, sorted(names))
-    if not wanted.targets:
+    requested = _requested(graph, times, chosen, None, sorted(names))
+    if not requested.targets:
         raise UserError(f"{graph.name}: no target has a build of every kernel yet")
-    return wanted
+    return requested
 
 
-def of_kernel(use: KernelUse) -> Wanted:
+def of_kernel(use: KernelUse) -> Requested:
     """One kernel as it serves a node: what it reads are the bundle's inputs, what it writes the
     outputs. For every target that it is built for.
 
     Raises ``UserError`` where it is not built.
     """
-    wanted = _wanted(use.template_node.graph, "", None, use, [use.kernel.name])
-    if not wanted.targets:
+    requested = _requested(use.template_node.graph, "", None, use, [use.kernel.name])
+    if not requested.targets:
         raise UserError(f"{use.kernel.name} is not built for any target yet")
-    return wanted
+    return requested
 
 
-def _wanted(
+def _requested(
     graph: Graph, times: str, chosen: Choices | None, use: KernelUse | None, names: Sequence[str]
-) -> Wanted:
+) -> Requested:
     known = _known(names)
     complete = _complete(known, names)
-    taken = {key: build for key, build in sorted(known.items()) if key[1] in complete}
+    included = {key: build for key, build in sorted(known.items()) if key[1] in complete}
     node = use.template_node.name if use else ""
     made_of = (
         *(graph.name, graph.digest, graph.file.digest, engine.generator(), names, node),
         asdict(chosen) if chosen else None,
-        [(*key, build.pk, build.code_digest) for key, build in taken.items()],
+        [(*key, build.pk, build.code_digest) for key, build in included.items()],
     )
     text = json.dumps(made_of, sort_keys=True, default=dict)
-    return Wanted(
+    return Requested(
         graph=graph,
         times=times,
         choices=chosen,
@@ -145,22 +145,22 @@ def _wanted(
         key=hashlib.sha256(text.encode()).hexdigest(),
         kernels=len(names),
         targets=complete,
-        size_bytes=sum(build.size_bytes for build in taken.values()),
+        size_bytes=sum(build.size_bytes for build in included.values()),
     )
 
 
-def write(wanted: Wanted, out: IO[bytes], progress: Progress = lambda *_: None) -> None:
+def write(requested: Requested, out: IO[bytes], progress: Progress = lambda *_: None) -> None:
     """Pack the bundle into an open file, one kernel after the other.
 
     Raises ``UserError`` where a file is missing, or this version of the generator does not make
     what is asked for.
     """
-    schedule, manifest, kernels = _of_kernel(wanted) if wanted.use else _of_graph(wanted)
+    schedule, manifest, kernels = _of_kernel(requested) if requested.use else _of_graph(requested)
     known = _known([kernel.name for kernel in kernels])
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
 
         def add(path: str, content: str | bytes) -> None:
-            info = zipfile.ZipInfo(f"{wanted.folder}/{path}", _EPOCH)
+            info = zipfile.ZipInfo(f"{requested.folder}/{path}", _EPOCH)
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, content)
 
@@ -169,17 +169,17 @@ def write(wanted: Wanted, out: IO[bytes], progress: Progress = lambda *_: None) 
         for number, kernel in enumerate(kernels):
             progress(number, len(kernels))
             add(kernel.source_path, kernel.source)
-            taken = [known[kernel.name, target].pk for target in manifest.targets]
-            for path, content in _files_of(_rows(taken)):
+            included = [known[kernel.name, target].pk for target in manifest.targets]
+            for path, content in _files_of(_rows(included)):
                 add(path, content)
         progress(len(kernels), len(kernels))
 
 
-def packed(wanted: Wanted) -> IO[bytes]:
+def packed(requested: Requested) -> IO[bytes]:
     """The bundle as an open file that is gone once closed."""
     out = tempfile.TemporaryFile(suffix=".zip")  # noqa: SIM115 - the caller closes it
     try:
-        write(wanted, out)
+        write(requested, out)
     except BaseException:
         out.close()
         raise
@@ -190,25 +190,25 @@ def packed(wanted: Wanted) -> IO[bytes]:
 Made = tuple[Schedule, Manifest, Sequence[RenderedKernel]]
 
 
-def _of_graph(wanted: Wanted) -> Made:
-    assert wanted.choices is not None, "a graph's"
-    generated = wanted.choices.generated()
+def _of_graph(requested: Requested) -> Made:
+    assert requested.choices is not None, "a graph's"
+    generated = requested.choices.generated()
     names = [kernel.name for kernel in generated.kernels]
     complete = _complete(_known(names), names)
     if not complete:
-        raise UserError(f"{wanted.graph.name}: no target has a build of every kernel yet")
+        raise UserError(f"{requested.graph.name}: no target has a build of every kernel yet")
     return generated.schedule, replace(generated.manifest(), targets=complete), generated.kernels
 
 
-def _of_kernel(wanted: Wanted) -> Made:
-    assert wanted.use is not None, "a kernel's"
-    name, node = wanted.use.kernel.name, wanted.use.template_node
-    digest = wanted.graph.file.digest
+def _of_kernel(requested: Requested) -> Made:
+    assert requested.use is not None, "a kernel's"
+    name, node = requested.use.kernel.name, requested.use.template_node
+    digest = requested.graph.file.digest
     scheduled = engine.scheduled(digest)
     caller = engine.callers(digest, node.name).get(name)
     if caller is None:
         raise UserError(f"{name}: this version of the generator does not make it for {node}")
-    plan = scheduled.named(wanted.graph.name)
+    plan = scheduled.named(requested.graph.name)
     backend = pipeline.scheduling(plan, scheduled.backend.targets)
     rendered, call = backend.codegen(scheduled.node(node.name), caller)
     complete = _complete(_known([name]), [name])

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from codegen_app.models import OPEN_STATES, Graph, KernelUse, Packing, State
 from codegen_app.services import artifacts, audit, bundles, queue, work
-from codegen_app.services.bundles import Wanted
+from codegen_app.services.bundles import Requested
 from codegen_app.services.stopping import Stoppable
 from scheduler.codegen import layout
 from scheduler.outcome import MachineError, Stage, UserError
@@ -19,12 +19,12 @@ from scheduler.outcome import MachineError, Stage, UserError
 MOST_OPEN = 5  # that wait or are packed for one person
 
 
-def of(wanted: Wanted) -> Packing | None:
+def of(requested: Requested) -> Packing | None:
     """The packing of just that, whatever became of it; None where nobody asked for it."""
-    return Packing.objects.select_related("file").filter(key=wanted.key).first()
+    return Packing.objects.select_related("file").filter(key=requested.key).first()
 
 
-def ask(wanted: Wanted, actor: AbstractBaseUser) -> Packing:
+def ask(requested: Requested, actor: AbstractBaseUser) -> Packing:
     """The packing of that: the one that is there, or a new one; done again where it failed, was
     cancelled, or its file was lost.
 
@@ -32,13 +32,13 @@ def ask(wanted: Wanted, actor: AbstractBaseUser) -> Packing:
     """
     with transaction.atomic():
         row, is_new = Packing.objects.get_or_create(
-            key=wanted.key,
+            key=requested.key,
             defaults={
-                "graph": wanted.graph,
-                "use": wanted.use,
-                "times": wanted.times,
-                "targets": list(wanted.targets),
-                "kernels": wanted.kernels,
+                "graph": requested.graph,
+                "use": requested.use,
+                "times": requested.times,
+                "targets": list(requested.targets),
+                "kernels": requested.kernels,
                 "requested_by_id": actor.pk,
             },
         )
@@ -111,11 +111,11 @@ def pack(row: Packing) -> None:
     with work.heartbeat(row, computing.stop, done.fields) as lease_lost:
         try:
             with computing:
-                wanted = _wanted(row)
-            _take_key(row, wanted)
+                requested = _requested(row)
+            _take_key(row, requested)
             with tempfile.TemporaryFile(suffix=".zip") as out:
                 with computing:
-                    bundles.write(wanted, out, done.tell)
+                    bundles.write(requested, out, done.tell)
                 if lease_lost.is_set():
                     raise work.LeaseLostError(f"{row} was cancelled, or is another worker's")
                 stored = artifacts.store_large(out, ".zip")
@@ -124,23 +124,23 @@ def pack(row: Packing) -> None:
         except UserError as error:
             work.finish(row, State.REJECTED, stage=Stage.RULE, reason=str(error))
             return
-        work.finish(row, State.DONE, file=stored, targets=list(wanted.targets), **done.fields())
+        work.finish(row, State.DONE, file=stored, targets=list(requested.targets), **done.fields())
 
 
-def _wanted(row: Packing) -> Wanted:
+def _requested(row: Packing) -> Requested:
     if row.use_id is not None:
         uses = KernelUse.objects.select_related("kernel", "template_node__graph__file")
         return bundles.of_kernel(uses.get(pk=row.use_id))
     return bundles.of_graph(Graph.objects.select_related("file").get(pk=row.graph_id), row.times)
 
 
-def _take_key(row: Packing, wanted: Wanted) -> None:
+def _take_key(row: Packing, requested: Requested) -> None:
     """What serves may have changed since it was asked for: it is packed as it is now."""
-    if wanted.key == row.key:
+    if requested.key == row.key:
         return
     try:
         with transaction.atomic():
-            held = work.extend(row, key=wanted.key)
+            held = work.extend(row, key=requested.key)
     except IntegrityError:
         raise UserError("what it is made of changed, and that is packed already") from None
     if not held:

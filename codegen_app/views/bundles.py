@@ -18,7 +18,7 @@ from codegen_app import files
 from codegen_app.forms.address import BundleForm
 from codegen_app.models import GeneratedKernel, Graph, KernelUse, Packing, State
 from codegen_app.services import bundles, packing
-from codegen_app.services.bundles import Wanted
+from codegen_app.services.bundles import Requested
 from codegen_app.views import ranges
 from scheduler.outcome import UserError
 
@@ -52,13 +52,13 @@ def packed_bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _download(
-    request: HttpRequest, subject: Graph | GeneratedKernel, look: Callable[[], Wanted]
+    request: HttpRequest, subject: Graph | GeneratedKernel, look: Callable[[], Requested]
 ) -> HttpResponseBase:
     """The zip, or the page on which it can be asked for, or back to the subject's page with one
     line that says why there is none."""
     try:
-        wanted = look()
-        return _direct(wanted) if wanted.is_quick else _by_worker(request, wanted)
+        requested = look()
+        return _direct(requested) if requested.is_quick else _by_worker(request, requested)
     except UserError as error:
         messages.error(request, str(error))
     except FileNotFoundError:
@@ -66,23 +66,23 @@ def _download(
     return redirect(subject)
 
 
-def _direct(wanted: Wanted) -> HttpResponseBase:
+def _direct(requested: Requested) -> HttpResponseBase:
     """Packed here and now. A process packs one at a time: others have their pages meanwhile."""
     if not _packing.acquire(blocking=False):
         raise UserError("another bundle is being packed: try again in a moment")
     try:
-        packed = bundles.packed(wanted)
+        packed = bundles.packed(requested)
     finally:
         _packing.release()
-    return FileResponse(packed, as_attachment=True, filename=f"{wanted.folder}.zip")
+    return FileResponse(packed, as_attachment=True, filename=f"{requested.folder}.zip")
 
 
-def _by_worker(request: HttpRequest, wanted: Wanted) -> HttpResponseBase:
-    row = packing.of(wanted)
+def _by_worker(request: HttpRequest, requested: Requested) -> HttpResponseBase:
+    row = packing.of(requested)
     if row is None:
-        given = {"use": wanted.use.pk} if wanted.use else {"times": wanted.times}
+        given = {"use": requested.use.pk} if requested.use else {"times": requested.times}
         kept = urlencode({key: value for key, value in given.items() if value})
-        address = reverse("pack", args=[wanted.graph.pk])
+        address = reverse("pack", args=[requested.graph.pk])
         return redirect(f"{address}?{kept}" if kept else address)
     return _stored(request, row) if row.state == State.DONE else redirect(row)
 

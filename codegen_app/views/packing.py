@@ -14,7 +14,7 @@ from codegen_app.forms.address import PackForm
 from codegen_app.models import Graph, KernelUse, Packing
 from codegen_app.selectors.pages.packing import packing_page
 from codegen_app.services import bundles, packing
-from codegen_app.services.bundles import Wanted
+from codegen_app.services.bundles import Requested
 from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor
 from scheduler.outcome import UserError
@@ -25,28 +25,28 @@ def pack(request: HttpRequest, pk: int) -> HttpResponse:
     and asking for it, which takes an account."""
     graph = get_object_or_404(Graph.objects.select_related("file"), pk=pk)
     try:
-        wanted = _wanted(graph, PackForm(request.GET))
+        requested = _requested(graph, PackForm(request.GET))
         if request.method == "POST":
-            return _ask(request, wanted)
+            return _ask(request, requested)
     except UserError as error:
         messages.error(request, str(error))
         return redirect(graph)
-    row = packing.of(wanted)
+    row = packing.of(requested)
     if row is not None and row.is_open:
         return redirect(row)
     context = {
         "title": f"Bundle of {graph.name}",
         "stages": [Crumb(graph.name, graph.get_absolute_url()), Crumb("bundle")],
-        "wanted": wanted,
-        "subject": wanted.use.kernel if wanted.use else graph,
+        "requested": requested,
+        "subject": requested.use.kernel if requested.use else graph,
         "kept_days": settings.KEEP_BUNDLES_DAYS,
     }
     return render(request, "pages/pack.html", context)
 
 
 @login_required
-def _ask(request: HttpRequest, wanted: Wanted) -> HttpResponse:
-    return redirect(packing.ask(wanted, actor(request)))
+def _ask(request: HttpRequest, requested: Requested) -> HttpResponse:
+    return redirect(packing.ask(requested, actor(request)))
 
 
 def packing_state(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
@@ -76,7 +76,7 @@ def cancel_packing(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect(row)
 
 
-def _wanted(graph: Graph, given: PackForm) -> Wanted:
+def _requested(graph: Graph, given: PackForm) -> Requested:
     use = given.number("use")
     if use is None:
         return bundles.of_graph(graph, given.text("times"))

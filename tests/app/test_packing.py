@@ -23,7 +23,7 @@ from django.utils import timezone
 from codegen_app import tasks
 from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, Packing, State
 from codegen_app.services import bundles, packing, queue, retention, work
-from codegen_app.services.bundles import Progress, Wanted
+from codegen_app.services.bundles import Progress, Requested
 from scheduler.outcome import UserError
 from tests.app import factories
 from tests.app.test_downloads import made_build
@@ -41,7 +41,9 @@ def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def quickly_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bundles that hold nothing of their kernels."""
-    monkeypatch.setattr(bundles, "write", lambda wanted, out, _: out.write(wanted.key.encode()))
+    monkeypatch.setattr(
+        bundles, "write", lambda requested, out, _: out.write(requested.key.encode())
+    )
 
 
 def address(graph: Graph) -> str:
@@ -196,7 +198,7 @@ def test_who_asked_may_cancel_and_the_worker_stops(
     monkeypatch.setattr(work, "_LONGEST_INTERVAL_S", 0.02)
     stopped = threading.Event()
 
-    def endless(_: Wanted, out: IO[bytes], progress: Progress) -> None:
+    def endless(_: Requested, out: IO[bytes], progress: Progress) -> None:
         progress(3, 7)
         while Packing.objects.get().packed != 3:
             pass

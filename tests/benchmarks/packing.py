@@ -56,21 +56,21 @@ def test_packing(name: str, length: int, tmp_path: Path, monkeypatch: pytest.Mon
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     began = time.perf_counter()
-    wanted = bundles.of_graph(graph)
+    requested = bundles.of_graph(graph)
     known_s = time.perf_counter() - began
     steps: list[float] = []
     out = BytesIO()
-    bundles.write(wanted, out, lambda *_: steps.append(time.perf_counter() - began - known_s))
+    bundles.write(requested, out, lambda *_: steps.append(time.perf_counter() - began - known_s))
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
     with zipfile.ZipFile(out) as archive:
         assert archive.testzip() is None
         files = len(archive.namelist())
     say(
-        f"{name}: {graph.node_count} nodes, {wanted.kernels} kernels for"
-        f" {len(wanted.targets)} targets, {files} files, {len(out.getvalue()) / 2**20:.1f} MiB;"
+        f"{name}: {graph.node_count} nodes, {requested.kernels} kernels for"
+        f" {len(requested.targets)} targets, {files} files, {len(out.getvalue()) / 2**20:.1f} MiB;"
         f" prepared in {prepared_s:.1f} s; {known_s:.2f} s to know, {steps[0]:.2f} s to make the"
         f" code, {steps[-1] - steps[0]:.2f} s to pack; {more} MiB more;"
-        f" while a page waits: {'yes' if wanted.is_quick else 'no'}"
+        f" while a page waits: {'yes' if requested.is_quick else 'no'}"
     )
 
 

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from codegen_app.models import Graph
 from codegen_app.services import bundles
-from codegen_app.services.bundles import Wanted
+from codegen_app.services.bundles import Requested
 from scheduler.outcome import UserError
 
 
@@ -32,9 +32,9 @@ class Command(BaseCommand):
             raise CommandError(f"there is no graph {options['graph']}")
         file: Path = options["file"]
         try:
-            wanted = bundles.of_graph(graph, options["times"])
+            requested = bundles.of_graph(graph, options["times"])
             with file.open("xb") as out:
-                _write(wanted, out, file)
+                _write(requested, out, file)
         except UserError as error:
             raise CommandError(str(error)) from None
         except OSError as error:
@@ -42,10 +42,10 @@ class Command(BaseCommand):
         self.stdout.write(f"{graph} is packed in {file}")
 
 
-def _write(wanted: Wanted, out: IO[bytes], file: Path) -> None:
+def _write(requested: Requested, out: IO[bytes], file: Path) -> None:
     """All of it, or no file."""
     try:
-        bundles.write(wanted, out)
+        bundles.write(requested, out)
     except BaseException:
         file.unlink()
         raise
