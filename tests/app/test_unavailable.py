@@ -95,7 +95,7 @@ def test_an_upload_without_room_is_not_taken_and_says_so(
 
 
 def test_a_bug_is_a_plain_page(visitor: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    visitor.force_login(User.objects.create_user("somebody"))
+    visitor.force_login(User.objects.create_superuser("somebody"))
     monkeypatch.setattr("codegen_app.views.imports.ImportGraphForm", lambda: 1 / 0)
     answer = visitor.get("/import")
     assert answer.status_code == 500
