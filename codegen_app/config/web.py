@@ -1,6 +1,6 @@
-"""gunicorn's settings for the pages: ``gunicorn --config python:codegen_app.config.web``.
+"""gunicorn's settings for the pages, as its configuration ``python:codegen_app.config.web``.
 
-What an installation wants otherwise it says on the command line (``--workers``, ``--bind``).
+What an installation wants otherwise it says on the command line (workers, bind).
 """
 
 from __future__ import annotations

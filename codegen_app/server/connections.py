@@ -35,13 +35,13 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         if self.chunked or self.content_length > bodies.SMALL:
             self.limit = bodies.most_bytes(self.path, self.query, self.headers.get("COOKIE", ""))
         if self.content_length > self.limit:
-            self._refuse()
+            self._reject()
 
     def received(self, data: bytes) -> int:
         """How many of these bytes are this request's."""
         consumed: int = super().received(data)
         if not self.error and self.body_bytes_received > self.limit:
-            self._refuse()
+            self._reject()
         return consumed
 
     def is_late(self, now: float) -> bool:
@@ -50,7 +50,7 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
             return now - self.began > HEADERS_S
         return bool(now - self.began > BODY_S + self.body_bytes_received / BODY_BYTES_PER_S)
 
-    def _refuse(self) -> None:
+    def _reject(self) -> None:
         self.close()
         self.error = RequestEntityTooLarge(f"at most {self.limit} bytes are taken here")
         self.completed = True

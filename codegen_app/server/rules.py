@@ -80,12 +80,12 @@ class RulesMiddleware:
             if not request.user.is_authenticated:
                 return redirect_to_login(request.get_full_path())
             if not request.user.has_perm(rule.permission):
-                raise PermissionDenied(refusal(rule.permission))
+                raise PermissionDenied(denial(rule.permission))
         limit = bodies.large().get(name, bodies.SMALL)
         if _length(request) > limit:
-            return _refused(request, 413, f"At most {limit} bytes can be sent to this address.")
+            return _rejected(request, 413, f"At most {limit} bytes can be sent to this address.")
         if _has_nul(request.GET) or (rule.is_form and _has_nul(request.POST)):
-            return _refused(request, 400, "NUL characters are no text: send it without them.")
+            return _rejected(request, 400, "NUL characters are no text: send it without them.")
         return None
 
 
@@ -99,7 +99,7 @@ def rule_of(request: HttpRequest) -> tuple[str, Rule]:
     return name, RULES.get(name, PAGE)
 
 
-def refusal(permission: str) -> str:
+def denial(permission: str) -> str:
     """What somebody is told who lacks it."""
     title = permissions.TITLES[permission]
     return f"This needs the permission “{title}”, which your account does not have."
@@ -117,6 +117,6 @@ def _length(request: HttpRequest) -> int:
         return 0  # Django takes it for an empty body, too
 
 
-def _refused(request: HttpRequest, status: int, line: str) -> HttpResponse:
+def _rejected(request: HttpRequest, status: int, line: str) -> HttpResponse:
     context = {"title": "Not taken", "line": line}
     return render(request, "refused.html", context, status=status)

@@ -81,18 +81,18 @@ class WaitressWorker(Worker):  # type: ignore[misc]
 
         def answer(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
             began = time.monotonic()
-            said = SimpleNamespace(status="-", headers=(), sent=None)
+            response = SimpleNamespace(status="-", headers=(), sent=None)
 
-            def start_said(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
-                said.status, said.headers = status, headers
-                said.sent = dict(headers).get("Content-Length")
+            def start_recorded(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+                response.status, response.headers = status, headers
+                response.sent = dict(headers).get("Content-Length")
                 return start(status, headers, *rest)
 
             try:
-                made: Iterable[bytes] = application(environ, start_said)
+                made: Iterable[bytes] = application(environ, start_recorded)
             finally:
                 took = timedelta(seconds=time.monotonic() - began)
-                self.log.access(said, _request(environ), {**environ, **_raw(environ)}, took)
+                self.log.access(response, _request(environ), {**environ, **_raw(environ)}, took)
             return made
 
         return answer

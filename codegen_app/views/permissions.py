@@ -11,7 +11,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 
-from codegen_app.server.rules import refusal
+from codegen_app.server.rules import denial
 
 View = Callable[..., HttpResponse]
 
@@ -23,7 +23,7 @@ def needs(permission: str) -> Callable[[View], View]:
         @wraps(view)
         def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             if not request.user.has_perm(permission):
-                raise PermissionDenied(refusal(permission))
+                raise PermissionDenied(denial(permission))
             return view(request, *args, **kwargs)
 
         return login_required(checked)

@@ -109,7 +109,7 @@ def _answer(line: bytes) -> dict[str, Any] | None:
 
 def _check_answer(answer: dict[str, Any] | None, process: subprocess.Popen[bytes]) -> None:
     if answer is None:
-        raise _lost(process)
+        raise _ended(process)
     if "mistake" in answer:
         raise UserError(str(answer["mistake"]))
     if "status" in answer:
@@ -120,11 +120,11 @@ def _output(answers: IO[bytes], buffer: BoundBuffer, process: subprocess.Popen[b
     array: Array = np.empty(buffer.size, dtype=buffer.dtype.wide)
     data = answers.read(array.nbytes)
     if len(data) != array.nbytes:
-        raise _lost(process)
+        raise _ended(process)
     return np.frombuffer(data, dtype=array.dtype).reshape(array.shape)
 
 
-def _lost(process: subprocess.Popen[bytes]) -> DeviceError:
+def _ended(process: subprocess.Popen[bytes]) -> DeviceError:
     """What to say of a process that ended without an answer, or wrote what is none."""
     process.kill()
     status = process.wait()

@@ -192,10 +192,10 @@ def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, lengt
     if b.is_unbacked(extent, start, last, length):
         return
     size, low, high, count = (layout.hint(e, b.hints) for e in (extent, start, last, length))
-    taken = len(range(size)[low:high:step])
-    if taken != count:
+    count_there = len(range(size)[low:high:step])
+    if count_there != count:
         raise ContradictionError(
-            f"the graph says {count} elements along its dimension, but {taken} are taken"
+            f"the graph says {count} elements along its dimension, but {count_there} are taken"
         )
 
 
@@ -221,9 +221,9 @@ def _bound(b: Builder, value: Any, extent: Expr) -> Expr:
 
 def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     at = axis(dim, self.rank)
-    first, taken = _bound(b, start, self.size[at]), as_expr(length)
-    _check_cut(b, self.size[at], first, first + taken, 1, taken)
-    return cut(self, at, first, taken)
+    first, kept = _bound(b, start, self.size[at]), as_expr(length)
+    _check_cut(b, self.size[at], first, first + kept, 1, kept)
+    return cut(self, at, first, kept)
 
 
 def select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
