@@ -28,6 +28,9 @@ class Build(Work):
     code_digest = models.CharField(max_length=64, blank=True)
     duration_s = models.FloatField(null=True, blank=True, help_text="The compiler's time")
     cached = models.BooleanField(default=False, help_text="Nothing was compiled for this row")
+    requested = models.BooleanField(
+        default=False, help_text="A person asked for it: it is built whoever else waits for it"
+    )
     log = models.TextField(blank=True)
     diagnostics = models.JSONField(default=list)
     resources = models.JSONField(default=dict)

@@ -94,7 +94,8 @@ def request_build(
     build = request_builds([kernel], target, flags, priority=_REQUESTED)[kernel.pk]
     if build.state not in OPEN_STATES and not (build.state == State.DONE and has_files(build)):
         queue_again(build, priority=_REQUESTED)
-        build.refresh_from_db()
+    Build.objects.filter(pk=build.pk).update(requested=True)
+    build.refresh_from_db()
     audit.record(actor, "build", build)
     return build
 
@@ -108,6 +109,7 @@ def drop_of_graph(graph: Graph) -> None:
         Exists(uses.filter(template_node__graph=graph)),
         ~Exists(uses.exclude(template_node__graph=graph).filter(is_default=True)),
         ~Exists(waits),
+        requested=False,
         state__in=OPEN_STATES,
     ).update(
         state=State.CANCELLED,

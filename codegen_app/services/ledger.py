@@ -163,14 +163,19 @@ def reconcile() -> None:
 
 
 def drop_builds(candidates: QuerySet[Candidate]) -> None:
-    """Drop builds that nobody else waits for; those under way are stopped by their worker."""
+    """Drop builds that nobody else waits for or asked for by hand; those under way are stopped by
+    their worker."""
     mine = candidates.filter(state__in=OPEN_STATES)
     others = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES).exclude(
         pk__in=mine.values("pk")
     )
     shown = KernelUse.objects.filter(kernel=OuterRef("kernel"), is_default=True)
     Build.objects.filter(
-        ~Exists(others), ~Exists(shown), pk__in=mine.values("build"), state__in=OPEN_STATES
+        ~Exists(others),
+        ~Exists(shown),
+        pk__in=mine.values("build"),
+        state__in=OPEN_STATES,
+        requested=False,
     ).update(
         state=State.CANCELLED,
         reason="nobody waits for it any more",

@@ -11,8 +11,8 @@ from django.core.files.storage import default_storage
 from django.test import Client
 
 from codegen_app import files
-from codegen_app.models import Artifact, Build, Graph, State
-from codegen_app.services import artifacts, builds, graphs, remote_builds, work
+from codegen_app.models import Artifact, Build, Candidate, Graph, KernelUse, State
+from codegen_app.services import artifacts, builds, graphs, ledger, remote_builds, work
 from scheduler import files as engine_files
 from scheduler import samples
 from scheduler.build import compile as compiling
@@ -113,6 +113,32 @@ def test_building_again_does_it_again_where_it_failed_or_a_file_is_gone() -> Non
         Build.objects.update(state=state, reason="the compiler was ended by SIGKILL", deaths=3)
         again = builds.request_build(one, "cpu", DEFAULT, None)
         assert (again.state, again.reason, again.deaths) == (State.QUEUED, "", 0)
+
+
+def test_what_a_person_asked_for_is_built_though_no_run_waits_for_it_any_more(
+    world: World,
+) -> None:
+    """A run that wanted the same build took it along when its budget was spent."""
+    one, other = (
+        Build.objects.create(
+            kernel=each,
+            target="gfx90a",
+            toolchain="bundled",
+            toolchain_version="1",
+            toolchain_digest="0",
+        )
+        for each in world.kernels[:2]
+    )
+    Build.objects.filter(pk=one.pk).update(requested=True)
+    task = world.run.tasks.first()
+    for position, build in enumerate((one, other), start=1000):
+        Candidate.objects.filter(task=task, kernel=build.kernel).delete()
+        Candidate.objects.create(task=task, position=position, kernel=build.kernel, build=build)
+    KernelUse.objects.filter(kernel__in=[one.kernel, other.kernel]).update(is_default=False)
+    ledger.drop_builds(Candidate.objects.filter(task=task))
+    one.refresh_from_db()
+    other.refresh_from_db()
+    assert (one.state, other.state) == (State.QUEUED, State.CANCELLED)
 
 
 def test_a_library_that_the_storage_has_no_more_is_built_again_for_a_run() -> None:

@@ -84,11 +84,13 @@ def of_rows(site: Site, accepted: Accepted) -> Iterator[str]:
             if undone:
                 yield f"{table}: accepted and not done: {undone}"
         for table in (*WORK, "candidate"):
-            # What the rules, or a spent budget, rule out is no failure.
+            # What the rules, or a spent budget, rule out is no failure, nor is a build of a run
+            # that is over. What was asked for by hand is among the accepted, which must be done.
             lost = connection.execute(
                 f"SELECT state, left(reason, 120), count(*) FROM codegen_app_{table}"
                 " WHERE state NOT IN ('queued', 'running', 'done') AND NOT (state = 'cancelled'"
-                f" AND reason LIKE 'the budget of%') AND stage NOT IN {_RULES} GROUP BY 1, 2"
+                " AND (reason LIKE 'the budget of%' OR reason = 'nobody waits for it any more'))"
+                f" AND stage NOT IN {_RULES} GROUP BY 1, 2"
             ).fetchall()
             yield from (f"{table}: {number} {state}: {why}" for state, why, number in lost)
         yield from _doubled(connection)
