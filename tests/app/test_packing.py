@@ -54,7 +54,7 @@ def asked(client: Client, graph: Graph) -> Packing:
     """What the page's button asks for."""
     page = client.get(address(graph), follow=True)
     assert page.redirect_chain == [(f"/graphs/{graph.pk}/pack", 302)]
-    assert "it takes longer to pack than a page can wait" in " ".join(page.content.decode().split())
+    assert "It takes longer to pack than a page can wait" in " ".join(page.content.decode().split())
     answer = client.post(f"/graphs/{graph.pk}/pack")
     row = Packing.objects.latest("pk")
     assert answer.headers["Location"] == row.get_absolute_url()
