@@ -147,12 +147,14 @@ def size_of(path: Path) -> int:
 
 
 def memory_of(pid: int) -> tuple[str, int]:
-    """A process's name and its share of memory in KiB (PSS)."""
+    """A process's name and its own written memory in KiB: its share of what others map as well
+    (PSS) grows when one of those ends."""
     words = Path("/proc", str(pid), "cmdline").read_bytes().decode().split("\0")
     hosts = [after for before, after in pairwise(words) if "host" in before]
     name = next((word for word in words if word in {"demo", "gunicorn", "celery"}), words[0])
-    share = Path("/proc", str(pid), "smaps_rollup").read_text()
-    kib = next(int(line.split()[1]) for line in share.splitlines() if line.startswith("Pss:"))
+    rollup = Path("/proc", str(pid), "smaps_rollup").read_text()
+    own = ("Private_Dirty:", "Swap:")
+    kib = sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith(own))
     return f"{name} {hosts[0] if name == 'celery' and hosts else pid}", kib
 
 
