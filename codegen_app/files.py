@@ -16,7 +16,7 @@ from typing import IO
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, default_storage
 
-from scheduler.files import disk_errors, write_whole
+from scheduler.files import Content, disk_errors, write_whole
 
 #: How the name of a compressed file ends; the digest is that of what was compressed.
 COMPRESSED = ".gz"
@@ -95,15 +95,7 @@ def is_whole(path: str, digest: str) -> bool:
 
 def write_file(path: str, content: IO[bytes]) -> None:
     """As ``write``, of an open file's whole content, a piece at a time, not compressed."""
-    folder = in_folder(path)
-    if folder is not None:
-        with disk_errors("artifacts", Path(default_storage.path(""))):
-            write_whole(folder, content)
-        return
-    content.seek(0)
-    if default_storage.exists(path):
-        default_storage.delete(path)
-    default_storage.save(path, File(content))
+    _put(path, content)
 
 
 def write(path: str, data: bytes) -> None:
@@ -111,15 +103,23 @@ def write(path: str, data: bytes) -> None:
 
     Raises ``MachineError`` where there is no room, or the folder cannot be written.
     """
-    stored = gzip.compress(data, mtime=0) if path.endswith(COMPRESSED) else data
-    folder = in_folder(path)
-    if folder is not None:
+    _put(path, gzip.compress(data, mtime=0) if path.endswith(COMPRESSED) else data)
+
+
+def _put(path: str, content: Content) -> None:
+    place = in_folder(path)
+    if place is not None:
         with disk_errors("artifacts", Path(default_storage.path(""))):
-            write_whole(folder, stored)
+            write_whole(place, content)
         return
+    if isinstance(content, bytes):
+        stored: File[bytes] = ContentFile(content)
+    else:
+        content.seek(0)
+        stored = File(content)
     if default_storage.exists(path):
         default_storage.delete(path)
-    default_storage.save(path, ContentFile(stored))
+    default_storage.save(path, stored)
 
 
 def in_folder(path: str) -> Path | None:

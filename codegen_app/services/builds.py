@@ -9,7 +9,6 @@ from pathlib import Path
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.db.models.functions import Now
 
 from codegen_app.models import (
     OPEN_STATES,
@@ -105,20 +104,14 @@ def drop_of_graph(graph: Graph) -> None:
     those under way are stopped by their worker."""
     uses = KernelUse.objects.filter(kernel=OuterRef("kernel"))
     waits = Candidate.objects.filter(build=OuterRef("pk"), state__in=OPEN_STATES)
-    Build.objects.filter(
+    left = Build.objects.filter(
         Exists(uses.filter(template_node__graph=graph)),
         ~Exists(uses.exclude(template_node__graph=graph).filter(is_default=True)),
         ~Exists(waits),
         requested=False,
         state__in=OPEN_STATES,
-    ).update(
-        state=State.CANCELLED,
-        reason="its graph was deleted",
-        claim="",
-        lease_until=None,
-        again_at=None,
-        finished_at=Now(),
     )
+    work.close(left, State.CANCELLED, "its graph was deleted")
 
 
 def has_files(build: Build) -> bool:

@@ -21,7 +21,7 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import audit, queue
+from codegen_app.services import audit, queue, work
 from scheduler.outcome import Stage
 
 _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)
@@ -170,25 +170,18 @@ def drop_builds(candidates: QuerySet[Candidate]) -> None:
         pk__in=mine.values("pk")
     )
     shown = KernelUse.objects.filter(kernel=OuterRef("kernel"), is_default=True)
-    Build.objects.filter(
+    left = Build.objects.filter(
         ~Exists(others),
         ~Exists(shown),
         pk__in=mine.values("build"),
         state__in=OPEN_STATES,
         requested=False,
-    ).update(
-        state=State.CANCELLED,
-        reason="nobody waits for it any more",
-        claim="",
-        lease_until=None,
-        finished_at=Now(),
     )
+    work.close(left, State.CANCELLED, "nobody waits for it any more")
 
 
 def _close_open(run: int, state: State, reason: str) -> None:
-    TuningTask.objects.filter(run=run, state__in=OPEN_STATES).update(
-        state=state, reason=reason[:500], claim="", lease_until=None, finished_at=Now()
-    )
+    work.close(TuningTask.objects.filter(run=run, state__in=OPEN_STATES), state, reason)
     _close_candidates(Q(task__run=run), state, reason)
 
 

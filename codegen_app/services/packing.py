@@ -7,7 +7,6 @@ import threading
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import IntegrityError, transaction
-from django.db.models.functions import Now
 
 from codegen_app.models import OPEN_STATES, Graph, KernelUse, Packing, State
 from codegen_app.services import artifacts, audit, bundles, queue, work
@@ -88,14 +87,8 @@ def lose(row: Packing) -> None:
 @transaction.atomic
 def cancel(row: Packing, actor: AbstractBaseUser) -> bool:
     """Stop a packing; False where it was over already."""
-    stopped = Packing.objects.filter(pk=row.pk, state__in=OPEN_STATES).update(
-        state=State.CANCELLED,
-        reason="cancelled",
-        claim="",
-        lease_until=None,
-        again_at=None,
-        finished_at=Now(),
-    )
+    left = Packing.objects.filter(pk=row.pk, state__in=OPEN_STATES)
+    stopped = work.close(left, State.CANCELLED, "cancelled")
     if stopped:
         audit.record(actor, "cancel", row)
     return bool(stopped)

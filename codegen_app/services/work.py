@@ -120,6 +120,19 @@ def finish(row: Work, state: State, **fields: Any) -> None:
         raise LeaseLostError(f"{row._meta.verbose_name} {row.pk} is held by another worker")
 
 
+def close(rows: QuerySet[W], state: State, reason: str) -> int:
+    """Close rows whoever holds them: the claim ends, and with it what a worker does under it. How
+    many were closed."""
+    return rows.update(
+        state=state,
+        reason=reason[:500],
+        claim="",
+        lease_until=None,
+        again_at=None,
+        finished_at=Now(),
+    )
+
+
 def put_back(row: Work) -> None:
     """Queue a claimed row again, unharmed: its worker was stopped."""
     _held(row).update(state=State.QUEUED, claim="", lease_until=None, attempts=F("attempts") - 1)
