@@ -60,9 +60,10 @@ class Layout:
 class MatrixInstruction:
     """D = A B + C of A [m, k], B [k, n], C and D [m, n] by ``lanes`` lanes together.
 
-    ``name`` is the builtin's without ``__builtin_amdgcn_``; ``element`` and ``accumulator`` are
-    labels of dtypes (A and B, C and D). ``processors`` are LLVM's names, of single GPUs (gfx942) or
-    of a whole generation (gfx11). ``copies``: lanes that hold each element of A and of B.
+    ``name`` is the builtin's without ``__builtin_amdgcn_`` (NVIDIA's: of the function in
+    ``nvidia/mma.h`` that holds the PTX instruction); ``element`` and ``accumulator`` are
+    labels of dtypes (A and B, C and D). ``processors`` are LLVM's names, of single GPUs (gfx942,
+    sm_90) or of a whole generation (gfx11). ``copies``: lanes that hold each element of A and of B.
     ``modifiers``: immediate operands behind C, all 0. ``bits``: the builtin takes its operands'
     bits as 16-bit integers. ``source`` names the document of shape and layouts.
     """
@@ -85,7 +86,7 @@ class MatrixInstruction:
 
     @property
     def family(self) -> str:
-        """mfma, wmma."""
+        """mfma, wmma, mma."""
         return self.name.partition("_")[0]
 
     @property
@@ -116,9 +117,14 @@ class MatrixInstruction:
         return len(columns)
 
     @property
+    def a_rows(self) -> int:
+        """Different rows of A that a lane has values in; of each it has the same k."""
+        return len({self.a.at(0, value)[0] for value in range(self.a_values)})
+
+    @property
     def repeats(self) -> int:
-        """How many in a row use up what a lane reads of A from LDS at once."""
-        return max(1, _READ_BYTES // (self.a_values * _BYTES[self.element]))
+        """How many in a row use up what a lane reads of a row of A from LDS at once."""
+        return max(1, _READ_BYTES // (self.a_values // self.a_rows * _BYTES[self.element]))
 
     @property
     def step_k(self) -> int:
@@ -161,6 +167,7 @@ _CDNA = ("gfx90a", "gfx942", "gfx950")
 _CDNA4 = ("gfx950",)
 _RDNA3 = ("gfx11",)
 _RDNA4 = ("gfx12",)
+_SM80 = ("sm_80", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
 def _operand(rows: int, lanes: int, values: int) -> Layout:
@@ -225,6 +232,21 @@ def _wmma(name: str, element: str, generation: int) -> MatrixInstruction:
     )
 
 
+def _mma(element: str) -> MatrixInstruction:
+    """NVIDIA, since sm_80: a lane has two rows of A and of D, of D two neighbouring columns."""
+    group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 2)
+    rows, pair = Digit("value", 2, 2, 8), Digit("value", 1, 2, 1)
+    return MatrixInstruction(
+        f"mma_m16n8k16_f32_{element}",
+        _SM80,
+        *(16, 8, 16, 32, element, "f32"),
+        a=Layout((group, rows), (in_group, pair, Digit("value", 4, 2, 8))),
+        b=Layout((in_group, pair, rows), (group,)),
+        d=Layout((group, rows), (in_group, pair)),
+        source="PTX ISA: matrix fragments for mma.m16n8k16 with floating point type",
+    )
+
+
 INSTRUCTIONS = (
     _mfma("f32_16x16x4f32", 16, 4, "f32"),
     _mfma("f32_32x32x2f32", 32, 2, "f32"),
@@ -241,6 +263,8 @@ INSTRUCTIONS = (
     _wmma("f32_16x16x16_bf16_w32", "bf16", 11),
     _wmma("f32_16x16x16_f16_w32_gfx12", "f16", 12),
     _wmma("f32_16x16x16_bf16_w32_gfx12", "bf16", 12),
+    _mma("f16"),
+    _mma("bf16"),
 )
 # Rows and columns of other square results, which only some targets have, with the lanes that each
 # takes.

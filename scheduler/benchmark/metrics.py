@@ -86,6 +86,12 @@ METRICS: Mapping[str, MetricRow] = {
         "derived: the bytes that the problem certainly moves, over the time; a lower bound",
         _bandwidth,
     ),
+    "sm_clock": MetricRow(
+        "SM clock",
+        "MHz",
+        "read by the device beside each sample",
+        of_reading("sm_clock_mhz"),
+    ),
 }
 
 

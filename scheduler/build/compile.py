@@ -95,7 +95,8 @@ def _kept(steps: _Steps, key: str, target: Target) -> Entry:
         "code_digest": hashlib.sha256(code).hexdigest(),
         "resources": recipe.resources(directory, target),
     }
-    return steps.cache.put(key, {file: directory / file for file in recipe.files}, record)
+    files = {file: directory / file for file in recipe.files_with(steps.toolchain)}
+    return steps.cache.put(key, files, record)
 
 
 @dataclass
@@ -143,14 +144,18 @@ class _Steps:
                 f" needs {_ROOM_BYTES >> 20}: free some, or name another folder"
             )
 
-    def do(self, command: Sequence[str]) -> Rejected | None:
-        """None when the command succeeded. The time is wall time of the compiler's process."""
+    def do(self, command: Sequence[str], output: str = "") -> Rejected | None:
+        """None when the command succeeded; what it prints goes into the file ``output`` then, if
+        one is named. The time is wall time of the compiler's process."""
         start = time.perf_counter()
         done = run(
             *(command, self.directory, self.environment, self.limits, self.cancellation),
             places=self.places,
         )
         self.seconds += time.perf_counter() - start
+        if done.ok and output:
+            (self.directory / output).write_text(done.output)
+            return None
         self.log += done.output
         if done.ok:
             return None
@@ -186,9 +191,9 @@ def _make(
     for step in recipe.steps(target, toolchain, flags):
         if step.before is not None:
             step.before(directory)
-        if (rejected := steps.do(step.command)) is not None:
+        if (rejected := steps.do(step.command, step.output)) is not None:
             return rejected
-    for file in recipe.files:
+    for file in recipe.files_with(toolchain):
         if not (directory / file).is_file() or not (directory / file).stat().st_size:
             return Interrupted(Stage.COMPILE, f"the compiler left no {file}", steps.log)
     reason = recipe.unloadable(directory, name)

@@ -7,6 +7,7 @@ writes it anew.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
@@ -30,7 +31,8 @@ _HEAD = """\
 //
 // A is [kM, kK], B [kK, kN], D [kM, kN]; a_row(lane, value) is the row of A that a lane holds in
 // one of its values, and so on. A lane's value v of D is in row v / kColumns and column
-// v % kColumns of its own. kRepeats instructions use up what a lane reads of A from LDS at once.
+// v % kColumns of its own. A lane has the same k of kRowsA rows of A; kRepeats instructions use up
+// what it reads of one of them from LDS at once.
 #pragma once
 
 namespace kiln::instruction {
@@ -73,6 +75,7 @@ def struct(one: MatrixInstruction) -> str:
         f"  static constexpr int kM = {one.m}, kN = {one.n}, kK = {one.k}, kLanes = {one.lanes};",
         f"  static constexpr int kCopies = {one.copies}, kRepeats = {one.repeats};",
         f"  static constexpr int kValuesA = {one.a_values}, kValuesB = {one.b_values};",
+        f"  static constexpr int kRowsA = {one.a_rows};",
         f"  static constexpr int kValues = {one.d_values}, kColumns = {one.d_columns};",
         *_layout("a", one.a, one.lanes, one.a_values),
         *_layout("b", one.b, one.lanes, one.b_values),
@@ -137,8 +140,9 @@ def _if(word: str, processors: Iterable[str]) -> str:
 
 
 def _macro(processor: str) -> str:
-    """What the compiler defines for one GPU (__gfx942__), or for a generation (__GFX11__)."""
-    return f"__{processor if len(processor) > len('gfx11') else processor.upper()}__"
+    """What the build defines for one GPU (__gfx942__, __sm_90__), or a generation (__GFX11__)."""
+    is_generation = re.fullmatch(r"gfx\d\d", processor)
+    return f"__{processor.upper() if is_generation else processor}__"
 
 
 if __name__ == "__main__":

@@ -32,6 +32,12 @@ class Toolchain:
     host: tuple[str, ...] = ()
     builtin_headers: str = ""
 
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The paths of all programs that it runs."""
+        commands = (self.clang, self.linker, self.host)
+        return tuple(command[0] for command in commands if command)
+
     def without_paths(self) -> Toolchain:
         """With relative commands: equal ones make the same output wherever they lie."""
         host = ("bin/cc",) if self.host else ()

@@ -18,8 +18,7 @@ _SCRIPT_BYTES = 1 << 16
 
 def places(toolchain: Toolchain, *folders: Path) -> Fence:
     """The places of a toolchain's programs, working in these folders."""
-    commands = (toolchain.clang, toolchain.linker, toolchain.host)
-    programs = dict.fromkeys(Path(command[0]) for command in commands if command)
+    programs = dict.fromkeys(map(Path, toolchain.programs))
     own = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
     fence = places_of(tuple(programs), *folders)
     return Fence(read=(*fence.read, HEADERS, own), write=fence.write, execute=fence.execute)

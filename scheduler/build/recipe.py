@@ -24,6 +24,8 @@ class Step:
 
     command: tuple[str, ...]
     before: Callable[[Path], None] | None = None
+    output: str = ""
+    """The file that takes what the command prints; "": the log does."""
 
 
 class Recipe(ABC):
@@ -40,11 +42,19 @@ class Recipe(ABC):
     code_object_file: ClassVar[str] = ""
     """The device code by itself, for launchers of one's own; "" where there is none."""
 
+    intermediate_file: ClassVar[str] = ""
+    """The text between source and listing that a person may want to see (PTX); "" where there is
+    none."""
+
     @property
     def files(self) -> tuple[str, ...]:
-        """What is kept of a build: listing, code object, library."""
+        """What may be kept of a build: listing, code object, library, and what lies between."""
         kept = (self.listing_file, self.code_object_file, self.library_file)
-        return tuple(name for name in kept if name)
+        return tuple(name for name in (*kept, self.intermediate_file) if name)
+
+    def files_with(self, toolchain: Toolchain) -> tuple[str, ...]:  # noqa: ARG002 - all make all
+        """Those that a build with this compiler has."""
+        return self.files
 
     @property
     def code_file(self) -> str:

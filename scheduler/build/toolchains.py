@@ -136,7 +136,7 @@ def _system(search: Search) -> Found:
     found = _installed("system", Path(driver), search)
     if isinstance(found, AbsentToolchain):
         return found
-    targets = _ask("system", Path(driver), "--print-targets", search.cache)
+    targets = answer_of("system", Path(driver), "--print-targets", search.cache)
     if isinstance(targets, AbsentToolchain):
         return targets
     if "amdgcn" not in targets:
@@ -164,7 +164,7 @@ def _version(
 ) -> str | AbsentToolchain:
     """``22.1.8``, and the line it came from where that says more (ROCm's release and commit)."""
     name, *driver = command
-    answer = _ask(name, file, "--version", cache, tuple(driver))
+    answer = answer_of(name, file, "--version", cache, tuple(driver))
     if isinstance(answer, AbsentToolchain):
         return answer
     match = _VERSION.search(answer)
@@ -173,7 +173,7 @@ def _version(
     return match.group(0).strip() if name != "bundled" else f"clang {match.group(1)}"
 
 
-def _ask(
+def answer_of(
     name: str, file: Path, question: str, cache: CodeCache | None, driver: tuple[str, ...] = ()
 ) -> str | AbsentToolchain:
     """What the driver prints, run with limits; remembered by its path, size and time.

@@ -7,38 +7,25 @@ getMaxWavesPerEU, getLdsDwGranularity) and AMDGPU.td (FeatureAddressableLocalMem
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from scheduler.matrix_instructions import of_processor
-from scheduler.targets.model import Hardware, Target
+from scheduler.targets.model import HipHardware, Target
 
 
 @dataclass(frozen=True, kw_only=True)
-class AmdHardware(Hardware):
+class AmdHardware(HipHardware):
     """One AMD GPU.
 
     ``processor`` is LLVM's name (gfx942), ``architecture`` cdna or rdna. Registers are of one lane
     and handed out in granules; ``lds_bytes`` are a compute unit's (RDNA: in CU mode), handed out
-    in granules too, ``max_lds_per_block_bytes`` is what one block may ask for.
+    in granules too.
     """
 
-    processor: str
-    architecture: str
     vgprs_per_simd: int
     vgpr_granule: int
     max_waves_per_simd: int
     simds_per_cu: int
     lds_bytes: int = 65536
     lds_granule_bytes: int = 512
-    max_lds_per_block_bytes: int = 65536
-
-    @property
-    def matrix(self) -> str:
-        """The family of its matrix instructions: mfma (CDNA), wmma (RDNA3 and later) or ""."""
-        return next((one.family for one in of_processor(self.processor)), "")
-
-    def facts(self) -> dict[str, Any]:
-        return {**super().facts(), "matrix": self.matrix}
 
 
 def amd_hardware(target: Target) -> AmdHardware:

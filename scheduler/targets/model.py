@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from scheduler.matrix_instructions import of_processor
+
 
 @dataclass(frozen=True)
 class Hardware:
@@ -19,6 +21,29 @@ class Hardware:
     def facts(self) -> dict[str, Any]:
         """All of it by name, in JSON's own types."""
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HipHardware(Hardware):
+    """A GPU that HIP sources are compiled for, whoever makes it: what their templates look at.
+
+    ``processor`` is the compiler's name (gfx942, sm_90), ``architecture`` the generation that has
+    rules in common (cdna, rdna, ampere …); ``max_lds_per_block_bytes`` is the most shared memory
+    that one block may ask for.
+    """
+
+    processor: str
+    architecture: str
+    max_lds_per_block_bytes: int = 65536
+
+    @property
+    def matrix(self) -> str:
+        """The family of its matrix instructions: mfma (CDNA), wmma (RDNA3 and later), mma (NVIDIA)
+        or ""."""
+        return next((one.family for one in of_processor(self.processor)), "")
+
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), "matrix": self.matrix}
 
 
 @dataclass(frozen=True)
@@ -49,6 +74,13 @@ class Target:
             **self.hardware.facts(),
             "emulates": self.emulates,
         }
+
+
+def hip_hardware(target: Target) -> HipHardware:
+    """The GPU that a target is or emulates. ``TypeError`` where HIP is not compiled for it."""
+    if not isinstance(target.hardware, HipHardware):
+        raise TypeError(f"{target.name} takes no HIP sources")
+    return target.hardware
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// kernel path: kernels/rocm_fused_mm_edd81218/source.hip
+// kernel path: kernels/rocm_fused_mm_49723948/source.hip
 // Topologically Sorted Source Nodes: [mm], Original ATen: [aten.mm]
 // Source node to ATen node mapping:
 //   mm => mm
@@ -294,9 +294,9 @@ __device__ __forceinline__ void run(const Problem& p, int32_t batch, int32_t til
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_edd81218_tiles(const _Float16* __restrict__ X, const _Float16* __restrict__ W, const _Float16* __restrict__ in0, _Float16* __restrict__ Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
+extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_49723948_tiles(const _Float16* __restrict__ X, const _Float16* __restrict__ W, const _Float16* __restrict__ in0, _Float16* __restrict__ Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m) {
   const Problem p{X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m};
-  __shared__ __attribute__((aligned(16))) T lds[STAGES * kStage];
+  KILN_SHARED(T, lds, STAGES * kStage);
   // GROUP_M rows of tiles at a time, column by column: blocks that run together share B in L2.
   const int32_t tiles_m = tiles(p.M, BLOCK_M);
   const int32_t tiles_n = tiles(p.N, BLOCK_N);
@@ -310,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) rocm_fused_mm_edd81218_til
 }
 
 // 0, or an error of the HIP runtime. With workspace_size given, only the bytes needed are reported.
-extern "C" PT_EXPORT int rocm_fused_mm_edd81218(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_mm_49723948(const _Float16* X, const _Float16* W, const _Float16* in0, _Float16* Y, int32_t M, int32_t N, int32_t K, int32_t batches, int64_t X_m, int64_t W_k, int64_t Y_m, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   const int64_t points = int64_t(batches) * M * (N);
   if (workspace_size != nullptr) {
     *workspace_size = 0;
@@ -324,7 +324,7 @@ extern "C" PT_EXPORT int rocm_fused_mm_edd81218(const _Float16* X, const _Float1
   if (reinterpret_cast<uintptr_t>(W) % (VECTOR_B * sizeof(T)) != 0) return hipErrorInvalidValue;
   const int64_t blocks = int64_t(batches) * tiles(M, BLOCK_M) * (tiles(N, BLOCK_N));
   if (blocks > INT32_MAX) return hipErrorInvalidConfiguration;
-  hipLaunchKernelGGL(rocm_fused_mm_edd81218_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), 0, stream,
+  hipLaunchKernelGGL(rocm_fused_mm_49723948_tiles, dim3(uint32_t(blocks), 1), dim3(THREADS), KILN_SHARED_BYTES(T, STAGES * kStage), stream,
                      X, W, in0, Y, M, N, K, batches, X_m, W_k, Y_m);
   return hipGetLastError();
 }

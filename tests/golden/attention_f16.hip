@@ -1,4 +1,4 @@
-// kernel path: kernels/rocm_fused_add_89d01ee6/source.hip
+// kernel path: kernels/rocm_fused_add_625b241a/source.hip
 // Topologically Sorted Source Nodes: [add0], Original ATen: [aten.add]
 // Source node to ATen node mapping:
 //   add0 => add0
@@ -27,11 +27,12 @@ constexpr int kDepth = 64;  // 64 and zeros
 constexpr int kValueDepth = 64;  // 64 and zeros
 constexpr int kPad = 16 / sizeof(T);  // rows begin on different banks
 constexpr int kPitchDepth = kDepth + kPad, kPitchN = kBlockN + kPad;
+constexpr int kShared = (kBlockM + kBlockN) * kPitchDepth + (kValueDepth + kBlockM) * kPitchN;
 constexpr Acc kScale = 0.125f;
 constexpr Acc kLog2E = 1.4426950408889634;
 
 extern "C" __global__ void __launch_bounds__(kThreads)
-rocm_fused_add_89d01ee6_kernel(const _Float16* __restrict__ in_ptr0,
+rocm_fused_add_625b241a_kernel(const _Float16* __restrict__ in_ptr0,
     const _Float16* __restrict__ in_ptr1,
     const _Float16* __restrict__ in_ptr2,
     _Float16* __restrict__ out_ptr0,
@@ -40,10 +41,11 @@ rocm_fused_add_89d01ee6_kernel(const _Float16* __restrict__ in_ptr0,
   using Output = kiln::mma::Tile<T, kWaveM, kValueDepth>;
   static_assert(kDepth % Scores::kStep == 0 && kBlockN % Output::kStep == 0, "whole steps");
   constexpr int kRowLanes = kiln::mma::lanes_of_row<Scores>();
-  alignas(16) __shared__ T q_tile[kBlockM * kPitchDepth];
-  alignas(16) __shared__ T k_tile[kBlockN * kPitchDepth];
-  alignas(16) __shared__ T v_tile[kValueDepth * kPitchN];  // transposed
-  alignas(16) __shared__ T p_tile[kBlockM * kPitchN];
+  KILN_SHARED(T, lds, kShared);
+  T* const q_tile = lds;
+  T* const k_tile = q_tile + kBlockM * kPitchDepth;
+  T* const v_tile = k_tile + kBlockN * kPitchDepth;  // transposed
+  T* const p_tile = v_tile + kValueDepth * kPitchN;
 
   const index_t rows = s27;
   const index_t columns = 512;
@@ -175,7 +177,7 @@ rocm_fused_add_89d01ee6_kernel(const _Float16* __restrict__ in_ptr0,
   }
 }
 
-extern "C" PT_EXPORT int rocm_fused_add_89d01ee6(const _Float16* in_ptr0, const _Float16* in_ptr1, const _Float16* in_ptr2, _Float16* out_ptr0, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
+extern "C" PT_EXPORT int rocm_fused_add_625b241a(const _Float16* in_ptr0, const _Float16* in_ptr1, const _Float16* in_ptr2, _Float16* out_ptr0, int32_t s27, size_t* workspace_size, uint8_t* workspace, hipStream_t stream) {
   if (workspace_size != nullptr) {
     *workspace_size = 0;
     return 0;
@@ -186,6 +188,6 @@ extern "C" PT_EXPORT int rocm_fused_add_89d01ee6(const _Float16* in_ptr0, const 
   if (in_ptr1 == nullptr && (131072) > 0) return kiln::kNullPointer;
   if (in_ptr2 == nullptr && (131072) > 0) return kiln::kNullPointer;
   if (out_ptr0 == nullptr && (int64_t(s27) * 512) > 0) return kiln::kNullPointer;
-  hipLaunchKernelGGL(rocm_fused_add_89d01ee6_kernel, dim3(((int64_t(s27) + 31) / 32) * 8), dim3(kThreads), 0, stream, in_ptr0, in_ptr1, in_ptr2, out_ptr0, s27);
+  hipLaunchKernelGGL(rocm_fused_add_625b241a_kernel, dim3(((int64_t(s27) + 31) / 32) * 8), dim3(kThreads), KILN_SHARED_BYTES(T, kShared), stream, in_ptr0, in_ptr1, in_ptr2, out_ptr0, s27);
   return hipGetLastError();
 }

@@ -11,7 +11,6 @@ from scheduler.build import matrix_header
 from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import (
     INSTRUCTIONS,
-    Digit,
     Layout,
     MatrixInstruction,
     of_processor,
@@ -19,35 +18,16 @@ from scheduler.matrix_instructions import (
 )
 from scheduler.targets import amd, find, names
 from scheduler.targets.amd import amd_hardware
+from scheduler.targets.model import hip_hardware
 
-# NVIDIA's mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 (PTX ISA, "Matrix Fragments for
-# mma.m16n8k16 with floating point type"): a lane's results are two rows of two columns.
-GROUP, IN_GROUP = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 2)
-MMA_M16N8K16 = MatrixInstruction(
-    name="mma_m16n8k16_f32_f16",
-    processors=("sm_80",),
-    m=16,
-    n=8,
-    k=16,
-    lanes=32,
-    element="f16",
-    accumulator="f32",
-    a=Layout(
-        (GROUP, Digit("value", 2, 2, 8)),
-        (IN_GROUP, Digit("value", 1, 2, 1), Digit("value", 4, 2, 8)),
-    ),
-    b=Layout((IN_GROUP, Digit("value", 1, 2, 1), Digit("value", 2, 2, 8)), (GROUP,)),
-    d=Layout((GROUP, Digit("value", 2, 2, 8)), (IN_GROUP, Digit("value", 1, 2, 1))),
-    source="PTX ISA: mma.m16n8k16",
-)
-ALL = (*INSTRUCTIONS, MMA_M16N8K16)
+(MMA_M16N8K16,) = (one for one in INSTRUCTIONS if one.name == "mma_m16n8k16_f32_f16")
 
 
 def by_name(one: MatrixInstruction) -> str:
     return one.name
 
 
-@pytest.mark.parametrize("one", ALL, ids=by_name)
+@pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
 def test_the_lanes_hold_every_element_as_often_as_the_row_says(one: MatrixInstruction) -> None:
     for layout, values, size, copies in (
         (one.a, one.a_values, (one.m, one.k), one.copies),
@@ -60,14 +40,21 @@ def test_the_lanes_hold_every_element_as_often_as_the_row_says(one: MatrixInstru
 
 
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
-def test_a_lane_reads_one_run_of_k_and_the_same_of_both_operands(one: MatrixInstruction) -> None:
-    """What ``kiln::mma::Tile`` relies on where it reads LDS, and puts results in rows."""
-    assert one.a_values == one.b_values
+def test_a_lane_has_the_same_k_of_each_of_its_rows_of_a_and_of_its_column_of_b(
+    one: MatrixInstruction,
+) -> None:
+    """What ``kiln::mma::Tile`` relies on: it reads a run of LDS for each row, and of B one, and
+    deals their elements out in the order of k, whatever the instruction calls them."""
     for lane in range(one.lanes):
-        row, k = one.a.at(lane, 0)
-        run = range(one.a_values)
-        assert [one.a.at(lane, value) for value in run] == [(row, k + value) for value in run]
-        assert [one.b.at(lane, value) for value in run] == [(k + value, row) for value in run]
+        places = [one.a.at(lane, value) for value in range(one.a_values)]
+        of_b = [one.b.at(lane, value) for value in range(one.b_values)]
+        rows = sorted({row for row, _ in places})
+        (column,) = {column for _, column in of_b}
+        assert rows == [rows[0] + r * (one.m // one.a_rows) for r in range(one.a_rows)]
+        assert rows[0] == column
+        assert [k for k, _ in of_b] == sorted(k for k, _ in of_b)
+        for row in rows:
+            assert sorted(k for each, k in places if each == row) == [k for k, _ in of_b]
 
 
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
@@ -76,7 +63,7 @@ def test_products_are_summed_in_the_type_that_kernels_compute_in(one: MatrixInst
     assert one.accumulator == DType.from_label(one.element).compute.label
 
 
-@pytest.mark.parametrize("one", ALL, ids=by_name)
+@pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
 def test_a_lanes_results_are_a_grid_of_the_same_rows_and_columns(one: MatrixInstruction) -> None:
     columns = one.d_columns
     for lane in range(one.lanes):
@@ -115,7 +102,7 @@ def test_the_header_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_a_targets_instructions_are_one_family_for_its_waves(name: str) -> None:
-    gpu = amd_hardware(find(name))
+    gpu = hip_hardware(find(name))
     found = of_processor(gpu.processor)
     assert {one.family for one in found} == ({gpu.matrix} if gpu.matrix else set())
     assert {one.lanes for one in found} <= {gpu.wavefront}

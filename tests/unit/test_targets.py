@@ -10,7 +10,9 @@ import pytest
 from scheduler import targets
 from scheduler.outcome import UserError
 from scheduler.targets import Board
-from scheduler.targets.amd import amd_hardware
+from scheduler.targets.amd import AmdHardware
+from scheduler.targets.model import hip_hardware
+from scheduler.targets.nvidia import NvidiaHardware, nvidia_hardware
 
 BOARDS = [board for name in targets.names() for board in targets.boards(name)]
 
@@ -35,7 +37,7 @@ WITHOUT_BOARD = {"gfx1151"}
 
 def test_every_gpu_has_a_board_and_the_emulation_none() -> None:
     with_board = {name for name in targets.names() if targets.boards(name)}
-    gpus = {name for name in targets.names() if name.startswith("gfx")}
+    gpus = {name for name in targets.names() if not targets.find(name).emulates}
     assert with_board == gpus - WITHOUT_BOARD
 
 
@@ -50,25 +52,35 @@ def test_an_unknown_target_is_reported_with_the_known_ones() -> None:
         targets.find("gfx000")
 
 
-FACTS = {
-    *("name", "family", "wavefront", "matrix", "emulates", "vgprs_per_simd", "vgpr_granule"),
-    *("max_waves_per_simd", "simds_per_cu", "lds_bytes", "max_lds_per_block_bytes"),
+FACTS = {"name", "family", "wavefront", "matrix", "emulates", "max_lds_per_block_bytes"}
+OF_A_MAKER = {
+    AmdHardware: {
+        *("vgprs_per_simd", "vgpr_granule", "max_waves_per_simd", "simds_per_cu", "lds_bytes"),
+    },
+    NvidiaHardware: {
+        *("registers", "register_granule", "max_registers", "max_warps", "max_blocks"),
+        *("warp_granule", "shared_bytes", "shared_granule_bytes", "reserved_shared_bytes"),
+    },
 }
 
 
 @pytest.mark.parametrize("name", targets.names())
 def test_what_readers_of_the_table_rely_on_is_there(name: str) -> None:
     """Fields of ``targets --json`` are only ever added."""
-    facts = targets.find(name).facts()
-    assert set(facts) >= FACTS
+    target = targets.find(name)
+    facts = target.facts()
+    assert set(facts) >= FACTS | OF_A_MAKER[type(target.hardware)]
     assert json.loads(json.dumps(facts)) == facts
 
 
 @pytest.mark.parametrize("name", targets.names())
 def test_what_is_emulated_is_known_and_alike(name: str) -> None:
     target = targets.find(name)
-    gpu = amd_hardware(target)
+    gpu = hip_hardware(target)
     if target.emulates:
         assert gpu == targets.find(target.emulates).hardware
     assert gpu.processor == (target.emulates or target.name)
-    assert gpu.max_lds_per_block_bytes <= gpu.lds_bytes
+    of_a_unit = (
+        gpu.lds_bytes if isinstance(gpu, AmdHardware) else nvidia_hardware(target).shared_bytes
+    )
+    assert gpu.max_lds_per_block_bytes <= of_a_unit

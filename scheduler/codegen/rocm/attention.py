@@ -40,7 +40,7 @@ from scheduler.ir.values import Accumulator, Cast, Value, loads, walk
 from scheduler.matrix_instructions import COMMON_SIZE, WIDEST_STEP_K
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
-from scheduler.targets.amd import amd_hardware
+from scheduler.targets.model import hip_hardware
 
 _NARROW = (DType.F16, DType.BF16)
 # Rows and columns of a tile, threads. Each wave needs whole tiles of COMMON_SIZE rows, whether a
@@ -142,7 +142,7 @@ class AttentionTemplate(LaunchTemplate):
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
             return illegal("the depth of a head must be static: it decides the tiles")
         lds = self._lds_bytes(config)
-        most = min(amd_hardware(each).max_lds_per_block_bytes for each in self.targets)
+        most = min(hip_hardware(each).max_lds_per_block_bytes for each in self.targets)
         if lds > most:
             return illegal(f"{lds} bytes of LDS are more than a block's {most}")
         accumulators = self._accumulators(config)

@@ -13,7 +13,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import COMMON_SIZE, OTHER_SIZES, MatrixInstruction, select
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
-from scheduler.targets.amd import AmdHardware, amd_hardware
+from scheduler.targets.model import HipHardware, hip_hardware
 
 # (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
 _TILES = (
@@ -41,8 +41,9 @@ _SPLITS = (1, 2, 4, 8)
 _STAGES = (1, 2)
 _GROUPS = (1, 8)
 # Registers of a lane that accumulators and the next tile may hold together, so that what the
-# multiplication reads and the addresses still fit: of 256 that RDNA can address, of 512 on CDNA.
-_MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320}
+# multiplication reads and the addresses still fit: of 256 that RDNA can address (NVIDIA: 255), of
+# 512 on CDNA.
+_MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320, "cuda": 144}
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 # Compute units of a middling board; the default is the same for all targets, which share text.
 _COMPUTE_UNITS = 96
@@ -181,13 +182,13 @@ def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZ
 
 
 def instruction(
-    element: DType, gpu: AmdHardware, size: int = COMMON_SIZE
+    element: DType, gpu: HipHardware, size: int = COMMON_SIZE
 ) -> MatrixInstruction | None:
     """What a GPU multiplies tiles of ``size`` rows and columns with; None: plain FMA."""
     return select(gpu.processor, element.label, size)
 
 
-def step_k(element: DType, gpu: AmdHardware, size: int = COMMON_SIZE) -> int:
+def step_k(element: DType, gpu: HipHardware, size: int = COMMON_SIZE) -> int:
     """Elements along k that one step of ``kiln::mma::Tile`` takes."""
     found = instruction(element, gpu, size)
     return _FMA_STEP_K if found is None else found.step_k
@@ -213,13 +214,13 @@ def reject(
             f" {config.block_k} a part"
         )
     for target in targets:
-        rejected = _reject_for(config, problem, amd_hardware(target))
+        rejected = _reject_for(config, problem, hip_hardware(target))
         if rejected is not None:
             return rejected
     return None
 
 
-def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: AmdHardware) -> Rejected | None:
+def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
     element, size = problem.element, config.size
     if size != COMMON_SIZE and instruction(element, gpu, size) is None:
         return illegal(

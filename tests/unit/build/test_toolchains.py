@@ -11,8 +11,9 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import AbsentToolchain, Build, Toolchain
-from scheduler.build.toolchains import Search, bundled, find_all, preferred
+from scheduler.build.toolchains import Search, bundled, clang_compilers, preferred
 from scheduler.outcome import UserError
+from scheduler.targets import amd
 from tests.unit.build.sources import ADD
 
 AMD_VERSION = "AMD clang version 19.0.0git (roc-6.4.0 25133 c7fe45cf4b819c5991fe208aaa96edf)"
@@ -28,7 +29,7 @@ def driver(folder: Path, name: str, prints: str) -> Path:
 
 
 def found(search: Search, name: str) -> Toolchain | AbsentToolchain:
-    return next(one for one in find_all(search) if one.name == name)
+    return next(one for one in clang_compilers(search) if one.name == name)
 
 
 def present(one: Toolchain | AbsentToolchain) -> Toolchain:
@@ -42,12 +43,12 @@ def reason(one: Toolchain | AbsentToolchain) -> str:
 
 
 def test_nothing_but_the_bundled_compiler() -> None:
-    rocm, own, system = find_all(Search())
+    rocm, own, system = clang_compilers(Search())
     assert reason(rocm) == "no amdclang++ in PATH"
     assert reason(system) == "no clang++ in PATH"
     assert present(own).version == "clang 22.1.8"
-    for name in targets.names():
-        assert preferred((rocm, own, system), targets.find(name)) == own
+    for target in (*amd.TARGETS, *amd.EMULATIONS):
+        assert preferred((rocm, own, system), target) == own
 
 
 @pytest.mark.parametrize("folder", ["llvm/bin", "lib/llvm/bin", "bin"])
@@ -55,7 +56,7 @@ def test_rocm_is_found_and_preferred_for_gpus(folder: str, tmp_path: Path) -> No
     rocm_path = tmp_path / "rocm"
     driver(rocm_path / folder, "amdclang++", AMD_VERSION)
     driver(rocm_path / folder, "ld.lld", "LLD 19")
-    everything = find_all(Search(rocm_path=rocm_path))
+    everything = clang_compilers(Search(rocm_path=rocm_path))
     rocm = present(everything[0])
     assert rocm.version == AMD_VERSION
     assert rocm.clang == (str(rocm_path / folder / "amdclang++"),)

@@ -122,7 +122,7 @@ def test_it_is_a_module_with_call(bundle: Path) -> None:
     ("arguments", "says"),
     [
         (("--device", "cpu-gfx1100"), "this bundle is built for cpu, not for cpu-gfx1100"),
-        (("--device", "rocm"), "this bundle is built for no GPU: name --target"),
+        (("--device", "rocm"), "this bundle is built for no rocm GPU: name --target"),
         (("--bind", "q=3"), "symbols are s27"),
     ],
 )

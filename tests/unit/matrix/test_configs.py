@@ -18,7 +18,7 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.outcome import Stage, UserError
 from scheduler.targets import find, names
-from scheduler.targets.amd import amd_hardware
+from scheduler.targets.model import hip_hardware
 from tests.unit.matrix.contractions import convolution, matmul
 
 LAYOUTS = {
@@ -51,8 +51,15 @@ RDNA = {
     "f32": (106, 60, 102),
     "f64": (28, 16, 16),
 }
-COUNTS = {"cdna": CDNA, "rdna": RDNA}
-UNLIKE_OTHERS = {"gfx950": GFX950}
+CUDA = {
+    "f16": (124, 60, 108),
+    "bf16": (124, 60, 108),
+    "f32": (128, 64, 120),
+    "f64": (48, 16, 16),
+}
+SMALL_CUDA = {**CUDA, "f64": (32, 16, 16)}  # less shared memory
+COUNTS = {"cdna": CDNA, "rdna": RDNA, "cuda": CUDA}
+UNLIKE_OTHERS = {"gfx950": GFX950, "sm_89": SMALL_CUDA, "sm_120": SMALL_CUDA}
 # As many again with the instructions whose result is 32x32.
 CDNA_LARGE = {"f16": (74, 64, 74), "bf16": (74, 64, 74), "f32": (57, 50, 57)}
 LARGE_COUNTS = {
@@ -78,7 +85,7 @@ def serving(schedule: Schedule, *targets: str) -> tuple[int, int]:
 def test_no_stratum_is_empty(dtype: DType, target: str) -> None:
     """A filter that drops every candidate of a type, layout or target must not be silent."""
     processor = find(target).emulates or target
-    usual = COUNTS[amd_hardware(find(target)).architecture]
+    usual = COUNTS[hip_hardware(find(target)).architecture]
     ordinary = UNLIKE_OTHERS.get(processor, usual)[dtype.label]
     large = LARGE_COUNTS.get(processor, {}).get(dtype.label, (0, 0, 0))
     plain, nchw, channels_last = zip(ordinary, large, strict=True)
@@ -180,6 +187,8 @@ def test_kernels_share_a_block_out_as_the_rules_do(
         ("gfx1201", DType.BF16, 16, 16),
         ("gfx1100", DType.F32, 16, 4),
         ("gfx1030", DType.F16, 16, 4),
+        ("sm_80", DType.F16, 16, 32),
+        ("sm_90", DType.F32, 16, 4),
     ],
     ids=str,
 )
@@ -187,4 +196,4 @@ def test_a_step_uses_up_what_a_lane_reads_at_once(
     target: str, element: DType, size: int, step: int
 ) -> None:
     """16 bytes a lane at least; 4 elements where there is no such instruction."""
-    assert step_k(element, amd_hardware(find(target)), size) == step
+    assert step_k(element, hip_hardware(find(target)), size) == step

@@ -22,6 +22,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
+from scheduler.targets import amd
 from scheduler.targets.amd import amd_hardware
 
 SOURCE = """#include <hip/hip_runtime.h>
@@ -58,7 +59,7 @@ extern "C" __attribute__((visibility("default"))) int k(const _Float16* a, float
   return 0;
 }
 """
-GPUS = [name for name in targets.names() if not name.startswith("cpu")]
+GPUS = [target.name for target in amd.TARGETS]
 
 
 @pytest.mark.parametrize("target", GPUS)

@@ -3,7 +3,8 @@
 //
 // A is [kM, kK], B [kK, kN], D [kM, kN]; a_row(lane, value) is the row of A that a lane holds in
 // one of its values, and so on. A lane's value v of D is in row v / kColumns and column
-// v % kColumns of its own. kRepeats instructions use up what a lane reads of A from LDS at once.
+// v % kColumns of its own. A lane has the same k of kRowsA rows of A; kRepeats instructions use up
+// what it reads of one of them from LDS at once.
 #pragma once
 
 namespace kiln::instruction {
@@ -32,6 +33,7 @@ struct mfma_f32_16x16x4f32 {
   static constexpr int kM = 16, kN = 16, kK = 4, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 4;
   static constexpr int kValuesA = 1, kValuesB = 1;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 4, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, lane / 16)
@@ -51,6 +53,7 @@ struct mfma_f32_32x32x2f32 {
   static constexpr int kM = 32, kN = 32, kK = 2, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 4;
   static constexpr int kValuesA = 1, kValuesB = 1;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 16, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 32)
   KILN_COORDINATE(a_column, lane / 32)
@@ -70,6 +73,7 @@ struct mfma_f32_16x16x16f16 {
   static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 2;
   static constexpr int kValuesA = 4, kValuesB = 4;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 4, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, lane / 16 * 4 + value)
@@ -89,6 +93,7 @@ struct mfma_f32_32x32x8f16 {
   static constexpr int kM = 32, kN = 32, kK = 8, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 2;
   static constexpr int kValuesA = 4, kValuesB = 4;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 16, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 32)
   KILN_COORDINATE(a_column, lane / 32 * 4 + value)
@@ -108,6 +113,7 @@ struct mfma_f32_16x16x16bf16_1k {
   static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 2;
   static constexpr int kValuesA = 4, kValuesB = 4;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 4, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, lane / 16 * 4 + value)
@@ -127,6 +133,7 @@ struct mfma_f32_32x32x8bf16_1k {
   static constexpr int kM = 32, kN = 32, kK = 8, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 2;
   static constexpr int kValuesA = 4, kValuesB = 4;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 16, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 32)
   KILN_COORDINATE(a_column, lane / 32 * 4 + value)
@@ -146,6 +153,7 @@ struct mfma_f64_16x16x4f64 {
   static constexpr int kM = 16, kN = 16, kK = 4, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 2;
   static constexpr int kValuesA = 1, kValuesB = 1;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 4, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, lane / 16)
@@ -169,6 +177,7 @@ struct mfma_f32_16x16x32_f16 {
   static constexpr int kM = 16, kN = 16, kK = 32, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 1;
   static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 4, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, lane / 16 * 8 + value)
@@ -188,6 +197,7 @@ struct mfma_f32_32x32x16_f16 {
   static constexpr int kM = 32, kN = 32, kK = 16, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 1;
   static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 16, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 32)
   KILN_COORDINATE(a_column, lane / 32 * 8 + value)
@@ -207,6 +217,7 @@ struct mfma_f32_16x16x32_bf16 {
   static constexpr int kM = 16, kN = 16, kK = 32, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 1;
   static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 4, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, lane / 16 * 8 + value)
@@ -226,6 +237,7 @@ struct mfma_f32_32x32x16_bf16 {
   static constexpr int kM = 32, kN = 32, kK = 16, kLanes = 64;
   static constexpr int kCopies = 1, kRepeats = 1;
   static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 16, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 32)
   KILN_COORDINATE(a_column, lane / 32 * 8 + value)
@@ -249,6 +261,7 @@ struct wmma_f32_16x16x16_f16_w32 {
   static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 32;
   static constexpr int kCopies = 2, kRepeats = 1;
   static constexpr int kValuesA = 16, kValuesB = 16;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 8, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, value)
@@ -268,6 +281,7 @@ struct wmma_f32_16x16x16_bf16_w32 {
   static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 32;
   static constexpr int kCopies = 2, kRepeats = 1;
   static constexpr int kValuesA = 16, kValuesB = 16;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 8, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, value)
@@ -291,6 +305,7 @@ struct wmma_f32_16x16x16_f16_w32_gfx12 {
   static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 32;
   static constexpr int kCopies = 1, kRepeats = 1;
   static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 8, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, lane / 16 * 8 + value)
@@ -310,6 +325,7 @@ struct wmma_f32_16x16x16_bf16_w32_gfx12 {
   static constexpr int kM = 16, kN = 16, kK = 16, kLanes = 32;
   static constexpr int kCopies = 1, kRepeats = 1;
   static constexpr int kValuesA = 8, kValuesB = 8;
+  static constexpr int kRowsA = 1;
   static constexpr int kValues = 8, kColumns = 1;
   KILN_COORDINATE(a_row, lane % 16)
   KILN_COORDINATE(a_column, lane / 16 * 8 + value)
@@ -317,6 +333,50 @@ struct wmma_f32_16x16x16_bf16_w32_gfx12 {
   KILN_COORDINATE(b_column, lane % 16)
   KILN_COORDINATE(d_row, lane / 16 * 8 + value)
   KILN_COORDINATE(d_column, lane % 16)
+};
+
+#endif
+
+#if defined(__sm_80__) || defined(__sm_89__) || defined(__sm_90__) || defined(__sm_100__) || defined(__sm_120__)
+
+// PTX ISA: matrix fragments for mma.m16n8k16 with floating point type
+struct mma_m16n8k16_f32_f16 {
+  using Element = _Float16;
+  using Accumulator = float;
+  using A = _Float16 __attribute__((ext_vector_type(8)));
+  using B = _Float16 __attribute__((ext_vector_type(4)));
+  using D = float __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 8, kK = 16, kLanes = 32;
+  static constexpr int kCopies = 1, kRepeats = 2;
+  static constexpr int kValuesA = 8, kValuesB = 4;
+  static constexpr int kRowsA = 2;
+  static constexpr int kValues = 4, kColumns = 2;
+  KILN_COORDINATE(a_row, lane / 4 + value / 2 % 2 * 8)
+  KILN_COORDINATE(a_column, lane % 4 * 2 + value % 2 + value / 4 * 8)
+  KILN_COORDINATE(b_row, lane % 4 * 2 + value % 2 + value / 2 * 8)
+  KILN_COORDINATE(b_column, lane / 4)
+  KILN_COORDINATE(d_row, lane / 4 + value / 2 * 8)
+  KILN_COORDINATE(d_column, lane % 4 * 2 + value % 2)
+};
+
+// PTX ISA: matrix fragments for mma.m16n8k16 with floating point type
+struct mma_m16n8k16_f32_bf16 {
+  using Element = __bf16;
+  using Accumulator = float;
+  using A = __bf16 __attribute__((ext_vector_type(8)));
+  using B = __bf16 __attribute__((ext_vector_type(4)));
+  using D = float __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 8, kK = 16, kLanes = 32;
+  static constexpr int kCopies = 1, kRepeats = 2;
+  static constexpr int kValuesA = 8, kValuesB = 4;
+  static constexpr int kRowsA = 2;
+  static constexpr int kValues = 4, kColumns = 2;
+  KILN_COORDINATE(a_row, lane / 4 + value / 2 % 2 * 8)
+  KILN_COORDINATE(a_column, lane % 4 * 2 + value % 2 + value / 4 * 8)
+  KILN_COORDINATE(b_row, lane % 4 * 2 + value % 2 + value / 2 * 8)
+  KILN_COORDINATE(b_column, lane / 4)
+  KILN_COORDINATE(d_row, lane / 4 + value / 2 * 8)
+  KILN_COORDINATE(d_column, lane % 4 * 2 + value % 2)
 };
 
 #endif
@@ -467,6 +527,24 @@ template <>
 struct Select<__bf16, 16> {
   static constexpr bool kAvailable = true;
   using type = wmma_f32_16x16x16_bf16_w32_gfx12;
+};
+
+#elif defined(__sm_80__) || defined(__sm_89__) || defined(__sm_90__) || defined(__sm_100__) || defined(__sm_120__)
+
+#define KILN_MATRIX_INSTRUCTIONS(X) \
+  X(mma_m16n8k16_f32_f16, 0) \
+  X(mma_m16n8k16_f32_bf16, 0)
+
+template <>
+struct Select<_Float16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mma_m16n8k16_f32_f16;
+};
+
+template <>
+struct Select<__bf16, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mma_m16n8k16_f32_bf16;
 };
 
 #endif

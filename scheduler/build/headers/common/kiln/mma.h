@@ -51,7 +51,9 @@ constexpr int waves_along_m(int block_m, int block_n, int waves, int size = 16) 
 
 // ---- D = A B + C by one matrix instruction; its modifiers are 0 -----------------------------------
 
-#if defined(KILN_MATRIX_INSTRUCTIONS)
+#if defined(__CUDA__)
+#include <nvidia/mma.h>  // by inline PTX
+#elif defined(KILN_MATRIX_INSTRUCTIONS)
 #define KILN_MODIFIERS_0
 #define KILN_MODIFIERS_3 , 0, 0, 0
 #define KILN_MULTIPLY(name, modifiers)                                                             \
@@ -122,7 +124,8 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   static constexpr int kOwnColumns = Core::kColumns, kOwnRows = Core::kValues / kOwnColumns;
   static constexpr int kRows = kTilesM * kOwnRows, kColumns = kTilesN * kOwnColumns;
   static constexpr int kRowLanes = Core::kN / kOwnColumns;
-  static constexpr int kPerLane = Core::kRepeats * Core::kValuesA;
+  static constexpr int kRowsA = Core::kRowsA;  // of each a lane reads one run of k
+  static constexpr int kRun = Core::kValuesA / kRowsA, kPerLane = Core::kRepeats * kRun;
   static constexpr int kStep = Core::kRepeats * Core::kK, kUnroll = kPerLane < 16 ? 4 : 1;
   typename Core::D d[kTilesM][kTilesN] = {};
   int lane;
@@ -142,11 +145,15 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   }
 
   __device__ __forceinline__ void multiply(const T* a, const T* b, int pitch) {
-    Input x[kTilesM], y[kTilesN];
-    const int k = Core::a_column(lane, 0) * Core::kRepeats;
+    Input x[kTilesM][kRowsA], y[kTilesN];
+    const int k = Core::a_column(lane, 0) * (kPerLane / leading());
     const int own_a = Core::a_row(lane, 0) * pitch + k, own_b = Core::b_column(lane, 0) * pitch + k;
 #pragma unroll
-    for (int i = 0; i < kTilesM; ++i) x[i] = fetch(a + i * Core::kM * pitch + own_a);
+    for (int i = 0; i < kTilesM; ++i)
+#pragma unroll
+      for (int r = 0; r < kRowsA; ++r) {
+        x[i][r] = fetch(a + (i * Core::kM + r * (Core::kM / kRowsA)) * pitch + own_a);
+      }
 #pragma unroll
     for (int j = 0; j < kTilesN; ++j) y[j] = fetch(b + j * Core::kN * pitch + own_b);
 #pragma unroll
@@ -157,29 +164,61 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
 
  private:
   using Input = Vec<T, kPerLane>;
-  struct PartsA {
-    typename Core::A part[Core::kRepeats];
-  };
   struct PartsB {
     typename Core::B part[Core::kRepeats];
   };
+
+  // How many of a lane's values of A, from the first on, are neighbours along k in one row.
+  static constexpr int leading() {
+    int count = 1;
+    while (count < Core::kValuesA && Core::a_row(0, count) == Core::a_row(0, 0) &&
+           Core::a_column(0, count) == count) {
+      ++count;
+    }
+    return count;
+  }
+  // The place of a lane's value of A in what it reads of that row: its k are taken in order.
+  static constexpr int place(int value) {
+    int before = 0;
+    for (int other = 0; other < Core::kValuesA; ++other) {
+      before += Core::a_row(0, other) == Core::a_row(0, value) &&
+                Core::a_column(0, other) < Core::a_column(0, value);
+    }
+    return before;
+  }
 
   static __device__ __forceinline__ constexpr int value(int i, int j) {
     return i % kOwnRows * kOwnColumns + j % kOwnColumns;
   }
 
-  static __device__ __forceinline__ void add_product(Input a, Input b, typename Core::D& sum) {
-    const auto x = __builtin_bit_cast(PartsA, a);
+  static __device__ __forceinline__ void add_product(const Input (&a)[kRowsA], Input b,
+                                                     typename Core::D& sum) {
     const auto y = __builtin_bit_cast(PartsB, b);
 #pragma unroll
     for (int r = 0; r < Core::kRepeats; ++r) {
-      sum = multiply_add(Core{}, x.part[r], y.part[r], sum);
+      sum = multiply_add(Core{}, part_of(a, r), y.part[r], sum);
+    }
+  }
+
+  static __device__ __forceinline__ typename Core::A part_of(const Input (&rows)[kRowsA], int r) {
+    if constexpr (kRowsA == 1) {
+      struct PartsA {
+        typename Core::A part[Core::kRepeats];
+      };
+      return __builtin_bit_cast(PartsA, rows[0]).part[r];
+    } else {
+      typename Core::A part;
+#pragma unroll
+      for (int v = 0; v < Core::kValuesA; ++v) {
+        part[v] = rows[Core::a_row(0, v) / (Core::kM / kRowsA)][r * kRun + place(v)];
+      }
+      return part;
     }
   }
 
   // LDS is read 16 bytes at a time at most: rows are aligned to no more.
   static __device__ __forceinline__ Input fetch(const T* from) {
-    static_assert(Core::kValuesA == Core::kValuesB, "rows of A and columns of B are read alike");
+    static_assert(kRun == Core::kValuesB, "rows of A and columns of B are read alike");
     if constexpr (kPerLane * sizeof(T) <= 16) {
       return read<kPerLane>(from);
     } else {

@@ -12,6 +12,13 @@
 #define KILN_INLINE __host__ __device__ inline __attribute__((always_inline, nodebug))
 #endif
 
+// A block's shared memory: `count` elements at a multiple of 16 bytes, once a kernel, and the bytes
+// of it that a launch must ask for. A target that hands out more at launches has its own.
+#ifndef KILN_SHARED
+#define KILN_SHARED(type, name, count) __shared__ __attribute__((aligned(16))) type name[count]
+#define KILN_SHARED_BYTES(type, count) 0
+#endif
+
 namespace kiln {
 
 // What an exported function returns besides 0 and the runtime's own errors.

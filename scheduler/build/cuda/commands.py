@@ -1,0 +1,80 @@
+"""The command lines that make an NVIDIA build, step by step. All names in them are relative and
+fixed, so that the output is the same in any folder."""
+
+from __future__ import annotations
+
+from scheduler.build.cuda.toolchains import CudaToolchain
+from scheduler.build.flags import Flags
+from scheduler.build.rocm.commands import host_machine
+from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.targets import Target
+from scheduler.targets.nvidia import nvidia_hardware
+
+PTX = "kernel.ptx"
+CUBIN = "kernel.cubin"
+LISTING = "kernel.s"
+IMAGE = "kernel.image"
+USAGE = "kernel.usage"
+HOST_OBJECT = "kernel.host.o"
+LIBRARY = "kernel.so"
+
+# The assembler makes names absolute: with a folder of nobody's they are the same everywhere.
+_LANGUAGE = ("-std=c++20", "-g1", "-fno-color-diagnostics", "-ffile-compilation-dir=/kiln")
+# The version of CUDA decides how the compiler writes launches: as since CUDA 10.
+_NO_CUDA = (
+    *("-nogpuinc", "-nogpulib", "-nocudainc", "-nocudalib", "-ffreestanding", "-nostdlibinc"),
+    *("-Wno-unknown-cuda-version", "-Xclang", "-target-sdk-version=12.8"),
+)
+# The PTX that a target's instructions need, and no newer, so that older drivers take it too.
+_PTX_VERSIONS = {80: 70, 89: 78, 90: 80, 100: 86, 120: 87}
+
+
+def ptx(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ...]:
+    """Device code as PTX."""
+    gpu = nvidia_hardware(target)
+    version = f"+ptx{_PTX_VERSIONS[gpu.capability]}"
+    return (
+        *_cuda(target, toolchain),
+        *("--cuda-device-only", f"--cuda-gpu-arch={gpu.processor}"),
+        *("-Xclang", "-target-feature", "-Xclang", version),
+        *flags.host,
+        *("-S", "-o", PTX, SOURCE_FILE),
+    )
+
+
+def cubin(target: Target, toolchain: CudaToolchain) -> tuple[str, ...]:
+    """The PTX assembled; prints what each kernel takes."""
+    processor = nvidia_hardware(target).processor
+    return (*toolchain.ptxas, f"-arch={processor}", "-v", "-lineinfo", PTX, "-o", CUBIN)
+
+
+def sass(toolchain: CudaToolchain) -> tuple[str, ...]:
+    """The cubin's instructions, with the source's lines in between."""
+    return (*toolchain.nvdisasm, "-g", "-c", CUBIN)
+
+
+def host(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ...]:
+    """The exported function and the launches, with the device code inside."""
+    return (
+        *_cuda(target, toolchain),
+        "--cuda-host-only",
+        *flags.host,
+        *("-fPIC", "-fvisibility=hidden"),
+        *("-Xclang", "-fcuda-include-gpubinary", "-Xclang", IMAGE),
+        *("-c", "-o", HOST_OBJECT, SOURCE_FILE),
+    )
+
+
+def library(toolchain: CudaToolchain) -> tuple[str, ...]:
+    """Linked against nothing: whoever loads it has opened the driver, which gives its symbols."""
+    return (*toolchain.linker, "-shared", "-Bsymbolic", HOST_OBJECT, "-o", LIBRARY)
+
+
+def _cuda(target: Target, toolchain: CudaToolchain) -> tuple[str, ...]:
+    builtin = ("-Xclang", "-internal-isystem", "-Xclang", "builtin")
+    return (
+        *(*toolchain.clang, "-x", "cuda", f"--target={host_machine()}-unknown-linux-gnu"),
+        *(*_LANGUAGE, *_NO_CUDA, *(builtin if toolchain.builtin_headers else ())),
+        *("-Iinclude/nvidia", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
+        f"-D__{nvidia_hardware(target).processor}__=1",
+    )

@@ -1,0 +1,30 @@
+"""Where PTX says that code comes from: NVIDIA's assembler knows a file and a line, not who called.
+
+The compiler writes the calls that a line was inlined through as a comment, ``// mma.h:26:3
+@[ source.hip:218:9 ]``. What is inlined from a header belongs to the kernel's line that calls it,
+as in the listings for AMD's GPUs.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LOC = re.compile(r"^(\t\.loc\t)(\d+) (\d+) (\d+)(\s*// .*)$", re.MULTILINE)
+_FILE = re.compile(r'^\t\.file\t(\d+) "([^"]*)"', re.MULTILINE)
+
+
+def at_callers(ptx: str, source_file: str) -> str:
+    """The PTX with each line of a header replaced by the line of the source that calls it."""
+    numbers = {path.rpartition("/")[2]: number for number, path in _FILE.findall(ptx)}
+    own = numbers.get(source_file)
+    if own is None:
+        return ptx
+    call = re.compile(rf"@\[ {re.escape(source_file)}:(\d+):(\d+)")
+
+    def moved(match: re.Match[str]) -> str:
+        site = call.search(match[5])
+        if match[2] == own or site is None:
+            return match[0]
+        return f"{match[1]}{own} {site[1]} {site[2]}{match[5]}"
+
+    return _LOC.sub(moved, ptx)

@@ -1,0 +1,79 @@
+"""How many blocks of a kernel an SM holds at once, and which resource says so.
+
+NVIDIA's occupancy calculator (CUDA Toolkit, "CUDA Occupancy Calculator" and ``cuda_occupancy.h``);
+on a device it is held against ``cuOccupancyMaxActiveBlocksPerMultiprocessor``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scheduler.arithmetic import round_up
+from scheduler.targets import Target
+from scheduler.targets.nvidia import NvidiaHardware, nvidia_hardware
+
+
+class Limiter(StrEnum):
+    """What keeps the next block out; ``warps`` and ``blocks`` are the hardware's own maxima."""
+
+    REGISTERS = "registers"
+    SHARED = "shared memory"
+    WARPS = "warps"
+    BLOCKS = "blocks"
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one kernel asks for: registers of a thread, shared memory (static and dynamic) and
+    threads of a block."""
+
+    registers: int
+    shared_bytes: int
+    threads: int
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Blocks and warps an SM, and the blocks that each limit by itself would let in."""
+
+    blocks: int
+    warps: int
+    limiter: Limiter
+    by_registers: int
+    by_shared: int
+    by_warps: int
+
+
+def occupancy(demand: Demand, target: Target) -> Occupancy:
+    """Blocks an SM holds; 0 where a block does not fit at all."""
+    gpu = nvidia_hardware(target)
+    warps = -(-demand.threads // gpu.wavefront)
+    by_registers = _by_registers(demand.registers, warps, gpu)
+    by_shared = _by_shared(demand.shared_bytes, gpu)
+    by_warps = gpu.max_warps // max(1, warps)
+    limits = (
+        (Limiter.REGISTERS, by_registers),
+        (Limiter.SHARED, by_shared),
+        (Limiter.WARPS, by_warps),
+        (Limiter.BLOCKS, gpu.max_blocks),
+    )
+    blocks = min(limit for _, limit in limits)
+    limiter = next(name for name, limit in reversed(limits) if limit == blocks)
+    return Occupancy(blocks, blocks * warps, limiter, by_registers, by_shared, by_warps)
+
+
+def _by_registers(registers: int, warps: int, gpu: NvidiaHardware) -> int:
+    if registers == 0:
+        return gpu.max_blocks
+    if registers > gpu.max_registers:
+        return 0
+    of_a_warp = round_up(registers * gpu.wavefront, gpu.register_granule)
+    # Each of an SM's four partitions has its own part of the registers.
+    of_a_partition = gpu.registers // gpu.warp_granule // of_a_warp
+    return of_a_partition * gpu.warp_granule // max(1, round_up(warps, gpu.warp_granule))
+
+
+def _by_shared(shared_bytes: int, gpu: NvidiaHardware) -> int:
+    block = round_up(shared_bytes + gpu.reserved_shared_bytes, gpu.shared_granule_bytes)
+    return gpu.shared_bytes // block

@@ -1,0 +1,90 @@
+"""HIP sources for NVIDIA GPUs: PTX by clang, machine code and its listing by NVIDIA's programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from scheduler.build.cuda import commands
+from scheduler.build.cuda.lines import at_callers
+from scheduler.build.cuda.resources import resources
+from scheduler.build.cuda.toolchains import CudaToolchain
+from scheduler.build.flags import Flags
+from scheduler.build.model import Toolchain
+from scheduler.build.recipe import Step
+from scheduler.build.rocm.recipe import HipRecipe
+from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.targets import Target
+
+# What a library may leave open: the driver's functions, and what compilers call of the C library
+# by themselves.
+_OFFERED = re.compile(r"cu[A-Z]\w*|__cxa_(atexit|finalize)|__tls_get_addr|mem(cpy|set|move|cmp)")
+
+
+class CudaRecipe(HipRecipe):
+    """Listing: SASS with nvdisasm, else PTX; the library holds the cubin, else the PTX."""
+
+    version = "1"
+    listing_file = commands.LISTING
+    code_object_file = commands.CUBIN
+    intermediate_file = commands.PTX
+    may_leave_open = _OFFERED
+
+    @property
+    def code_file(self) -> str:
+        return self.library_file
+
+    def files_with(self, toolchain: Toolchain) -> tuple[str, ...]:
+        assert isinstance(toolchain, CudaToolchain)
+        absent = () if toolchain.ptxas else (self.code_object_file,)
+        return tuple(name for name in self.files if name not in absent)
+
+    def obstacle(self, toolchain: Toolchain) -> str:
+        if not isinstance(toolchain, CudaToolchain):
+            return "it does not make PTX"
+        return "" if toolchain.clang and toolchain.linker else "no clang with an ld.lld"
+
+    def steps(self, target: Target, toolchain: Toolchain, flags: Flags) -> tuple[Step, ...]:
+        assert isinstance(toolchain, CudaToolchain)
+        assembled: tuple[Step, ...] = ()
+        if toolchain.ptxas:
+            assembled = (
+                Step(commands.cubin(target, toolchain), _callers, commands.USAGE),
+                Step(commands.sass(toolchain), output=commands.LISTING),
+            )
+        return (
+            Step(commands.ptx(target, toolchain, flags)),
+            *assembled,
+            Step(commands.host(target, toolchain, flags), before=_image),
+            Step(commands.library(toolchain)),
+        )
+
+    def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
+        usage = directory / commands.USAGE
+        if not usage.exists():
+            return {}
+        ptx = (directory / commands.PTX).read_text()
+        return {
+            name: asdict(one) for name, one in resources(usage.read_text(), ptx, target).items()
+        }
+
+
+def _callers(directory: Path) -> None:
+    ptx = directory / commands.PTX
+    ptx.write_text(at_callers(ptx.read_text(), SOURCE_FILE))
+
+
+def _image(directory: Path) -> None:
+    """What the driver is given: the cubin, else the PTX as a C string."""
+    cubin, ptx = directory / commands.CUBIN, directory / commands.PTX
+    if cubin.exists():
+        (directory / commands.IMAGE).write_bytes(cubin.read_bytes())
+        return
+    (directory / commands.IMAGE).write_bytes(ptx.read_bytes() + b"\0")
+    (directory / commands.LISTING).write_bytes(ptx.read_bytes())
+
+
+RECIPE = CudaRecipe()

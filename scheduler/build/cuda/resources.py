@@ -1,0 +1,90 @@
+"""What each kernel takes of an NVIDIA GPU, as ptxas says, and from the PTX where nothing was
+assembled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.build.cuda.occupancy import Demand, occupancy
+from scheduler.targets import Target
+
+_THREADS = re.compile(r"^\.maxntid\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", re.MULTILINE)
+_USAGE = re.compile(
+    r"Function properties for (?P<name>\w+)\n"
+    r"\s*(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores,"
+    r" (?P<loads>\d+) bytes spill loads\n"
+    r".*?Used (?P<registers>\d+) registers(?P<rest>.*)"
+)
+_SHARED = re.compile(r"(\d+) bytes smem")
+_BARRIERS = re.compile(r"used (\d+) barriers")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Units in the names. ``registers`` are 32-bit ones of a thread, shared memory is of a block,
+    stack and spills are of a thread, in its local memory."""
+
+    registers: int
+    shared_bytes: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    barriers: int
+    threads: int
+    occupancy_blocks_per_sm: int
+    occupancy_warps_per_sm: int
+    limiter: str
+
+
+def resources(usage: str, ptx: str, target: Target) -> Mapping[str, Resources]:
+    """By kernel, from what ptxas printed with ``-v`` and the PTX that it read."""
+    threads, dynamic = block_sizes(ptx), dynamic_bytes(ptx)
+    found = {}
+    for match in _USAGE.finditer(usage):
+        name, rest = match["name"], match["rest"]
+        if name not in threads:
+            continue  # a function that is no kernel
+        shared = _SHARED.search(rest)
+        barriers = _BARRIERS.search(rest)
+        demand = Demand(
+            registers=int(match["registers"]),
+            shared_bytes=(int(shared[1]) if shared else 0) + dynamic.get(name, 0),
+            threads=threads[name],
+        )
+        held = occupancy(demand, target)
+        found[name] = Resources(
+            registers=demand.registers,
+            shared_bytes=demand.shared_bytes,
+            stack_bytes=int(match["stack"]),
+            spill_store_bytes=int(match["stores"]),
+            spill_load_bytes=int(match["loads"]),
+            barriers=int(barriers[1]) if barriers else 0,
+            threads=demand.threads,
+            occupancy_blocks_per_sm=held.blocks,
+            occupancy_warps_per_sm=held.warps,
+            limiter=held.limiter,
+        )
+    return found
+
+
+def dynamic_bytes(ptx: str) -> dict[str, int]:
+    """Shared memory that the launches of each kernel ask for, as our header writes it."""
+    found, entry = {}, ""
+    for match in re.finditer(r"\.entry\s+(\w+)\(|// kiln_shared_bytes (\d+)", ptx):
+        if match[1]:
+            entry = match[1]
+        else:
+            found[entry] = int(match[2])
+    return found
+
+
+def block_sizes(ptx: str) -> dict[str, int]:
+    """The most threads of a block of each kernel, as its launch bounds say."""
+    sizes: dict[str, int] = {}
+    for entry in re.finditer(r"\.entry\s+(\w+)\(.*?^\{", ptx, re.MULTILINE | re.DOTALL):
+        bounds = _THREADS.search(entry[0])
+        x, y, z = (int(part or 1) for part in bounds.groups()) if bounds else (1024, 1, 1)
+        sizes[entry[1]] = x * y * z
+    return sizes

@@ -1,0 +1,93 @@
+"""The compilers for NVIDIA GPUs: the bundled clang as far as PTX, and NVIDIA's own assembler and
+disassembler, of the extra ``nvidia`` (packages nvidia-cuda-nvcc and nvidia-cuda-nvdisasm) or of a
+CUDA toolkit in PATH. Without them the driver assembles the PTX when a kernel is loaded."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scheduler.build.model import AbsentToolchain, Toolchain
+from scheduler.build.toolchains import Found, Search, answer_of, bundled
+from scheduler.outcome import UserError
+
+NAME = "bundled+ptxas"
+EXTRA = "pip install 'kiln[nvidia]' gives ptxas and nvdisasm"
+_VERSION = re.compile(r"\bV(\d+\.\d+\.\d+)\b")
+
+
+@dataclass(frozen=True)
+class CudaToolchain(Toolchain):
+    """A clang that makes PTX, and what makes machine code of that: empty where it is not there."""
+
+    ptxas: tuple[str, ...] = ()
+    nvdisasm: tuple[str, ...] = ()
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        own = (command[0] for command in (self.ptxas, self.nvdisasm) if command)
+        return (*super().programs, *own)
+
+    def without_paths(self) -> CudaToolchain:
+        made = super().without_paths()
+        assert isinstance(made, CudaToolchain)
+        return replace(
+            made,
+            ptxas=("ptxas",) if self.ptxas else (),
+            nvdisasm=("nvdisasm",) if self.nvdisasm else (),
+        )
+
+
+def cuda_compilers(search: Search) -> tuple[Found, ...]:
+    """With NVIDIA's assembler, or why not; then the one that stops at PTX."""
+    try:
+        clang = bundled(search.cache)
+    except UserError as error:
+        return (AbsentToolchain("bundled", str(error)),)
+    return (_with_assembler(clang, search), _of(clang))
+
+
+def _of(clang: Toolchain) -> CudaToolchain:
+    return CudaToolchain(
+        name=clang.name,
+        version=clang.version,
+        path_digest=clang.path_digest,
+        clang=clang.clang,
+        linker=clang.linker,
+        builtin_headers=clang.builtin_headers,
+    )
+
+
+def _with_assembler(clang: Toolchain, search: Search) -> Found:
+    programs = {}
+    for program in ("ptxas", "nvdisasm"):
+        found = _wheel_program(program) or shutil.which(program, path=search.path or os.defpath)
+        if found is None:
+            return AbsentToolchain(NAME, f"{program} is not installed: {EXTRA}")
+        programs[program] = Path(found)
+    answer = answer_of(NAME, programs["ptxas"], "--version", search.cache)
+    if isinstance(answer, AbsentToolchain):
+        return answer
+    version = _VERSION.search(answer)
+    if version is None:
+        return AbsentToolchain(NAME, f"{programs['ptxas']} --version says no version")
+    return replace(
+        _of(clang),
+        name=NAME,
+        version=f"{clang.version}, ptxas {version[1]}",
+        ptxas=(str(programs["ptxas"]),),
+        nvdisasm=(str(programs["nvdisasm"]),),
+    )
+
+
+def _wheel_program(name: str) -> Path | None:
+    """A program of NVIDIA's wheels, which share the folder ``nvidia/cu13``."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
+        for found in sorted(Path(folder).glob(f"cu*/bin/{name}"), reverse=True):
+            return found
+    return None

@@ -1,0 +1,128 @@
+// What the compiler's launches call, over the driver's own functions (libcuda), which whoever
+// loads the library has opened: no CUDA runtime is needed. One module a library and context.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+// cuda.h: CUresult, CUmodule and so on; a status is 0 or the driver's own number for it.
+int cuModuleLoadData(void** module, const void* image);
+int cuModuleUnload(void* module);
+int cuModuleGetFunction(void** function, void* module, const char* name);
+int cuFuncSetAttribute(void* function, int attribute, int value);
+int cuFuncGetAttribute(int* value, int attribute, void* function);
+int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   void* stream, void** arguments, void** extra);
+int cuMemsetD8Async(uint64_t destination, unsigned char value, size_t bytes, void* stream);
+
+__attribute__((weak, visibility("hidden"))) void* __dso_handle = &__dso_handle;
+int __cxa_atexit(void (*function)(void*), void* argument, void* library);
+void __cxa_finalize(void* library);
+__attribute__((weak, visibility("hidden"))) int atexit(void (*function)(void)) {
+  return __cxa_atexit(reinterpret_cast<void (*)(void*)>(function), nullptr, &__dso_handle);
+}
+}
+
+namespace kiln_driver {
+
+constexpr int kMaxKernels = 16, kMaxDynamicSharedBytes = 8;  // CU_FUNC_ATTRIBUTE_...
+constexpr unsigned kStaticSharedLimit = 48 * 1024;
+
+struct Kernel {
+  const void* stub;
+  const char* name;
+  void* function;
+};
+
+struct Configuration {
+  dim3 grid, block;
+  size_t shared_bytes;
+  hipStream_t stream;
+};
+
+static const void* image = nullptr;
+static void* module = nullptr;
+static Kernel kernels[kMaxKernels] = {};
+static int known = 0;
+static hipError_t last_error = hipSuccess;
+static thread_local Configuration configuration;
+
+static hipError_t failed(int status) { return last_error = hipError_t(status); }
+
+// The kernel of a stub, loaded at its first launch.
+static hipError_t find(const void* stub, void*& function) {
+  for (int i = 0; i < known; ++i) {
+    if (kernels[i].stub != stub) continue;
+    if (kernels[i].function == nullptr) {
+      int status = module == nullptr ? cuModuleLoadData(&module, image) : 0;
+      if (status == 0) status = cuModuleGetFunction(&kernels[i].function, module, kernels[i].name);
+      if (status != 0) return hipError_t(status);
+    }
+    function = kernels[i].function;
+    return hipSuccess;
+  }
+  return hipErrorInvalidValue;
+}
+
+}  // namespace kiln_driver
+
+#define KILN_HIDDEN __attribute__((visibility("hidden"), used))
+
+extern "C" {
+KILN_HIDDEN void** __cudaRegisterFatBinary(const void* wrapper) {
+  // {magic and version (4 bytes each), binary, …}: a cubin, or PTX that ends with a zero.
+  kiln_driver::image = reinterpret_cast<const void* const*>(wrapper)[1];
+  return &kiln_driver::module;
+}
+KILN_HIDDEN void __cudaRegisterFatBinaryEnd(void**) {}
+KILN_HIDDEN void __cudaUnregisterFatBinary(void**) {
+  if (kiln_driver::module != nullptr) cuModuleUnload(kiln_driver::module);
+  kiln_driver::module = nullptr;
+}
+KILN_HIDDEN void __cudaRegisterFunction(void**, const void* stub, char*, const char* name, unsigned,
+                                       void*, void*, void*, void*, int*) {
+  if (kiln_driver::known < kiln_driver::kMaxKernels) {
+    kiln_driver::kernels[kiln_driver::known++] = {stub, name, nullptr};
+  }
+}
+KILN_HIDDEN unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
+                                                  hipStream_t stream) {
+  kiln_driver::configuration = {grid, block, shared_bytes, stream};
+  return 0;
+}
+KILN_HIDDEN hipError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes,
+                                                 hipStream_t* stream) {
+  *grid = kiln_driver::configuration.grid;
+  *block = kiln_driver::configuration.block;
+  *shared_bytes = kiln_driver::configuration.shared_bytes;
+  *stream = kiln_driver::configuration.stream;
+  return hipSuccess;
+}
+KILN_HIDDEN hipError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arguments,
+                                       size_t shared_bytes, hipStream_t stream) {
+  void* function = nullptr;
+  if (hipError_t status = kiln_driver::find(stub, function)) return kiln_driver::failed(status);
+  if (shared_bytes > kiln_driver::kStaticSharedLimit) {
+    int status = cuFuncSetAttribute(function, kiln_driver::kMaxDynamicSharedBytes, int(shared_bytes));
+    if (status != 0) return kiln_driver::failed(status);
+  }
+  int status = cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                              unsigned(shared_bytes), stream, arguments, nullptr);
+  return status == 0 ? hipSuccess : kiln_driver::failed(status);
+}
+KILN_HIDDEN hipError_t hipGetLastError(void) {
+  hipError_t status = kiln_driver::last_error;
+  kiln_driver::last_error = hipSuccess;
+  return status;
+}
+KILN_HIDDEN hipError_t hipPeekAtLastError(void) { return kiln_driver::last_error; }
+KILN_HIDDEN hipError_t hipMemsetAsync(void* to, int value, size_t bytes, hipStream_t stream) {
+  int status = cuMemsetD8Async(reinterpret_cast<uint64_t>(to), (unsigned char)value, bytes, stream);
+  return status == 0 ? hipSuccess : kiln_driver::failed(status);
+}
+}
+
+// Unregisters the code when the library is closed, rather than at exit from unmapped memory.
+__attribute__((destructor)) static void kiln_unload() { __cxa_finalize(&__dso_handle); }

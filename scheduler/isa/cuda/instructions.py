@@ -1,0 +1,66 @@
+"""What kind of work an instruction does, by its mnemonic: SASS of sm_80 to sm_120, and PTX.
+
+SASS: CUDA Binary Utilities, "Instruction set reference". PTX: PTX ISA.
+"""
+
+from __future__ import annotations
+
+import re
+
+from scheduler.isa.instructions import Kind
+
+# The first part of the mnemonic, before its first dot.
+_SASS = {
+    Kind.MATRIX: "HMMA IMMA DMMA BMMA QMMA OMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA",
+    Kind.LDS: "LDS STS LDSM STSM ATOMS LDGSTS UBLKCP UTMALDG UTMASTG MOVM",
+    Kind.GLOBAL: "LDG STG LD ST ATOM ATOMG RED REDG LDC LDCU ULDC CCTL CCTLL PREFETCH UTMAPF",
+    Kind.SCRATCH: "LDL STL",
+    Kind.WAIT: "BAR DEPBAR MEMBAR LDGDEPBAR NANOSLEEP WARPSYNC FENCE SYNCS ERRBAR WARPGROUP ARRIVES"
+    " YIELD NOP UCGABAR_ARV UCGABAR_WAIT ACQBULK",
+    Kind.BRANCH: "BRA BRX BRXU JMP JMX JMXU EXIT RET CALL BSSY BSYNC BREAK KILL BPT RPCMOV BMOV",
+}
+_BY_NAME = {name: kind for kind, names in _SASS.items() for name in names.split()}
+_UNIFORM = re.compile(r"U[A-Z]|R2UR|S2UR|VOTEU|CREDUX")
+_PTX = (
+    ("mma", Kind.MATRIX),
+    ("wgmma", Kind.MATRIX),
+    ("tcgen05", Kind.MATRIX),
+    ("ld.shared", Kind.LDS),
+    ("st.shared", Kind.LDS),
+    ("ldmatrix", Kind.LDS),
+    ("stmatrix", Kind.LDS),
+    ("cp.async", Kind.LDS),
+    ("ld.local", Kind.SCRATCH),
+    ("st.local", Kind.SCRATCH),
+    ("ld.", Kind.GLOBAL),
+    ("st.", Kind.GLOBAL),
+    ("atom.", Kind.GLOBAL),
+    ("red.", Kind.GLOBAL),
+    ("bar", Kind.WAIT),
+    ("membar", Kind.WAIT),
+    ("fence", Kind.WAIT),
+    ("mbarrier", Kind.WAIT),
+    ("bra", Kind.BRANCH),
+    ("brx", Kind.BRANCH),
+    ("call", Kind.BRANCH),
+    ("ret", Kind.BRANCH),
+    ("exit", Kind.BRANCH),
+)
+_ENDS = frozenset({"EXIT", "RET", "KILL", "ret", "exit"})
+_JUMPS = frozenset({"BRA", "BRX", "JMP", "JMX", "bra", "brx"})
+
+
+def kind_of(mnemonic: str) -> Kind:
+    """The class of an instruction; uniform ones are scalar, as they work once a warp."""
+    if mnemonic[:1].islower():
+        return next((kind for prefix, kind in _PTX if mnemonic.startswith(prefix)), Kind.VECTOR)
+    name = mnemonic.partition(".")[0]
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    return Kind.SCALAR if _UNIFORM.match(name) else Kind.VECTOR
+
+
+def falls_through(mnemonic: str, predicate: str) -> bool:
+    """Whether the next instruction may be executed after it."""
+    name = mnemonic.partition(".")[0]
+    return bool(predicate) or name not in _ENDS | _JUMPS

@@ -1,0 +1,134 @@
+"""Reads SASS as nvdisasm prints it (``-g -c``), and PTX where nothing was assembled."""
+
+from __future__ import annotations
+
+import re
+
+from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.isa.cuda.instructions import falls_through, kind_of
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Function, Instruction, LineKind, Listing
+from scheduler.isa.reader import ListingReader
+
+_SASS_LINE = re.compile(r'//## File "([^"]*)", line (\d+)')
+_SASS_INSTRUCTION = re.compile(
+    r"\s+/\*[0-9a-f]{4,}\*/\s+(?:(?P<predicate>@!?U?P[T\d]+)\s+)?"
+    r"(?P<mnemonic>[A-Z][\w.]*)\s*(?P<operands>[^;]*?)\s*;"
+)
+_PTX_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
+_PTX_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+_PTX_ENTRY = re.compile(r"\.(?:visible|weak|extern)?\s*\.?(?:entry|func)\b.*?(\w+)\s*\(")
+_PTX_INSTRUCTION = re.compile(
+    r"\s+(?:(?P<predicate>@!?%p\d+)\s+)?(?P<mnemonic>[a-z][\w.:]*)\s*(?P<operands>[^;]*);"
+)
+_LABEL = re.compile(r"([A-Za-z_.$][\w.$]*):\s*(?://.*)?$")
+_REFERENCE = re.compile(r"`\(([\w.$]+)\)|(\$[\w.$]+|\.L_\w+)")
+_REGISTER = re.compile(r"\b(U?[RP])\d+\b|%(\w+?)\d+\b")
+_CONSTANT = re.compile(r"c\[0x[0-9a-f]+\]\[(?:U?R\d+\+?)?(?:0x[0-9a-f]+)?\]")
+_NUMBER = re.compile(r"\b0x[0-9a-f]+\b|\b\d{3,}\b")
+
+
+class CudaReader(ListingReader):
+    """Of an NVIDIA GPU."""
+
+    dialect = "sass-listing"
+
+    def parse(self, text: str) -> Listing:
+        return _Reader(is_ptx=".version" in text[:4096]).read(text)
+
+    def normalized(self, instruction: Instruction) -> str:
+        operands = _CONSTANT.sub("c[]", instruction.operands)
+        operands = _REFERENCE.sub("label", operands)
+        operands = _REGISTER.sub(lambda match: match[1] or match[2], operands)
+        return f"{instruction.mnemonic} {_NUMBER.sub('number', operands)}"
+
+
+class _Reader:
+    """Goes through the lines once; what it has at the end is the listing."""
+
+    def __init__(self, is_ptx: bool) -> None:
+        self._is_ptx = is_ptx
+        self._pattern = _PTX_INSTRUCTION if is_ptx else _SASS_INSTRUCTION
+        self._kinds: list[LineKind] = []
+        self._functions: list[Function] = []
+        self._declared: set[str] = set()
+        self._files: dict[str, str] = {}
+        self._name = ""
+        self._first_line = 0
+        self._source_line = 0
+        self._instructions: list[Instruction] = []
+        self._labels: dict[str, int] = {}
+
+    def read(self, text: str) -> Listing:
+        lines = text.splitlines()
+        if self._is_ptx:  # the table of files stands at the end
+            found = (_PTX_FILE.match(line) for line in lines if ".file" in line)
+            self._files = {match[1]: match[2] for match in found if match}
+        for number, line in enumerate(lines, 1):
+            self._kinds.append(self._line(number, line))
+        self._finish(len(lines))
+        return Listing(tuple(self._functions), tuple(self._kinds))
+
+    def _line(self, number: int, line: str) -> LineKind:
+        if not line.strip():
+            return LineKind.BLANK
+        if match := _SASS_LINE.search(line):
+            self._at(match[1], int(match[2]))
+            return LineKind.COMMENT
+        if line.lstrip().startswith("//"):
+            if line.startswith("//-----"):
+                self._finish(number - 1)
+            return LineKind.COMMENT
+        if match := _LABEL.match(line):
+            self._at_label(number, match[1])
+            return LineKind.LABEL
+        if self._name and (match := self._pattern.match(line)):
+            self._instruction(number, match)
+            return LineKind.INSTRUCTION
+        self._directive(number, line)
+        return LineKind.DIRECTIVE
+
+    def _directive(self, number: int, line: str) -> None:
+        if self._is_ptx:
+            if match := _PTX_LOC.match(line):
+                self._at(self._files.get(match[1], ""), int(match[2]))
+            elif match := _PTX_ENTRY.search(line):
+                self._finish(number - 1)
+                self._name, self._first_line = match[1], number
+            elif line.startswith("}"):
+                self._finish(number)
+        elif "@function" in line:
+            self._declared.add(line.split()[1].partition(",")[0])
+
+    def _at(self, file: str, line: int) -> None:
+        self._source_line = line if file.rpartition("/")[2] == SOURCE_FILE else 0
+
+    def _at_label(self, number: int, label: str) -> None:
+        if label in self._declared:
+            self._finish(number - 1)
+            self._name, self._first_line = label, number
+        elif self._name and not label.startswith((".text.", "$L__tmp", "$L__func")):
+            self._labels[label] = len(self._instructions)
+
+    def _instruction(self, number: int, match: re.Match[str]) -> None:
+        mnemonic, operands = match["mnemonic"], match["operands"].strip()
+        kind, target = kind_of(mnemonic), ""
+        if kind is Kind.BRANCH and (reference := _REFERENCE.search(operands)):
+            target = reference[1] or reference[2]
+        self._instructions.append(
+            Instruction(
+                *(number, mnemonic, operands, kind, self._source_line, target),
+                falls_through=falls_through(mnemonic, match["predicate"] or ""),
+            )
+        )
+
+    def _finish(self, number: int) -> None:
+        if self._name and self._instructions:
+            instructions = tuple(self._instructions)
+            self._functions.append(
+                Function(self._name, self._first_line, number, instructions, self._labels)
+            )
+        self._name, self._instructions, self._labels, self._source_line = "", [], {}, 0
+
+
+READER = CudaReader()

@@ -1,0 +1,70 @@
+"""The occupancy of NVIDIA's GPUs, behind the interface that all makers share. Warps are counted
+over a whole SM: a block's are spread over its four partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from scheduler.build.cuda.occupancy import Demand, occupancy
+from scheduler.isa.hazards import Hazard, HazardKind
+from scheduler.isa.occupancy import OccupancyRules, Resources
+from scheduler.targets import Target
+from scheduler.targets.nvidia import nvidia_hardware
+
+
+class CudaRules(OccupancyRules):
+    """As ``build/cuda/occupancy.py`` counts."""
+
+    headings = MappingProxyType(
+        {
+            "registers": "registers",
+            "shared B": "shared_bytes",
+            "stack B": "stack_bytes",
+            "warps / SM": "occupancy_warps_per_sm",
+            "by": "limiter",
+        }
+    )
+    numbers = (
+        "occupancy_warps_per_sm",
+        "registers",
+        "shared_bytes",
+        "stack_bytes",
+        "spill_store_bytes",
+        "spill_load_bytes",
+    )
+
+    def max_waves(self, target: Target) -> int:
+        return nvidia_hardware(target).max_warps
+
+    def simds(self, target: Target) -> int:  # noqa: ARG002 - the SM is counted as one
+        return 1
+
+    def waves(self, resources: Resources) -> int:
+        return int(resources["occupancy_warps_per_sm"])
+
+    def waves_before_build(self, threads: int, shared_bytes: int, target: Target) -> float:
+        return max(1.0, float(occupancy(Demand(0, shared_bytes, threads), target).warps))
+
+    def registers(self, resources: Resources) -> int:
+        return int(resources["registers"])
+
+    def spills(self, resources: Resources) -> bool:
+        return bool(resources["spill_store_bytes"] or resources["spill_load_bytes"])
+
+    def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:  # noqa: ARG002
+        found = []
+        if self.spills(resources):
+            stored, loaded = resources["spill_store_bytes"], resources["spill_load_bytes"]
+            text = f"{stored} bytes of registers stored to local memory, {loaded} loaded, a thread"
+            found.append(Hazard(HazardKind.SPILLS, text))
+        if resources["stack_bytes"]:
+            text = f"{resources['stack_bytes']} bytes of local memory a thread"
+            found.append(Hazard(HazardKind.SCRATCH, text))
+        return tuple(found)
+
+    def next_steps(self, listing: str, target: Target) -> Mapping[str, str]:  # noqa: ARG002
+        return {}
+
+
+RULES = CudaRules()

@@ -1,0 +1,252 @@
+"""NVIDIA GPUs through cuda-bindings, the driver's own functions. Nothing else imports it.
+
+The bindings are the extra ``nvidia``; they can be imported where there is no driver, and the first
+call then fails. Every call goes through ``_call``, which turns that, and every status that is not
+success, into a ``DeviceError`` with the driver's name for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.runtime.device import (
+    Absent,
+    DeviceError,
+    DeviceInfo,
+    DeviceProvider,
+    LoadedKernel,
+    Timing,
+)
+from scheduler.runtime.library import ExportedKernel, Library, prepared
+from scheduler.runtime.nvml import Monitor
+
+KIND = "cuda"
+_DRIVER = "libcuda.so.1"
+_EXTRA = "the Python package cuda-bindings is not installed: pip install 'kiln[nvidia]'"
+
+
+class CudaDevice:
+    """One GPU with one stream, in its primary context. What a launch did wrong may be reported by
+    a later call; after a fault nothing works in this process any more."""
+
+    def __init__(self, index: int) -> None:
+        driver = _driver()
+        _call(driver.cuInit, 0)
+        self._device = _call(driver.cuDeviceGet, index)
+        self._info = device_info(index)
+        self._context = _call(driver.cuDevicePrimaryCtxRetain, self._device)
+        self._use()
+        self._stream = _call(driver.cuStreamCreate, driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        # A kernel's library finds the driver's functions among the process's symbols.
+        self._symbols = ctypes.CDLL(_DRIVER, ctypes.RTLD_GLOBAL)
+        self._monitor = Monitor(self._info.attributes["pci"])
+        self._libraries: list[Library] = []
+        self._blocks: set[int] = set()
+
+    @property
+    def info(self) -> DeviceInfo:
+        return self._info
+
+    def allocate(self, nbytes: int) -> int:
+        """Device memory; CUDA aligns it to 256 bytes or more. 0 bytes gives 0."""
+        if nbytes < 0:
+            raise ValueError(f"{nbytes} bytes cannot be allocated")
+        if nbytes == 0:
+            return 0
+        self._use()
+        pointer = int(_call(_driver().cuMemAlloc, nbytes))
+        self._blocks.add(pointer)
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        """Give memory back; 0 is allowed."""
+        if pointer == 0:
+            return
+        self._use()
+        _call(_driver().cuMemFree, pointer)
+        self._blocks.discard(pointer)
+
+    def write(self, pointer: int, data: npt.NDArray[np.generic]) -> None:
+        """Copy an array, made contiguous, to the device."""
+        source = np.ascontiguousarray(data)
+        if source.nbytes:
+            self._use()
+            _call(_driver().cuMemcpyHtoD, pointer, source.ctypes.data, source.nbytes)
+
+    def read(self, pointer: int, out: npt.NDArray[np.generic]) -> None:
+        """Copy device memory into a contiguous array, after all that was launched before."""
+        if not out.flags.c_contiguous:
+            raise ValueError("memory is read into contiguous arrays only")
+        self.synchronize()
+        if out.nbytes:
+            _call(_driver().cuMemcpyDtoH, out.ctypes.data, pointer, out.nbytes)
+
+    def fill(self, pointer: int, byte: int, nbytes: int) -> None:
+        if nbytes == 0:
+            return
+        self._use()
+        _call(_driver().cuMemsetD8Async, pointer, byte, nbytes, self._stream)
+        self.synchronize()
+
+    def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
+        """Open a library that was built for this device's target, and find its function."""
+        self._use()
+        opened = Library(library)
+        try:
+            function = opened.function(symbol)
+        except DeviceError:
+            opened.close()
+            raise
+        self._libraries.append(opened)
+        return ExportedKernel(function, arg_types, int(self._stream), _raise_for)
+
+    def synchronize(self) -> None:
+        """Wait for the stream. Raises ``DeviceError`` for what a launch before did wrong."""
+        self._use()
+        _call(_driver().cuStreamSynchronize, self._stream)
+
+    def time(self, launches: Sequence[tuple[LoadedKernel, Sequence[int | float], int]]) -> Timing:
+        """Time between two events of the stream around the launches; clocks and throttling are
+        read as they stand right after."""
+        ready = [prepared(*launch) for launch in launches]
+        driver = _driver()
+        self._use()
+        start, stop = (_call(driver.cuEventCreate, 0) for _ in range(2))
+        try:
+            _call(driver.cuEventRecord, start, self._stream)
+            for launch in ready:
+                launch()
+            _call(driver.cuEventRecord, stop, self._stream)
+            _call(driver.cuEventSynchronize, stop)
+            milliseconds: float = _call(driver.cuEventElapsedTime, start, stop)
+            return Timing(round(milliseconds * 1e6), self._monitor.read())
+        finally:
+            _call(driver.cuEventDestroy, start)
+            _call(driver.cuEventDestroy, stop)
+
+    def close(self) -> None:
+        """Give everything back; no kernel of it may be called after that."""
+        self.synchronize()
+        self._monitor.close()
+        for library in self._libraries:
+            library.close()
+        self._libraries.clear()
+        for pointer in tuple(self._blocks):
+            self.free(pointer)
+        _call(_driver().cuStreamDestroy, self._stream)
+        _call(_driver().cuDevicePrimaryCtxRelease, self._device)
+
+    def _use(self) -> None:
+        """The driver's current context belongs to the calling thread."""
+        _call(_driver().cuCtxSetCurrent, self._context)
+
+
+class CudaDevices:
+    """The GPUs that the driver sees, by their numbers."""
+
+    def probe(self) -> tuple[DeviceInfo | Absent, ...]:
+        """Every one, or one line of why there is none."""
+        try:
+            driver = _driver()
+            _call(driver.cuInit, 0)
+            return tuple(device_info(index) for index in range(_call(driver.cuDeviceGetCount)))
+        except DeviceError as error:
+            return (Absent(KIND, error.message),)
+
+    def open(self, device_id: str, threads: int | None) -> CudaDevice:  # noqa: ARG002 - of the host
+        """``cuda:0`` and so on."""
+        return CudaDevice(int(device_id.removeprefix(f"{KIND}:")))
+
+
+DEVICES: DeviceProvider = CudaDevices()
+
+
+def device_info(index: int) -> DeviceInfo:
+    """What the driver says of a GPU. Raises ``DeviceError`` where there is none of that index."""
+    driver = _driver()
+    device = _call(driver.cuDeviceGet, index)
+
+    def attribute(name: str) -> int:
+        kind = getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(_call(driver.cuDeviceGetAttribute, kind, device))
+
+    capability = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
+    version = _version(_call(driver.cuDriverGetVersion))
+    return DeviceInfo(
+        id=f"{KIND}:{index}",
+        target=f"sm_{capability}",
+        name=_text(_call(driver.cuDeviceGetName, 256, device)),
+        driver=f"CUDA driver {version}",
+        runtime=f"CUDA {version}",
+        compute_units=attribute("MULTIPROCESSOR_COUNT"),
+        memory_bytes=int(_call(driver.cuDeviceTotalMem, device)),
+        emulated=False,
+        attributes={
+            "architecture": f"sm_{capability}",
+            "wavefront": str(attribute("WARP_SIZE")),
+            "clock_khz": str(attribute("CLOCK_RATE")),
+            "memory_clock_khz": str(attribute("MEMORY_CLOCK_RATE")),
+            "memory_bus_bits": str(attribute("GLOBAL_MEMORY_BUS_WIDTH")),
+            "l2_bytes": str(attribute("L2_CACHE_SIZE")),
+            "lds_bytes_per_block": str(attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")),
+            "pci": f"{attribute('PCI_DOMAIN_ID'):04x}:{attribute('PCI_BUS_ID'):02x}"
+            f":{attribute('PCI_DEVICE_ID'):02x}.0",
+        },
+    )
+
+
+@cache
+def _driver() -> Any:
+    """NVIDIA's bindings. Raises ``DeviceError`` where the package is missing."""
+    try:
+        from cuda.bindings import driver  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise DeviceError("CUDA_ERROR_NOT_FOUND", _EXTRA) from None
+    return driver
+
+
+def _call(function: Callable[..., Any], *args: Any) -> Any:
+    """Call the driver. Gives what it returns beside the status, or None."""
+    try:
+        status, *values = function(*args)
+    except RuntimeError as error:
+        message = f"NVIDIA's driver is not installed, or not usable: {error}"
+        raise DeviceError("CUDA_ERROR_NO_DEVICE", message) from None
+    _raise_for_status(status)
+    return values[0] if values else None
+
+
+def _raise_for(code: int) -> None:
+    """For what a kernel's exported function returns: 0, or the driver's status as a number."""
+    if code == 0:
+        return
+    try:
+        status = _driver().CUresult(code)
+    except ValueError:
+        message = f"the kernel's function returned {code}"
+        raise DeviceError("CUDA_ERROR_UNKNOWN", message) from None
+    _raise_for_status(status)
+
+
+def _raise_for_status(status: Any) -> None:
+    driver = _driver()
+    if status != driver.CUresult.CUDA_SUCCESS:
+        _, text = driver.cuGetErrorString(status)
+        raise DeviceError(status.name, _text(text) if text else status.name)
+
+
+def _text(value: bytes | str) -> str:
+    text = value if isinstance(value, str) else bytes(value).decode(errors="replace")
+    return text.partition("\0")[0]
+
+
+def _version(number: int) -> str:
+    """CUDA's version number: major * 1000 + minor * 10."""
+    return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,0 +1,68 @@
+"""NVIDIA's GPUs.
+
+CUDA C++ Programming Guide 13, "Compute capabilities": tables of features and of technical
+specifications, and for the granules of registers and shared memory "CUDA Occupancy Calculator".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.targets.model import HipHardware, Target
+
+_KIB = 1 << 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class NvidiaHardware(HipHardware):
+    """One NVIDIA GPU; all figures are of a streaming multiprocessor (SM).
+
+    Of a block's shared memory what is above 48 KiB must be dynamic; ``reserved_shared_bytes`` of
+    every block are the system's. Registers (32 bits, of one thread) are handed out to warps in
+    granules of ``register_granule``, warps themselves in granules of ``warp_granule``.
+    """
+
+    max_warps: int
+    max_blocks: int
+    shared_bytes: int
+    registers: int = 65536
+    register_granule: int = 256
+    max_registers: int = 255
+    warp_granule: int = 4
+    shared_granule_bytes: int = 128
+    reserved_shared_bytes: int = _KIB
+
+    @property
+    def capability(self) -> int:
+        """The compute capability, as in its name: 90 for sm_90."""
+        return int(self.processor.removeprefix("sm_"))
+
+
+def nvidia_hardware(target: Target) -> NvidiaHardware:
+    """The NVIDIA GPU that a target is. ``TypeError`` for another maker's."""
+    if not isinstance(target.hardware, NvidiaHardware):
+        raise TypeError(f"{target.name} is no NVIDIA GPU")
+    return target.hardware
+
+
+def _gpu(capability: int, shared_kib: int, max_warps: int = 64, max_blocks: int = 32) -> Target:
+    hardware = NvidiaHardware(
+        processor=f"sm_{capability}",
+        architecture="cuda",
+        wavefront=32,
+        max_warps=max_warps,
+        max_blocks=max_blocks,
+        shared_bytes=shared_kib * _KIB,
+        # An SM's, less what the system reserves of it for one block.
+        max_lds_per_block_bytes=(shared_kib - 1) * _KIB,
+    )
+    return Target(hardware.processor, "cuda", "cuda", hardware)
+
+
+TARGETS = (
+    _gpu(80, shared_kib=164),
+    _gpu(89, shared_kib=100, max_warps=48, max_blocks=24),
+    _gpu(90, shared_kib=228),
+    _gpu(100, shared_kib=228),
+    _gpu(120, shared_kib=100, max_warps=48, max_blocks=24),
+)

@@ -1,0 +1,118 @@
+"""HIP sources become PTX, machine code, and a listing that says where each line comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scheduler import targets
+from scheduler.build.compile import build
+from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
+from scheduler.build.model import Build
+from scheduler.build.toolchains import Search
+from scheduler.isa.instructions import Kind
+from scheduler.isa.reader import reader_of
+from scheduler.targets.nvidia import TARGETS
+from tests.support.caches import KEPT
+
+# A product of one 16x32 tile by one 8x32, of f16, with a block's shared memory of 64 KiB.
+SOURCE = """
+#include <kiln/mma.h>
+using T = _Float16;
+constexpr int kElements = 32768;
+extern "C" __global__ void __launch_bounds__(32) go_kernel(const T* a, float* out, int n) {
+  KILN_SHARED(T, lds, kElements);
+  for (int i = threadIdx.x; i < n; i += 32) lds[i] = a[i];
+  __syncthreads();
+  kiln::mma::Tile<T, 16, 16> tile(threadIdx.x);
+  tile.multiply(lds, lds + 640, 40);
+  for (int i = 0; i < tile.kRows; ++i)
+    for (int j = 0; j < tile.kColumns; ++j) out[tile.row(i) * 16 + tile.column(j)] = tile.at(i, j);
+}
+extern "C" PT_EXPORT int go(const T* a, float* out, int n, size_t*, unsigned char*, hipStream_t s) {
+  hipLaunchKernelGGL(go_kernel, dim3(1), dim3(32), KILN_SHARED_BYTES(T, kElements), s, a, out, n);
+  return hipGetLastError();
+}
+"""
+MULTIPLIED = 1 + next(i for i, line in enumerate(SOURCE.split("\n")) if "multiply(" in line)
+LARGE_ENOUGH = [target for target in TARGETS if target.name not in {"sm_89", "sm_120"}]
+
+Compiled = Callable[..., Build]
+
+
+@pytest.fixture(scope="module")
+def compilers() -> dict[str, CudaToolchain]:
+    found = cuda_compilers(Search(cache=KEPT))
+    return {one.name: one for one in found if isinstance(one, CudaToolchain)}
+
+
+def compiled(target: str, toolchain: CudaToolchain) -> Build:
+    made = build(SOURCE, "go", targets.find(target), toolchain, KEPT)
+    assert isinstance(made, Build), made
+    return made
+
+
+@pytest.mark.parametrize("target", [target.name for target in TARGETS])
+def test_every_target_assembles_and_says_what_it_takes(
+    target: str, compilers: dict[str, CudaToolchain]
+) -> None:
+    made = compiled(target, compilers[NAME])
+    (found,) = made.resources.values()
+    assert found["shared_bytes"] == 65536
+    assert found["threads"] == 32
+    assert 0 < found["registers"] <= 255
+    room = (targets.find(target).hardware.shared_bytes) // (65536 + 1024)  # type: ignore[attr-defined]
+    assert found["occupancy_blocks_per_sm"] == room
+    assert found["limiter"] == "shared memory"
+
+
+def test_the_listing_maps_matrix_instructions_to_the_line_that_asks_for_them(
+    compilers: dict[str, CudaToolchain],
+) -> None:
+    """The instruction stands in a header; whoever reads the kernel looks at the call."""
+    directory = compiled("sm_90", compilers[NAME]).directory
+    for file in ("kernel.s", "kernel.ptx"):
+        listing = reader_of(targets.find("sm_90")).parse((directory / file).read_text())
+        function = listing.function("go_kernel")
+        assert function is not None
+        matrix = [one for one in function.instructions if one.kind is Kind.MATRIX]
+        assert matrix
+        assert {one.source_line for one in matrix} == {MULTIPLIED}
+        kinds = {one.kind for one in function.instructions}
+        assert {Kind.LDS, Kind.GLOBAL, Kind.BRANCH, Kind.WAIT} <= kinds
+        assert function.loops, "the loop that fills shared memory"
+
+
+def test_without_the_assembler_the_library_holds_ptx_for_the_driver(
+    compilers: dict[str, CudaToolchain],
+) -> None:
+    directory = compiled("sm_90", compilers["bundled"]).directory
+    assert not (directory / "kernel.cubin").exists()
+    ptx = (directory / "kernel.ptx").read_bytes()
+    assert (directory / "kernel.s").read_bytes() == ptx
+    assert ptx + b"\0" in (directory / "kernel.so").read_bytes()
+
+
+def test_a_build_is_the_same_in_any_folder(
+    compilers: dict[str, CudaToolchain], tmp_path: Path
+) -> None:
+    from scheduler.build.cache import CodeCache
+
+    made = compiled("sm_90", compilers[NAME])
+    again = build(SOURCE, "go", targets.find("sm_90"), compilers[NAME], CodeCache(tmp_path))
+    assert isinstance(again, Build)
+    assert again.code_digest == made.code_digest
+    for file in ("kernel.s", "kernel.cubin", "kernel.ptx"):
+        assert (again.directory / file).read_bytes() == (made.directory / file).read_bytes()
+
+
+def test_how_the_programs_are_called_is_in_no_record(compilers: dict[str, CudaToolchain]) -> None:
+    one = compilers[NAME]
+    moved = replace(one, ptxas=("/elsewhere/ptxas",), nvdisasm=("/elsewhere/nvdisasm",))
+    assert moved.without_paths() == one.without_paths()
+    text = json.dumps(compiled("sm_90", one).to_json())
+    assert one.ptxas[0] not in text
