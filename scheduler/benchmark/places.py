@@ -15,7 +15,10 @@ _LEAST_MEMORY = 8 << 30
 _EMULATION = "cpu"  # ids of devices that are this machine's cores begin so
 _GPU_FILES = tuple(
     Path(name)
-    for name in ("/proc", "/sys", "/opt/rocm", "/opt/amdgpu", "/usr/share/libdrm", "/etc/rocm")
+    for name in (
+        *("/proc", "/sys", "/opt/rocm", "/opt/amdgpu", "/usr/share/libdrm", "/etc/rocm"),
+        *("/usr/local/nvidia", "/usr/local/cuda", "/usr/share/nvidia", "/usr/lib/wsl"),
+    )
 )
 _GPU_DEVICES = ("kfd", "dri", "nvidia*")
 
