@@ -26,6 +26,7 @@ from scheduler.runtime.device import (
 )
 from scheduler.runtime.library import ExportedKernel, Library, prepared
 from scheduler.runtime.nvml import Monitor
+from scheduler.targets.nvidia import TARGETS, target_for
 
 KIND = "cuda"
 _DRIVER = "libcuda.so.1"
@@ -98,9 +99,9 @@ class CudaDevice:
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
         """Open a library that was built for this device's target, and find its function."""
         self._use()
-        opened = Library(library)
+        opened = Library(library, "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED")
         try:
-            function = opened.function(symbol)
+            function = opened.function(symbol, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND")
         except DeviceError:
             opened.close()
             raise
@@ -156,7 +157,7 @@ class CudaDevices:
         try:
             driver = _driver()
             _call(driver.cuInit, 0)
-            return tuple(device_info(index) for index in range(_call(driver.cuDeviceGetCount)))
+            return tuple(_found(index) for index in range(_call(driver.cuDeviceGetCount)))
         except DeviceError as error:
             return (Absent(KIND, error.message),)
 
@@ -168,8 +169,17 @@ class CudaDevices:
 DEVICES: DeviceProvider = CudaDevices()
 
 
+def _found(index: int) -> DeviceInfo | Absent:
+    """A GPU that cannot be used takes none of the others along."""
+    try:
+        return device_info(index)
+    except DeviceError as error:
+        return Absent(KIND, error.message)
+
+
 def device_info(index: int) -> DeviceInfo:
-    """What the driver says of a GPU. Raises ``DeviceError`` where there is none of that index."""
+    """What the driver says of a GPU. Raises ``DeviceError`` where there is none of that index, or
+    nothing can be compiled for it."""
     driver = _driver()
     device = _call(driver.cuDeviceGet, index)
 
@@ -178,11 +188,21 @@ def device_info(index: int) -> DeviceInfo:
         return int(_call(driver.cuDeviceGetAttribute, kind, device))
 
     capability = 10 * attribute("COMPUTE_CAPABILITY_MAJOR") + attribute("COMPUTE_CAPABILITY_MINOR")
+    name = _text(_call(driver.cuDeviceGetName, 256, device))
+    target = target_for(capability)
+    if target is None:
+        known = ", ".join(one.name for one in TARGETS)
+        message = f"{KIND}:{index} ({name}) is sm_{capability}, which none of {known} serves"
+        raise DeviceError("CUDA_ERROR_NO_BINARY_FOR_GPU", message)
     version = _version(_call(driver.cuDriverGetVersion))
+    pci = (
+        f"{attribute('PCI_DOMAIN_ID'):04x}:{attribute('PCI_BUS_ID'):02x}"
+        f":{attribute('PCI_DEVICE_ID'):02x}.0"
+    )
     return DeviceInfo(
         id=f"{KIND}:{index}",
-        target=f"sm_{capability}",
-        name=_text(_call(driver.cuDeviceGetName, 256, device)),
+        target=target.name,
+        name=name,
         driver=f"CUDA driver {version}",
         runtime=f"CUDA {version}",
         compute_units=attribute("MULTIPROCESSOR_COUNT"),
@@ -196,10 +216,19 @@ def device_info(index: int) -> DeviceInfo:
             "memory_bus_bits": str(attribute("GLOBAL_MEMORY_BUS_WIDTH")),
             "l2_bytes": str(attribute("L2_CACHE_SIZE")),
             "lds_bytes_per_block": str(attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")),
-            "pci": f"{attribute('PCI_DOMAIN_ID'):04x}:{attribute('PCI_BUS_ID'):02x}"
-            f":{attribute('PCI_DEVICE_ID'):02x}.0",
+            "pci": pci,
+            "target": target.name,
+            "readings": _readings(pci),
         },
     )
+
+
+def _readings(pci: str) -> str:
+    """What is recorded with each sample, or why nothing is: said here once, not at each sample."""
+    monitor = Monitor(pci)
+    monitor.read()
+    monitor.close()
+    return f"none: {monitor.absence}" if monitor.absence else "clocks and throttling, by NVML"
 
 
 @cache
@@ -219,6 +248,9 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
     except RuntimeError as error:
         message = f"NVIDIA's driver is not installed, or not usable: {error}"
         raise DeviceError("CUDA_ERROR_NO_DEVICE", message) from None
+    except ValueError as error:
+        # The bindings have no name for a status of a newer driver.
+        raise DeviceError("CUDA_ERROR_UNKNOWN", str(error)) from None
     _raise_for_status(status)
     return values[0] if values else None
 

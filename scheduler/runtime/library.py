@@ -22,22 +22,25 @@ _RANGES = {"ptr": (0, 2**64 - 1), "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63)
 
 
 class Library:
-    """A kernel's library in this process. Raises ``DeviceError`` where it cannot be opened."""
+    """A kernel's library in this process. Raises ``DeviceError`` where it cannot be opened.
 
-    def __init__(self, path: Path) -> None:
+    ``status`` is what the device's runtime calls such an error: HIP's names where none is given.
+    """
+
+    def __init__(self, path: Path, status: str = "hipErrorSharedObjectInitFailed") -> None:
         try:
             self.handle = ctypes.CDLL(str(path.absolute()))
         except OSError as error:
-            raise DeviceError("hipErrorSharedObjectInitFailed", str(error)) from None
+            raise DeviceError(status, str(error)) from None
         self._path = path
 
-    def function(self, name: str) -> Any:
+    def function(self, name: str, status: str = "hipErrorSharedObjectSymbolNotFound") -> Any:
         """An exported function. Raises ``DeviceError`` where there is none of that name."""
         try:
             return self.handle[name]
         except AttributeError:
             message = f"{self._path.name} exports no function {name!r}"
-            raise DeviceError("hipErrorSharedObjectSymbolNotFound", message) from None
+            raise DeviceError(status, message) from None
 
     def close(self) -> None:
         """Take it out of the process; none of its functions may be called after that."""

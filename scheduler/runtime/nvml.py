@@ -16,19 +16,25 @@ _REASONS = {
 
 
 class Monitor:
-    """Reads one GPU; ``read`` gives {} where NVML, or the GPU's part of it, is not there."""
+    """Reads one GPU; ``read`` gives {} where NVML, or the GPU's part of it, is not there, and
+    ``absence`` then says why in one line."""
 
     def __init__(self, pci: str) -> None:
         self._nvml = _library()
         self._handle: Any = None
-        self.absence = "" if self._nvml else "NVML (libnvidia-ml) is not installed"
+        self.absence = "" if self._nvml else "the Python package cuda-bindings has no NVML"
         if self._nvml is None:
             return
         try:
             self._nvml.init_v2()
+        except self._errors() as error:
+            self.absence = f"NVML (libnvidia-ml.so.1) is not installed, or not usable: {error}"
+            return
+        try:
             self._handle = self._nvml.device_get_handle_by_pci_bus_id_v2(pci)
         except self._errors() as error:
             self.absence = f"NVML does not know the GPU at {pci}: {error}"
+            self._nvml.shutdown()
 
     def read(self) -> dict[str, float]:
         """Clocks in MHz, and for each kind of throttling whether it holds now (0 or 1)."""
@@ -45,7 +51,8 @@ class Monitor:
                 ),
             }
             now = int(nvml.device_get_current_clocks_event_reasons(self._handle))
-        except self._errors():
+        except self._errors() as error:
+            self.absence = f"NVML does not read this GPU: {error}"
             return {}
         return found | {name: float(bool(now & bits)) for name, bits in _REASONS.items()}
 

@@ -66,3 +66,18 @@ TARGETS = (
     _gpu(100, shared_kib=228),
     _gpu(120, shared_kib=100, max_warps=48, max_blocks=24),
 )
+
+
+def target_for(capability: int) -> Target | None:
+    """What to compile for a GPU of that compute capability; None where nothing serves it.
+
+    Machine code serves GPUs of the same major number whose minor number is no smaller (CUDA C++
+    Programming Guide, "Binary compatibility").
+    """
+    serving = [
+        target
+        for target in TARGETS
+        if nvidia_hardware(target).capability // 10 == capability // 10
+        and nvidia_hardware(target).capability <= capability
+    ]
+    return max(serving, key=lambda target: nvidia_hardware(target).capability, default=None)
