@@ -1,0 +1,74 @@
+"""The NVIDIA GPU that the tests of this folder run on, and the compiler for it. Nothing here needs
+more than the engine does: no Django, no hip-python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scheduler.build.compile import build
+from scheduler.build.cuda.toolchains import CudaToolchain, cuda_compilers
+from scheduler.build.model import Build
+from scheduler.build.toolchains import Search, preferred
+from scheduler.runtime import cuda
+from scheduler.runtime.cuda import CudaDevice
+from scheduler.runtime.device import DeviceInfo
+from scheduler.targets import Target, find
+from tests.gpu.running import PREAMBLE, Array, call
+from tests.support.caches import KEPT
+
+
+@pytest.fixture(scope="session")
+def nvidia() -> DeviceInfo:
+    """The first NVIDIA GPU that there is."""
+    found = cuda.DEVICES.probe()
+    gpus = [one for one in found if isinstance(one, DeviceInfo)]
+    if not gpus:
+        pytest.skip("; ".join(getattr(one, "reason", "") for one in found) or "no NVIDIA GPU")
+    return gpus[0]
+
+
+@pytest.fixture(scope="session")
+def target(nvidia: DeviceInfo) -> Target:
+    return find(nvidia.target)
+
+
+@pytest.fixture(scope="session")
+def compiler(target: Target) -> CudaToolchain:
+    """The one with ptxas where it is installed, else the one that leaves PTX to the driver."""
+    found = preferred(cuda_compilers(Search(cache=KEPT)), target)
+    assert isinstance(found, CudaToolchain)
+    return found
+
+
+@pytest.fixture(scope="session")
+def compiled(target: Target, compiler: CudaToolchain) -> Callable[[str, str], Build]:
+    """``compiled(source, symbol)``: HIP built for the GPU."""
+
+    def make(source: str, symbol: str) -> Build:
+        made = build(PREAMBLE + source, symbol, target, compiler, KEPT)
+        assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def device(nvidia: DeviceInfo) -> Iterator[CudaDevice]:
+    """The GPU, open in this process: for kernels that do no harm."""
+    opened = CudaDevice(int(nvidia.id.partition(":")[2]))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def run(device: CudaDevice, compiled: Callable[[str, str], Build]) -> Callable[..., None]:
+    """``run(source, *args)``: the exported function ``go`` on arrays and integers."""
+
+    def run(source: str, *args: Array | int) -> None:
+        library: Path = compiled(source, "go").directory / "kernel.so"
+        call(device, library, "go", *args)
+
+    return run
