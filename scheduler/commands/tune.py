@@ -45,7 +45,9 @@ from scheduler.tuning.unfused import FusionComparison, compare_fusion, unfuse_al
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_model(parser)
-    parser.add_argument("--device", default="cpu", metavar="ID", help="cpu, rocm:0 (%(default)s)")
+    parser.add_argument(
+        "--device", default="cpu", metavar="ID", help="cpu, rocm:0, cuda:0 … (%(default)s)"
+    )
     parser.add_argument(
         "--node", action="append", default=[], metavar="NAME", help="only this kernel; repeat"
     )

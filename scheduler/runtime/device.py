@@ -1,4 +1,4 @@
-"""The narrow interface to whatever runs kernels: ROCm GPUs, CPU emulation, later CUDA.
+"""The narrow interface to whatever runs kernels: AMD's and NVIDIA's GPUs, CPU emulation.
 
 A pointer is an int; memory is in bytes. Everything that can fail for a reason outside the
 program (no device, no memory, a fault) raises ``DeviceError`` with the runtime's own name.
@@ -31,7 +31,7 @@ class DeviceError(Exception):
 class DeviceInfo:
     """What a device is: goes into every recorded environment.
 
-    ``id`` names it on the command line (``cpu``, ``rocm:0``); ``target`` is what to compile for.
+    ``id`` names it on the command line (``cpu``, ``rocm:0``, ``cuda:0``); ``target`` is what to compile for.
     """
 
     id: str

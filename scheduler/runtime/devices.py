@@ -16,7 +16,7 @@ def probe() -> tuple[DeviceInfo | Absent, ...]:
 
 
 def open_device(device_id: str, threads: int | None = None) -> Device:
-    """The device of that id: ``cpu``, ``cpu-gfx1100`` ... or ``rocm:0``.
+    """The device of that id: ``cpu``, ``cpu-gfx1100`` …, ``rocm:0`` or ``cuda:0``.
 
     ``threads`` is for devices that are this machine's cores: host threads, all cores where it is
     None. Raises ``UserError`` for a name that is not known, ``DeviceError`` where the device is

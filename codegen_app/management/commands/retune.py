@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--cancel", type=int, metavar="RUN", help="stop this run instead")
         parser.add_argument("--node", help="one scheduled node (default: all)")
         parser.add_argument("--target", default="cpu", help="default: cpu, the emulation")
-        parser.add_argument("--device", help="cpu, rocm:0 … (default: the target's)")
+        parser.add_argument("--device", help="cpu, rocm:0, cuda:0 … (default: the target's)")
         parser.add_argument("--bind", action="append", default=[], metavar="SYMBOL=SIZE")
         parser.add_argument("--limit", type=int, help="at most so many candidates a problem")
         parser.add_argument("--budget", metavar="TIME", help="search so long: 60s, 5m, 1h")
