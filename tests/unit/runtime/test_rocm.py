@@ -248,7 +248,7 @@ PROBE = """
     from dataclasses import asdict
     from scheduler.runtime.device import Absent, DeviceError
     from scheduler.runtime.devices import probe, open_device
-    absent = [asdict(one) for one in probe() if isinstance(one, Absent)]
+    absent = [asdict(one) for one in probe() if isinstance(one, Absent) and one.kind == "rocm"]
     try:
         open_device("rocm:0")
     except DeviceError as error:
