@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"devices": present, "absent": absent, "fence": [asdict(one) for one in parts]})
         return 0
     rows = [
-        (one.id, one.target, one.name, f"{one.runtime} {one.driver}".strip())
+        (one.id, one.target, "; ".join((one.name, *one.notes)), _versions(one))
         if isinstance(one, DeviceInfo)
         else (one.kind, "-", f"not here: {one.reason}", "")
         for one in found
@@ -34,6 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
     held = [(one.name, _in_force(one), one.note) for one in parts]
     print_table(("fence", "in force", "what"), held)
     return 0
+
+
+def _versions(one: DeviceInfo) -> str:
+    return f"{one.runtime} {one.driver}".strip()
 
 
 def _in_force(part: fence.Part) -> str:

@@ -53,7 +53,11 @@ def add_cache(parser: argparse.ArgumentParser) -> None:
 def add_targets(parser: argparse.ArgumentParser) -> None:
     """What to compile for."""
     parser.add_argument(
-        "--target", action="append", required=True, metavar="NAME", help="gfx942, sm_90, cpu, …; repeat"
+        "--target",
+        action="append",
+        required=True,
+        metavar="NAME",
+        help="gfx942, sm_90, cpu …; repeat",
     )
 
 

@@ -31,7 +31,8 @@ class DeviceError(Exception):
 class DeviceInfo:
     """What a device is: goes into every recorded environment.
 
-    ``id`` names it on the command line (``cpu``, ``rocm:0``, ``cuda:0``); ``target`` is what to compile for.
+    ``id`` names it on the command line (``cpu``, ``rocm:0``, ``cuda:0``); ``target`` is what to
+    compile for.
     """
 
     id: str
@@ -48,6 +49,21 @@ class DeviceInfo:
     def board(self) -> Board | None:
         """The board that it is; None for the emulation, and for one that is not in the table."""
         return None if self.emulated else board_of(self.target, self.name)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What of it is not as one expects: code of another target, no readings."""
+        return notes_of(self.target, self.attributes)
+
+
+def notes_of(target: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
+    """``DeviceInfo.notes`` of a device whose attributes were recorded."""
+    own, readings = attributes.get("architecture", ""), attributes.get("readings", "")
+    stands_in = "target" in attributes and own != target
+    return (
+        *([f"{own}, which takes code for {target}"] if stands_in else ()),
+        *([f"readings: {readings}"] if readings.startswith("none") else ()),
+    )
 
 
 @dataclass(frozen=True)

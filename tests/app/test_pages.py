@@ -44,6 +44,7 @@ from codegen_app.selectors.pages.search import search
 from codegen_app.selectors.pages.selections import selections
 from codegen_app.views.urls import urlpatterns
 from scheduler import samples
+from tests.app.factories import environment
 from tests.support.pages_world import World, make_world
 
 pytestmark = pytest.mark.django_db
@@ -250,6 +251,19 @@ def test_emulated_devices_are_one_line(reader: Client, world: World) -> None:
     assert 'CPU emulation <span class="mono">\N{MULTIPLICATION SIGN}6</span>' in html
     assert 'MI300X <span class="note mono">rocm:0</span>' in html
     assert "some CPU" not in html
+
+
+def test_the_devices_page_says_whose_code_a_gpu_takes_and_why_nothing_was_read(
+    reader: Client, world: World
+) -> None:
+    readings = "none: NVML (libnvidia-ml.so.1) is not installed, or not usable"
+    attributes = {"architecture": "sm_86", "target": "sm_80", "readings": readings}
+    name = "NVIDIA RTX A6000"
+    environment(device="cuda:0", device_name=name, target="sm_80", attributes=attributes)
+    html = " ".join(reader.get("/devices").content.decode().split())
+    row = html.partition(name)[2].partition("</tr>")[0]
+    assert "sm_86, which takes code for sm_80" in row
+    assert f"readings: {readings}" in row
 
 
 def test_the_devices_page_says_what_of_the_fence_is_missing_on_each_host(

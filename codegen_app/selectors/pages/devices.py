@@ -14,6 +14,7 @@ from codegen_app.models import Environment
 from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
 from scheduler import targets
 from scheduler.fence import in_force
+from scheduler.runtime.device import notes_of
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class EnvironmentRow:
     memory_bytes: int
     emulated: bool
     attributes: Mapping[str, Any]
+    notes: tuple[str, ...]
     results: int
     first_seen_at: datetime
 
@@ -89,6 +91,7 @@ def devices() -> Devices:
                 memory_bytes=row.memory_bytes,
                 emulated=row.emulated,
                 attributes=row.attributes,
+                notes=notes_of(row.target, row.attributes),
                 results=row.count,
                 first_seen_at=row.first_seen_at,
             )

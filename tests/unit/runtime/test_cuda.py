@@ -405,3 +405,22 @@ def test_without_nvml_there_are_no_readings_and_the_device_says_so(
     assert attribute.startswith(said)
     assert "\n" not in attribute
     assert readings == {}
+
+
+def test_the_list_of_devices_says_what_a_gpu_lacks_and_whose_code_it_takes(fake: Fake) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "scheduler", "devices"],
+        env={**os.environ, **fake.environment, "CUDA_FAKE_NVML_FAIL": "nvmlInit_v2=9"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    own, other = (
+        next(line for line in done.stdout.splitlines() if line.startswith(device))
+        for device in ("cuda:0", "cuda:1")
+    )
+    assert "NVIDIA Fake 90; readings: none: NVML" in own
+    assert "takes code for" not in own
+    assert "NVIDIA Fake 86; sm_86, which takes code for sm_80; readings: none" in other
