@@ -78,23 +78,26 @@ def _device(one: DeviceInfo) -> str:
     )
 
 
+def command_line(workers: int, rest: list[str]) -> list[str]:
+    """pytest with settings of its own: whoever's machine it is, its plugins stay out, but for the
+    one that runs tests beside each other."""
+    command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini")]
+    command += ["--rootdir", str(ROOT), "--confcutdir", str(HERE), "-v", "--durations=10"]
+    command += ["--tb=short"]
+    if workers > 1 and importlib.util.find_spec("xdist"):
+        command += ["-p", "xdist.plugin", "-n", str(workers)]
+    return [*command, *rest, *(str(file) for file in sorted(HERE.glob("test_cuda_*.py")))]
+
+
 def _tested(log: TextIO, workers: int, rest: list[str]) -> int:
     """Run pytest; each line goes to the log as it comes."""
-    parallel = ["-n", str(workers)] if workers > 1 and _has("xdist") else []
-    # Plugins of whoever's machine it is stay out, but for the one that is asked for.
-    plugins = ["-p", "xdist.plugin"] if parallel else []
-    command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini")]
-    command += ["--rootdir", str(ROOT), "--confcutdir", str(HERE), *plugins, *parallel]
-    command += ["-v", "--durations=10", "--tb=short", *rest]
-    command += [str(file) for file in sorted(HERE.glob("test_cuda_*.py"))]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
-        *(command,),
+        command_line(workers, rest),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         cwd=ROOT,
-        env=environment,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONUNBUFFERED": "1"},
     )
     assert process.stdout is not None
     for line in process.stdout:
@@ -121,10 +124,6 @@ def _version(module: str) -> str:
         return str(__import__(module, fromlist=["__version__"]).__version__)
     except ImportError:
         return "not installed"
-
-
-def _has(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
 
 
 def _say(log: TextIO, line: str) -> None:
