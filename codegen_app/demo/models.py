@@ -1,13 +1,19 @@
-"""The models that the demo shows: imported once, compiled, and timed on CPU emulation."""
+"""The models that the demo shows: imported once, compiled, and timed on CPU emulation; beside that
+what was recorded of samples on GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
-from codegen_app.models import Graph, TuningRun
-from codegen_app.services import graphs, tuning
+from codegen_app.models import OPEN_STATES, Graph, TuningRun
+from codegen_app.services import graphs, result_import, tuning
 from scheduler import samples
 from scheduler.ir.operations import GroupKind
+from scheduler.outcome import MachineError, UserError
+from scheduler.results import file as results_file
+from scheduler.results.model import Results
 
 DEVICE = "cpu"
 MODELS = ("gpt2_2layer", "llama_2layer")
@@ -22,7 +28,7 @@ def import_models() -> Iterator[str]:
     """Import and ask for a run of each model that has none yet; one line each, for people."""
     for name in MODELS:
         graph, _ = graphs.import_graph(samples.path(name), name, graphs.DEFAULT_TARGETS, None)
-        if TuningRun.objects.filter(graph=graph).exists():
+        if TuningRun.objects.filter(graph=graph, imported=None).exists():
             continue
         bindings = small_bindings(graph)
         note = sizes_note(graph, bindings)
@@ -37,6 +43,57 @@ def import_models() -> Iterator[str]:
             candidate_limit=CANDIDATES,
         )
         yield f"{name}: {graph.node_count} nodes imported; timed on CPU emulation. {note}".strip()
+
+
+class RecordedResults:
+    """Results in the package, each imported once its models are prepared."""
+
+    def __init__(self, files: tuple[Path, ...]) -> None:
+        self._files = list(files)
+        self._read: dict[Path, Results] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether some are still to be imported."""
+        return bool(self._files)
+
+    def import_next(self) -> Iterator[str]:
+        """Import those that can be now; one line each, for people. One that this version cannot
+        show is left out with the reason."""
+        for file in tuple(self._files):
+            try:
+                done = self._import(file)
+            except MachineError:
+                raise
+            except UserError as error:
+                self._files.remove(file)
+                yield f"recorded results are left out: {error}"
+                continue
+            if done is None:
+                continue
+            self._files.remove(file)
+            for run in done.new:
+                yield f"{run.graph}: recorded results imported. {run.imported}"
+
+    def _import(self, file: Path) -> result_import.Imported | None:
+        """None while a model is not prepared yet."""
+        results = self._read.get(file) or results_file.read(file)
+        self._read[file] = results
+        used = [_sample(run.graph.name, run.graph.digest) for run in results.runs]
+        if any(graph is not None and graph.state in OPEN_STATES for graph in used):
+            return None
+        del self._read[file]
+        # The package's own files: as far to be trusted as its code.
+        return result_import.record(results, file.name, None, "recorded", with_sources=True)
+
+
+def _sample(name: str, digest: str) -> Graph | None:
+    """The graph of that digest; imported where it is a sample and not here yet."""
+    graph = Graph.objects.filter(digest=digest).first()
+    if graph is None:
+        with suppress(KeyError):
+            graph, _ = graphs.import_graph(samples.path(name), name, graphs.DEFAULT_TARGETS, None)
+    return graph
 
 
 def small_bindings(graph: Graph) -> dict[str, int]:

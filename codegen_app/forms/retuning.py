@@ -97,7 +97,8 @@ class RetuneForm(forms.Form):
         measured_on: Iterable[str] = (),
     ) -> None:
         """``measured_on`` are the targets that a live worker measures on now."""
-        latest = subjects[0].graph.tuning_runs.order_by("-pk").first() if subjects else None
+        runs = subjects[0].graph.tuning_runs.filter(imported=None) if subjects else None
+        latest = runs.order_by("-pk").first() if runs is not None else None
         sizes = latest.bindings if latest else {}
         super().__init__(
             given,

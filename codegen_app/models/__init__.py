@@ -11,6 +11,7 @@ from codegen_app.models.graph import Graph, GraphNode
 from codegen_app.models.message import Message, Round
 from codegen_app.models.packing import Packing
 from codegen_app.models.problem_work import ProblemWork
+from codegen_app.models.result_import import ResultImport
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
 from codegen_app.models.selection import Selection
 from codegen_app.models.template_node import Problem, TemplateNode
@@ -35,6 +36,7 @@ __all__ = [
     "Packing",
     "Problem",
     "ProblemWork",
+    "ResultImport",
     "RetuneSchedule",
     "Round",
     "Selection",

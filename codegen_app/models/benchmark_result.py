@@ -15,6 +15,9 @@ from codegen_app.models.template_node import Problem
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import TIME, Metric
 
+#: How the name of a device ends whose results were imported: theirs are buckets of their own.
+IMPORTED = " (imported)"
+
 
 class Environment(models.Model):
     """Device, driver, runtime, compiler: hashed, so that the same surroundings are one row."""

@@ -20,6 +20,7 @@ from codegen_app.models import (
     Selection,
     TemplateNode,
 )
+from codegen_app.models.benchmark_result import IMPORTED
 from scheduler import targets
 from scheduler.ir.bindings import format_bindings
 
@@ -38,6 +39,11 @@ class Bucket:
     bindings: Mapping[str, int]
     emulated: bool
 
+    @property
+    def imported(self) -> bool:
+        """Whether its times come from elsewhere."""
+        return self.device_name.endswith(IMPORTED)
+
 
 @dataclass(frozen=True)
 class Served:
@@ -55,7 +61,8 @@ class Served:
 class Known:
     """Where the problems of nodes were measured or a kernel is selected for them, and which is.
 
-    Of ``buckets`` GPUs come before the emulation, the latest first.
+    Of ``buckets`` GPUs come before the emulation, those here before imported ones, then the latest
+    first.
     """
 
     nodes: tuple[TemplateNode, ...]
@@ -94,7 +101,9 @@ def known(nodes: Iterable[TemplateNode]) -> Known:
         before = latest.get(bucket.name)
         latest[bucket.name] = (at if before is None else max(at, before[0]), bucket)
     ranked = sorted(latest.values(), key=lambda pair: pair[0], reverse=True)
-    buckets = sorted((bucket for _, bucket in ranked), key=lambda bucket: bucket.emulated)
+    buckets = sorted(
+        (bucket for _, bucket in ranked), key=lambda bucket: (bucket.emulated, bucket.imported)
+    )
     return Known(nodes, tuple(buckets), selected)
 
 

@@ -81,7 +81,10 @@ def _sweep_runs(dry_run: bool, at_most: int) -> int:
     if not settings.KEEP_RUNS_DAYS:
         return 0
     oldest = timezone.now() - timedelta(days=settings.KEEP_RUNS_DAYS)
-    old = TuningRun.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
+    # One that was imported counts from then: it was over long before.
+    old = TuningRun.objects.exclude(state__in=OPEN_STATES).filter(
+        Q(imported=None) | Q(imported__imported_at__lt=oldest), finished_at__lt=oldest
+    )
     keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
     if not dry_run:
         for key in keys:

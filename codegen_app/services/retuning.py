@@ -113,7 +113,7 @@ def start(
 def _start(
     subject: Subject, target: str, request: TuningRequest, actor: AbstractBaseUser | None
 ) -> TuningRun:
-    latest = subject.graph.tuning_runs.order_by("-pk").first()
+    latest = subject.graph.tuning_runs.filter(imported=None).order_by("-pk").first()
     bindings, note = request.bindings, ""
     if bindings is None:
         bindings, note = (latest.bindings, latest.note) if latest else ({}, "")

@@ -85,7 +85,9 @@ def _graphs(schedule: RetuneSchedule) -> Iterable[Graph]:
 def _start(schedule: RetuneSchedule, graphs: Iterable[Graph], now: datetime) -> list[TuningRun]:
     runs: list[TuningRun] = []
     for graph in graphs:
-        latest = graph.tuning_runs.filter(target=schedule.target).order_by("-pk").first()
+        latest = (
+            graph.tuning_runs.filter(target=schedule.target, imported=None).order_by("-pk").first()
+        )
         try:
             run = tuning.start_run(
                 graph,

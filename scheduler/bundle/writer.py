@@ -26,7 +26,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _WRITTEN = frozenset(
     (
         *(layout.MANIFEST, layout.GRAPH, layout.WRAPPER, layout.KERNELS),
-        *(layout.LEDGER, layout.LOG, "__pycache__"),
+        *(layout.LEDGER, layout.LOG, layout.RESULTS, "__pycache__"),
     )
 )
 

@@ -10,7 +10,8 @@ GRAPH = "graph.json"
 WRAPPER = "wrapper.py"
 KERNELS = "kernels"
 BUILD_RECORD = "build.json"
-LEDGER, LOG = "ledger.jsonl", "autotune.log"  # of a tuning run that wrote the bundle
+# Of a tuning run that wrote the bundle.
+LEDGER, LOG, RESULTS = "ledger.jsonl", "autotune.log", "results.json"
 
 #: All that a folder's name is made of where it comes from a model's.
 PLAIN = string.ascii_letters + string.digits + "_-"

@@ -66,5 +66,16 @@ def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> 
 
     Only the ops' names and the text decide it, so the same kernel has the same name in any run.
     """
-    digest = hashlib.sha256(source.encode()).hexdigest()
-    return f"{prefix}_{fused_name(graph.named(node.nodes))}_{digest[:8]}"
+    return f"{prefix}_{fused_name(graph.named(node.nodes))}_{_code_digest(source)}"
+
+
+def is_named_by_code(name: str, source: str, comment_mark: str) -> bool:
+    """Whether a kernel's name is that of its text, whatever the comment above it says."""
+    lines = source.splitlines(keepends=True)
+    first = next((n for n, line in enumerate(lines) if not line.startswith(comment_mark)), 0)
+    code = "".join(lines[first:]).replace(name, PLACEHOLDER)
+    return name.endswith(f"_{_code_digest(code)}")
+
+
+def _code_digest(source: str) -> str:
+    return hashlib.sha256(source.encode()).hexdigest()[:8]

@@ -1,4 +1,5 @@
-"""Candidates, measured: the fastest of each kernel goes into a bundle, with the whole ledger."""
+"""Candidates, measured: the fastest of each kernel goes into a bundle, with the whole ledger, and
+results that another installation can import."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -27,6 +29,10 @@ from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings, hints
 from scheduler.outcome import Rejected
+from scheduler.results import file as results_file
+from scheduler.results.collect import Circumstances, collect
+from scheduler.results.model import Compiler
+from scheduler.results.origin import origin_now
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.lock import exclusive
@@ -81,6 +87,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="tune the operations of fused kernels as well, and keep whichever is faster",
     )
+    parser.add_argument(
+        "--commit",
+        default="",
+        metavar="TEXT",
+        help="Kiln's commit, for results.json (what git says of this checkout)",
+    )
     options.add_bindings(parser)
     options.add_cache(parser)
 
@@ -90,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     with options.named("--budget"):
         seconds = parse_seconds(arguments.budget)
     meter = Meter(Budget(seconds, arguments.compiles, arguments.measurements))
+    started = datetime.now(UTC)
     with options.named("--out"):
         writer.check_replaceable(arguments.out)
     device = _device_info(arguments.device)
@@ -117,8 +130,25 @@ def run(arguments: argparse.Namespace) -> int:
     }
     fusions = compare_fusion(result, parts)
     failed = _write(arguments, plan, chosen_by, result, facts, buckets, fusions)
+    circumstances = Circumstances(
+        origin=origin_now(arguments.commit),
+        graph=graph,
+        device=device,
+        compiler=_compiler(toolchain, arguments.flags),
+        seed=arguments.seed,
+        strategy=arguments.strategy,
+        budget=meter.budget,
+        started=started,
+    )
+    results = collect(result, circumstances, {node.name for node in plan.nodes})
+    results_file.write(arguments.out / layout.RESULTS, results)
     _report(arguments, result, failed, meter)
     return 1 if failed else 0
+
+
+def _compiler(toolchain: Toolchain, flags: str) -> Compiler:
+    given = parse_flags(flags).values
+    return Compiler(toolchain.name, toolchain.version, toolchain.path_digest, given)
 
 
 def _problems(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 GRAPHS = Path(__file__).parent / "graphs"
+RESULTS = Path(__file__).parent / "results"
 
 
 def path(name: str) -> Path:
@@ -18,3 +19,8 @@ def path(name: str) -> Path:
 def names() -> tuple[str, ...]:
     """All samples, sorted."""
     return tuple(sorted(file.stem for file in GRAPHS.glob("*.pt2")))
+
+
+def results() -> tuple[Path, ...]:
+    """Recorded results of samples (docs/results.md), sorted by their names."""
+    return tuple(sorted((*RESULTS.glob("*.json"), *RESULTS.glob("*.json.gz"))))

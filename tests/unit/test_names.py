@@ -34,6 +34,7 @@ COMMAND_LINES = {
     "scheduler/build/cuda/toolchains.py",
     "scheduler/build/rocm/commands.py",
     "scheduler/build/toolchains.py",
+    "scheduler/results/origin.py",
 }
 
 

@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from argparse import ArgumentParser
 from contextlib import suppress
+from itertools import chain
 from types import FrameType
 from typing import IO, Any
 
@@ -24,7 +25,8 @@ from codegen_app.demo.processes import Supervisor
 from codegen_app.demo.programs import programs
 from codegen_app.demo.upkeep import Upkeep
 from codegen_app.services import work
-from scheduler.outcome import UserError
+from scheduler import samples
+from scheduler.outcome import MachineError, UserError
 
 _SERVE_LIMIT_S = 60.0
 _LOOK_EVERY_S = 0.5
@@ -68,6 +70,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, host: str, port: int, no_models: bool = False, **__: Any) -> None:
         """Run until it is stopped; a user's mistake or a lack is one line."""
         self._imports = not no_models
+        self._recorded = models.RecordedResults(samples.results())
         self._stop = _Stop()
         try:
             self._run(host, port)
@@ -139,14 +142,14 @@ class Command(BaseCommand):
     def _import_models(self) -> bool:
         """Whether they are all there; what failed by the machine's fault is tried again."""
         try:
-            for line in models.import_models():
+            for line in chain(models.import_models(), self._recorded.import_next()):
                 self._print(line)
                 self._stop.check()
-        except (OSError, InterfaceError, OperationalError) as error:
+        except (OSError, InterfaceError, OperationalError, MachineError) as error:
             self._print(f"the models are imported later: {str(error).splitlines()[0]}")
             connections.close_all()
             return False
-        return True
+        return not self._recorded.waiting
 
     def _environment(self) -> dict[str, str]:
         # What compilers were at when they were killed: nobody else works in this folder.

@@ -66,6 +66,7 @@ class RunRow:
     strategy: str = ""  # of a run that searches
     time_left_s: float | None = None
     share: float = 0.0
+    imported: str = ""  # device, driver, date and commit of a run that was measured elsewhere
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def run_rows(runs: QuerySet[TuningRun]) -> tuple[RunRow, ...]:
     """Rows for these runs (2 queries)."""
     spent = TuningTask.objects.filter(run=OuterRef("pk")).order_by().values("run")
     chosen = list(
-        runs.select_related("graph", "template_node", "requested_by")
+        runs.select_related("graph", "template_node", "requested_by", "imported")
         .defer("graph__wrapper", "graph__decisions", "graph__tensors", "template_node__rejected")
         .annotate(spent_s=Subquery(spent.annotate(seconds=Sum("spent_s")).values("seconds")))
     )
@@ -137,6 +138,7 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         strategy=run.strategy if run.has_budget else "",
         time_left_s=_time_left_s(run, progress),
         share=_share(run, progress),
+        imported=str(getattr(run, "imported", "")),
     )
 
 

@@ -1,0 +1,50 @@
+"""``manage.py export_results FILE``: finished runs with all that was measured, as JSON."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.models import OPEN_STATES, TuningRun
+from codegen_app.services import result_export
+from scheduler.outcome import UserError
+from scheduler.results import file as results_file
+
+
+class Command(BaseCommand):
+    """Take what was measured along to another installation."""
+
+    help = "Export finished runs (all that were measured here, or those named) for import_results."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which runs, and where to."""
+        parser.add_argument("file", type=Path, help="results.json, or compressed as .json.gz")
+        parser.add_argument(
+            "--run", type=int, action="append", default=[], metavar="N", help="may be repeated"
+        )
+
+    def handle(self, **options: Any) -> None:
+        """Write the file, and say what is in it."""
+        file: Path = options["file"]
+        try:
+            results = result_export.export(_runs(options["run"]))
+            results_file.write(file, results)
+        except UserError as error:
+            raise CommandError(str(error)) from None
+        except OSError as error:
+            raise CommandError(f"{file}: {error.strerror or error}") from None
+        self.stdout.write(f"{len(results.runs)} runs and {len(results.kernels)} kernels in {file}")
+
+
+def _runs(numbers: list[int]) -> list[TuningRun]:
+    rows = TuningRun.objects.select_related("graph", "imported").order_by("pk")
+    if not numbers:
+        return list(rows.filter(imported=None).exclude(state__in=OPEN_STATES))
+    found = list(rows.filter(pk__in=numbers))
+    for number in numbers:
+        if number not in {run.pk for run in found}:
+            raise UserError(f"there is no run {number}")
+    return found

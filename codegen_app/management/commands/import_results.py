@@ -1,0 +1,43 @@
+"""``manage.py import_results FILE…``: what was measured elsewhere, beside our own."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.services import result_import
+from scheduler.outcome import UserError
+
+
+class Command(BaseCommand):
+    """Record runs of other installations, or of ``python -m scheduler tune``."""
+
+    help = "Import recorded results (results.json); their models must be imported already."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which files, and how far their texts are trusted."""
+        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+        parser.add_argument(
+            "--with-sources",
+            action="store_true",
+            help="show kernels that this version does not make by the sources in the file",
+        )
+        parser.add_argument("--why", default="from the command line", help="for the audit log")
+
+    def handle(self, **options: Any) -> None:
+        """Import file by file, and say where each run is shown."""
+        for file in options["files"]:
+            try:
+                done = result_import.import_file(
+                    file, None, options["why"], with_sources=options["with_sources"]
+                )
+            except UserError as error:
+                raise CommandError(str(error)) from None
+            for run in done.new:
+                where = run.get_absolute_url()
+                self.stdout.write(f"{file.name}: run {run.pk} is shown at {where}")
+            if done.known:
+                self.stdout.write(f"{file.name}: {done.known} of its runs are here already")

@@ -1,0 +1,38 @@
+"""Where a run that was measured elsewhere comes from."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from codegen_app.models.tuning_run import TuningRun
+
+
+class ResultImport(models.Model):
+    """The mark of an imported run: which Kiln measured it, when, on what. Nothing ran here.
+
+    ``digest`` is of all that the file says of the run, so that it is imported once.
+    """
+
+    run = models.OneToOneField(TuningRun, on_delete=models.CASCADE, related_name="imported")
+    digest = models.CharField(max_length=64, unique=True)
+    version = models.CharField(max_length=40, blank=True, help_text="Of the Kiln that measured")
+    commit = models.CharField(max_length=64, blank=True)
+    host = models.CharField(max_length=200, blank=True, help_text="The kind of host, no name")
+    device_name = models.CharField(max_length=200, blank=True)
+    driver = models.CharField(max_length=200, blank=True)
+    measured_at = models.DateTimeField()
+    seed = models.BigIntegerField(null=True, blank=True)
+    imported_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    imported_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-imported_at", "-pk"]
+
+    def __str__(self) -> str:
+        driver = f"driver {self.driver}" if self.driver else ""
+        kiln = f"Kiln {self.commit[:12] or self.version}" if self.commit or self.version else ""
+        when = f"{self.measured_at:%Y-%m-%d}"
+        return ", ".join(part for part in (self.device_name, driver, when, kiln) if part)

@@ -1,0 +1,193 @@
+"""From a tuning run to the records of a file: one run for each binding of the sizes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from scheduler.benchmark.measurement import Measurement
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import KernelCall, RenderedKernel
+from scheduler.ir.graph import Graph
+from scheduler.ir.index.text import print_expr
+from scheduler.results.checks import CANCELLED, DONE, REJECTED
+from scheduler.results.model import (
+    BuildFacts,
+    CandidateRecord,
+    Compiler,
+    GraphId,
+    KernelText,
+    OperandRecord,
+    Origin,
+    Results,
+    RunRecord,
+    TaskRecord,
+    Timed,
+)
+from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.budget import Budget
+from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.tuner import ProblemResult, TuningResult
+
+_NEITHER = "the budget was spent"
+_REASON, _DETAIL = 500, 2**20  # characters
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What the result itself does not say."""
+
+    origin: Origin
+    graph: Graph
+    device: DeviceInfo
+    compiler: Compiler
+    seed: int
+    strategy: str
+    budget: Budget
+    started: datetime
+
+
+def collect(result: TuningResult, facts: Circumstances, nodes: Collection[str]) -> Results:
+    """The problems of these scheduled nodes; others (the parts of fused kernels, tried by
+    themselves) are of another schedule, and left out."""
+    by_sizes: dict[tuple[tuple[str, int], ...], list[ProblemResult]] = {}
+    for one in result.problems:
+        if one.problem.node.name in nodes:
+            by_sizes.setdefault(tuple(sorted(one.problem.bindings.items())), []).append(one)
+    runs = tuple(_run(found, result, facts) for found in by_sizes.values())
+    used = {one.kernel for run in runs for task in run.tasks for one in task.candidates}
+    kernels = {
+        caller.name: kernel_text(caller.kernel)
+        for one in result.problems
+        for caller in one.problem.callers
+        if caller.name in used
+    }
+    return Results(dict(sorted(kernels.items())), runs)
+
+
+def kernel_text(kernel: RenderedKernel) -> KernelText:
+    """A kernel as a file keeps it."""
+    return KernelText(
+        source_digest=hashlib.sha256(kernel.source.encode()).hexdigest(),
+        template=kernel.template,
+        config=dict(kernel.config),
+        source_file=kernel.source_file,
+        source=kernel.source,
+        args=kernel.args,
+        launches=kernel.launches,
+        workspace_bytes=kernel.workspace_bytes,
+    )
+
+
+def call_text(call: KernelCall) -> dict[str, str]:
+    """A call's arguments: names of buffers, and expressions as text."""
+    return {
+        name: value if isinstance(value, str) else print_expr(value)
+        for name, value in call.args.items()
+    }
+
+
+def timed_record(measured: Measurement, device: int) -> Timed:
+    """A measurement as a file keeps it."""
+    return Timed(
+        device=device,
+        batch=measured.batch,
+        samples_ns=measured.samples_ns,
+        rejected=measured.rejected,
+        readings=measured.readings,
+        metrics=measured.metrics,
+        check=measured.check,
+    )
+
+
+def _run(
+    problems: Sequence[ProblemResult], result: TuningResult, facts: Circumstances
+) -> RunRecord:
+    over = facts.started + timedelta(seconds=round(result.seconds, 6))
+    return RunRecord(
+        origin=facts.origin,
+        graph=GraphId(facts.graph.name, facts.graph.digest),
+        device=facts.device.id,
+        target=facts.device.target,
+        bindings=dict(problems[0].problem.bindings),
+        seed=facts.seed,
+        strategy=facts.strategy,
+        budget=facts.budget,
+        candidate_limit=None,
+        state=DONE,
+        reason=result.ended[:_REASON],
+        note="",
+        started_at=facts.started.isoformat(),
+        finished_at=over.isoformat(),
+        devices=(facts.device,),
+        compilers=(facts.compiler,),
+        tasks=tuple(_task(one) for one in problems),
+    )
+
+
+def _task(one: ProblemResult) -> TaskRecord:
+    problem = one.problem
+    return TaskRecord(
+        problem=problem.identity.digest,
+        text=problem.identity.text,
+        node=problem.node.name,
+        title=problem.title[:300],
+        operands=tuple(
+            OperandRecord(arg.dtype, tuple(arg.size), tuple(arg.stride))
+            for arg in problem.tensors
+            if not arg.is_output
+        ),
+        shape=problem.shape,
+        state=DONE,
+        reason="",
+        spent_s=round(one.seconds, 6),
+        candidates=tuple(_candidates(one)),
+    )
+
+
+def _candidates(one: ProblemResult) -> Iterator[CandidateRecord]:
+    """Each kernel once: of configurations that render alike the chosen one's line counts, else the
+    first. What rules rejected comes last, as in the ledger."""
+    callers = {caller.name: caller for caller in reversed(one.problem.callers)}
+    chosen = one.chosen.kernel if one.chosen is not None else ""
+    seen: set[str] = set()
+    for place, entry in enumerate(one.entries):
+        other = entry.kernel == chosen and entry.state is not CandidateState.CHOSEN
+        if entry.kernel and (entry.kernel in seen or other):
+            continue
+        seen.add(entry.kernel)
+        yield _candidate(place, entry, callers.get(entry.kernel))
+
+
+def _candidate(place: int, entry: Entry, caller: TemplateCaller | None) -> CandidateRecord:
+    record = CandidateRecord(
+        position=place,
+        state=CANCELLED if entry.state is CandidateState.UNTRIED else REJECTED,
+        config=dict(entry.config),
+        stage=entry.stage,
+        reason=entry.reason[:_REASON],
+        detail=entry.detail[:_DETAIL],
+        chosen=entry.state is CandidateState.CHOSEN,
+        tied=entry.tied,
+        at_s=round(entry.at_s, 6) if entry.order else None,
+        kernel="",
+        description="",
+        call={},
+        line_origins=(),
+        build=None,
+        timed=None,
+    )
+    if caller is None or record.state == CANCELLED:
+        return replace(record, reason=record.reason or _NEITHER)
+    return replace(
+        record,
+        state=REJECTED if entry.measurement is None else DONE,
+        kernel=caller.name,
+        description=entry.description[:300],
+        call=call_text(caller.call),
+        line_origins=caller.kernel.line_origins,
+        build=BuildFacts(0, entry.code_digest, entry.compile_s, entry.resources),
+        timed=None if entry.measurement is None else timed_record(entry.measurement, 0),
+    )

@@ -1,0 +1,88 @@
+"""Reading and writing a file of recorded results. What is read may come from anywhere."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cattrs import Converter
+
+from scheduler.files import write_whole
+from scheduler.ir.codec import decode, make_codec
+from scheduler.outcome import UserError
+from scheduler.results.checks import check
+from scheduler.results.model import SCHEMA, Results, RunRecord
+
+MAX_BYTES = 256 * 2**20
+KIND = "kiln results"
+
+
+def to_json(results: Results) -> dict[str, Any]:
+    """The file's content. ``digest`` is of all the rest, and shows damage."""
+    body = {"kind": KIND, "schema": SCHEMA, **_codec().unstructure(results)}
+    return {**body, "digest": digest_of(body)}
+
+
+def from_json(content: Any, what: str) -> Results:
+    """From what ``to_json`` gave. Raises ``UserError`` naming the row and the field."""
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise UserError(f"{what}: kind: this is no file of results")
+    if content.get("schema") != SCHEMA:
+        raise UserError(f"{what}: schema: this Kiln reads {SCHEMA}, no other")
+    body = {name: part for name, part in content.items() if name != "digest"}
+    results = decode(_codec(), body, Results, what)
+    check(results, what)
+    if content.get("digest") != digest_of(body):
+        raise UserError(f"{what}: digest: the content is not what was exported")
+    return results
+
+
+def write(path: Path, results: Results) -> None:
+    """Write a file, compressed where its name ends in ``.gz``: the same bytes for equal results."""
+    text = json.dumps(
+        to_json(results), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
+    )
+    data = f"{text}\n".encode()
+    write_whole(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def read(path: Path) -> Results:
+    """Read a file. Raises ``UserError`` for one that is none, is damaged, or is too large."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path.name} cannot be read: {reason}") from None
+    if len(data) > MAX_BYTES:
+        raise UserError(f"{path.name}: more than {MAX_BYTES >> 20} MiB")
+    try:
+        content = json.loads(data, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path.name} is no JSON: {error}") from None
+    return from_json(content, path.name)
+
+
+def run_digest(run: RunRecord) -> str:
+    """What a run is known by: equal for equal runs, whichever file they lie in."""
+    return digest_of(_codec().unstructure(run))
+
+
+def digest_of(body: Any) -> str:
+    """The sha256 of plain data."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()

@@ -1,0 +1,165 @@
+"""What a file of recorded results holds.
+
+A run is whole by itself: graph, devices, compilers and candidates; kernels are shared by name.
+Times are nanoseconds a launch, moments UTC in ISO 8601, ``at_s`` seconds since the run's start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.metrics import Metric
+from scheduler.codegen.kernel import ConfigValue, KernelArg, Launch, LineOrigin
+from scheduler.codegen.problem import Shape
+from scheduler.ir.graph import Expr
+from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.budget import Budget
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which Kiln measured, when, and on what kind of host (no names); "" where not known."""
+
+    version: str
+    commit: str
+    date: str
+    host: str
+
+
+@dataclass(frozen=True)
+class GraphId:
+    """The graph, which is not in the file: whoever imports has it, by its digest."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """What made the code that ran, and with which flags."""
+
+    name: str
+    version: str
+    digest: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel as it was rendered: enough to show it where the generator makes another by now."""
+
+    source_digest: str
+    template: str
+    config: Mapping[str, ConfigValue]
+    source_file: str
+    source: str
+    args: tuple[KernelArg, ...]
+    launches: tuple[Launch, ...]
+    workspace_bytes: Expr
+
+
+@dataclass(frozen=True)
+class BuildFacts:
+    """A candidate's code: made by ``compilers[compiler]`` of its run, for the run's target."""
+
+    compiler: int
+    code_digest: str
+    duration_s: float
+    resources: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A measurement on ``devices[device]`` of its run; the columns of ``readings`` are as long as
+    the samples."""
+
+    device: int
+    batch: int
+    samples_ns: tuple[float, ...]
+    rejected: tuple[tuple[float, str], ...]
+    readings: Mapping[str, tuple[float, ...]]
+    metrics: Mapping[str, Metric]
+    check: Check
+
+
+@dataclass(frozen=True)
+class CandidateRecord:
+    """One line of the ledger. ``state`` is done, rejected, quarantined or cancelled (not tried);
+    ``kernel`` and ``build`` are there for those that were built, or failed to."""
+
+    position: int
+    state: str
+    config: Mapping[str, ConfigValue]
+    stage: str
+    reason: str
+    detail: str
+    chosen: bool
+    tied: bool
+    at_s: float | None
+    kernel: str
+    description: str
+    call: Mapping[str, str]
+    line_origins: tuple[LineOrigin, ...]
+    build: BuildFacts | None
+    timed: Timed | None
+
+
+@dataclass(frozen=True)
+class OperandRecord:
+    """An input of the call, as the autotune log shows it; ``dtype`` is Kiln's short name."""
+
+    dtype: str
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """One problem with its candidates; ``node`` is the first scheduled node that has it."""
+
+    problem: str  # the digest
+    text: str  # the canonical description that it is the sha256 of
+    node: str
+    title: str
+    operands: tuple[OperandRecord, ...]
+    shape: Shape | None
+    state: str
+    reason: str
+    spent_s: float
+    candidates: tuple[CandidateRecord, ...]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A tuning run at one binding of the sizes."""
+
+    origin: Origin
+    graph: GraphId
+    device: str
+    target: str
+    bindings: Mapping[str, int]
+    seed: int | None  # None: of each problem's own digest
+    strategy: str
+    budget: Budget
+    candidate_limit: int | None
+    state: str
+    reason: str
+    note: str
+    started_at: str
+    finished_at: str
+    devices: tuple[DeviceInfo, ...]
+    compilers: tuple[Compiler, ...]
+    tasks: tuple[TaskRecord, ...]
+
+
+@dataclass(frozen=True)
+class Results:
+    """A file: the runs, and the kernels that they name."""
+
+    kernels: Mapping[str, KernelText]
+    runs: tuple[RunRecord, ...]

@@ -1,0 +1,48 @@
+"""Which Kiln this is, and on what kind of host it runs; nothing that names machine or person."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import tomllib
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from scheduler.results.model import Origin
+
+_CHECKOUT = Path(__file__).parents[2]
+_SECONDS = 10
+
+
+def origin_now(commit: str = "") -> Origin:
+    """Of what is measured now. ``commit`` is for a copy without its history."""
+    return Origin(
+        version=kiln_version(),
+        commit=commit or kiln_commit(),
+        date=datetime.now(UTC).isoformat(),
+        host=f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+    )
+
+
+def kiln_version() -> str:
+    """Of the installed package, else of the checkout; "" where neither says it."""
+    with suppress(PackageNotFoundError):
+        return version("kiln")
+    with suppress(OSError, ValueError, KeyError):
+        return str(tomllib.loads((_CHECKOUT / "pyproject.toml").read_text())["project"]["version"])
+    return ""
+
+
+def kiln_commit() -> str:
+    """Of the checkout, with ``-dirty`` where files differ from it; "" where there is no history."""
+    if not (_CHECKOUT / ".git").exists():
+        return ""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    with suppress(OSError, subprocess.SubprocessError):
+        answer = subprocess.run(
+            command, cwd=_CHECKOUT, capture_output=True, text=True, timeout=_SECONDS, check=True
+        )
+        return answer.stdout.strip()[:64]
+    return ""

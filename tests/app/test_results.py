@@ -1,0 +1,243 @@
+"""Recorded results: from file to rows and back, once, whole, and never beside what is our own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from codegen_app.demo import models
+from codegen_app.models import (
+    AuditEntry,
+    BenchmarkResult,
+    Build,
+    Candidate,
+    Environment,
+    GeneratedKernel,
+    Graph,
+    KernelUse,
+    Problem,
+    ResultImport,
+    Selection,
+    State,
+    TemplateNode,
+    TuningRun,
+    TuningTask,
+)
+from codegen_app.selectors import serving
+from codegen_app.services import graphs, result_export, result_import, retention
+from scheduler import pipeline, samples
+from scheduler.codegen.names import PLACEHOLDER
+from scheduler.outcome import UserError
+from scheduler.results import file as results_file
+from scheduler.results.model import Results
+from tests.app import factories
+from tests.support import recorded
+
+pytestmark = pytest.mark.django_db
+
+RECORDED = (TuningRun, TuningTask, Candidate, BenchmarkResult, Environment, Selection, ResultImport)
+
+
+@pytest.fixture
+def graph() -> Graph:
+    """The model, with the one scheduled node that the recorded run is about."""
+    made, _ = graphs.import_graph(samples.path(recorded.MODEL), recorded.MODEL, [], None)
+    Graph.objects.filter(pk=made.pk).update(state=State.DONE)
+    made.refresh_from_db()
+    of = recorded.problem()
+    problem = Problem.objects.create(**asdict(of.identity))
+    fields = {"name": of.node.name, "kind": problem.kind, "op": problem.op}
+    TemplateNode.objects.create(graph=made, problem=problem, position=0, **fields)
+    return made
+
+
+def stored() -> dict[str, int]:
+    return {model.__name__: model.objects.count() for model in (*RECORDED, Build, GeneratedKernel)}
+
+
+def content(results: Results) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(json.dumps(results_file.to_json(results)))
+    return made
+
+
+def test_what_is_imported_is_exported_the_same(graph: Graph, tmp_path: Path) -> None:
+    original, again = tmp_path / "results.json.gz", tmp_path / "again.json.gz"
+    results_file.write(original, recorded.recorded())
+    call_command("import_results", str(original), "--why", "a look")
+    run = TuningRun.objects.get()
+    call_command("export_results", str(again), "--run", str(run.pk))
+    assert again.read_bytes() == original.read_bytes()
+    assert AuditEntry.objects.get(action="import results").why == "a look"
+
+
+def test_the_same_file_twice_is_one_set(graph: Graph) -> None:
+    first = result_import.record(recorded.recorded(), "a", None)
+    before = stored()
+    second = result_import.record(recorded.recorded(), "b", None)
+    assert (len(first.new), first.known, second.new, second.known) == (1, 0, (), 1)
+    assert stored() == before
+
+
+def test_pages_say_where_it_comes_from(graph: Graph, reader: Client) -> None:
+    result_import.record(recorded.recorded(), "a", None)
+    run = TuningRun.objects.get()
+    text = reader.get(run.get_absolute_url()).content.decode()
+    assert "Imported: NVIDIA H200, driver 580.95.05, 2026-11-20, Kiln cccccccccccc" in text
+    assert "imported" in reader.get("/runs").content.decode()
+    assert "NVIDIA H200 (imported)" in reader.get(graph.get_absolute_url()).content.decode()
+
+
+def test_imported_times_are_a_bucket_of_their_own(graph: Graph) -> None:
+    result_import.record(recorded.recorded(), "a", None)
+    result = BenchmarkResult.objects.get()
+    KernelUse.objects.filter(kernel=result.kernel).update(is_default=True)
+    own = factories.environment(device_name="NVIDIA H200", target="sm_90", device="cuda:0")
+    factories.result(
+        result.build, 1000.0, problem=result.problem, environment=own, bindings=result.bindings
+    )
+    nodes = TemplateNode.objects.filter(graph=graph).select_related("problem")
+    known = serving.known(nodes)
+    assert [one.imported for one in known.buckets] == [False, True], "our own come first"
+    times = {
+        bucket.device_name: {
+            served.result.median_ns
+            for served in serving.serving(known, bucket).values()
+            if served.result is not None
+        }
+        for bucket in known.buckets
+    }
+    assert times == {"NVIDIA H200": {1000.0}, "NVIDIA H200 (imported)": {1450.25}}
+
+
+def test_what_was_compiled_elsewhere_is_compiled_here_once_somebody_asks(graph: Graph) -> None:
+    result_import.record(recorded.recorded(), "a", None)
+    build = BenchmarkResult.objects.get().build
+    assert (build.state, build.library) == (State.CANCELLED, None)
+    assert build.reason == "compiled elsewhere: imported with its times"
+    assert build.resources == {"device_function": {"registers": 40, "spills": 0}}
+
+
+def test_a_kernel_that_is_not_made_any_more_is_shown_for_who_trusts_its_text(graph: Graph) -> None:
+    old = _older_kernels(recorded.recorded())
+    before = stored()
+    with pytest.raises(UserError, match=r"candidates\[0\].kernel: the generator of this version"):
+        result_import.record(old, "old.json", None)
+    assert stored() == before
+    result_import.record(old, "old.json", None, with_sources=True)
+    kernel = BenchmarkResult.objects.get().kernel
+    assert "#define OLDER" in kernel.source
+    assert KernelUse.objects.get(kernel=kernel).generator == "", "not known to be made here"
+    assert content(result_export.export(TuningRun.objects.all())) == content(old)
+
+
+def test_a_text_under_the_name_of_another_is_not_recorded(graph: Graph) -> None:
+    body = json.loads(json.dumps(results_file.to_json(_older_kernels(recorded.recorded()))))
+    for kernel in body["kernels"].values():
+        kernel["source"] += "// forged\n"
+        kernel["source_digest"] = sha256(kernel["source"])
+    forged = results_file.from_json(_signed(body), "forged")
+    with pytest.raises(UserError, match="is not what it names"):
+        result_import.record(forged, "forged", None, with_sources=True)
+    assert not GeneratedKernel.objects.filter(source__endswith="// forged\n").exists()
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _signed(body: dict[str, Any]) -> dict[str, Any]:
+    rest = {name: part for name, part in body.items() if name != "digest"}
+    return {**rest, "digest": results_file.digest_of(rest)}
+
+
+def _older_kernels(results: Results) -> Results:
+    """As an earlier generator may have made them: other code, and so other names."""
+    text = json.dumps(results_file.to_json(results))
+    for name, kernel in results.kernels.items():
+        lines = kernel.source.splitlines(keepends=True)
+        code = "".join(line for line in lines if not line.startswith("//"))
+        older = f"#define OLDER\n{code}".replace(name, PLACEHOLDER)
+        text = text.replace(name, f"{name[:-8]}{sha256(older)[:8]}")
+    body = json.loads(text)
+    for kernel in body["kernels"].values():
+        above, code = kernel["source"].split("#include", 1)
+        kernel["source"] = f"{above}#define OLDER\n#include{code}"
+        kernel["source_digest"] = sha256(kernel["source"])
+    return results_file.from_json(_signed(body), "older")
+
+
+def test_the_model_must_be_here_and_prepared() -> None:
+    with pytest.raises(UserError, match=r"runs\[0\].graph: .* is not here: import the model first"):
+        result_import.record(recorded.recorded(), "a", None)
+    graph = factories.graph(digest=recorded.recorded().runs[0].graph.digest)
+    with pytest.raises(UserError, match="not prepared yet"):
+        result_import.record(recorded.recorded(), "a", None)
+    assert graph.tuning_runs.count() == 0
+
+
+def test_a_mistake_in_the_last_row_leaves_nothing(graph: Graph, tmp_path: Path) -> None:
+    (run,) = recorded.recorded().runs
+    stranger = replace(run.tasks[0], problem=sha256("x"), text="x")
+    results = replace(
+        recorded.recorded(), runs=(run, replace(run, note="two", tasks=(run.tasks[0], stranger)))
+    )
+    before = stored()
+    path = tmp_path / "results.json"
+    results_file.write(path, results)
+    with pytest.raises(
+        CommandError, match=r"results.json: runs\[1\].tasks\[1\].problem: no kernel"
+    ):
+        call_command("import_results", str(path))
+    assert stored() == before
+
+
+def test_what_was_imported_is_kept_as_long_as_what_was_measured(
+    graph: Graph, settings: Any
+) -> None:
+    result_import.record(recorded.recorded(), "a", None)
+    settings.KEEP_RUNS_DAYS = 1
+    assert retention.sweep()["runs"] == 0
+
+
+def test_own_runs_are_exported_and_open_ones_are_not(graph: Graph, tmp_path: Path) -> None:
+    run = TuningRun.objects.create(graph=graph, device="cpu", target="cpu")
+    with pytest.raises(CommandError, match=f"run {run.pk} is not over"):
+        call_command("export_results", str(tmp_path / "r.json"), "--run", str(run.pk))
+    with pytest.raises(CommandError, match="no finished run"):
+        call_command("export_results", str(tmp_path / "r.json"))
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_the_demo_imports_what_was_recorded_once_the_model_is_prepared(
+    graph: Graph, tmp_path: Path
+) -> None:
+    good, broken = tmp_path / "a.json.gz", tmp_path / "b.json"
+    results_file.write(good, recorded.recorded())
+    broken.write_text("{}")
+    Graph.objects.filter(pk=graph.pk).update(state=State.QUEUED)
+    shown = models.RecordedResults((good, broken))
+    assert list(shown.import_next()) == [
+        "recorded results are left out: b.json: kind: this is no file of results"
+    ]
+    assert shown.waiting
+    Graph.objects.filter(pk=graph.pk).update(state=State.DONE)
+    (line,) = shown.import_next()
+    assert line.startswith("gpt2_2layer: recorded results imported. NVIDIA H200, driver 580.95.05")
+    assert not shown.waiting
+    assert list(models.RecordedResults((good,)).import_next()) == [], "another start"
+    assert TuningRun.objects.count() == 1
+
+
+def test_recorded_results_in_the_package_are_files_that_can_be_imported() -> None:
+    for path in samples.results():
+        for run in results_file.read(path).runs:
+            assert run.graph.digest == pipeline.load(samples.path(run.graph.name)).digest, path
+            assert run.origin.commit, path
+            assert not any(device.emulated for device in run.devices), path
