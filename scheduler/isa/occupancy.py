@@ -21,6 +21,9 @@ class OccupancyRules(ABC):
     headings: ClassVar[Mapping[str, str]]
     """What a table shows of a function's resources: the heading, and the figure's name."""
 
+    figures: ClassVar[type | None] = None
+    """The dataclass whose fields a function's resources are; None where anything may be."""
+
     numbers: ClassVar[tuple[str, ...]]
     """The figures that are numbers and can be compared, the most telling first."""
 

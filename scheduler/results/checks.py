@@ -10,10 +10,16 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any
+
+from cattrs import Converter
 
 from scheduler.benchmark.metrics import TIME, Facts, Metric
 from scheduler.codegen.layout import kernel_folder
+from scheduler.ir.codec import decode, make_codec
+from scheduler.ir.dtypes import DType
+from scheduler.isa.occupancy import rules_of
 from scheduler.outcome import Stage, UserError
 from scheduler.results.model import (
     CandidateRecord,
@@ -24,7 +30,7 @@ from scheduler.results.model import (
     Timed,
 )
 from scheduler.runtime.device import DeviceInfo
-from scheduler.targets import find
+from scheduler.targets import Target, find
 
 DONE, REJECTED, QUARANTINED, CANCELLED = "done", "rejected", "quarantined", "cancelled"
 STATES = (DONE, REJECTED, QUARANTINED, CANCELLED)
@@ -136,6 +142,9 @@ def _task(at: str, task: TaskRecord, run: RunRecord, kernels: Mapping[str, Kerne
     _need(why, f"{at}.reason", f"a {task.state} one has a reason")
     _finite(f"{at}.spent_s", (task.spent_s,), least=0.0)
     _json(f"{at}.operands", [vars(operand) for operand in task.operands])
+    for operand in task.operands:
+        known = operand.dtype in {dtype.label for dtype in DType}
+        _need(known, f"{at}.operands", f"{operand.dtype[:40]!r} is no element type")
     _json(f"{at}.shape", task.shape and vars(task.shape))
     _need(len(task.candidates) <= MOST_CANDIDATES, f"{at}.candidates", "there are too many")
     _once(at, "position", (one.position for one in task.candidates))
@@ -174,9 +183,27 @@ def _candidate(
         _need(0 <= one.build.compiler < len(run.compilers), f"{here}.compiler", "there is none")
         _text(f"{here}.code_digest", one.build.code_digest, 64)
         _finite(f"{here}.duration_s", (one.build.duration_s,), least=0.0)
-        _json(f"{here}.resources", one.build.resources)
+        _resources(f"{here}.resources", one.build.resources, find(run.target))
     if one.timed is not None:
         _timed(f"{at}.timed", one.timed, run)
+
+
+def _resources(at: str, resources: Mapping[str, Mapping[str, Any]], target: Target) -> None:
+    """What the target's rules read of it is there."""
+    _json(at, resources)
+    rules = rules_of(target)
+    if rules is None or rules.figures is None:
+        return
+    for function, figures in resources.items():
+        here = f"{at}[{function[:80]}]"
+        decode(_codec(), figures, rules.figures, here)
+        for name, figure in figures.items():
+            _need(not isinstance(figure, int) or figure >= 0, here, f"{name} is no count")
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()
 
 
 def _timed(at: str, timed: Timed, run: RunRecord) -> None:

@@ -22,6 +22,7 @@ from codegen_app.models import (
     Message,
     Packing,
     ProblemWork,
+    ResultImport,
     RetuneSchedule,
     Round,
     Selection,
@@ -118,6 +119,7 @@ def rows_of_every_kind() -> dict[Any, int]:
     Worker.objects.create(name="w", host="h", pid=1, started_at=now, seen_at=now)
     Message.objects.create(queue="compile")
     Packing.objects.create(graph=task.run.graph, key="k", kernels=1)
+    ResultImport.objects.create(run=task.run, digest="d", measured_at=now)
     Round.objects.create(name="look after", begun_at=now)
     work = {"read_bytes": 1, "written_bytes": 1, "matrix_flops": 1, "vector_ops": 1}
     ProblemWork.objects.create(problem=task.problem, **work)
@@ -127,7 +129,7 @@ def rows_of_every_kind() -> dict[Any, int]:
 
 
 #: What the first schema had no table for.
-LATER = {RetuneSchedule, ProblemWork, Message, Round, Packing}
+LATER = {RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport}
 
 
 def test_the_chain_goes_down_and_up_with_data(latest: str) -> None:

@@ -91,7 +91,17 @@ def test_pages_say_where_it_comes_from(graph: Graph, reader: Client) -> None:
     text = reader.get(run.get_absolute_url()).content.decode()
     assert "Imported: NVIDIA H200, driver 580.95.05, 2026-11-20, Kiln cccccccccccc" in text
     assert "imported" in reader.get("/runs").content.decode()
-    assert "NVIDIA H200 (imported)" in reader.get(graph.get_absolute_url()).content.decode()
+    text = reader.get(graph.get_absolute_url()).content.decode()
+    assert "NVIDIA H200 (imported)" in text
+    assert "measured elsewhere and imported" in text
+
+
+def test_a_kernels_page_shows_what_was_imported_of_it(graph: Graph, reader: Client) -> None:
+    result_import.record(recorded.recorded(recorded.AMD), "a", None)
+    kernel = BenchmarkResult.objects.get().kernel
+    text = reader.get(kernel.get_absolute_url()).content.decode()
+    assert "AMD Instinct MI300X (imported)" in text
+    assert "compiled elsewhere: imported with its times" in text
 
 
 def test_imported_times_are_a_bucket_of_their_own(graph: Graph) -> None:
@@ -121,7 +131,7 @@ def test_what_was_compiled_elsewhere_is_compiled_here_once_somebody_asks(graph: 
     build = BenchmarkResult.objects.get().build
     assert (build.state, build.library) == (State.CANCELLED, None)
     assert build.reason == "compiled elsewhere: imported with its times"
-    assert build.resources == {"device_function": {"registers": 40, "spills": 0}}
+    assert build.resources == recorded.resources(recorded.TARGET)
 
 
 def test_a_kernel_that_is_not_made_any_more_is_shown_for_who_trusts_its_text(graph: Graph) -> None:

@@ -5,14 +5,16 @@ Nothing is compiled, and nothing runs.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any
 
 from scheduler import pipeline, samples
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import Facts, figures
 from scheduler.fusion.nodes import Schedule
+from scheduler.isa.occupancy import rules_of
 from scheduler.outcome import Stage
 from scheduler.results.collect import Circumstances, collect
 from scheduler.results.model import Compiler, Origin, Results
@@ -37,6 +39,17 @@ DEVICE = DeviceInfo(
     attributes={"architecture": "sm_90", "wavefront": "32"},
 )
 
+AMD = replace(DEVICE, id="rocm:0", target="gfx942", name="AMD Instinct MI300X", driver="6.4")
+
+
+def resources(target: str) -> dict[str, Any]:
+    """What a function takes, by the maker's own names."""
+    rules = rules_of(find(target))
+    if rules is None or rules.figures is None:
+        return {}
+    made = {one.name: "" if one.name == "limiter" else 8 for one in fields(rules.figures)}
+    return {"device_function": made}
+
 
 @cache
 def schedule() -> Schedule:
@@ -50,7 +63,6 @@ def problem(target: str = TARGET) -> TuningProblem:
     return find_problems(plan, backend, find(target), SIZES, [NODE])[0]
 
 
-@cache
 def recorded(device: DeviceInfo = DEVICE, commit: str = "c" * 40) -> Results:
     """One run of one problem: a winner, one that crashed, one untried, and what rules rejected."""
     of = problem(device.target)
@@ -107,7 +119,7 @@ def _entry(of: TuningProblem, place: int, device: DeviceInfo) -> Entry:
             at_s=0.5,
             code_digest="d" * 64,
             compile_s=0.25,
-            resources={"device_function": {"registers": 40, "spills": 0}},
+            resources=resources(device.target),
             measurement=_measured(of, caller.name, device),
         )
     if place == 1:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from scheduler.build.cuda.occupancy import Demand, occupancy
+from scheduler.build.cuda.resources import Resources as Figures
 from scheduler.isa.hazards import Hazard, HazardKind
 from scheduler.isa.occupancy import OccupancyRules, Resources
 from scheduler.targets import Target
@@ -15,6 +16,8 @@ from scheduler.targets.nvidia import nvidia_hardware
 
 class CudaRules(OccupancyRules):
     """As ``build/cuda/occupancy.py`` counts."""
+
+    figures = Figures
 
     headings = MappingProxyType(
         {

@@ -20,6 +20,8 @@ _MAX_GROUPS = 16  # of a compute unit
 class AmdRules(OccupancyRules):
     """As ``build/rocm/occupancy.py`` counts."""
 
+    figures = AmdResources
+
     headings = MappingProxyType(
         {
             "VGPR": "vgpr",

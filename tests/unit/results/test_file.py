@@ -94,6 +94,15 @@ DAMAGES: dict[str, Callable[[Any], Any]] = {
     f"{CANDIDATE}.timed.check": lambda body: first(body)["timed"]["check"].update(ratio=2.0),
     f"{CANDIDATE}.timed.device": lambda body: first(body)["timed"].update(device=1),
     f"{CANDIDATE}.build.compiler": lambda body: first(body)["build"].update(compiler=-1),
+    "resources[device_function]: required field missing @ $.spill_load_bytes": lambda body: first(
+        body
+    )["build"]["resources"]["device_function"].pop("spill_load_bytes"),
+    "resources[device_function]: 'many' is no int @ $.registers": lambda body: first(body)["build"][
+        "resources"
+    ]["device_function"].update(registers="many"),
+    "runs[0].tasks[0].operands": lambda body: run(body)["tasks"][0]["operands"].append(
+        {"dtype": "x", "size": [], "stride": []}
+    ),
     f"{CANDIDATE}.kernel": lambda body: first(body).update(kernel="rocm_other"),
     f"{CANDIDATE}.state": lambda body: first(body).update(state="\x00"),
     f"{CANDIDATE}.timed: of a rejected one": lambda body: first(body).update(

@@ -24,6 +24,7 @@ from scheduler.ir.bindings import hints
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
+from scheduler.results import file as results_file
 from scheduler.targets import find
 from scheduler.tuning.buckets import parse_buckets, without_repeats
 from scheduler.tuning.ledger import read_jsonl
@@ -146,6 +147,11 @@ def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(
     assert {line["bindings"]["s70"] for line in lines} == {3, 16}
     assert {line["fate"] for line in lines} == {"refused", "measured", "chosen"}
     assert (out / "autotune.log").read_text().count("AUTOTUNE add") == 2
+    recorded = results_file.read(out / "results.json")
+    assert [run.bindings for run in recorded.runs] == [{"s70": 16}, {"s70": 3}]
+    tried = [one for run in recorded.runs for one in run.tasks[0].candidates]
+    assert len(tried) == len(lines), "every line of the ledger, none twice"
+    assert sum(one.chosen for one in tried) == 2
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["chosen_by"]["bindings"] == {"s70": 16}
     assert manifest["chosen_by"]["target"] == "cpu"
