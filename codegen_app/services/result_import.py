@@ -34,6 +34,7 @@ from codegen_app.services import audit, engine, environments, kernels, limits, o
 from scheduler import pipeline
 from scheduler.benchmark.measurement import Measurement
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.names import is_named_by_code
 from scheduler.codegen.scheduling import BaseScheduling
 from scheduler.ir.index.text import print_expr
@@ -113,6 +114,7 @@ class _Run:
         self._since = datetime.fromisoformat(run.started_at)
         self._over = datetime.fromisoformat(run.finished_at)
         self._graph = _graph(run)
+        self._offered: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
 
     def record(self, digest: str) -> TuningRun:
         record = self._record
@@ -308,16 +310,26 @@ class _Run:
     def _rendered(self, node: TemplateNode, one: CandidateRecord) -> TemplateCaller | None:
         template = self._backend.template(self._scheduled.node(node.name))
         config = dict(one.config)
-        if config != template.default_config() and config not in template.configs():
+        if config not in self._configs(self._backend, node):
             return None
         caller = template.generate(config)
         return caller if caller.name == one.kernel else None
 
     def _is_offered(self, node: TemplateNode, caller: TemplateCaller) -> bool:
         """Whether code for all targets has it too: kernels of others are shown, not called."""
-        template = self._scheduled.backend.template(self._scheduled.node(node.name))
+        everyones = self._scheduled.backend
+        template = everyones.template(self._scheduled.node(node.name))
         config = dict(caller.kernel.config)
-        return config in template.configs() and template.reject(config) is None
+        return config in self._configs(everyones, node) and template.reject(config) is None
+
+    def _configs(self, backend: BaseScheduling, node: TemplateNode) -> list[dict[str, ConfigValue]]:
+        """What a backend may offer for a node, the default first."""
+        key = id(backend), node.name
+        if key not in self._offered:
+            template = backend.template(self._scheduled.node(node.name))
+            configs = [template.default_config(), *template.configs()]
+            self._offered[key] = [dict(config) for config in configs]
+        return self._offered[key]
 
 
 def _graph(run: RunRecord) -> Graph:
