@@ -20,6 +20,8 @@ _GPU_FILES = tuple(
         *("/usr/local/nvidia", "/usr/local/cuda", "/usr/share/nvidia", "/usr/lib/wsl"),
     )
 )
+_NVIDIA = "cuda"  # so do those of NVIDIA's GPUs
+_OWN_THREADS = (Path("/proc/self/task"),)  # whose names NVIDIA's driver writes
 _GPU_DEVICES = ("kfd", "dri", "nvidia*")
 
 
@@ -31,7 +33,8 @@ def places(folder: Path, device: str, memory_bytes: int) -> Fence:
         return Fence(read=handed, limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES))
     return Fence(
         read=(*handed, *_GPU_FILES, *_rocm()),
-        write=(folder / HOME,),
+        write=(folder / HOME, *_OWN_THREADS),
+        packet_sockets=device.startswith(_NVIDIA),
         devices=tuple(path for name in _GPU_DEVICES for path in Path("/dev").glob(name)),
         # A GPU's runtime reserves addresses for all memory there is, the device's too.
         limits=Limits(data_bytes=memory_bytes, file_bytes=_LOG_BYTES, open_files=1 << 16),

@@ -13,7 +13,10 @@ from functools import cache
 from typing import Any
 
 # Network, and the ways around a filter of it.
-_NETWORK = ("socket", "socketpair", "io_uring_setup", "io_uring_enter", "io_uring_register")
+_NETWORK = ("socketpair", "io_uring_setup", "io_uring_enter", "io_uring_register")
+# Kinds of sockets (linux/net.h) but for SOCK_SEQPACKET; flags lie above them.
+_SOCKET_KINDS, _KIND_BITS = (0, 1, 2, 3, 4, *range(6, 16)), 0xF
+_AF_UNIX = 1
 # Other processes: to look into them, to steer them, to share memory that outlives this one.
 _OTHERS = (
     *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease"),
@@ -57,13 +60,14 @@ def library() -> Any:
     return pyseccomp
 
 
-def restrict() -> None:
-    """No network and no other process for the calling thread. Sets no_new_privs.
+def restrict(*, packet_sockets: bool = False) -> None:
+    """No network and no other process for the calling thread; no socket at all, but for local ones
+    of packets where they are allowed. Sets no_new_privs.
 
     Raises ``OSError`` where there is no libseccomp, or the kernel takes no filter.
     """
     with _loading:  # libseccomp works in the filter, which all threads share
-        _common().load()
+        _common(packet_sockets).load()
 
 
 def restrict_to_this_process() -> None:
@@ -73,9 +77,15 @@ def restrict_to_this_process() -> None:
 
 
 @cache
-def _common() -> Any:
+def _common(packet_sockets: bool) -> Any:
     seccomp = library()
     rules = seccomp.SyscallFilter(seccomp.ALLOW)
+    if packet_sockets:
+        _deny(rules, "socket", seccomp.Arg(0, seccomp.NE, _AF_UNIX))
+        for kind in _SOCKET_KINDS:
+            _deny(rules, "socket", seccomp.Arg(1, seccomp.MASKED_EQ, _KIND_BITS, kind))
+    else:
+        _deny(rules, "socket")
     for name in (*_NETWORK, *_OTHERS, *_MACHINE):
         _deny(rules, name)
     return rules

@@ -30,7 +30,9 @@ class Fence:
     """The files and folders that a process may ``read``, ``write`` (and read), ``execute`` (and
     read), and the ``devices`` that it may drive; what is not there is left out.
 
-    No fenced process has a network. One without ``processes`` starts none, once it has entered.
+    No fenced process has a network. With ``packet_sockets`` it may make local sockets of sequenced
+    packets (SOCK_SEQPACKET), as NVIDIA's driver does for itself: no server takes such ones here.
+    One without ``processes`` starts none, once it has entered.
     """
 
     read: tuple[Path, ...] = ()
@@ -38,4 +40,5 @@ class Fence:
     execute: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()
     processes: bool = False
+    packet_sockets: bool = False
     limits: Limits = Limits()

@@ -64,7 +64,7 @@ def _restrict(fence: Fence) -> None:
     offered = in_force()
     set_no_new_privs()  # both ask for it; and no program gains rights by its owner
     if offered.has(NETWORK):
-        calls.restrict()
+        calls.restrict(packet_sockets=fence.packet_sockets)
     if offered.has(FILES) or (files.is_there() and not fence.processes):
         files.restrict(fence)
     if user.is_root():
