@@ -54,9 +54,9 @@ def panes(page: KernelPage, loop: LoopRow | None = None, of: str = "") -> Panes:
     if view is None or build is None:
         return Panes(source, SafeString(""), {})
     if loop is not None:
-        return Panes(source, _loop(view, build.target, loop), _places(view, _lines_of(loop)))
+        return Panes(source, _loop(view, loop), _places(view, _lines_of(loop)))
     address = f"{page.url}/{build.id}/lines"
-    return Panes(source, _listing(view, build.target, address), _places(view))
+    return Panes(source, _listing(view, address), _places(view))
 
 
 def offline(page: KernelPage) -> Panes:
@@ -65,7 +65,7 @@ def offline(page: KernelPage) -> Panes:
     source = _source(page, _tints(view), {})
     if view is None or build is None:
         return Panes(source, SafeString(""), {})
-    return Panes(source, _listing(view, build.target, ""), {})
+    return Panes(source, _listing(view, ""), {})
 
 
 def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[str, object]:
@@ -80,16 +80,16 @@ def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[
     }
 
 
-def listing_chunk(view: ListingView, target: str, first: int) -> SafeString:
+def listing_chunk(view: ListingView, first: int) -> SafeString:
     """The lines of the chunk that begins with line ``first`` (1-based) of a listing."""
-    return SafeString("".join(_rows(view, target, first, first + CHUNK)))
+    return SafeString("".join(_rows(view, first, first + CHUNK)))
 
 
-def _rows(view: ListingView, target: str, first: int, end: int) -> list[str]:
+def _rows(view: ListingView, first: int, end: int) -> list[str]:
     """Lines ``first`` to ``end`` (exclusive), as many as there are."""
     tints = _tints(view)
     text = view.text.split("\n")
-    lexer = listing_lexer(target)
+    lexer = listing_lexer(view.dialect)
     before = opened(lexer, text[: first - 1])
     part = "\n".join(before + text[first - 1 : end - 1])
     html = highlight_lines(part, lexer)[len(before) :]
@@ -104,11 +104,11 @@ def _lines_of(loop: LoopRow) -> set[int]:
     return {number for first, last in loop.lines for number in range(first, last + 1)}
 
 
-def _loop(view: ListingView, target: str, loop: LoopRow) -> SafeString:
+def _loop(view: ListingView, loop: LoopRow) -> SafeString:
     """A loop's lines, each run of blocks in a chunk of its own."""
     chunks = []
     for first, last in loop.lines:
-        rows = "".join(_rows(view, target, first, last + 1))
+        rows = "".join(_rows(view, first, last + 1))
         lines = view.lines[first - 1 : last]
         chunks.append(_chunk(rows, lines))
     return SafeString("".join(chunks))
@@ -209,14 +209,14 @@ def _titles(page: KernelPage) -> dict[int, str]:
     return titles
 
 
-def _listing(view: ListingView, target: str, address: str) -> SafeString:
+def _listing(view: ListingView, address: str) -> SafeString:
     """The first chunks, and places for the others that know their height and address; without
     an address all of them."""
     chunks = []
     for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
         lines = view.lines[first - 1 : first - 1 + CHUNK]
         here = at < INLINE or not address
-        body = listing_chunk(view, target, first) if here else ""
+        body = listing_chunk(view, first) if here else ""
         chunks.append(_chunk(body, lines, "" if here else f"{address}/{first}"))
     return SafeString("".join(chunks))
 

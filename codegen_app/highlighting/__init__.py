@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from codegen_app.highlighting.amd import AmdListingLexer
 from codegen_app.highlighting.hip import HipLexer
+from codegen_app.highlighting.nvidia import PtxLexer, SassLexer
 from codegen_app.highlighting.render import highlight_lines, listing_lexer, opened, source_lexer
 
 __all__ = [
     "AmdListingLexer",
     "HipLexer",
+    "PtxLexer",
+    "SassLexer",
     "highlight_lines",
     "listing_lexer",
     "opened",

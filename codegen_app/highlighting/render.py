@@ -16,8 +16,7 @@ from pygments.util import ClassNotFound
 
 from codegen_app.highlighting.amd import AmdListingLexer
 from codegen_app.highlighting.hip import HipLexer
-from scheduler.isa.reader import reader_of
-from scheduler.targets import find
+from codegen_app.highlighting.nvidia import PtxLexer, SassLexer
 
 _INSTRUCTION_CLASSES: dict[_TokenType, str] = {
     Name.Function.Matrix: "i-matrix",
@@ -33,7 +32,9 @@ _COMMENTS = frozenset({"c", "c1", "ch", "cm", "cs"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-_OWN: dict[str, type[Lexer]] = {lexer.aliases[0]: lexer for lexer in (AmdListingLexer, HipLexer)}
+_OWN: dict[str, type[Lexer]] = {
+    lexer.aliases[0]: lexer for lexer in (AmdListingLexer, HipLexer, SassLexer, PtxLexer)
+}
 
 
 def source_lexer(file: str) -> Lexer:
@@ -48,9 +49,8 @@ def source_lexer(file: str) -> Lexer:
     return found
 
 
-def listing_lexer(target: str) -> Lexer:
-    """The lexer for a listing of this target, which its reader names."""
-    dialect = reader_of(find(target)).dialect
+def listing_lexer(dialect: str) -> Lexer:
+    """The lexer for a listing in this language, as its reader names it."""
     return _OWN[dialect]() if dialect in _OWN else get_lexer_by_name(dialect)
 
 

@@ -27,12 +27,12 @@ OFFLINE_MAX_BYTES = 4 << 20
 def lines(_request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
     """A chunk of a long listing, for the page's script."""
     try:
-        view, target = listing_of(name, build)
+        view = listing_of(name, build)
     except (Build.DoesNotExist, FileNotFoundError):
         raise Http404(f"build {build} has no listing") from None
     if not 1 <= first <= len(view.lines):
         raise Http404(f"the listing has {len(view.lines)} lines")
-    return HttpResponse(codeview.listing_chunk(view, target, first))
+    return HttpResponse(codeview.listing_chunk(view, first))
 
 
 def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:

@@ -1,9 +1,12 @@
-"""What in a kernel's resources is likely to cost time, whoever's hardware it is."""
+"""What in a kernel's resources and in its listing is likely to cost time, whoever's hardware."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Function
 
 
 class HazardKind(StrEnum):
@@ -11,12 +14,26 @@ class HazardKind(StrEnum):
 
     SPILLS = "spills"
     SCRATCH = "scratch"
+    NARROW = "narrow accesses"
     CODE_SIZE = "code size"
 
 
 @dataclass(frozen=True)
 class Hazard:
-    """One hazard of a build, with its figures in ``text``."""
+    """One hazard of a build, with its figures in ``text``; ``lines`` are those of the listing
+    whose instructions it is about, where it is about some."""
 
     hazard: HazardKind
     text: str
+    lines: tuple[int, ...] = ()
+
+
+def in_private_memory(function: Function) -> tuple[Hazard, ...]:
+    """The instructions that go to memory for what a thread keeps for itself: spilled registers,
+    and arrays whose index is only known at run time."""
+    lines = tuple(one.line for one in function.instructions if one.kind is Kind.SCRATCH)
+    if not lines:
+        return ()
+    plural = "" if len(lines) == 1 else "s"
+    text = f"{len(lines)} instruction{plural} on memory of a thread's own"
+    return (Hazard(HazardKind.SCRATCH, text, lines),)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -27,7 +27,8 @@ class Instruction:
     """One instruction. ``line`` is 1-based in the listing, ``source_line`` in the kernel's
     source, 0 where the compiler made it for itself. ``target`` is the label that a
     branch names, or "". ``operands`` is without comments; after one that does not fall through
-    the next is not executed."""
+    the next is not executed. A ``conditional`` one does nothing in threads whose predicate says
+    so."""
 
     line: int
     mnemonic: str
@@ -36,6 +37,7 @@ class Instruction:
     source_line: int
     target: str = ""
     falls_through: bool = True
+    conditional: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Function:
     """A function with its instructions in order, from line ``first_line`` to ``last_line``.
 
     ``blocks`` and ``loops`` index into ``instructions`` and ``blocks``; ``labels`` gives the
-    instruction (by index) at which each label stands.
+    instruction (by index) at which each label stands; ``called`` has the functions of the same
+    listing that it may call, by name, where the reader knows them.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Function:
     last_line: int
     instructions: tuple[Instruction, ...]
     labels: dict[str, int]
+    called: Mapping[str, Function] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:

@@ -56,8 +56,11 @@ class OccupancyRules(ABC):
         """What is likely to cost time."""
 
     @abstractmethod
-    def next_steps(self, listing: str, target: Target) -> Mapping[str, str]:
-        """For each device function of a listing what would let in one more wave; "" for nothing."""
+    def next_steps(
+        self, listing: str, resources: Mapping[str, Resources], target: Target
+    ) -> Mapping[str, str]:
+        """For each device function of a build, by its listing and its functions' resources, what
+        would let in one more wave; "" for nothing."""
 
 
 def rules_of(target: Target) -> OccupancyRules | None:

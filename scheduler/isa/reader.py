@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from scheduler.isa.hazards import Hazard, in_private_memory
 from scheduler.isa.listing import Function, Instruction, Listing
 from scheduler.targets import Target
 from scheduler.targets.registry import backend_of, part
@@ -38,9 +39,17 @@ class ListingReader(ABC):
         """What two instructions must share to be compared: without registers' numbers, labels
         and addresses."""
 
+    def dialect_of(self, text: str) -> str:  # noqa: ARG002 - most have one
+        """The language of this listing, for those whose builds give it in several."""
+        return self.dialect
+
     def live_registers(self, function: Function) -> LiveRegisters | None:  # noqa: ARG002
         """Live vector registers at each instruction; None where the reader does not follow them."""
         return None
+
+    def hazards(self, function: Function) -> tuple[Hazard, ...]:
+        """What its instructions show to be likely to cost time, with their lines."""
+        return in_private_memory(function)
 
 
 def reader_of(target: Target) -> ListingReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -222,21 +223,22 @@ def _view(path: str, digest: str, target: str) -> ListingView:
 
 
 @lru_cache(maxsize=1024)
-def _next_steps(path: str, digest: str, target: str) -> Mapping[str, str]:
-    return next_steps(_text(path, digest), targets.find(target))
+def _next_steps(path: str, digest: str, target: str, resources: str) -> Mapping[str, str]:
+    """``resources`` is JSON: not all of what limits occupancy is in the listing."""
+    return next_steps(_text(path, digest), json.loads(resources), targets.find(target))
 
 
 def _text(path: str, digest: str) -> str:
     return files.read(path, digest).decode("utf-8", errors="replace")
 
 
-def listing_of(name: str, build_id: int) -> tuple[ListingView, str]:
-    """A build's listing and its target (2 queries); raises ``Build.DoesNotExist``."""
+def listing_of(name: str, build_id: int) -> ListingView:
+    """A build's listing (2 queries); raises ``Build.DoesNotExist``."""
     build = Build.objects.select_related("listing").get(
         kernel__name=name, pk=build_id, listing__isnull=False
     )
     assert build.listing is not None
-    return _view(build.listing.path, build.listing.digest, build.target), build.target
+    return _view(build.listing.path, build.listing.digest, build.target)
 
 
 def _listing(build: BuildRow | None, paths: Mapping[str, str]) -> ListingView | None:
@@ -255,7 +257,10 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
         steps: Mapping[str, str] = {}
         if build.resources and build.listing_digest in paths:
             with suppress(FileNotFoundError):
-                steps = _next_steps(paths[build.listing_digest], build.listing_digest, build.target)
+                steps = _next_steps(
+                    *(paths[build.listing_digest], build.listing_digest, build.target),
+                    json.dumps(build.resources, sort_keys=True),
+                )
         for function, resources in build.resources.items():
             yield ResourceRow(
                 build=build.id,

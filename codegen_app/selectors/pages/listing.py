@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler.isa.flow import Loop
+from scheduler.isa.hazards import Hazard
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction, LineKind, Listing, counts
-from scheduler.isa.occupancy import rules_of
+from scheduler.isa.occupancy import Resources, rules_of
 from scheduler.isa.reader import reader_of
 from scheduler.targets import Target
 
@@ -76,13 +77,15 @@ class FunctionRow:
     loops: tuple[LoopRow, ...]
     blocks: tuple[BlockRow, ...]
     live_peak: int | None
+    hazards: tuple[Hazard, ...]
 
 
 @dataclass(frozen=True)
 class ListingView:
-    """A whole listing; ``lines`` has one entry a line of ``text``."""
+    """A whole listing; ``lines`` has one entry a line of ``text``, ``dialect`` is its language."""
 
     text: str
+    dialect: str
     lines: tuple[ListingLine, ...]
     functions: tuple[FunctionRow, ...]
 
@@ -139,17 +142,19 @@ def read_listing(text: str, target: Target) -> ListingView:
                 target=instruction.target,
                 block=begins.get(index, 0),
             )
-        functions.append(_function_row(function, at_label, live.peak if live else None))
-    return ListingView(text, tuple(lines), tuple(functions))
+        peak = live.peak if live else None
+        functions.append(_function_row(function, at_label, peak, reader.hazards(function)))
+    return ListingView(text, reader.dialect_of(text), tuple(lines), tuple(functions))
 
 
-_DEBUG_LABELS = (".Ltmp", ".Lfunc_begin", ".Lfunc_end")  # labels of the debug information
+# Labels of the debug information, in assembly and in PTX.
+_DEBUG_LABELS = (".Ltmp", ".Lfunc_begin", ".Lfunc_end", "$L__tmp", "$L__func_")
 
 
-def next_steps(text: str, target: Target) -> Mapping[str, str]:
-    """For each device function of a listing what would let in one more wave; "" for nothing."""
+def next_steps(text: str, resources: Mapping[str, Resources], target: Target) -> Mapping[str, str]:
+    """For each device function of a build what would let in one more wave; "" for nothing."""
     rules = rules_of(target)
-    return {} if rules is None else rules.next_steps(text, target)
+    return {} if rules is None else rules.next_steps(text, resources, target)
 
 
 def _label_lines(text: str, listing: Listing) -> dict[str, int]:
@@ -161,7 +166,10 @@ def _label_lines(text: str, listing: Listing) -> dict[str, int]:
 
 
 def _function_row(
-    function: Function, at_label: Mapping[str, int], live_peak: int | None
+    function: Function,
+    at_label: Mapping[str, int],
+    live_peak: int | None,
+    hazards: tuple[Hazard, ...],
 ) -> FunctionRow:
     blocks = _block_rows(function, at_label)
     inner = function.inner_loop()
@@ -175,6 +183,7 @@ def _function_row(
         loops=tuple(_loop_row(function, loop, blocks, loop is inner) for loop in function.loops),
         blocks=blocks,
         live_peak=live_peak,
+        hazards=hazards,
     )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.isa.cuda.hazards import hazards
 from scheduler.isa.cuda.instructions import falls_through, kind_of
+from scheduler.isa.cuda.liveness import live_registers
+from scheduler.isa.hazards import Hazard
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction, LineKind, Listing
-from scheduler.isa.reader import ListingReader
+from scheduler.isa.reader import ListingReader, LiveRegisters
 
 _SASS_LINE = re.compile(r'//## File "([^"]*)", line (\d+)')
 _SASS_INSTRUCTION = re.compile(
@@ -34,13 +37,28 @@ class CudaReader(ListingReader):
     dialect = "sass-listing"
 
     def parse(self, text: str) -> Listing:
-        return _Reader(is_ptx=".version" in text[:4096]).read(text)
+        return _Reader(is_ptx=_is_ptx(text)).read(text)
+
+    def dialect_of(self, text: str) -> str:
+        return "ptx-listing" if _is_ptx(text) else self.dialect
+
+    def live_registers(self, function: Function) -> LiveRegisters | None:
+        """None of PTX, whose registers are values and no places."""
+        is_ptx = function.instructions[0].mnemonic[0].islower()
+        return None if is_ptx else live_registers(function)
+
+    def hazards(self, function: Function) -> tuple[Hazard, ...]:
+        return hazards(function)
 
     def normalized(self, instruction: Instruction) -> str:
         operands = _CONSTANT.sub("c[]", instruction.operands)
         operands = _REFERENCE.sub("label", operands)
         operands = _REGISTER.sub(lambda match: match[1] or match[2], operands)
         return f"{instruction.mnemonic} {_NUMBER.sub('number', operands)}"
+
+
+def _is_ptx(text: str) -> bool:
+    return ".version" in text[:4096]
 
 
 class _Reader:
@@ -51,6 +69,7 @@ class _Reader:
         self._pattern = _PTX_INSTRUCTION if is_ptx else _SASS_INSTRUCTION
         self._kinds: list[LineKind] = []
         self._functions: list[Function] = []
+        self._by_name: dict[str, Function] = {}  # of all functions, once all are read
         self._declared: set[str] = set()
         self._files: dict[str, str] = {}
         self._name = ""
@@ -119,15 +138,18 @@ class _Reader:
             Instruction(
                 *(number, mnemonic, operands, kind, self._source_line, target),
                 falls_through=falls_through(mnemonic, match["predicate"] or ""),
+                conditional=match["predicate"] is not None,
             )
         )
 
     def _finish(self, number: int) -> None:
         if self._name and self._instructions:
-            instructions = tuple(self._instructions)
-            self._functions.append(
-                Function(self._name, self._first_line, number, instructions, self._labels)
+            made = Function(
+                *(self._name, self._first_line, number, tuple(self._instructions), self._labels),
+                called=self._by_name,
             )
+            self._functions.append(made)
+            self._by_name[made.name] = made
         self._name, self._instructions, self._labels, self._source_line = "", [], {}, 0
 
 

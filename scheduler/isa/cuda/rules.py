@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from scheduler.build.cuda.occupancy import Demand, occupancy
 from scheduler.build.cuda.resources import Resources as Figures
+from scheduler.isa.cuda.next_step import next_step
 from scheduler.isa.hazards import Hazard, HazardKind
 from scheduler.isa.occupancy import OccupancyRules, Resources
 from scheduler.targets import Target
@@ -66,8 +67,18 @@ class CudaRules(OccupancyRules):
             found.append(Hazard(HazardKind.SCRATCH, text))
         return tuple(found)
 
-    def next_steps(self, listing: str, target: Target) -> Mapping[str, str]:  # noqa: ARG002
-        return {}
+    def next_steps(
+        self,
+        listing: str,  # noqa: ARG002 - it does not say what is asked for at a launch
+        resources: Mapping[str, Resources],
+        target: Target,
+    ) -> Mapping[str, str]:
+        steps = {name: next_step(_demand(one), target) for name, one in resources.items()}
+        return {name: step.text if step else "" for name, step in steps.items()}
+
+
+def _demand(resources: Resources) -> Demand:
+    return Demand(resources["registers"], resources["shared_bytes"], resources["threads"])
 
 
 RULES = CudaRules()

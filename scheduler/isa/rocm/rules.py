@@ -70,7 +70,12 @@ class AmdRules(OccupancyRules):
     def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:
         return hazards(AmdResources(**resources), target.name)
 
-    def next_steps(self, listing: str, target: Target) -> Mapping[str, str]:
+    def next_steps(
+        self,
+        listing: str,
+        resources: Mapping[str, Resources],  # noqa: ARG002 - the listing's metadata says more
+        target: Target,
+    ) -> Mapping[str, str]:
         steps = {
             name: next_step(metadata.demand(), target)
             for name, metadata in kernels(listing).items()

@@ -14,6 +14,8 @@ from pygments.token import Error
 from codegen_app.highlighting import (
     AmdListingLexer,
     HipLexer,
+    PtxLexer,
+    SassLexer,
     highlight_lines,
     listing_lexer,
     source_lexer,
@@ -22,6 +24,7 @@ from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
+from scheduler.isa.reader import reader_of
 from scheduler.targets import amd
 from scheduler.targets.amd import amd_hardware
 
@@ -83,7 +86,7 @@ def text_of(line: str) -> str:
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=300))
 def test_any_text_keeps_its_lines_and_characters(text: str) -> None:
     """Also one that is no program at all: an upload's name may stand in a comment."""
-    for lexer in (HipLexer(), AmdListingLexer()):
+    for lexer in (HipLexer(), AmdListingLexer(), SassLexer(), PtxLexer()):
         assert [text_of(line) for line in highlight_lines(text, lexer)] == text.split("\n")
 
 
@@ -111,7 +114,7 @@ def test_dual_instructions_are_both_coloured() -> None:
 def test_every_class_that_the_lexers_give_has_a_colour() -> None:
     sheet = Path(__file__).resolve().parents[3].joinpath("static/css/code.css").read_text()
     used = set()
-    for lexer in (HipLexer(), AmdListingLexer()):
+    for lexer in (HipLexer(), AmdListingLexer(), SassLexer(), PtxLexer()):
         for line in highlight_lines(SOURCE, lexer):
             used |= set(re.findall(r'<span class="([\w-]+)">', line))
     plain = {"n", "p", "o", "w", "na", "no"}
@@ -128,7 +131,14 @@ def test_a_source_is_coloured_by_what_it_is_called(file: str, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("target", "name"), [("gfx942", "AMDGPU listing"), ("cpu", "GAS"), ("cpu-gfx1100", "GAS")]
+    ("target", "text", "name"),
+    [
+        ("gfx942", "", "AMDGPU listing"),
+        ("cpu", "", "GAS"),
+        ("cpu-gfx1100", "", "GAS"),
+        ("sm_90", "\t.target\tsm_90\n", "SASS listing"),
+        ("sm_90", "\n.version 8.0\n.target sm_90\n", "PTX listing"),
+    ],
 )
-def test_a_listing_is_coloured_as_its_reader_says(target: str, name: str) -> None:
-    assert listing_lexer(target).name == name
+def test_a_listing_is_coloured_as_its_reader_says(target: str, text: str, name: str) -> None:
+    assert listing_lexer(reader_of(targets.find(target)).dialect_of(text)).name == name

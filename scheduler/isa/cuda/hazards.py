@@ -1,0 +1,57 @@
+"""What the instructions of a function show to be likely to cost time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from scheduler.isa.hazards import Hazard, HazardKind, in_private_memory
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Function, Instruction
+
+_WIDE = 16  # bytes: what one instruction moves of a thread at most, but on the newest GPUs
+_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
+_MOVES = frozenset({"LDG", "STG", "LD", "ST"})
+_PTX_ACCESS = re.compile(r"(?:ld|st)\.(?:(?:volatile|relaxed|weak|cta|gpu|sys)\.)*global\b")
+_PTX_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64|128)\b")
+
+
+def hazards(function: Function) -> tuple[Hazard, ...]:
+    """Local memory, and narrow accesses to global memory in the inner loop. What of an address
+    the threads of a warp share, and so conflicts of banks, is not in the instructions."""
+    return (*in_private_memory(function), *_narrow(function))
+
+
+def _narrow(function: Function) -> tuple[Hazard, ...]:
+    loop = function.inner_loop()
+    if loop is None:
+        return ()
+    widths = {one.line: width_bytes(one) for one in function.of_loop(loop)}
+    narrow = {line: width for line, width in widths.items() if 0 < width < _WIDE}
+    if not narrow:
+        return ()
+    counts = sorted(Counter(narrow.values()).items())
+    figures = ", ".join(f"{count} of {width} B" for width, count in counts)
+    text = f"accesses to global memory in the inner loop narrower than {_WIDE} B: {figures}"
+    return (Hazard(HazardKind.NARROW, text, tuple(narrow)),)
+
+
+def width_bytes(instruction: Instruction) -> int:
+    """Bytes of global memory that it moves for each thread; 0 for what moves none."""
+    if instruction.kind is not Kind.GLOBAL:
+        return 0
+    mnemonic = instruction.mnemonic
+    if mnemonic[0].islower():
+        return _ptx_width(mnemonic)
+    name, *suffixes = mnemonic.split(".")
+    if name not in _MOVES:
+        return 0
+    return next((_BYTES[one] for one in suffixes if one in _BYTES), 4)
+
+
+def _ptx_width(mnemonic: str) -> int:
+    element = _PTX_ELEMENT.search(mnemonic)
+    if element is None or not _PTX_ACCESS.match(mnemonic):
+        return 0
+    vector = re.search(r"\.v([248])\b", mnemonic)
+    return int(element[1]) // 8 * (int(vector[1]) if vector else 1)

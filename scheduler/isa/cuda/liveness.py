@@ -1,0 +1,138 @@
+"""Live registers at each instruction of SASS, by dataflow over the basic blocks.
+
+A register is live where a value that may have been put into it may still be read. One that is
+written under a predicate may keep its old value. Registers are physical, so the count never exceeds
+what ptxas says is allocated; uniform registers and predicates are not counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.isa.cuda.operands import registers
+from scheduler.isa.listing import Function, Instruction
+from scheduler.isa.reader import LiveRegisters
+
+_OF_KERNELS = "EXIT"  # what no function that a kernel calls has
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """Registers that an instruction reads, may write, and writes for certain."""
+
+    reads: int
+    writes: int
+    kills: int
+
+
+def live_registers(function: Function) -> LiveRegisters:
+    """Live registers of a function; those that an instruction writes count at it."""
+    effects = _effects(function)
+    live_out = _live_out(function, effects)
+    defined = _defined(function, effects)
+    counts = [0] * len(effects)
+    for number, block in enumerate(function.blocks):
+        counts[block.first : block.end] = _of_block(
+            effects[block.first : block.end], live_out[number], defined[number]
+        )
+    peak = max(counts, default=0)
+    return LiveRegisters(
+        counts=tuple(counts),
+        peak=peak,
+        peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),
+    )
+
+
+def _of_block(effects: list[_Effect], live: int, defined: int) -> list[int]:
+    held = []
+    for effect in reversed(effects):
+        after = live | effect.writes
+        live = (live & ~effect.kills) | effect.reads
+        held.append(after | live)
+    counts = []
+    for effect, registers_held in zip(effects, reversed(held), strict=True):
+        defined |= effect.writes
+        counts.append((registers_held & (defined | effect.reads)).bit_count())
+    return counts
+
+
+def _effects(function: Function) -> list[_Effect]:
+    known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
+    return [_effect(function, instruction, known) for instruction in function.instructions]
+
+
+def _effect(
+    function: Function, instruction: Instruction, known: dict[tuple[str, str], tuple[int, int]]
+) -> _Effect:
+    text = instruction.mnemonic, instruction.operands
+    if text not in known:
+        known[text] = registers(*text)
+    reads, writes = known[text]
+    is_call = instruction.mnemonic.startswith("CALL")
+    callee = function.called.get(instruction.target) if is_call else None
+    if callee is not None:
+        taken, given = _across(callee)
+        reads, writes = reads | taken, writes | given
+    return _Effect(reads, writes, 0 if instruction.conditional else writes)
+
+
+def _across(callee: Function) -> tuple[int, int]:
+    """What a called function reads of its caller's, and what it writes. Those that NVIDIA's
+    compiler adds (a division's rare cases) call nothing themselves."""
+    found = [registers(one.mnemonic, one.operands) for one in callee.instructions]
+    effects = [
+        _Effect(reads, writes, 0 if one.conditional else writes)
+        for one, (reads, writes) in zip(callee.instructions, found, strict=True)
+    ]
+    out = _live_out(callee, effects)[0]
+    first = callee.blocks[0]
+    for effect in reversed(effects[first.first : first.end]):
+        out = (out & ~effect.kills) | effect.reads
+    given = 0
+    for effect in effects:
+        given |= effect.writes
+    return out, given
+
+
+def _live_out(function: Function, effects: list[_Effect]) -> list[int]:
+    """What may still be read after each block."""
+    blocks = function.blocks
+    reads, kills = [0] * len(blocks), [0] * len(blocks)
+    for number, block in enumerate(blocks):
+        for effect in reversed(effects[block.first : block.end]):
+            reads[number] = (reads[number] & ~effect.kills) | effect.reads
+            kills[number] |= effect.kills
+    live_in, live_out = list(reads), [0] * len(blocks)
+    changed = True
+    while changed:
+        changed = False
+        for number in range(len(blocks) - 1, -1, -1):
+            out = 0
+            for successor in blocks[number].successors:
+                out |= live_in[successor]
+            if out != live_out[number]:
+                live_out[number] = out
+                live_in[number] = reads[number] | (out & ~kills[number])
+                changed = True
+    return live_out
+
+
+def _defined(function: Function, effects: list[_Effect]) -> list[int]:
+    """What may have been written before each block; everything before a function that is called."""
+    blocks = function.blocks
+    is_kernel = any(one.mnemonic == _OF_KERNELS for one in function.instructions)
+    writes = [0] * len(blocks)
+    for number, block in enumerate(blocks):
+        for effect in effects[block.first : block.end]:
+            writes[number] |= effect.writes
+    defined = [0 if is_kernel else ~0] * len(blocks)
+    changed = is_kernel
+    while changed:
+        changed = False
+        for number, block in enumerate(blocks):
+            after = defined[number] | writes[number]
+            for successor in block.successors:
+                if after & ~defined[successor]:
+                    defined[successor] |= after
+                    changed = True
+    return defined

@@ -1,0 +1,89 @@
+"""The next step to a higher occupancy: what would let in more warps, in words and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from scheduler.build.cuda.occupancy import Demand, Limiter, Occupancy, occupancy
+from scheduler.targets import Target
+
+_MOST_THREADS = 1024  # of a block
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What must change for more warps an SM: ``text`` reads ``2 fewer registers (of 64): 12 → 16
+    warps``. ``have`` is what the limiting resource would be then."""
+
+    limiter: Limiter
+    have: int
+    warps: int
+    text: str
+
+
+def next_step(demand: Demand, target: Target) -> NextStep | None:
+    """The smallest change of the limiting resource alone that lets in more warps.
+
+    None when the hardware's maximum is reached, or when no change of one resource helps.
+    """
+    now = occupancy(demand, target)
+    if now.limiter is Limiter.REGISTERS:
+        return _fewer_registers(demand, target, now)
+    if now.limiter is Limiter.SHARED:
+        return _less_shared(demand, target, now)
+    return _other_block(demand, target, now)
+
+
+def _fewer_registers(demand: Demand, target: Target, now: Occupancy) -> NextStep | None:
+    def warps(registers: int) -> int:
+        return occupancy(replace(demand, registers=registers), target).warps
+
+    have = _most(demand.registers, 1, now.warps, warps)
+    if have is None:
+        return None
+    change, more = demand.registers - have, warps(have)
+    plural = "" if change == 1 else "s"
+    text = f"{change} fewer register{plural} ({have} a thread): {now.warps} → {more} warps"
+    return NextStep(Limiter.REGISTERS, have, more, text)
+
+
+def _less_shared(demand: Demand, target: Target, now: Occupancy) -> NextStep | None:
+    def warps(shared_bytes: int) -> int:
+        return occupancy(replace(demand, shared_bytes=shared_bytes), target).warps
+
+    have = _most(demand.shared_bytes, 0, now.warps, warps)
+    if have is None:
+        return None
+    change, more = demand.shared_bytes - have, warps(have)
+    plural = "" if change == 1 else "s"
+    text = f"{change} fewer byte{plural} of shared memory: {now.warps} → {more} warps"
+    return NextStep(Limiter.SHARED, have, more, text)
+
+
+def _most(have: int, least: int, now: int, warps: Callable[[int], int]) -> int | None:
+    """Bisect for the greatest smaller amount with more warps: they only rise as it falls."""
+    low, high = least, have  # warps(low) is more than now, warps(high) is not
+    if low >= have or warps(low) <= now:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if warps(middle) > now else (low, middle)
+    return low
+
+
+def _other_block(demand: Demand, target: Target, now: Occupancy) -> NextStep | None:
+    """The nearest block of whole warps with which more fit: a smaller one where a block too many
+    does not fit, a larger one where an SM takes no more blocks."""
+    wavefront = target.wavefront
+    if now.limiter is Limiter.BLOCKS:
+        first = (demand.threads // wavefront + 1) * wavefront
+        sizes = range(first, _MOST_THREADS + 1, wavefront)
+    else:
+        sizes = range((demand.threads - 1) // wavefront * wavefront, 0, -wavefront)
+    for threads in sizes:
+        held = occupancy(replace(demand, threads=threads), target)
+        if held.warps > now.warps:
+            text = f"blocks of {threads} threads: {now.warps} → {held.warps} warps"
+            return NextStep(now.limiter, threads, held.warps, text)
+    return None

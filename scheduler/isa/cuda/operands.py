@@ -1,0 +1,147 @@
+"""Which registers a SASS instruction reads and writes, by its mnemonic and its operands.
+
+A listing names the first register of an operand; how many belong to it follows from the
+instruction: its access size, its types, the shape of a matrix product (CUDA Binary Utilities,
+"Instruction set reference"; PTX ISA, the fragments of ``mma``). What is not known here is taken as
+one register that is written, in the first operand, and the others read.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_RESULTLESS = _names(
+    "ST STG STS STL STSM RED REDG REDAS ISETP FSETP DSETP HSETP2 PSETP FCHK R2P BAR BRX BRXU JMX"
+    " CALL RET NANOSLEEP WARPSYNC CCTL CCTLL PREFETCH ERRBAR DEPBAR MEMBAR KILL EXIT BRA"
+)
+_STORES = _names("ST STG STS STL STSM RED REDG REDAS ATOM ATOMG ATOMS")
+_JUMPS_TO_PAIRS = _names("BRX JMX CALL RET")
+_DOUBLES = _names("DADD DMUL DFMA DMNMX DSETP")
+_PACKED = _names("FADD2 FMUL2 FFMA2")
+# Registers of A, B and of the result, by shape; a result of f16 takes half of these.
+_MATRIX = {
+    "HMMA.16816": (4, 2, 4),
+    "HMMA.1688": (2, 1, 4),
+    "HMMA.1688.TF32": (4, 2, 4),
+    "HMMA.1684.TF32": (2, 1, 4),
+    "IMMA.16816": (2, 1, 4),
+    "IMMA.8816": (1, 1, 2),
+    "DMMA.884": (2, 2, 4),
+}
+_ANY_MATRIX = (4, 2, 4)
+_MATRIX_NAMES = _names("HMMA IMMA DMMA BMMA QMMA OMMA")
+_WARPGROUP = re.compile(r"64x(\d+)x\d+")
+_PREDICATE = re.compile(r"!?U?P(?:\d|T|R)\b")
+_RESULT = re.compile(r"R(?:\d+|Z)(?:\.\w+)?$")
+_REGISTER = re.compile(r"\bR(\d+)((?:\.\w+)*)")
+_SUFFIX = {"64": 2, "128": 4, "256": 8}
+_MATRICES = {"4": 4, "2": 2}  # of LDSM and STSM, of 8 by 8 each
+
+
+def registers(mnemonic: str, operands: str) -> tuple[int, int]:
+    """Masks of the registers read and written: bit n is Rn."""
+    name, *suffixes = mnemonic.split(".")
+    parts = _split(operands)
+    while parts and _PREDICATE.match(parts[0]):
+        parts.pop(0)
+    written = 0
+    reads = 0
+    results, sources = _widths(name, suffixes)
+    if name not in _RESULTLESS and parts and _RESULT.match(parts[0]):
+        written = _mask(parts[0], results)
+        if ".H" in parts[0]:  # one half of it is kept
+            reads |= written
+        parts.pop(0)
+        if "ENL2" in suffixes and parts and _RESULT.match(parts[0]):  # a load in two halves
+            written |= _mask(parts.pop(0), results)
+    # A warpgroup's A lies in shared memory mostly, behind a descriptor.
+    values = 1 if name.endswith("GMMA") and parts and "[" in parts[0] else 0
+    for part in parts:
+        if _PREDICATE.match(part):
+            continue
+        if "[" in part:
+            reads |= _mask(part, 1)
+            continue
+        reads |= _mask(part, sources[min(values, len(sources) - 1)])
+        values += 1
+    return reads, written
+
+
+def _widths(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
+    """Registers of the result, and of each source that is not an address; the last one's are
+    those of all that follow."""
+    if name in _MATRIX_NAMES or name.endswith("GMMA"):
+        return _matrix(name, suffixes)
+    if name in ("LDSM", "STSM"):
+        each = next((_MATRICES[one] for one in suffixes if one in _MATRICES), 1)
+        return each, (each,)
+    if name.startswith(("LD", "ATOM")) or name in _STORES:
+        each = _access(suffixes)
+        return each, (each,)
+    if name == "IMAD" and "WIDE" in suffixes:
+        return 2, (1, 1, 2)
+    if name == "IMAD" and "HI" in suffixes:
+        return 1, (1, 1, 2)
+    if name == "CS2R":
+        return (1 if "32" in suffixes else 2), (1,)
+    if name in _DOUBLES or name in _PACKED or name in _JUMPS_TO_PAIRS or "64" in suffixes:
+        return 2, (2,)
+    if name in ("F2F", "F2I", "I2F", "FRND"):
+        return _converted(name, suffixes)
+    if name in ("ISETP", "IMNMX", "VIMNMX") and {"S64", "U64"} & set(suffixes):
+        return 2, (2,)
+    return 1, (1,)
+
+
+def _access(suffixes: list[str]) -> int:
+    """Registers that an access to memory moves."""
+    if "ENL2" in suffixes:  # 32 bytes, as two operands
+        return 4
+    wide = {"F64": 2, "S64": 2, "U64": 2}
+    return next((n for one in suffixes if (n := _SUFFIX.get(one) or wide.get(one))), 1)
+
+
+def _matrix(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
+    if name.endswith("GMMA"):  # of four warps: 64 rows, an A of registers has 16 columns
+        shape = next((match for one in suffixes if (match := _WARPGROUP.match(one))), None)
+        of_f32 = int(shape[1]) // 2 if shape else 1
+        result = of_f32 // 2 if suffixes[1:2] == ["F16"] else of_f32
+        return result, (4, result)
+    kind = ".TF32" if "TF32" in suffixes else ""
+    a, b, result = _MATRIX.get(f"{name}.{suffixes[0] if suffixes else ''}{kind}", _ANY_MATRIX)
+    if suffixes[1:2] == ["F16"]:
+        result //= 2
+    if "SP" in suffixes:
+        b *= 2
+    return result, (a, b, result, 1)
+
+
+def _converted(name: str, suffixes: list[str]) -> tuple[int, tuple[int, ...]]:
+    """Between numbers of 32 and of 64 bits; F2F names its result's type first."""
+    types = [one for one in suffixes if one in ("F64", "F32", "F16", "S64", "U64", "BF16")]
+    if name == "FRND":
+        each = 2 if "F64" in types else 1
+        return each, (each,)
+    if name == "F2F":
+        return (2 if types[:1] == ["F64"] else 1), (2 if types[1:2] == ["F64"] else 1,)
+    is_long = 2 if {"S64", "U64"} & set(types) else 1
+    is_double = 2 if "F64" in types else 1
+    return (is_long, (is_double,)) if name == "F2I" else (is_double, (is_long,))
+
+
+def _split(operands: str) -> list[str]:
+    """The operands; their own brackets hold no commas."""
+    return [part.strip() for part in operands.split(",") if part.strip()]
+
+
+def _mask(text: str, width: int) -> int:
+    mask = 0
+    for match in _REGISTER.finditer(text):
+        is_pair = "64" in match[2].split(".") or "F32x2" in match[2]
+        mask |= ((1 << max(width, 2 if is_pair else 1)) - 1) << int(match[1])
+    return mask

@@ -1,0 +1,68 @@
+"""What the instructions show to be likely to cost time, with their lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.isa.cuda.hazards import width_bytes
+from scheduler.isa.cuda.reader import READER
+from scheduler.isa.hazards import HazardKind
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Instruction
+from tests.unit.cuda.conftest import SampleBuild
+from tests.unit.cuda.test_liveness import function_of
+
+
+def test_local_memory_is_shown_at_its_instructions() -> None:
+    function = function_of("STL [R1+0x4], R5", "NOP", "LDL.64 R6, [R1+0x4]", "EXIT")
+    (hazard,) = READER.hazards(function)
+    assert hazard.hazard is HazardKind.SCRATCH
+    assert hazard.lines == tuple(function.instructions[at].line for at in (0, 2))
+    assert hazard.text.startswith("2 instructions")
+
+
+def test_narrow_accesses_of_the_inner_loop_alone() -> None:
+    function = function_of(
+        "LDG.E.U16 R3, desc[UR4][R2.64]",
+        ".L_x_0:",
+        "LDG.E.128 R4, desc[UR4][R2.64]",
+        "LDG.E.U16 R8, desc[UR4][R2.64]",
+        "LDG.E R9, desc[UR4][R2.64]",
+        "STG.E desc[UR4][R2.64], R9",
+        "@P0 BRA `(.L_x_0)",
+        "EXIT",
+    )
+    (hazard,) = READER.hazards(function)
+    assert hazard.hazard is HazardKind.NARROW
+    assert hazard.text.endswith("narrower than 16 B: 1 of 2 B, 2 of 4 B")
+    assert hazard.lines == tuple(function.instructions[at].line for at in (2, 3, 4))
+
+
+def test_wide_ones_and_what_is_in_no_loop_are_none() -> None:
+    assert READER.hazards(function_of("LDG.E R3, desc[UR4][R2.64]", "EXIT")) == ()
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "width"),
+    [
+        ("LDG.E.ENL2.256.CONSTANT", 32),
+        ("LDG.E.U8", 1),
+        ("STG.E.64", 8),
+        ("ATOMG.E.ADD", 0),
+        ("LDC.64", 0),
+        ("ld.global.nc.v4.b32", 16),
+        ("st.global.b16", 2),
+        ("ld.param.b64", 0),
+    ],
+)
+def test_what_one_access_moves(mnemonic: str, width: int) -> None:
+    assert width_bytes(Instruction(1, mnemonic, "", Kind.GLOBAL, 0)) == width
+
+
+def test_both_views_of_a_kernel_say_the_same_of_its_loads(sample_build: SampleBuild) -> None:
+    """The matrix product of the samples reads 16 bytes at a time."""
+    made = sample_build("addmm_f16", "sm_90")
+    for file in ("kernel.s", "kernel.ptx"):
+        listing = READER.parse((made.directory / file).read_text())
+        (function,) = [one for one in listing.functions if one.loops]
+        assert READER.hazards(function) == (), file
