@@ -56,7 +56,7 @@ def panes(page: KernelPage, loop: LoopRow | None = None, of: str = "") -> Panes:
     if loop is not None:
         return Panes(source, _loop(view, loop), _places(view, _lines_of(loop)))
     address = f"{page.url}/{build.id}/lines"
-    return Panes(source, _listing(view, address), _places(view))
+    return Panes(source, _listing(view, address, page.view), _places(view))
 
 
 def offline(page: KernelPage) -> Panes:
@@ -209,15 +209,16 @@ def _titles(page: KernelPage) -> dict[int, str]:
     return titles
 
 
-def _listing(view: ListingView, address: str) -> SafeString:
+def _listing(view: ListingView, address: str, name: str = "") -> SafeString:
     """The first chunks, and places for the others that know their height and address; without
-    an address all of them."""
+    an address all of them. ``name`` is that of the view, for a build that has several."""
+    query = f"?view={name}" if name else ""
     chunks = []
     for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
         lines = view.lines[first - 1 : first - 1 + CHUNK]
         here = at < INLINE or not address
         body = listing_chunk(view, first) if here else ""
-        chunks.append(_chunk(body, lines, "" if here else f"{address}/{first}"))
+        chunks.append(_chunk(body, lines, "" if here else f"{address}/{first}{query}"))
     return SafeString("".join(chunks))
 
 

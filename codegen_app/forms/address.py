@@ -93,7 +93,8 @@ class NodeForm(AddressForm):
 
 class KernelForm(AddressForm):
     """Which build, for which node, at which sizes; a loop alone, by its first line; ``of``: which
-    graph node's lines are marked; ``waiting``: the build that the page looks for."""
+    graph node's lines are marked; ``waiting``: the build that the page looks for; ``view``: which
+    of its texts is shown as the listing."""
 
     build = Number()
     node = Number()
@@ -101,6 +102,7 @@ class KernelForm(AddressForm):
     loop = Number()
     waiting = Number()
     of = Text()
+    view = Text()
 
 
 class KernelsForm(AddressForm):

@@ -16,7 +16,9 @@ class Build(Work):
     ``resources`` maps a device function to the compiler's figures (``scheduler.build.model.
     Resources``), empty for CPU emulation. ``diagnostics`` is ``[{severity, line, column,
     message}]`` at lines of the kernel's source. A compile error is a rejected row: ``reason`` has
-    the first error, ``log`` the whole output.
+    the first error, ``log`` the whole output. ``intermediate`` is the text between source and
+    listing (PTX), for compilers that have one; without an assembler there is no code object, and it
+    is the listing too.
     """
 
     kernel = models.ForeignKey(GeneratedKernel, on_delete=models.PROTECT, related_name="builds")
@@ -38,6 +40,9 @@ class Build(Work):
         Artifact, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
     code_object = models.ForeignKey(
+        Artifact, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    intermediate = models.ForeignKey(
         Artifact, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
     library = models.ForeignKey(

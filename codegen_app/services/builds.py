@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -116,7 +115,7 @@ def drop_of_graph(graph: Graph) -> None:
 
 def has_files(build: Build) -> bool:
     """Whether the storage has all files of a build that is done."""
-    files = (build.listing, build.code_object, build.library)
+    files = (build.listing, build.code_object, build.intermediate, build.library)
     return all(artifacts.is_whole(file) for file in files if file is not None)
 
 
@@ -133,8 +132,7 @@ def run_build(build: Build) -> None:
 
     Raises ``work.LeaseLostError`` when another worker has it meanwhile, or it was cancelled.
     """
-    asked = _compiler_of(build)
-    toolchain = next((one for one in compilers.found() if _identity(one) == asked), None)
+    toolchain = _toolchain_of(build)
     if toolchain is None:
         with transaction.atomic():
             _ask_again(build)
@@ -215,6 +213,14 @@ def _ask_again(build: Build) -> None:
         ledger.build_is_over(new)
 
 
+def _toolchain_of(build: Build) -> Toolchain | None:
+    """The compiler of this host that a build was asked for with. Backends may use one program in
+    ways of their own: then that of them which builds for the target."""
+    asked, recipe = _compiler_of(build), _recipe(build)
+    same = [one for one in compilers.found() if _identity(one) == asked]
+    return next((one for one in same if not recipe.obstacle(one)), next(iter(same), None))
+
+
 def _made_by(compilers_: Iterable[tuple[str, str, str]]) -> Q:
     made = Q(pk__in=[])
     for name, version, digest in compilers_:
@@ -232,11 +238,7 @@ def _identity(toolchain: Toolchain) -> tuple[str, str, str]:
 
 def _done(build: Build, result: Built) -> None:
     recipe = _recipe(build)
-    kept = {  # before the row is locked: a disk may be slow
-        "listing": _artifact(result.directory, recipe.listing_file),
-        "code_object": _artifact(result.directory, recipe.code_object_file),
-        "library": _artifact(result.directory, recipe.library_file),
-    }
+    kept = kept_files(result, recipe)  # before the row is locked: a disk may be slow
     with transaction.atomic():
         work.finish(
             build,
@@ -270,9 +272,19 @@ def _recipe(build: Build) -> Recipe:
     return recipe_of(targets.find(build.target))
 
 
-def _artifact(directory: Path, name: str) -> Artifact | None:
-    """A file of a build, kept; None for one that the recipe does not make."""
-    return artifacts.store_file(directory / name) if name else None
+def kept_files(result: Built, recipe: Recipe) -> dict[str, Artifact | None]:
+    """The files of a build, by their fields; None for one that this compiler does not make."""
+    made = recipe.files_with(result.toolchain)
+    files = {
+        "listing": recipe.listing_file,
+        "code_object": recipe.code_object_file,
+        "intermediate": recipe.intermediate_file,
+        "library": recipe.library_file,
+    }
+    return {
+        field: artifacts.store_file(result.directory / name) if name in made else None
+        for field, name in files.items()
+    }
 
 
 def _diagnostics(recipe: Recipe, log: str) -> list[dict[str, object]]:

@@ -243,7 +243,7 @@ def _given(buffer: Buffer, written: bool) -> Buffer:
 def _known(names: Sequence[str]) -> dict[tuple[str, str], _Known]:
     """The latest build of each kernel and target, with the default flags where there is one."""
     rows = Build.objects.filter(kernel__name__in=names, state=State.DONE)
-    files = ("listing", "code_object", "library")
+    files = ("listing", "code_object", "intermediate", "library")
     size = sum((Coalesce(F(f"{file}__size_bytes"), Value(0)) for file in files), Value(0))
     found = rows.order_by("created_at", "pk").values_list(
         "kernel__name", "target", "flags", "pk", "code_digest", size
@@ -263,7 +263,7 @@ def _complete(known: Iterable[tuple[str, str]], names: Sequence[str]) -> tuple[s
 
 def _rows(keys: Sequence[int]) -> QuerySet[Build]:
     rows = Build.objects.filter(pk__in=keys).order_by("target")
-    related = rows.select_related("kernel", "listing", "code_object", "library")
+    related = rows.select_related("kernel", "listing", "code_object", "intermediate", "library")
     return related.defer("kernel__source", "detail", "diagnostics")
 
 
@@ -275,6 +275,7 @@ def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
         files = {
             recipe.listing_file: row.listing,
             recipe.code_object_file: row.code_object,
+            recipe.intermediate_file: row.intermediate,
             recipe.library_file: row.library,
         }
         for name, artifact in files.items():

@@ -138,7 +138,10 @@ def _sweep_packings(dry_run: bool, at_most: int) -> int:
 
 def _unneeded(before: datetime) -> QuerySet[Artifact]:
     of_builds = Build.objects.filter(
-        Q(listing=OuterRef("pk")) | Q(code_object=OuterRef("pk")) | Q(library=OuterRef("pk"))
+        Q(listing=OuterRef("pk"))
+        | Q(code_object=OuterRef("pk"))
+        | Q(intermediate=OuterRef("pk"))
+        | Q(library=OuterRef("pk"))
     )
     of_graphs = Graph.objects.filter(file=OuterRef("pk"))
     of_packings = Packing.objects.filter(file=OuterRef("pk"))

@@ -22,7 +22,8 @@ def kernel(
     """Source beside instructions. ``builds`` is a form that was filled in wrongly."""
     address = KernelForm(request.GET)
     build, node, sizes = map(address.number, ("build", "node", "sizes"))
-    page = found(f"kernel {name}", kernel_page, name, build, node, sizes or 0)
+    view = address.text("view")
+    page = found(f"kernel {name}", kernel_page, name, build, node, sizes or 0, view)
     if request.headers.get("HX-Request"):
         return _builds_alone(request, page, address)
     return respond(

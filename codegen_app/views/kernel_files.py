@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from codegen_app import codeview, files
+from codegen_app.forms.address import KernelForm
 from codegen_app.models import Build, GeneratedKernel
 from codegen_app.selectors.pages.kernel import kernel_page, listing_of
 from scheduler import targets
@@ -24,10 +25,10 @@ from scheduler.isa.instructions import Kind
 OFFLINE_MAX_BYTES = 4 << 20
 
 
-def lines(_request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
+def lines(request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
     """A chunk of a long listing, for the page's script."""
     try:
-        view = listing_of(name, build)
+        view = listing_of(name, build, KernelForm(request.GET).text("view"))
     except (Build.DoesNotExist, FileNotFoundError):
         raise Http404(f"build {build} has no listing") from None
     if not 1 <= first <= len(view.lines):
@@ -47,9 +48,9 @@ def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
 
 
 def download(request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
-    """One file of a build: listing, code object or library."""
+    """One file of a build: listing, code object, what lies between, or library."""
     row = get_object_or_404(
-        Build.objects.select_related("listing", "code_object", "library"),
+        Build.objects.select_related("listing", "code_object", "intermediate", "library"),
         pk=build,
         kernel__name=name,
     )
@@ -57,6 +58,7 @@ def download(request: HttpRequest, name: str, build: int, file: str) -> HttpResp
     artifact = {
         recipe.listing_file: row.listing,
         recipe.code_object_file: row.code_object,
+        recipe.intermediate_file: row.intermediate,
         recipe.library_file: row.library,
     }.get(file)
     if file == "kernel.html" and row.listing is not None:

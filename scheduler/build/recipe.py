@@ -36,6 +36,7 @@ class Recipe(ABC):
 
     source_file: ClassVar[str]
     listing_file: ClassVar[str]
+    listing_title: ClassVar[str] = "Listing"
     library_file: ClassVar[str]
     """The shared library with the exported function: what a device loads."""
 
@@ -45,6 +46,12 @@ class Recipe(ABC):
     intermediate_file: ClassVar[str] = ""
     """The text between source and listing that a person may want to see (PTX); "" where there is
     none."""
+
+    intermediate_title: ClassVar[str] = ""
+
+    without_code_object: ClassVar[str] = ""
+    """What is said of a build whose compiler left no code object: its listing is the text in
+    between then."""
 
     @property
     def files(self) -> tuple[str, ...]:

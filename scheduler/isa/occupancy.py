@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from scheduler.isa.hazards import Hazard
@@ -14,12 +15,27 @@ Resources: TypeAlias = Mapping[str, Any]
 """What one device function takes, as the backend's recipe gives it."""
 
 
+@dataclass(frozen=True)
+class Column:
+    """What a table shows of a function's resources: its heading, its unit, and the figures."""
+
+    heading: str
+    unit: str
+    figures: tuple[str, ...]
+
+
 class OccupancyRules(ABC):
     """One maker's rules. A wave is what runs in lockstep (NVIDIA: a warp), a SIMD what holds
     waves (NVIDIA: a partition of an SM)."""
 
     headings: ClassVar[Mapping[str, str]]
-    """What a table shows of a function's resources: the heading, and the figure's name."""
+    """What a short table shows of a function's resources: the heading, and the figure's name."""
+
+    columns: ClassVar[tuple[Column, ...]]
+    """What a full one shows, beside waves, limit and next step."""
+
+    waves_heading: ClassVar[tuple[str, str]]
+    """What waves are called, and what holds them."""
 
     figures: ClassVar[type | None] = None
     """The dataclass whose fields a function's resources are; None where anything may be."""

@@ -30,6 +30,9 @@ class ListingReader(ABC):
     dialect: ClassVar[str] = "gas"
     """What a highlighter calls the language: a name of Pygments', or of a lexer of ours."""
 
+    registers_title: ClassVar[str] = "registers"
+    """What is counted as live."""
+
     @abstractmethod
     def parse(self, text: str) -> Listing:
         """Functions, instructions, and where each comes from in the source."""

@@ -9,8 +9,10 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from codegen_app.models import Build, GeneratedKernel, State, Worker
-from codegen_app.services import artifacts, builds, ledger, remote_builds, work
+from codegen_app.services import artifacts, builds, compilers, ledger, remote_builds, work
+from scheduler.build.cuda.toolchains import NAME
 from scheduler.build.flags import parse_flags
+from scheduler.build.model import Build as Built
 from scheduler.outcome import Rejected, UserError
 from tests.app import factories
 
@@ -150,3 +152,19 @@ def test_files_need_no_folder_where_the_storage_is_none(
     assert not isinstance(made, Rejected)
     assert (made.directory / "kernel.so").read_bytes() == content
     assert made.directory.is_relative_to(tmp_path)
+
+
+def test_a_build_without_an_assembler_has_no_code_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver assembles it then: what a compiler does not make is not missed."""
+    without = [one for one in compilers.found() if one.name != NAME]
+    monkeypatch.setattr(compilers, "toolchains", lambda: tuple(without))
+    one = kernel()
+    asked = builds.request_builds([one], "sm_90")[one.pk]
+    builds.run_build(claimed(asked))
+    done = Build.objects.get(pk=asked.pk)
+    assert (done.state, done.reason) == (State.DONE, "")
+    assert done.code_object is None
+    assert done.intermediate is not None
+    assert b".version" in artifacts.read(done.intermediate)
+    assert builds.has_files(done)
+    assert isinstance(remote_builds.built(done, cached=False), Built)

@@ -112,7 +112,7 @@ def test_blocks_part_a_function_and_name_what_follows(world: World) -> None:
 def test_a_peak_is_one_place_however_long_it_lasts() -> None:
     lines = [ListingLine("instruction", live=n, peak=n == 9) for n in (1, 9, 9, 3, 9, 2)]
     lines.insert(2, ListingLine("directive"))  # between two instructions of one stretch
-    assert ListingView("", tuple(lines), ()).peaks == (2, 6)
+    assert ListingView("", "gas", tuple(lines), ()).peaks == (2, 6)
 
 
 def test_hazards_are_marked(reader: Client, world: World) -> None:

@@ -40,7 +40,9 @@ def in_storage(path: str) -> Path:
 
 def test_an_artifact_that_no_row_needs_goes_with_its_file() -> None:
     kept = artifacts.store(b"library", ".so")
-    factories.build(listing=artifacts.store(b"listing", ".s"), library=kept)
+    between = artifacts.store(b"ptx", ".ptx")
+    listing = artifacts.store(b"listing", ".s")
+    factories.build(listing=listing, intermediate=between, library=kept)
     orphan = artifacts.store(b"nobody's", ".so")
     assert retention.sweep()["artifacts"] == 0, "it may be needed in a moment"
     aged()
@@ -49,6 +51,7 @@ def test_an_artifact_that_no_row_needs_goes_with_its_file() -> None:
     assert retention.sweep()["artifacts"] == 1
     assert not in_storage(orphan.path).exists()
     assert artifacts.read(kept) == b"library"
+    assert artifacts.read(between) == b"ptx"
     assert retention.sweep() == dict.fromkeys(retention.sweep(), 0)
 
 

@@ -9,7 +9,6 @@ import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from django.utils import timezone
 
@@ -32,10 +31,13 @@ from codegen_app.models import (
 )
 from codegen_app.models.worker import Worker
 from codegen_app.services import artifacts
+from codegen_app.services.builds import kept_files
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build as Built
+from scheduler.build.model import Toolchain
+from scheduler.build.recipe import recipe_of
 from scheduler.build.toolchains import bundled
 
 SOURCE = """// # Topologically Sorted Source Nodes: [linear], Original ATen: [aten.addmm]
@@ -90,9 +92,9 @@ def make_world(
     kernels = list(
         GeneratedKernel.objects.filter(uses__template_node=nodes[0]).order_by("uses__position")
     )
-    builds = {kernel.pk: _build(kernel, "gfx942", cache) for kernel in kernels[:compiled]}
+    builds = {kernel.pk: make_build(kernel, "gfx942", cache) for kernel in kernels[:compiled]}
     for kernel in kernels[:compiled]:
-        _build(kernel, "gfx1100", cache)
+        make_build(kernel, "gfx1100", cache)
     run = _run(graph, nodes, kernels, builds)
     Worker.objects.get_or_create(
         name="worker-1",
@@ -254,14 +256,14 @@ def _use(node: TemplateNode, kernel: GeneratedKernel, position: int) -> None:
     )
 
 
-def _build(kernel: GeneratedKernel, target: str, cache: Path) -> Build:
-    code_cache = CodeCache(cache)
-    made = build(kernel.source, kernel.name, targets.find(target), bundled(code_cache), code_cache)
+def make_build(
+    kernel: GeneratedKernel, target: str, cache: Path, toolchain: Toolchain | None = None
+) -> Build:
+    """A build that is done, by the bundled compiler unless another is named."""
+    code_cache, goal = CodeCache(cache), targets.find(target)
+    with_ = toolchain or bundled(code_cache)
+    made = build(kernel.source, kernel.name, goal, with_, code_cache)
     assert isinstance(made, Built), made
-
-    def artifact(file: str) -> Any:
-        return artifacts.store_file(made.directory / file)
-
     row, _ = Build.objects.get_or_create(
         kernel=kernel,
         target=target,
@@ -275,9 +277,7 @@ def _build(kernel: GeneratedKernel, target: str, cache: Path) -> Build:
             "duration_s": made.duration_s,
             "log": made.log,
             "resources": dict(made.resources),
-            "listing": artifact("kernel.s"),
-            "code_object": artifact("kernel.hsaco"),
-            "library": artifact("kernel.so"),
+            **kept_files(made, recipe_of(goal)),
         },
     )
     return row

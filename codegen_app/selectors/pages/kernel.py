@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +29,7 @@ from codegen_app.selectors.pages.origins import lines_by_node
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
 from scheduler.isa.hazards import Hazard
-from scheduler.isa.occupancy import rules_of
+from scheduler.isa.occupancy import Column, OccupancyRules, rules_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ class UseRow:
 
 @dataclass(frozen=True)
 class BuildRow:
-    """One build of the kernel. Sizes in bytes, time in seconds."""
+    """One build of the kernel. Sizes in bytes, time in seconds. ``views`` are the texts that can
+    be shown as its listing where there are several, the usual one first; ``remark`` says why there
+    is less of it than there could be."""
 
     id: int
     target: str
@@ -70,7 +72,13 @@ class BuildRow:
     diagnostics: tuple[Mapping[str, Any], ...]
     log: str
     listing_digest: str
+    intermediate_digest: str
+    views: tuple[str, ...]
+    remark: str
+    listing_title: str
+    intermediate_title: str
     listing_url: str
+    intermediate_url: str
     code_object_url: str
     library_url: str
     offline_url: str
@@ -116,10 +124,24 @@ class ResourceRow:
     build: int
     target: str
     function: str
+    waves: int
     max_waves: int
     resources: Mapping[str, Any]
     next_step: str
     hazards: tuple[Hazard, ...]
+
+    def cells(self, columns: tuple[Column, ...]) -> list[list[int]]:
+        """Its figures in these columns."""
+        return [[self.resources[name] for name in column.figures] for column in columns]
+
+
+@dataclass(frozen=True)
+class ResourceTable:
+    """The functions of one maker's builds, which share their figures; rows with their cells."""
+
+    waves: tuple[str, str]
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[ResourceRow, list[list[int]]], ...]
 
 
 @dataclass(frozen=True)
@@ -133,7 +155,8 @@ class ProvenanceRow:
 
 @dataclass(frozen=True)
 class KernelPage:
-    """One kernel; ``build`` is the one shown beside the source."""
+    """One kernel; ``build`` is the one shown beside the source, ``view`` its text that is the
+    listing ("" where there is but one)."""
 
     name: str
     url: str
@@ -149,6 +172,7 @@ class KernelPage:
     use: UseRow | None
     builds: tuple[BuildRow, ...]
     build: BuildRow | None
+    view: str
     resources: tuple[ResourceRow, ...]
     listing: ListingView | None
     provenance: tuple[ProvenanceRow, ...]
@@ -162,30 +186,59 @@ class KernelPage:
         shown = [self.build.id] if self.build and self.build.id in done else []
         return tuple([*shown, *(build for build in done if build not in shown)][:2])
 
+    @property
+    def resource_tables(self) -> tuple[ResourceTable, ...]:
+        """The resources, those of one maker in one table."""
+        return _tables(self.resources)
+
+    @property
+    def shown_resources(self) -> tuple[ResourceTable, ...]:
+        """Those of the build that is shown alone."""
+        build = self.build.id if self.build else None
+        return _tables(row for row in self.resources if row.build == build)
+
+
+def _tables(resources: Iterable[ResourceRow]) -> tuple[ResourceTable, ...]:
+    by_maker: dict[OccupancyRules, list[ResourceRow]] = {}
+    for row in resources:
+        if (rules := rules_of(targets.find(row.target))) is not None:
+            by_maker.setdefault(rules, []).append(row)
+    return tuple(
+        ResourceTable(
+            rules.waves_heading,
+            rules.columns,
+            tuple((row, row.cells(rules.columns)) for row in rows),
+        )
+        for rules, rows in by_maker.items()
+    )
+
 
 def _emulates(target: str) -> bool:
     return bool(targets.find(target).emulates)
 
 
-def kernel_page(name: str, build_id: int | None, node_id: int | None, sizes: int = 0) -> KernelPage:
+def kernel_page(
+    name: str, build_id: int | None, node_id: int | None, sizes: int = 0, view: str = ""
+) -> KernelPage:
     """One kernel (8 queries); raises ``GeneratedKernel.DoesNotExist``.
 
     ``build_id`` and ``node_id`` say which build and which use to show; without them, or where
     they are not this kernel's, the first that is done, and the first. ``sizes`` says at which of
-    the known sizes the limits are shown.
+    the known sizes the limits are shown, ``view`` which of the build's texts is its listing.
     """
     kernel = GeneratedKernel.objects.get(name=name)
     uses = _uses(kernel)
     found = (
         _build_row(kernel, build)
         for build in Build.objects.filter(kernel=kernel)
-        .select_related("listing", "code_object")
+        .select_related("listing", "code_object", "intermediate")
         .order_by("target", "-created_at")
     )
     # The emulation's build is the last thing that somebody wants to read.
     builds = tuple(sorted(found, key=lambda build: (_emulates(build.target), build.target)))
     use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
     build = _shown(builds, build_id)
+    shown = _view_of(build, view)
     paths = _listing_paths(builds)
     return KernelPage(
         name=kernel.name,
@@ -202,8 +255,9 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None, sizes: int
         use=use,
         builds=builds,
         build=build,
+        view=shown,
         resources=tuple(_resource_rows(builds, paths)),
-        listing=_listing(build, paths),
+        listing=_listing(build, paths, shown),
         provenance=_provenance(use) if use else (),
         results=_results(kernel),
         limits=limits(use.problem_id, sizes, kernel.pk) if use else None,
@@ -211,8 +265,13 @@ def kernel_page(name: str, build_id: int | None, node_id: int | None, sizes: int
 
 
 def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
-    """Where the builds' listings lie, by digest (1 query)."""
-    digests = {build.listing_digest for build in builds if build.listing_digest}
+    """Where the builds' listings, and the texts before them, lie, by digest (1 query)."""
+    digests = {
+        digest
+        for build in builds
+        for digest in (build.listing_digest, build.intermediate_digest)
+        if digest
+    }
     return dict(Artifact.objects.filter(digest__in=digests).values_list("digest", "path"))
 
 
@@ -232,21 +291,34 @@ def _text(path: str, digest: str) -> str:
     return files.read(path, digest).decode("utf-8", errors="replace")
 
 
-def listing_of(name: str, build_id: int) -> ListingView:
-    """A build's listing (2 queries); raises ``Build.DoesNotExist``."""
-    build = Build.objects.select_related("listing").get(
+def listing_of(name: str, build_id: int, view: str = "") -> ListingView:
+    """A build's listing, or another of its texts (1 query); raises ``Build.DoesNotExist``."""
+    build = Build.objects.select_related("listing", "intermediate").get(
         kernel__name=name, pk=build_id, listing__isnull=False
     )
-    assert build.listing is not None
-    return _view(build.listing.path, build.listing.digest, build.target)
+    title = recipe_of(targets.find(build.target)).intermediate_title
+    asked = build.intermediate if view and view == title.lower() else None
+    file = asked or build.listing
+    assert file is not None
+    return _view(file.path, file.digest, build.target)
 
 
-def _listing(build: BuildRow | None, paths: Mapping[str, str]) -> ListingView | None:
-    """The listing of the build that is shown; None where its file is missing."""
-    if build is None or build.listing_digest not in paths:
+def _view_of(build: BuildRow | None, asked: str) -> str:
+    """The text of a build that is its listing: the first of them unless another is asked for."""
+    views = build.views if build else ()
+    return asked if asked in views else next(iter(views), "")
+
+
+def _listing(build: BuildRow | None, paths: Mapping[str, str], view: str) -> ListingView | None:
+    """The text of the build that is shown as its listing; None where its file is missing."""
+    if build is None:
+        return None
+    is_first = not build.views or view == build.views[0]
+    digest = build.listing_digest if is_first else build.intermediate_digest
+    if digest not in paths:
         return None
     with suppress(FileNotFoundError):
-        return _view(paths[build.listing_digest], build.listing_digest, build.target)
+        return _view(paths[digest], digest, build.target)
     return None
 
 
@@ -266,6 +338,7 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
                 build=build.id,
                 target=build.target,
                 function=function,
+                waves=rules.waves(resources) if rules else 0,
                 max_waves=rules.max_waves(target) if rules else 0,
                 resources=resources,
                 next_step=steps.get(function, ""),
@@ -318,6 +391,10 @@ def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
 
 def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
     recipe = recipe_of(targets.find(build.target))
+    is_done = build.state == State.DONE
+    lacks_code = is_done and bool(recipe.code_object_file) and build.code_object is None
+    between = build.intermediate if build.intermediate_id != build.listing_id else None
+    titles = (recipe.listing_title, recipe.intermediate_title)
     return BuildRow(
         id=build.pk,
         target=build.target,
@@ -334,6 +411,12 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
         diagnostics=tuple(build.diagnostics),
         log=build.log or build.detail,
         listing_digest=build.listing.digest if build.listing else "",
+        intermediate_digest=between.digest if between else "",
+        views=tuple(title.lower() for title in titles) if between else (),
+        remark=recipe.without_code_object if lacks_code else "",
+        listing_title=recipe.intermediate_title if lacks_code else recipe.listing_title,
+        intermediate_title=recipe.intermediate_title,
+        intermediate_url=_download(kernel, build, recipe.intermediate_file) if between else "",
         listing_url=_download(kernel, build, recipe.listing_file) if build.listing else "",
         code_object_url=_download(kernel, build, recipe.code_object_file)
         if build.code_object

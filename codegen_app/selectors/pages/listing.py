@@ -82,12 +82,24 @@ class FunctionRow:
 
 @dataclass(frozen=True)
 class ListingView:
-    """A whole listing; ``lines`` has one entry a line of ``text``, ``dialect`` is its language."""
+    """A whole listing; ``lines`` has one entry a line of ``text``, ``dialect`` is its language,
+    ``registers`` what its live registers are called."""
 
     text: str
     dialect: str
     lines: tuple[ListingLine, ...]
     functions: tuple[FunctionRow, ...]
+    registers: str = ""
+
+    @property
+    def follows_registers(self) -> bool:
+        """Whether it is known which registers are live."""
+        return any(function.live_peak is not None for function in self.functions)
+
+    @property
+    def hazards(self) -> tuple[tuple[FunctionRow, Hazard], ...]:
+        """What its instructions show to be likely to cost time."""
+        return tuple((one, hazard) for one in self.functions for hazard in one.hazards)
 
     @property
     def inner_loop(self) -> LoopRow | None:
@@ -144,7 +156,8 @@ def read_listing(text: str, target: Target) -> ListingView:
             )
         peak = live.peak if live else None
         functions.append(_function_row(function, at_label, peak, reader.hazards(function)))
-    return ListingView(text, reader.dialect_of(text), tuple(lines), tuple(functions))
+    title = reader.registers_title
+    return ListingView(text, reader.dialect_of(text), tuple(lines), tuple(functions), title)
 
 
 # Labels of the debug information, in assembly and in PTX.

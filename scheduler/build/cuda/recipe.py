@@ -29,8 +29,11 @@ class CudaRecipe(HipRecipe):
 
     version = "1"
     listing_file = commands.LISTING
+    listing_title = "SASS"
     code_object_file = commands.CUBIN
     intermediate_file = commands.PTX
+    intermediate_title = "PTX"
+    without_code_object = "assembled by the driver: install kiln[nvidia] for SASS"
     may_leave_open = _OFFERED
 
     @property

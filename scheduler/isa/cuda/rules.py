@@ -10,7 +10,7 @@ from scheduler.build.cuda.occupancy import Demand, occupancy
 from scheduler.build.cuda.resources import Resources as Figures
 from scheduler.isa.cuda.next_step import next_step
 from scheduler.isa.hazards import Hazard, HazardKind
-from scheduler.isa.occupancy import OccupancyRules, Resources
+from scheduler.isa.occupancy import Column, OccupancyRules, Resources
 from scheduler.targets import Target
 from scheduler.targets.nvidia import nvidia_hardware
 
@@ -29,6 +29,16 @@ class CudaRules(OccupancyRules):
             "by": "limiter",
         }
     )
+    columns = (
+        Column("Registers", "a thread", ("registers",)),
+        Column("Shared", "B a block", ("shared_bytes",)),
+        Column("Threads", "a block", ("threads",)),
+        Column("Blocks", "an SM", ("occupancy_blocks_per_sm",)),
+        Column("Barriers", "", ("barriers",)),
+        Column("Stack", "B", ("stack_bytes",)),
+        Column("Spills", "B out, in", ("spill_store_bytes", "spill_load_bytes")),
+    )
+    waves_heading = ("Warps", "an SM")
     numbers = (
         "occupancy_warps_per_sm",
         "registers",

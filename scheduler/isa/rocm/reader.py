@@ -33,6 +33,7 @@ class GpuReader(EmulationReader):
     """Of an AMD GPU, whose registers can be followed."""
 
     dialect = "amdgpu-listing"
+    registers_title = "VGPRs"
 
     def live_registers(self, function: Function) -> LiveRegisters:
         return live_registers(function)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from scheduler.build.rocm.metadata import kernels
 from scheduler.build.rocm.resources import Resources as AmdResources
 from scheduler.isa.hazards import Hazard
-from scheduler.isa.occupancy import OccupancyRules, Resources
+from scheduler.isa.occupancy import Column, OccupancyRules, Resources
 from scheduler.isa.rocm.hazards import hazards
 from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
@@ -33,6 +33,16 @@ class AmdRules(OccupancyRules):
             "by": "limiter",
         }
     )
+    columns = (
+        Column("VGPR", "", ("vgpr",)),
+        Column("AGPR", "of them", ("agpr",)),
+        Column("SGPR", "", ("sgpr",)),
+        Column("LDS", "B", ("lds_bytes",)),
+        Column("Scratch", "B", ("scratch_bytes",)),
+        Column("Spills", "V, S", ("vgpr_spills", "sgpr_spills")),
+        Column("Code", "B", ("code_bytes",)),
+    )
+    waves_heading = ("Waves", "a SIMD")
     numbers = (
         "occupancy_waves_per_simd",
         "vgpr",

@@ -1,0 +1,149 @@
+"""Builds for NVIDIA's GPUs: both texts of one are kept, shown, mapped to the source, and given
+away; without an assembler the page says what it shows instead."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from codegen_app.models import Build
+from codegen_app.selectors.pages.kernel import KernelPage, kernel_page
+from codegen_app.services import artifacts, bundles
+from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
+from scheduler.build.toolchains import Search
+from tests.support.caches import KEPT
+from tests.support.pages_world import World, make_build
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def compilers() -> dict[str, CudaToolchain]:
+    found = cuda_compilers(Search(cache=KEPT))
+    return {one.name: one for one in found if isinstance(one, CudaToolchain)}
+
+
+@pytest.fixture
+def sass(world: World, compilers: dict[str, CudaToolchain]) -> Build:
+    return make_build(world.kernels[0], "sm_90", KEPT.root, compilers[NAME])
+
+
+@pytest.fixture
+def by_driver(world: World, compilers: dict[str, CudaToolchain]) -> Build:
+    return make_build(world.kernels[0], "sm_90", KEPT.root, compilers["bundled"])
+
+
+def page_of(build: Build, view: str = "") -> KernelPage:
+    return kernel_page(build.kernel.name, build.pk, None, view=view)
+
+
+def html_of(reader: Client, build: Build, query: str = "") -> str:
+    address = f"{build.kernel.get_absolute_url()}?build={build.pk}{query}"
+    return reader.get(address).content.decode()
+
+
+@pytest.mark.parametrize("view", ["sass", "ptx"])
+def test_both_texts_are_mapped_to_the_lines_of_the_source(sass: Build, view: str) -> None:
+    page = page_of(sass, view)
+    assert page.listing is not None
+    assert page.view == view
+    source = sass.kernel.source.split("\n")
+    rows = page.listing.text.split("\n")
+    loads = [
+        line
+        for line, text in zip(page.listing.lines, rows, strict=True)
+        if line.kind == "instruction" and re.search(r"\bLDG\.|\bld\.global", text)
+    ]
+    assert loads
+    assert {source[line.source - 1].strip() for line in loads} == {"acc += x[i] * x[i];"}
+    inner = page.listing.inner_loop
+    assert inner is not None
+    assert 1 in {line.depth for line in loads}
+
+
+def test_live_registers_are_those_of_the_machine_code(sass: Build) -> None:
+    page = page_of(sass)
+    assert page.listing is not None
+    (function,) = [one for one in page.listing.functions if one.name in sass.resources]
+    assert function.live_peak is not None
+    assert 0 < function.live_peak <= sass.resources[function.name]["registers"]
+    ptx = page_of(sass, "ptx").listing
+    assert ptx is not None
+    assert not ptx.follows_registers
+
+
+def test_the_page_offers_both_and_each_has_an_address(reader: Client, sass: Build) -> None:
+    page, ptx = html_of(reader, sass), html_of(reader, sass, "&view=ptx")
+    assert re.search(r'view=ptx"\s*>PTX</a>', page)
+    assert re.search(r'aria-current="page"\s*>SASS</a>', page)
+    assert re.search(r'aria-current="page"\s*>PTX</a>', ptx)
+    assert "source line, live registers" in page
+    assert "source line, live registers" not in ptx
+    assert "i-global" in ptx
+    assert '"err"' not in page + ptx
+    loop = page_of(sass, "ptx").listing
+    assert loop is not None
+    assert loop.inner_loop is not None
+    alone = html_of(reader, sass, f"&view=ptx&loop={loop.inner_loop.first_line}")
+    assert "alone</strong>" in alone
+    address = f"{reverse('kernel_json', args=[sass.kernel.name])}?build={sass.pk}&view=ptx"
+    twin = reader.get(address).json()
+    assert twin["view"] == "ptx"
+    assert ".version" in twin["listing"]["text"]
+
+
+def test_later_lines_come_from_the_text_that_is_shown(reader: Client, sass: Build) -> None:
+    name = sass.kernel.name
+    first = reverse("kernel_lines", args=[name, sass.pk, 1])
+    assert ".version" in reader.get(f"{first}?view=ptx").content.decode()
+    assert ".version" not in reader.get(first).content.decode()
+    assert ".version" not in reader.get(f"{first}?view=none").content.decode()
+
+
+def test_resources_are_in_the_makers_own_words(reader: Client, sass: Build) -> None:
+    page = page_of(sass)
+    amd, nvidia = page.resource_tables
+    assert [column.heading for column in amd.columns][0] == "VGPR"
+    assert nvidia.waves == ("Warps", "an SM")
+    ((row, cells),) = nvidia.rows
+    assert cells[0] == [sass.resources[row.function]["registers"]]
+    assert row.waves == sass.resources[row.function]["occupancy_warps_per_sm"]
+    assert f"{row.waves} of 64" in html_of(reader, sass)
+
+
+def test_every_file_can_be_taken_along(reader: Client, sass: Build, tmp_path: Path) -> None:
+    name = sass.kernel.name
+    for file, field in (("kernel.ptx", "intermediate"), ("kernel.cubin", "code_object")):
+        answer = reader.get(reverse("kernel_download", args=[name, sass.pk, file]))
+        content = b"".join(answer.streaming_content)  # type: ignore[attr-defined]
+        assert content == artifacts.read(getattr(sass, field))
+    offline = reader.get(reverse("kernel_download", args=[name, sass.pk, "kernel.html"]))
+    assert "live registers" in offline.content.decode()
+    built = bundles._built(sass, tmp_path / "built")
+    assert {path.name for path in built.directory.iterdir()} == {
+        *("kernel.s", "kernel.ptx", "kernel.cubin", "kernel.so")
+    }
+
+
+def test_without_an_assembler_the_page_shows_ptx_and_says_so(
+    reader: Client, by_driver: Build, tmp_path: Path
+) -> None:
+    assert by_driver.code_object is None
+    assert by_driver.intermediate == by_driver.listing
+    page = html_of(reader, by_driver)
+    assert "PTX, assembled by the driver: install kiln[nvidia] for SASS" in page
+    assert ">SASS</a>" not in page
+    shown = page_of(by_driver)
+    assert shown.listing is not None
+    assert shown.listing.dialect == "ptx-listing"
+    answer = reader.get(
+        reverse("kernel_download", args=[by_driver.kernel.name, by_driver.pk, "kernel.cubin"])
+    )
+    assert answer.status_code == 404
+    built = bundles._built(by_driver, tmp_path / "built")
+    assert not (built.directory / "kernel.cubin").exists()
+    assert (built.directory / "kernel.ptx").read_bytes() == artifacts.read(by_driver.listing)
