@@ -1,8 +1,8 @@
-"""Where PTX says that code comes from: NVIDIA's assembler knows a file and a line, not who called.
+"""Listings as people read them: where they say that code comes from, and how wide they are.
 
-The compiler writes the calls that a line was inlined through as a comment, ``// mma.h:26:3
-@[ source.hip:218:9 ]``. What is inlined from a header belongs to the kernel's line that calls it,
-as in the listings for AMD's GPUs.
+NVIDIA's assembler knows a file and a line, not who called. The compiler writes the calls that a
+line was inlined through as a comment, ``// mma.h:26:3 @[ source.hip:218:9 ]``. What is inlined from
+a header belongs to the kernel's line that calls it, as in the listings for AMD's GPUs.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 _LOC = re.compile(r"^(\t\.loc\t)(\d+) (\d+) (\d+)(\s*// .*)$", re.MULTILINE)
+_INSTRUCTION = re.compile(r"^ +(/\*[0-9a-f]{4,}\*/) +(@!?U?P\w+ )?", re.MULTILINE)
 _FILE = re.compile(r'^\t\.file\t(\d+) "([^"]*)"', re.MULTILINE)
 
 
@@ -28,3 +29,9 @@ def at_callers(ptx: str, source_file: str) -> str:
         return f"{match[1]}{own} {site[1]} {site[2]}{match[5]}"
 
     return _LOC.sub(moved, ptx)
+
+
+def narrowed(sass: str) -> str:
+    """The disassembler's listing without most of the space before its instructions, which stand
+    under each other still."""
+    return _INSTRUCTION.sub(lambda match: f"  {match[1]} {match[2] or '':>6}", sass)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.build.cuda import commands
-from scheduler.build.cuda.lines import at_callers
+from scheduler.build.cuda.lines import at_callers, narrowed
 from scheduler.build.cuda.resources import resources
 from scheduler.build.cuda.toolchains import CudaToolchain
 from scheduler.build.flags import Flags
@@ -27,7 +27,7 @@ _OFFERED = re.compile(r"cu[A-Z]\w*|__cxa_(atexit|finalize)|__tls_get_addr|mem(cp
 class CudaRecipe(HipRecipe):
     """Listing: SASS with nvdisasm, else PTX; the library holds the cubin, else the PTX."""
 
-    version = "1"
+    version = "2"
     listing_file = commands.LISTING
     listing_title = "SASS"
     code_object_file = commands.CUBIN
@@ -81,13 +81,16 @@ def _callers(directory: Path) -> None:
 
 
 def _image(directory: Path) -> None:
-    """What the driver is given: the cubin, else the PTX as a C string."""
+    """For the driver: the cubin, else the PTX as a C string; the listing as it is kept."""
     cubin, ptx = directory / commands.CUBIN, directory / commands.PTX
+    listing = directory / commands.LISTING
     if cubin.exists():
         (directory / commands.IMAGE).write_bytes(cubin.read_bytes())
+        listing.write_text(narrowed(listing.read_text()))
         return
+    _callers(directory)
     (directory / commands.IMAGE).write_bytes(ptx.read_bytes() + b"\0")
-    (directory / commands.LISTING).write_bytes(ptx.read_bytes())
+    listing.write_bytes(ptx.read_bytes())
 
 
 RECIPE = CudaRecipe()

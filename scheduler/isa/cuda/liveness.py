@@ -71,8 +71,8 @@ def _effect(
     is_call = instruction.mnemonic.startswith("CALL")
     callee = function.called.get(instruction.target) if is_call else None
     if callee is not None:
-        taken, given = _across(callee)
-        reads, writes = reads | taken, writes | given
+        arguments, results = _across(callee)
+        reads, writes = reads | arguments, writes | results
     return _Effect(reads, writes, 0 if instruction.conditional else writes)
 
 
@@ -88,10 +88,10 @@ def _across(callee: Function) -> tuple[int, int]:
     first = callee.blocks[0]
     for effect in reversed(effects[first.first : first.end]):
         out = (out & ~effect.kills) | effect.reads
-    given = 0
+    results = 0
     for effect in effects:
-        given |= effect.writes
-    return out, given
+        results |= effect.writes
+    return out, results
 
 
 def _live_out(function: Function, effects: list[_Effect]) -> list[int]:

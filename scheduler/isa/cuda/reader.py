@@ -24,6 +24,7 @@ _PTX_ENTRY = re.compile(r"\.(?:visible|weak|extern)?\s*\.?(?:entry|func)\b.*?(\w
 _PTX_INSTRUCTION = re.compile(
     r"\s+(?:(?P<predicate>@!?%p\d+)\s+)?(?P<mnemonic>[a-z][\w.:]*)\s*(?P<operands>[^;]*);"
 )
+_INLINE_ASSEMBLY = re.compile(r"\s*// (?:begin|end) inline asm")  # around every one
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$]*):\s*(?://.*)?$")
 _REFERENCE = re.compile(r"`\(([\w.$]+)\)|(\$[\w.$]+|\.L_\w+)")
 _REGISTER = re.compile(r"\b(U?[RP])\d+\b|%(\w+?)\d+\b")
@@ -93,11 +94,11 @@ class _Reader:
             return LineKind.BLANK
         if match := _SASS_LINE.search(line):
             self._at(match[1], int(match[2]))
-            return LineKind.COMMENT
+            return LineKind.DIRECTIVE
         if line.lstrip().startswith("//"):
             if line.startswith("//-----"):
                 self._finish(number - 1)
-            return LineKind.COMMENT
+            return LineKind.DIRECTIVE if _INLINE_ASSEMBLY.match(line) else LineKind.COMMENT
         if match := _LABEL.match(line):
             self._at_label(number, match[1])
             return LineKind.LABEL

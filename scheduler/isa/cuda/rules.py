@@ -30,11 +30,10 @@ class CudaRules(OccupancyRules):
         }
     )
     columns = (
-        Column("Registers", "a thread", ("registers",)),
-        Column("Shared", "B a block", ("shared_bytes",)),
-        Column("Threads", "a block", ("threads",)),
         Column("Blocks", "an SM", ("occupancy_blocks_per_sm",)),
-        Column("Barriers", "", ("barriers",)),
+        Column("Threads", "", ("threads",)),
+        Column("Registers", "", ("registers",)),
+        Column("Shared", "B", ("shared_bytes",)),
         Column("Stack", "B", ("stack_bytes",)),
         Column("Spills", "B out, in", ("spill_store_bytes", "spill_load_bytes")),
     )

@@ -75,6 +75,8 @@ def test_the_listing_maps_matrix_instructions_to_the_line_that_asks_for_them(
 ) -> None:
     """The instruction stands in a header; whoever reads the kernel looks at the call."""
     directory = compiled("sm_90", compilers[NAME]).directory
+    rows = (directory / "kernel.s").read_text().split("\n")
+    assert any(row.startswith("  /*0000*/       ") for row in rows), "and not far to the right"
     for file in ("kernel.s", "kernel.ptx"):
         listing = reader_of(targets.find("sm_90")).parse((directory / file).read_text())
         function = listing.function("go_kernel")
@@ -94,6 +96,11 @@ def test_without_the_assembler_the_library_holds_ptx_for_the_driver(
     assert not (directory / "kernel.cubin").exists()
     ptx = (directory / "kernel.ptx").read_bytes()
     assert (directory / "kernel.s").read_bytes() == ptx
+    listing = reader_of(targets.find("sm_90")).parse(ptx.decode())
+    function = listing.function("go_kernel")
+    assert function is not None
+    matrix = [one for one in function.instructions if one.kind is Kind.MATRIX]
+    assert {one.source_line for one in matrix} == {MULTIPLIED}
     assert ptx + b"\0" in (directory / "kernel.so").read_bytes()
 
 
