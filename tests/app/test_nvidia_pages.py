@@ -4,12 +4,14 @@ away; without an assembler the page says what it shows instead."""
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from codegen_app import codeview
 from codegen_app.models import Build
 from codegen_app.selectors.pages.kernel import KernelPage, kernel_page
 from codegen_app.services import artifacts, bundles
@@ -102,6 +104,14 @@ def test_later_lines_come_from_the_text_that_is_shown(reader: Client, sass: Buil
     assert ".version" in reader.get(f"{first}?view=ptx").content.decode()
     assert ".version" not in reader.get(first).content.decode()
     assert ".version" not in reader.get(f"{first}?view=none").content.decode()
+
+
+def test_a_long_text_asks_for_its_own_lines(reader: Client, sass: Build) -> None:
+    listing = page_of(sass, "ptx").listing
+    assert listing is not None
+    many = replace(listing, text="\n".join([listing.text] * 30), lines=listing.lines * 30)
+    html = codeview.panes(replace(page_of(sass, "ptx"), listing=many)).listing
+    assert f'data-src="{sass.kernel.get_absolute_url()}/{sass.pk}/lines/1001?view=ptx"' in html
 
 
 def test_resources_are_in_the_makers_own_words(reader: Client, sass: Build) -> None:

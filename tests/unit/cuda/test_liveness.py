@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scheduler.isa.cuda.liveness import live_registers
 from scheduler.isa.cuda.operands import registers
@@ -156,3 +158,61 @@ def mask(*numbers: int) -> int:
 def test_how_many_registers_an_operand_has(text: str, reads: list[int], writes: list[int]) -> None:
     mnemonic, _, operands = text.partition(" ")
     assert registers(mnemonic, operands) == (mask(*reads), mask(*writes))
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["use", "define", "may define", "branch"]),
+        st.integers(0, 5),
+        st.integers(0, 5),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=150)
+@given(STEPS)
+def test_as_a_search_along_every_path_finds(program: list[tuple[str, int, int]]) -> None:
+    """All six registers are written first, so that each may hold something."""
+    lines = [f"MOV R{number}, RZ" for number in range(6)]
+    reads: list[set[int]] = []
+    writes: list[set[int]] = []
+    keeps: list[bool] = []
+    follow: list[list[int]] = []
+    for index, (what, one, other) in enumerate(program):
+        goal = (6 * one + other) % len(program)
+        lines.append(f".L_x_{index}:")
+        lines.append(
+            {
+                "use": f"STS [R{one}], R{other}",
+                "define": f"MOV R{one}, R{other}",
+                "may define": f"@!P0 MOV R{one}, R{other}",
+                "branch": f"@P1 BRA `(.L_x_{goal})",
+            }[what]
+        )
+        reads.append({"use": {one, other}, "branch": set()}.get(what, {other}))
+        writes.append({one} if "define" in what else set())
+        keeps.append(what == "may define")
+        follow.append([goal, index + 1] if what == "branch" else [index + 1])
+    function = function_of(*lines, "EXIT")
+
+    def needed(index: int, register: int) -> bool:
+        """Whether some path from before the instruction reads the register before writing it."""
+        seen, stack = set(), [index]
+        while stack:
+            at = stack.pop()
+            if at in seen or at >= len(program):
+                continue
+            seen.add(at)
+            if register in reads[at]:
+                return True
+            if register not in writes[at] or keeps[at]:
+                stack += follow[at]
+        return False
+
+    live = live_registers(function)
+    for index in range(len(program)):
+        after = {r for r in range(6) for each in follow[index] if needed(each, r)}
+        before = {r for r in range(6) if needed(index, r)}
+        assert live.counts[6 + index] == len(before | after | writes[index]), index
