@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("codegen_app", "0016_permissions"),
+        ("codegen_app", "0019_intermediate"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("codegen_app", "0016_permissions"),
+        ("codegen_app", "0018_requested"),
     ]
 
     operations = [
