@@ -3,6 +3,7 @@ more than the engine does: no Django, no hip-python."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def target(nvidia: DeviceInfo) -> Target:
 @pytest.fixture(scope="session")
 def compiler(target: Target) -> CudaToolchain:
     """The one with ptxas where it is installed, else the one that leaves PTX to the driver."""
-    found = preferred(cuda_compilers(Search(cache=KEPT)), target)
+    found = preferred(cuda_compilers(Search(path=os.environ.get("PATH", ""), cache=KEPT)), target)
     assert isinstance(found, CudaToolchain)
     return found
 
