@@ -25,6 +25,9 @@ _NO_CUDA = (
     *("-nogpuinc", "-nogpulib", "-nocudainc", "-nocudalib", "-ffreestanding", "-nostdlibinc"),
     *("-Wno-unknown-cuda-version", "-Xclang", "-target-sdk-version=12.8"),
 )
+# As HIP has it. CUDA's own default fuses products with sums also where a function forbids it, and
+# NVIDIA's assembler whatever is not marked as rounded by itself.
+_FUSED = ("-ffp-contract=fast-honor-pragmas",)
 # The PTX that a target's instructions need, and no newer, so that older drivers take it too.
 _PTX_VERSIONS = {80: 70, 89: 78, 90: 80, 100: 86, 120: 87}
 
@@ -76,5 +79,6 @@ def _cuda(target: Target, toolchain: CudaToolchain) -> tuple[str, ...]:
         *(*toolchain.clang, "-x", "cuda", f"--target={host_machine()}-unknown-linux-gnu"),
         *(*_LANGUAGE, *_NO_CUDA, *(builtin if toolchain.builtin_headers else ())),
         *("-Iinclude/nvidia", "-Iinclude/common", f"-DKILN_WAVE_SIZE={target.wavefront}"),
+        *_FUSED,
         f"-D__{nvidia_hardware(target).processor}__=1",
     )
