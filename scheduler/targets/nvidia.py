@@ -19,7 +19,7 @@ class NvidiaHardware(HipHardware):
 
     Of a block's shared memory what is above 48 KiB must be dynamic; ``reserved_shared_bytes`` of
     every block are the system's. Registers (32 bits, of one thread) are handed out to warps in
-    granules of ``register_granule``, warps themselves in granules of ``warp_granule``.
+    granules of ``register_granule``; each of ``warp_granule`` partitions has its part of them.
     """
 
     max_warps: int

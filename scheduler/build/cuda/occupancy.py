@@ -69,9 +69,9 @@ def _by_registers(registers: int, warps: int, gpu: NvidiaHardware) -> int:
     if registers > gpu.max_registers:
         return 0
     of_a_warp = round_up(registers * gpu.wavefront, gpu.register_granule)
-    # Each of an SM's four partitions has its own part of the registers.
+    # Each of an SM's partitions has its own part of the registers.
     of_a_partition = gpu.registers // gpu.warp_granule // of_a_warp
-    return of_a_partition * gpu.warp_granule // max(1, round_up(warps, gpu.warp_granule))
+    return of_a_partition * gpu.warp_granule // max(1, warps)
 
 
 def _by_shared(shared_bytes: int, gpu: NvidiaHardware) -> int:

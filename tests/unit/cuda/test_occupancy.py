@@ -15,6 +15,11 @@ KNOWN = [
     ("sm_90", 255, 0, 128, 2, Limiter.REGISTERS),
     ("sm_90", 255, 0, 512, 0, Limiter.REGISTERS),
     ("sm_90", 16, 0, 32, 32, Limiter.BLOCKS),
+    # As an H200's driver says: warps of a block need not be a multiple of four.
+    ("sm_90", 109, 22502, 35, 8, Limiter.REGISTERS),
+    ("sm_90", 55, 28889, 288, 4, Limiter.REGISTERS),
+    ("sm_90", 71, 46290, 224, 4, Limiter.SHARED),
+    ("sm_90", 72, 19630, 32, 11, Limiter.SHARED),
     ("sm_90", 32, 49152, 256, 4, Limiter.SHARED),
     ("sm_90", 32, 227 * 1024, 256, 1, Limiter.SHARED),
     ("sm_90", 32, 228 * 1024, 256, 0, Limiter.SHARED),
@@ -31,4 +36,4 @@ def test_blocks_and_what_keeps_the_next_one_out(
 ) -> None:
     held = occupancy(Demand(registers, shared, threads), targets.find(target))
     assert (held.blocks, held.limiter) == (blocks, limiter)
-    assert held.warps == blocks * threads // 32
+    assert held.warps == blocks * -(-threads // 32)
