@@ -99,11 +99,12 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 
 def imported(var: Path) -> tuple[int, int]:
-    """Graphs and runs in the demo's database."""
+    """Graphs in the demo's database, and runs but for those that were measured elsewhere."""
     with psycopg.connect(postgres.cluster_for(var).url("kiln")) as connection:
         row = connection.execute(
             "SELECT (SELECT count(*) FROM codegen_app_graph),"
-            " (SELECT count(*) FROM codegen_app_tuningrun)"
+            " (SELECT count(*) FROM codegen_app_tuningrun run WHERE NOT EXISTS"
+            " (SELECT FROM codegen_app_resultimport WHERE run_id = run.id))"
         ).fetchone()
     assert row is not None
     return row

@@ -133,14 +133,12 @@ def test_every_file_can_be_taken_along(reader: Client, sass: Build, tmp_path: Pa
         assert content == artifacts.read(getattr(sass, field))
     offline = reader.get(reverse("kernel_download", args=[name, sass.pk, "kernel.html"]))
     assert "live registers" in offline.content.decode()
-    built = bundles._built(sass, tmp_path / "built")
-    assert {path.name for path in built.directory.iterdir()} == {
-        *("kernel.s", "kernel.ptx", "kernel.cubin", "kernel.so")
-    }
+    packed = {path.rpartition("/")[2] for path, _ in bundles._files_of([sass])}
+    assert packed == {"kernel.s", "kernel.ptx", "kernel.cubin", "kernel.so", "build.json"}
 
 
 def test_without_an_assembler_the_page_shows_ptx_and_says_so(
-    reader: Client, by_driver: Build, tmp_path: Path
+    reader: Client, by_driver: Build
 ) -> None:
     assert by_driver.code_object is None
     assert by_driver.intermediate == by_driver.listing
@@ -154,6 +152,6 @@ def test_without_an_assembler_the_page_shows_ptx_and_says_so(
         reverse("kernel_download", args=[by_driver.kernel.name, by_driver.pk, "kernel.cubin"])
     )
     assert answer.status_code == 404
-    built = bundles._built(by_driver, tmp_path / "built")
-    assert not (built.directory / "kernel.cubin").exists()
-    assert (built.directory / "kernel.ptx").read_bytes() == artifacts.read(by_driver.listing)
+    packed = {path.rpartition("/")[2]: content for path, content in bundles._files_of([by_driver])}
+    assert "kernel.cubin" not in packed
+    assert packed["kernel.ptx"] == artifacts.read(by_driver.listing)
