@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from scheduler.build.model import Toolchain
 from scheduler.build.toolchains import Found
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_table
-from scheduler.targets import find, names
-
-# Of AMD's hardware; another maker's has none of them.
-_FIGURES = ("vgprs_per_simd", "vgpr_granule", "max_waves_per_simd", "lds_bytes")
+from scheduler.targets import Target, find, names
+from scheduler.targets.model import Figure
+from scheduler.targets.words import Words
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,24 +30,38 @@ def run(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    print_table(
-        ("target", "family", "wave", "matrix", "VGPRs/SIMD", "granule", "waves/SIMD", "LDS B/CU"),
-        [
+    for (words, figures), of_maker in _by_maker(known).items():
+        print_table(
             (
-                *(facts["name"], facts["family"], facts["wavefront"], facts.get("matrix") or "-"),
-                *(facts.get(figure, "-") for figure in _FIGURES),
-            )
-            for facts in (target.facts() for target in known)
-        ],
-    )
+                *("target", "family", words.wave, "matrix"),
+                *(f"{figure.heading} {figure.unit}" for figure in figures),
+            ),
+            [
+                (
+                    *(target.name, target.family, target.wavefront, facts.get("matrix") or "-"),
+                    *(facts[figure.field] for figure in figures),
+                )
+                for target, facts in ((target, target.facts()) for target in of_maker)
+            ],
+        )
+        sys.stdout.write("\n")
     print_table(
-        ("\ntoolchain", "version"),
+        ("toolchain", "version"),
         [
             (one.name, one.version if isinstance(one, Toolchain) else f"not here: {one.reason}")
             for one in found
         ],
     )
     return 0
+
+
+def _by_maker(known: list[Target]) -> dict[tuple[Words, tuple[Figure, ...]], list[Target]]:
+    """Targets that have the same figures, under the same words."""
+    found: dict[tuple[Words, tuple[Figure, ...]], list[Target]] = {}
+    for target in known:
+        key = target.words, target.hardware.figures
+        found.setdefault(key, []).append(target)
+    return found
 
 
 def _toolchain_json(one: Found) -> dict[str, str | None]:

@@ -7,8 +7,10 @@ getMaxWavesPerEU, getLdsDwGranularity) and AMDGPU.td (FeatureAddressableLocalMem
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from scheduler.targets.model import HipHardware, Target
+from scheduler.targets.model import Figure, HipHardware, Target
+from scheduler.targets.words import AMD, Words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,14 @@ class AmdHardware(HipHardware):
     and handed out in granules; ``lds_bytes`` are a compute unit's (RDNA: in CU mode), handed out
     in granules too.
     """
+
+    words: ClassVar[Words] = AMD
+    figures: ClassVar[tuple[Figure, ...]] = (
+        Figure("VGPRs", "a SIMD", "vgprs_per_simd"),
+        Figure("Granule", "VGPRs", "vgpr_granule"),
+        Figure("Waves", "a SIMD, at most", "max_waves_per_simd"),
+        Figure("LDS", "B a CU", "lds_bytes"),
+    )
 
     vgprs_per_simd: int
     vgpr_granule: int

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from scheduler.matrix_instructions import of_processor
+from scheduler.targets.words import GENERAL, Words
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of a hardware's figures for tables: heading, unit, and the field that holds it."""
+
+    heading: str
+    unit: str
+    field: str
 
 
 @dataclass(frozen=True)
@@ -15,6 +25,12 @@ class Hardware:
 
     ``wavefront`` is how many threads run in lockstep (AMD: a wave, NVIDIA: a warp).
     """
+
+    words: ClassVar[Words] = GENERAL
+    """What its maker calls its parts."""
+
+    figures: ClassVar[tuple[Figure, ...]] = ()
+    """What a table of the maker's targets shows of them, beside name and wavefront."""
 
     wavefront: int
 
@@ -64,6 +80,11 @@ class Target:
     def wavefront(self) -> int:
         """Threads that run in lockstep."""
         return self.hardware.wavefront
+
+    @property
+    def words(self) -> Words:
+        """What the maker of its hardware calls the parts."""
+        return self.hardware.words
 
     def facts(self) -> dict[str, Any]:
         """All of it, the hardware's own facts among them, by name."""

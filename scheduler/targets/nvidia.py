@@ -7,8 +7,10 @@ specifications, and for the granules of registers and shared memory "CUDA Occupa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from scheduler.targets.model import HipHardware, Target
+from scheduler.targets.model import Figure, HipHardware, Target
+from scheduler.targets.words import NVIDIA, Words
 
 _KIB = 1 << 10
 
@@ -21,6 +23,15 @@ class NvidiaHardware(HipHardware):
     every block are the system's. Registers (32 bits, of one thread) are handed out to warps in
     granules of ``register_granule``; each of ``warp_granule`` partitions has its part of them.
     """
+
+    words: ClassVar[Words] = NVIDIA
+    figures: ClassVar[tuple[Figure, ...]] = (
+        Figure("Registers", "an SM", "registers"),
+        Figure("Granule", "registers a warp", "register_granule"),
+        Figure("Warps", "an SM, at most", "max_warps"),
+        Figure("Blocks", "an SM, at most", "max_blocks"),
+        Figure("Shared memory", "B an SM", "shared_bytes"),
+    )
 
     max_warps: int
     max_blocks: int

@@ -13,6 +13,7 @@ from scheduler.targets import Board
 from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import hip_hardware
 from scheduler.targets.nvidia import NvidiaHardware, nvidia_hardware
+from scheduler.targets.words import AMD, NVIDIA
 
 BOARDS = [board for name in targets.names() for board in targets.boards(name)]
 
@@ -71,6 +72,21 @@ def test_what_readers_of_the_table_rely_on_is_there(name: str) -> None:
     facts = target.facts()
     assert set(facts) >= FACTS | OF_A_MAKER[type(target.hardware)]
     assert json.loads(json.dumps(facts)) == facts
+
+
+@pytest.mark.parametrize("name", targets.names())
+def test_a_table_of_targets_finds_its_figures(name: str) -> None:
+    target = targets.find(name)
+    facts = target.facts()
+    assert target.hardware.figures
+    assert all(isinstance(facts[figure.field], int) for figure in target.hardware.figures)
+
+
+def test_each_maker_has_its_own_words() -> None:
+    assert targets.find("gfx1100").words == targets.find("cpu").words == AMD
+    assert targets.find("sm_90").words == NVIDIA
+    assert (AMD.shared, AMD.wave, AMD.register, AMD.unit) == ("LDS", "wave", "VGPR", "CU")
+    assert (NVIDIA.shared, NVIDIA.wave, NVIDIA.unit) == ("shared memory", "warp", "SM")
 
 
 @pytest.mark.parametrize("name", targets.names())

@@ -142,9 +142,12 @@ class AttentionTemplate(LaunchTemplate):
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
             return illegal("the depth of a head must be static: it decides the tiles")
         lds = self._lds_bytes(config)
-        most = min(hip_hardware(each).max_lds_per_block_bytes for each in self.targets)
+        gpus = (hip_hardware(each) for each in self.targets)
+        least = min(gpus, key=lambda gpu: gpu.max_lds_per_block_bytes)
+        most = least.max_lds_per_block_bytes
         if lds > most:
-            return illegal(f"{lds} bytes of LDS are more than a block's {most}")
+            shared = least.words.shared
+            return illegal(f"{lds} bytes of {shared} are more than a block's {most}")
         accumulators = self._accumulators(config)
         if accumulators > _MAX_ACCUMULATORS:
             return illegal(f"{accumulators} accumulators a lane are more than {_MAX_ACCUMULATORS}")

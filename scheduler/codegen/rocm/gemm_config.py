@@ -14,6 +14,7 @@ from scheduler.matrix_instructions import COMMON_SIZE, OTHER_SIZES, MatrixInstru
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
 from scheduler.targets.model import HipHardware, hip_hardware
+from scheduler.targets.words import plural
 
 # (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
 _TILES = (
@@ -221,7 +222,7 @@ def reject(
 
 
 def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
-    element, size = problem.element, config.size
+    element, size, words = problem.element, config.size, gpu.words
     if size != COMMON_SIZE and instruction(element, gpu, size) is None:
         return illegal(
             f"no {size}x{size} matrix instruction for elements of type {element.label}"
@@ -229,15 +230,17 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
         )
     lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
-        return illegal(f"{lds} bytes of LDS, more than the {most} of {gpu.processor}")
+        return illegal(f"{lds} bytes of {words.shared}, more than the {most} of {gpu.processor}")
     held, most = held_registers(config, problem), _MAX_HELD_REGISTERS[gpu.architecture]
     if held > most:
-        return illegal(f"a lane holds {held} registers, more than the {most} of {gpu.processor}")
+        return illegal(
+            f"a {words.lane} holds {held} registers, more than the {most} of {gpu.processor}"
+        )
     waves = config.threads // gpu.wavefront
     if waves_along_m(config.block_m, config.block_n, waves, size) == 0:
         return illegal(
             f"{config.block_m}x{config.block_n} has no {size}x{size} tile for each of the {waves}"
-            f" waves on {gpu.processor}"
+            f" {plural(words.wave)} on {gpu.processor}"
         )
     step = step_k(element, gpu, size)
     if config.block_k % step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import product
 
 import pytest
@@ -108,6 +109,16 @@ def test_every_configuration_is_a_candidate_or_has_a_reason() -> None:
     assert any(reason.startswith("split-K 8 leaves k=255") for reason in reasons)
     assert any("a lane holds" in reason and "gfx1030" in reason for reason in reasons)
     assert any("BLOCK_K 16 is no multiple of 32 on gfx90a" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("name", ["sm_89", "sm_90"])
+def test_rejections_for_nvidia_are_in_its_own_words(name: str) -> None:
+    schedule = matmul(2240, 2048, 256, DType.F32)
+    made = ROCmCPPScheduling(schedule, (find(name),)).template(schedule.nodes[0])
+    rejected = filter(None, (made.reject(config) for config in made.configs()))
+    reasons = " | ".join({one.reason for one in rejected})
+    assert "a thread holds" in reasons
+    assert not re.search(r"LDS|\bwaves?\b|\blane\b|VGPR|gfx", reasons)
 
 
 def test_integers_have_no_candidate_and_say_so() -> None:
