@@ -19,9 +19,11 @@ from scheduler.build.rocm.recipe import HipRecipe
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.targets import Target
 
-# What a library may leave open: the driver's functions, and what compilers call of the C library
-# by themselves.
-_OFFERED = re.compile(r"cu[A-Z]\w*|__cxa_(atexit|finalize)|__tls_get_addr|mem(cpy|set|move|cmp)")
+# What a library may leave open: the driver's functions, memory for the list of its kernels, and
+# what compilers call of the C library by themselves.
+_OFFERED = re.compile(
+    r"cu[A-Z]\w*|__cxa_(atexit|finalize)|__tls_get_addr|mem(cpy|set|move|cmp)|malloc|free"
+)
 
 
 class CudaRecipe(HipRecipe):

@@ -60,6 +60,29 @@ EXPORT launch_twice_kernel(const uint32_t* grid, const uint32_t* block, size_t l
   return hipGetLastError();
 }
 """
+# More kernels than any template has: their k-th adds k to y[k], and all are launched one after
+# the other.
+MANY = 40
+MANY_KERNELS = "".join(
+    f'extern "C" __global__ void many{k}_kernel(float* y) {{ y[{k}] += {k}.0f; }}\n'
+    for k in range(MANY)
+)
+MANY_EXPORT = (
+    "EXPORT many(float* y, size_t* workspace_size, uint8_t*, hipStream_t stream) {\n"
+    "  if (workspace_size) { *workspace_size = 0; return 0; }\n"
+    + "".join(
+        f"  hipLaunchKernelGGL(many{k}_kernel, dim3(1), dim3(1), 0, stream, y);\n"
+        f"  if (int status = hipGetLastError()) return status;\n"
+        for k in range(MANY)
+    )
+    + "  return 0;\n}\n"
+)
+MANY_LAUNCHERS = "".join(
+    f"EXPORT launch_many{k}_kernel(const uint32_t*, const uint32_t*, size_t, void** args) {{\n"
+    f"  hipLaunchKernelGGL(many{k}_kernel, dim3(1), dim3(1), 0, nullptr, *(float**)args[0]);\n"
+    "  return hipGetLastError();\n}\n"
+    for k in range(MANY)
+)
 
 
 @dataclass(frozen=True)
@@ -116,14 +139,22 @@ def fake(
         '(visibility("default"))) int\n'
     )
     made = build(
-        source + KERNEL + TWICE + EXPORT.replace("hipErrorOutOfMemory", "2") + TWICE_EXPORT,
+        source
+        + KERNEL
+        + TWICE
+        + MANY_KERNELS
+        + EXPORT.replace("hipErrorOutOfMemory", "2")
+        + TWICE_EXPORT
+        + MANY_EXPORT,
         "go",
         targets.find("sm_90"),
         ptx,
         cache,
     )
     assert isinstance(made, Build), made
-    kernels = compiled(KERNEL + TWICE + LAUNCHER + TWICE_LAUNCHER, "launch_axpy")
+    kernels = compiled(
+        KERNEL + TWICE + MANY_KERNELS + LAUNCHER + TWICE_LAUNCHER + MANY_LAUNCHERS, "launch_axpy"
+    )
     shutil.copy(kernels, folder / "kernels.so")
     return Fake(folder, made.directory / "kernel.so")
 
@@ -165,6 +196,26 @@ def test_a_kernel_runs_through_the_whole_protocol(fake: Fake) -> None:
         "throttled_hardware": 0.0,
     }
     assert said == [64, True, True, True, True, 0, 0, 1, readings]
+
+
+def test_a_library_may_have_any_number_of_kernels(fake: Fake) -> None:
+    said = fake.run("""
+        import json, os
+        from pathlib import Path
+        import numpy as np
+        from scheduler.runtime.devices import open_device
+        device = open_device("cuda:0")
+        y = np.zeros(40, np.float32)
+        p = device.allocate(160)
+        device.write(p, y)
+        kernel = device.load(Path(os.environ["KERNEL"]), "many", ["ptr"])
+        kernel([p])
+        kernel([p])
+        device.synchronize()
+        device.read(p, y)
+        print(json.dumps(y.tolist()))
+    """)
+    assert said == [2.0 * k for k in range(MANY)]
 
 
 @pytest.mark.parametrize(("written", "passed"), [(N, True), (N + 1, False)])

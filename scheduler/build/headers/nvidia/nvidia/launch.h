@@ -17,6 +17,9 @@ int cuLaunchKernel(void* function, unsigned grid_x, unsigned grid_y, unsigned gr
                    void* stream, void** arguments, void** extra);
 int cuMemsetD8Async(uint64_t destination, unsigned char value, size_t bytes, void* stream);
 
+void* malloc(size_t bytes);
+void free(void* memory);
+
 __attribute__((weak, visibility("hidden"))) void* __dso_handle = &__dso_handle;
 int __cxa_atexit(void (*function)(void*), void* argument, void* library);
 void __cxa_finalize(void* library);
@@ -27,13 +30,17 @@ __attribute__((weak, visibility("hidden"))) int atexit(void (*function)(void)) {
 
 namespace kiln_driver {
 
-constexpr int kMaxKernels = 16, kMaxDynamicSharedBytes = 8;  // CU_FUNC_ATTRIBUTE_...
+constexpr int kMaxDynamicSharedBytes = 8;  // CU_FUNC_ATTRIBUTE_...
 constexpr unsigned kStaticSharedLimit = 48 * 1024;
 
+constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
+
+// The library's kernels in a list, however many there are.
 struct Kernel {
   const void* stub;
   const char* name;
   void* function;
+  Kernel* next;
 };
 
 struct Configuration {
@@ -44,8 +51,8 @@ struct Configuration {
 
 static const void* image = nullptr;
 static void* module = nullptr;
-static Kernel kernels[kMaxKernels] = {};
-static int known = 0;
+static Kernel* kernels = nullptr;
+static bool incomplete = false;  // there was no memory for one of them
 static hipError_t last_error = hipSuccess;
 static thread_local Configuration configuration;
 
@@ -53,17 +60,36 @@ static hipError_t failed(int status) { return last_error = hipError_t(status); }
 
 // The kernel of a stub, loaded at its first launch.
 static hipError_t find(const void* stub, void*& function) {
-  for (int i = 0; i < known; ++i) {
-    if (kernels[i].stub != stub) continue;
-    if (kernels[i].function == nullptr) {
+  for (Kernel* kernel = kernels; kernel != nullptr; kernel = kernel->next) {
+    if (kernel->stub != stub) continue;
+    if (kernel->function == nullptr) {
       int status = module == nullptr ? cuModuleLoadData(&module, image) : 0;
-      if (status == 0) status = cuModuleGetFunction(&kernels[i].function, module, kernels[i].name);
+      if (status == 0) status = cuModuleGetFunction(&kernel->function, module, kernel->name);
       if (status != 0) return hipError_t(status);
     }
-    function = kernels[i].function;
+    function = kernel->function;
     return hipSuccess;
   }
-  return hipErrorInvalidValue;
+  return incomplete ? hipError_t(kOutOfMemory) : hipErrorInvalidValue;
+}
+
+// At load, where nothing can be reported: a launch says that memory was short.
+static void add(const void* stub, const char* name) {
+  auto* kernel = static_cast<Kernel*>(malloc(sizeof(Kernel)));
+  if (kernel == nullptr) {
+    incomplete = true;
+    return;
+  }
+  *kernel = {stub, name, nullptr, kernels};
+  kernels = kernel;
+}
+
+static void forget_all() {
+  while (kernels != nullptr) {
+    Kernel* next = kernels->next;
+    free(kernels);
+    kernels = next;
+  }
 }
 
 }  // namespace kiln_driver
@@ -80,12 +106,11 @@ KILN_HIDDEN void __cudaRegisterFatBinaryEnd(void**) {}
 KILN_HIDDEN void __cudaUnregisterFatBinary(void**) {
   if (kiln_driver::module != nullptr) cuModuleUnload(kiln_driver::module);
   kiln_driver::module = nullptr;
+  kiln_driver::forget_all();
 }
 KILN_HIDDEN void __cudaRegisterFunction(void**, const void* stub, char*, const char* name, unsigned,
                                        void*, void*, void*, void*, int*) {
-  if (kiln_driver::known < kiln_driver::kMaxKernels) {
-    kiln_driver::kernels[kiln_driver::known++] = {stub, name, nullptr};
-  }
+  kiln_driver::add(stub, name);
 }
 KILN_HIDDEN unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
                                                   hipStream_t stream) {
