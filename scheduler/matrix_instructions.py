@@ -167,7 +167,7 @@ _CDNA = ("gfx90a", "gfx942", "gfx950")
 _CDNA4 = ("gfx950",)
 _RDNA3 = ("gfx11",)
 _RDNA4 = ("gfx12",)
-_SM80 = ("sm_80", "sm_89", "sm_90", "sm_100", "sm_120")
+_SM80 = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
 def _operand(rows: int, lanes: int, values: int) -> Layout:

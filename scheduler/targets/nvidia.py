@@ -72,6 +72,7 @@ def _gpu(capability: int, shared_kib: int, max_warps: int = 64, max_blocks: int 
 
 TARGETS = (
     _gpu(80, shared_kib=164),
+    _gpu(86, shared_kib=100, max_warps=48, max_blocks=16),
     _gpu(89, shared_kib=100, max_warps=48, max_blocks=24),
     _gpu(90, shared_kib=228),
     _gpu(100, shared_kib=228),

@@ -18,10 +18,12 @@ def _rates(**rates: int) -> Mapping[str, int]:
     return MappingProxyType(rates)
 
 
-# A100: 312 TFLOP/s of f16 by 108 SMs at 1410 MHz; H100 SXM: 989.4 by 132 at 1830 MHz;
+# A100: 312 TFLOP/s of f16 by 108 SMs at 1410 MHz; RTX 3090: 71 (f32 sums) by 82 at 1695 MHz;
+# H100 SXM: 989.4 by 132 at 1830 MHz;
 # B200: 2,250 by 148 at 1850 MHz; RTX 4090: 165.2 (f32 sums) by 128 at 2520 MHz; RTX 5090: 209.5 by
 # 170 at 2407 MHz.
 _SM80 = _rates(f64=64, f32=128, f16=512), _rates(f64=128, f16=2048, bf16=2048)
+_SM86 = _rates(f64=4, f32=256, f16=256), _rates(f16=512, bf16=512)
 _SM89 = _rates(f64=4, f32=256, f16=256), _rates(f16=512, bf16=512)
 _SM90 = _rates(f64=128, f32=256, f16=512), _rates(f64=256, f16=4096, bf16=4096)
 _SM100 = _rates(f64=128, f32=256, f16=512), _rates(f64=256, f16=8192, bf16=8192)
@@ -40,6 +42,22 @@ BOARDS = (
         vector=_SM80[0],
         matrix=_SM80[1],
         sources=(_GUIDE, "NVIDIA A100 80GB SXM data sheet: 2039 GB/s, 312 TFLOPS f16"),
+    ),
+    Board(
+        name="GeForce RTX 3090",
+        target="sm_86",
+        compute_units=82,
+        clock_mhz=1695,
+        memory_bytes_per_s=936_000_000_000,
+        l2_bytes=6 * _MIB,
+        last_level_bytes=0,
+        instruction_cache_bytes=128 * _KIB,
+        vector=_SM86[0],
+        matrix=_SM86[1],
+        sources=(
+            _GUIDE,
+            "NVIDIA Ampere GA102 white paper, RTX 3090, f32 sums: 936 GB/s, 71 TFLOPS f16",
+        ),
     ),
     Board(
         name="GeForce RTX 4090",

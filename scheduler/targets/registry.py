@@ -9,6 +9,7 @@ a ``Backend``; they are looked for only where a name is not built in, or all are
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from scheduler.outcome import UserError
 from scheduler.targets.model import Board, Target
 
 GROUP = "kiln.backends"
+# What makers add to a product's name where its figures are other ones.
+_EDITIONS = "Ti|SUPER|D|Laptop|NVL|GRE"
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,14 @@ def boards(target: str) -> tuple[Board, ...]:
 
 
 def board_of(target: str, device_name: str) -> Board | None:
-    """The board that a device calls itself; None for one that is not in the table."""
-    return next((b for b in boards(target) if b.name.split(" (")[0] in device_name), None)
+    """The board that a device calls itself; None for one that is not in the table, as another
+    edition of one that is (a 3090 Ti is no 3090)."""
+    return next((b for b in boards(target) if _is_called(b.name.split(" (")[0], device_name)), None)
+
+
+def _is_called(board: str, device_name: str) -> bool:
+    whole = rf"(?<!\w){re.escape(board)}(?!\w)(?! (?:{_EDITIONS})\b)"
+    return re.search(whole, device_name) is not None
 
 
 @lru_cache(maxsize=1)

@@ -257,12 +257,12 @@ def test_the_devices_page_says_whose_code_a_gpu_takes_and_why_nothing_was_read(
     reader: Client, world: World
 ) -> None:
     readings = "none: NVML (libnvidia-ml.so.1) is not installed, or not usable"
-    attributes = {"architecture": "sm_86", "target": "sm_80", "readings": readings}
-    name = "NVIDIA RTX A6000"
-    environment(device="cuda:0", device_name=name, target="sm_80", attributes=attributes)
+    attributes = {"architecture": "sm_87", "target": "sm_86", "readings": readings}
+    name = "Orin"
+    environment(device="cuda:0", device_name=name, target="sm_86", attributes=attributes)
     html = " ".join(reader.get("/devices").content.decode().split())
     row = html.partition(name)[2].partition("</tr>")[0]
-    assert "sm_86, which takes code for sm_80" in row
+    assert "sm_87, which takes code for sm_86" in row
     assert f"readings: {readings}" in row
 
 

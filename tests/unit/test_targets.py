@@ -32,6 +32,33 @@ def test_peak_and_bandwidth_are_those_of_the_product_page(board: Board) -> None:
     assert dies * own == pytest.approx(peak, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("target", "device", "board"),
+    [
+        ("sm_80", "NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
+        ("sm_86", "NVIDIA GeForce RTX 3090", "GeForce RTX 3090"),
+        ("sm_86", "NVIDIA GeForce RTX 3090 Ti", None),
+        ("sm_89", "NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
+        ("sm_89", "NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("sm_89", "NVIDIA GeForce RTX 4090 D", None),
+        ("sm_90", "NVIDIA H100 80GB HBM3", "H100 80GB HBM3"),
+        ("sm_90", "NVIDIA H200", "H200"),
+        ("sm_90", "NVIDIA H200 NVL", None),
+        ("sm_100", "NVIDIA B200", "B200"),
+        ("sm_100", "NVIDIA GB200", None),
+        ("sm_120", "NVIDIA GeForce RTX 5090", "GeForce RTX 5090"),
+        ("gfx1100", "AMD Radeon RX 7900 XTX", "RX 7900 XTX"),
+        ("gfx90a", "AMD Instinct MI250X/MI250", "MI250X (one die)"),
+        ("gfx942", "AMD Instinct MI300X VF", "MI300X"),
+    ],
+)
+def test_a_device_is_its_own_board_and_no_other_edition(
+    target: str, device: str, board: str | None
+) -> None:
+    found = targets.board_of(target, device)
+    assert (found.name if found else None) == board
+
+
 # Of Strix Halo no maker's page gives all that a board needs.
 WITHOUT_BOARD = {"gfx1151"}
 

@@ -29,7 +29,7 @@ _NO_CUDA = (
 # NVIDIA's assembler whatever is not marked as rounded by itself.
 _FUSED = ("-ffp-contract=fast-honor-pragmas",)
 # The PTX that a target's instructions need, and no newer, so that older drivers take it too.
-_PTX_VERSIONS = {80: 70, 89: 78, 90: 80, 100: 86, 120: 87}
+_PTX_VERSIONS = {80: 70, 86: 71, 89: 78, 90: 80, 100: 86, 120: 87}
 
 
 def ptx(target: Target, toolchain: CudaToolchain, flags: Flags) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ _LARGEST = {"attention, 32 deep": (6, 6, 6, 6), "attention, 64 deep": (6, 6, 6, 
 _MIDDLE = {"attention, 32 deep": (6, 6, 6, 5), "attention, 64 deep": (6, 6, 5, 3)}
 # As do NVIDIA's 163 and 227, and in part 99.
 WITH_MORE = {
-    **{"gfx950": _LARGE, "cpu-gfx950": _LARGE, "sm_80": _LARGE, "sm_89": _MIDDLE},
+    **{"gfx950": _LARGE, "cpu-gfx950": _LARGE, "sm_80": _LARGE, "sm_86": _MIDDLE, "sm_89": _MIDDLE},
     **{"sm_90": _LARGEST, "sm_100": _LARGEST, "sm_120": _MIDDLE},
 }
 

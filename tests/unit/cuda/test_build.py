@@ -39,7 +39,7 @@ extern "C" PT_EXPORT int go(const T* a, float* out, int n, size_t*, unsigned cha
 }
 """
 MULTIPLIED = 1 + next(i for i, line in enumerate(SOURCE.split("\n")) if "multiply(" in line)
-LARGE_ENOUGH = [target for target in TARGETS if target.name not in {"sm_89", "sm_120"}]
+LARGE_ENOUGH = [target for target in TARGETS if target.name not in {"sm_86", "sm_89", "sm_120"}]
 
 Compiled = Callable[..., Build]
 

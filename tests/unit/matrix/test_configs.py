@@ -60,7 +60,7 @@ CUDA = {
 }
 SMALL_CUDA = {**CUDA, "f64": (32, 16, 16)}  # less shared memory
 COUNTS = {"cdna": CDNA, "rdna": RDNA, "cuda": CUDA}
-UNLIKE_OTHERS = {"gfx950": GFX950, "sm_89": SMALL_CUDA, "sm_120": SMALL_CUDA}
+UNLIKE_OTHERS = {"gfx950": GFX950, "sm_86": SMALL_CUDA, "sm_89": SMALL_CUDA, "sm_120": SMALL_CUDA}
 # As many again with the instructions whose result is 32x32.
 CDNA_LARGE = {"f16": (74, 64, 74), "bf16": (74, 64, 74), "f32": (57, 50, 57)}
 LARGE_COUNTS = {

@@ -96,7 +96,7 @@ class Fake:
     def environment(self) -> dict[str, str]:
         return {
             "LD_LIBRARY_PATH": str(self.folder),
-            "CUDA_FAKE_GPUS": "90 86 103",
+            "CUDA_FAKE_GPUS": "90 87 103",
             "CUDA_FAKE_KERNELS": str(self.folder / "kernels.so"),
             "KERNEL": str(self.kernel),
         }
@@ -259,8 +259,8 @@ def test_each_gpu_is_listed_with_what_is_compiled_for_it(fake: Fake) -> None:
     assert (first["driver"], first["runtime"]) == ("CUDA driver 13.2", "CUDA 13.2")
     assert first["attributes"]["readings"] == "clocks and throttling, by NVML"
     shown = [(one["attributes"]["architecture"], one["target"]) for one in (second, third)]
-    assert shown == [("sm_86", "sm_80"), ("sm_103", "sm_100")]
-    assert [one["attributes"]["target"] for one in (second, third)] == ["sm_80", "sm_100"]
+    assert shown == [("sm_87", "sm_86"), ("sm_103", "sm_100")]
+    assert [one["attributes"]["target"] for one in (second, third)] == ["sm_86", "sm_100"]
 
 
 @pytest.mark.parametrize(
@@ -268,8 +268,8 @@ def test_each_gpu_is_listed_with_what_is_compiled_for_it(fake: Fake) -> None:
     [
         (75, None),
         (80, "sm_80"),
-        (86, "sm_80"),
-        (87, "sm_80"),
+        (86, "sm_86"),
+        (87, "sm_86"),
         (89, "sm_89"),
         (90, "sm_90"),
         (100, "sm_100"),
@@ -290,8 +290,8 @@ def test_a_gpu_that_nothing_is_compiled_for_is_one_clear_line_beside_the_others(
     old, usable = fake.run(PROBE, CUDA_FAKE_GPUS="75 90")
     assert old == {
         "kind": "cuda",
-        "reason": "cuda:0 (NVIDIA Fake 75) is sm_75, which none of sm_80, sm_89, sm_90, sm_100,"
-        " sm_120 serves",
+        "reason": "cuda:0 (NVIDIA Fake 75) is sm_75, which none of sm_80, sm_86, sm_89, sm_90,"
+        " sm_100, sm_120 serves",
     }
     assert usable["id"] == "cuda:1"
 
@@ -474,4 +474,4 @@ def test_the_list_of_devices_says_what_a_gpu_lacks_and_whose_code_it_takes(fake:
     )
     assert "NVIDIA Fake 90; readings: none: NVML" in own
     assert "takes code for" not in own
-    assert "NVIDIA Fake 86; sm_86, which takes code for sm_80; readings: none" in other
+    assert "NVIDIA Fake 87; sm_87, which takes code for sm_86; readings: none" in other

@@ -337,7 +337,7 @@ struct wmma_f32_16x16x16_bf16_w32_gfx12 {
 
 #endif
 
-#if defined(__sm_80__) || defined(__sm_89__) || defined(__sm_90__) || defined(__sm_100__) || defined(__sm_120__)
+#if defined(__sm_80__) || defined(__sm_86__) || defined(__sm_89__) || defined(__sm_90__) || defined(__sm_100__) || defined(__sm_120__)
 
 // PTX ISA: matrix fragments for mma.m16n8k16 with floating point type
 struct mma_m16n8k16_f32_f16 {
@@ -529,7 +529,7 @@ struct Select<__bf16, 16> {
   using type = wmma_f32_16x16x16_bf16_w32_gfx12;
 };
 
-#elif defined(__sm_80__) || defined(__sm_89__) || defined(__sm_90__) || defined(__sm_100__) || defined(__sm_120__)
+#elif defined(__sm_80__) || defined(__sm_86__) || defined(__sm_89__) || defined(__sm_90__) || defined(__sm_100__) || defined(__sm_120__)
 
 #define KILN_MATRIX_INSTRUCTIONS(X) \
   X(mma_m16n8k16_f32_f16, 0) \
