@@ -9,6 +9,9 @@ from codegen_app.models.artifact import Artifact
 from codegen_app.models.generated_kernel import GeneratedKernel
 from codegen_app.models.work import State, Work
 
+#: Why a build is no work here: it came with times that were measured elsewhere.
+ELSEWHERE = "compiled elsewhere: imported with its times"
+
 
 class Build(Work):
     """One kernel for one target with one toolchain and one set of flags.

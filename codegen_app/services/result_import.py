@@ -30,6 +30,7 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.models.benchmark_result import IMPORTED
+from codegen_app.models.build import ELSEWHERE
 from codegen_app.services import audit, engine, environments, kernels, limits, outcomes, tuning
 from scheduler import pipeline
 from scheduler.benchmark.measurement import Measurement
@@ -51,7 +52,6 @@ from scheduler.results.model import (
 from scheduler.targets import find
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
-_ELSEWHERE = "compiled elsewhere: imported with its times"
 _RECORDING = 0x52455355  # the advisory lock's number: "RESU"
 
 
@@ -276,7 +276,7 @@ class _Run:
             toolchain_digest=compiler.digest,
             defaults={
                 "state": State.CANCELLED,
-                "reason": _ELSEWHERE,
+                "reason": ELSEWHERE,
                 "code_digest": one.build.code_digest,
                 "duration_s": one.build.duration_s,
                 "resources": {name: dict(part) for name, part in one.build.resources.items()},

@@ -13,7 +13,7 @@ from codegen_app.forms.builds import BuildForm
 from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page
 from codegen_app.selectors.pages.listing import FunctionRow
 from codegen_app.views.page import Crumb, changed, found, respond
-from scheduler.isa.instructions import Kind
+from scheduler.isa.instructions import titles
 
 
 def kernel(
@@ -68,7 +68,7 @@ def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[
         "whole": whole,
         "blocks": _blocks(page, whole),
         "of": address.text("of"),
-        "kinds": [kind.value for kind in Kind],
+        "kinds": titles(page.words),
         "roofline": charts.roofline(page.limits),
     }
 

@@ -19,7 +19,7 @@ from codegen_app.models import Build, GeneratedKernel
 from codegen_app.selectors.pages.kernel import kernel_page, listing_of
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
-from scheduler.isa.instructions import Kind
+from scheduler.isa.instructions import titles
 
 #: Of a listing that is put into one page, which has ten times as many bytes.
 OFFLINE_MAX_BYTES = 4 << 20
@@ -96,7 +96,7 @@ def _offline(name: str, build: Build) -> HttpResponse:
         {
             "page": page,
             "code": codeview.offline(page),
-            "kinds": [kind.value for kind in Kind],
+            "kinds": titles(page.words),
             "style": mark_safe("".join(_static(f"css/{name}.css") for name in styles)),  # noqa: S308
             "script": mark_safe(_static("js/offline.js")),  # noqa: S308
         },

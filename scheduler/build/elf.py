@@ -1,4 +1,5 @@
-"""The dynamic symbols of a shared library: what it offers, and what it needs when it is loaded.
+"""What is read of ELF files: the dynamic symbols of a shared library (what it offers, and what it
+needs when it is loaded), and the sizes of a file's sections.
 
 Format: System V ABI, "Object Files"; 64-bit, little-endian, as on every host that Kiln builds on.
 """
@@ -6,6 +7,8 @@ Format: System V ABI, "Object Files"; 64-bit, little-endian, as on every host th
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from scheduler.outcome import UserError
@@ -25,18 +28,29 @@ class DynamicSymbols:
 
 def dynamic_symbols(library: bytes) -> DynamicSymbols:
     """Read them from a library's bytes. ``UserError`` where it is not a whole ELF file."""
-    try:
+    with _whole():
         return _read(library)
+
+
+def section_bytes(file: bytes) -> dict[str, int]:
+    """The bytes of each section, by its name. ``UserError`` where it is not a whole ELF file."""
+    with _whole():
+        sections = _sections(file)
+        (names,) = struct.unpack_from("<H", file, 62)
+        strings = sections[names][4]
+        return {_text(file, strings + section[0]): section[5] for section in sections}
+
+
+@contextmanager
+def _whole() -> Iterator[None]:
+    try:
+        yield
     except (struct.error, IndexError, ValueError):
-        raise UserError("not a 64-bit ELF library, or a damaged one: build it again") from None
+        raise UserError("not a 64-bit ELF file, or a damaged one: build it again") from None
 
 
 def _read(library: bytes) -> DynamicSymbols:
-    if library[:6] != b"\x7fELF\x02\x01":
-        raise ValueError
-    (table,) = struct.unpack_from("<Q", library, 40)
-    size, count = struct.unpack_from("<HH", library, 58)
-    sections = [_SECTION.unpack_from(library, table + index * size) for index in range(count)]
+    sections = _sections(library)
     defined: set[str] = set()
     undefined: set[str] = set()
     for _, kind, _, _, offset, length, link, _, _, _ in sections:
@@ -45,7 +59,17 @@ def _read(library: bytes) -> DynamicSymbols:
         strings = sections[link][4]
         for position in range(offset + _SYMBOL.size, offset + length, _SYMBOL.size):
             name, _, _, section, _, _ = _SYMBOL.unpack_from(library, position)
-            begin = strings + name
-            text = library[begin : library.index(b"\0", begin)].decode()
-            (defined if section else undefined).add(text)
+            (defined if section else undefined).add(_text(library, strings + name))
     return DynamicSymbols(frozenset(defined), frozenset(undefined))
+
+
+def _sections(file: bytes) -> list[tuple[int, ...]]:
+    if file[:6] != b"\x7fELF\x02\x01":
+        raise ValueError
+    (table,) = struct.unpack_from("<Q", file, 40)
+    size, count = struct.unpack_from("<HH", file, 58)
+    return [_SECTION.unpack_from(file, table + index * size) for index in range(count)]
+
+
+def _text(file: bytes, begin: int) -> str:
+    return file[begin : file.index(b"\0", begin)].decode()

@@ -43,6 +43,8 @@ class Recipe(ABC):
     code_object_file: ClassVar[str] = ""
     """The device code by itself, for launchers of one's own; "" where there is none."""
 
+    code_object_title: ClassVar[str] = "Code object"
+
     intermediate_file: ClassVar[str] = ""
     """The text between source and listing that a person may want to see (PTX); "" where there is
     none."""

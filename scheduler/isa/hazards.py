@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function
+from scheduler.targets import boards
 
 
 class HazardKind(StrEnum):
@@ -26,6 +27,20 @@ class Hazard:
     hazard: HazardKind
     text: str
     lines: tuple[int, ...] = ()
+
+
+def beyond_cache(code_bytes: int, target: str) -> tuple[Hazard, ...]:
+    """Code that is more than the instruction cache of the target's reference board
+    (``Board.instruction_cache_bytes``) holds."""
+    return tuple(
+        Hazard(
+            HazardKind.CODE_SIZE,
+            f"{code_bytes} bytes of code, more than the instruction cache of"
+            f" {board.instruction_cache_bytes} bytes",
+        )
+        for board in boards(target)[:1]
+        if code_bytes > board.instruction_cache_bytes
+    )
 
 
 def in_private_memory(function: Function) -> tuple[Hazard, ...]:

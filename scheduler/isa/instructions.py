@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+
+from scheduler.targets.words import Words
 
 
 class Kind(StrEnum):
@@ -17,3 +20,9 @@ class Kind(StrEnum):
     WAIT = "wait"
     BRANCH = "branch"
     OTHER = "other"  # of a listing for the host: not classified further
+
+
+def titles(words: Words) -> Mapping[Kind, str]:
+    """What tables call each class, in a maker's words."""
+    own = {Kind.SCALAR: words.scalar, Kind.LDS: words.shared, Kind.SCRATCH: words.scratch}
+    return {kind: own.get(kind, kind.value) for kind in Kind}

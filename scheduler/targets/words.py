@@ -15,6 +15,7 @@ class Words:
     ``wave``: threads that run in lockstep. ``lane``: one of them. ``unit``: what holds whole
     blocks, ``unit_in_full`` spelt out. ``shared``: the memory that the threads of a block share.
     ``register``: of one lane. ``scratch``: memory of one lane, where spilled registers go.
+    ``scalar``: instructions that work once for a wave, on registers that its lanes share.
     ``image``: the machine code in a file. ``instructions``: what its listing is called.
     """
 
@@ -25,6 +26,7 @@ class Words:
     shared: str
     register: str
     scratch: str
+    scalar: str
     image: str
     instructions: str
 
@@ -42,6 +44,7 @@ GENERAL = Words(
     shared="shared memory",
     register="register",
     scratch="scratch memory",
+    scalar="scalar",
     image="code object",
     instructions="instructions",
 )
@@ -53,6 +56,7 @@ AMD = Words(
     shared="LDS",
     register="VGPR",
     scratch="scratch",
+    scalar="scalar",
     image="code object",
     instructions="ISA",
 )
@@ -64,6 +68,7 @@ NVIDIA = Words(
     shared="shared memory",
     register="register",
     scratch="local memory",
+    scalar="uniform",
     image="cubin",
     instructions="SASS",
 )

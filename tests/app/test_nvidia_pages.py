@@ -12,7 +12,8 @@ from django.test import Client
 from django.urls import reverse
 
 from codegen_app import codeview
-from codegen_app.models import Build
+from codegen_app.models import Build, State
+from codegen_app.models.build import ELSEWHERE
 from codegen_app.selectors.pages.kernel import KernelPage, kernel_page
 from codegen_app.services import artifacts, bundles
 from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
@@ -123,6 +124,41 @@ def test_resources_are_in_the_makers_own_words(reader: Client, sass: Build) -> N
     assert cells[2] == [sass.resources[row.function]["registers"]]
     assert row.waves == sass.resources[row.function]["occupancy_warps_per_sm"]
     assert f"{row.waves} of 64" in html_of(reader, sass)
+
+
+def test_a_page_speaks_of_a_build_in_its_makers_words(
+    reader: Client, world: World, sass: Build
+) -> None:
+    page = html_of(reader, sass)
+    classes = re.findall(r'<span class="i-\w+">([^<]+)</span>', page)
+    assert {"uniform", "shared memory", "local memory"} <= set(classes)
+    assert re.search(r"Shared memory\s*<span", page)
+    assert ">Cubin</a>" in page
+    amd = html_of(reader, world.kernels[0].builds.get(target="gfx942"))
+    classes = re.findall(r'<span class="i-\w+">([^<]+)</span>', amd)
+    assert {"scalar", "LDS", "scratch"} <= set(classes)
+    assert ">Code object</a>" in amd
+
+
+def test_the_size_of_the_code_is_that_of_its_section(sass: Build) -> None:
+    ((_, cells),) = page_of(sass).resource_tables[1].rows
+    assert sass.listing is not None
+    last = re.findall(r"/\*([0-9a-f]{4})\*/", artifacts.read(sass.listing).decode())[-1]
+    assert cells[-1] == [int(last, 16) + 16]
+
+
+def test_a_build_of_elsewhere_says_so_and_what_would_let_in_more_warps(
+    reader: Client, sass: Build
+) -> None:
+    Build.objects.filter(pk=sass.pk).update(
+        **{"state": State.CANCELLED, "reason": ELSEWHERE, "listing": None, "intermediate": None},
+        resources={name: {**one, "registers": 200} for name, one in sass.resources.items()},
+    )
+    page = html_of(reader, sass)
+    assert re.search(r"Compiled elsewhere with \S+ clang", page)
+    assert "compiled elsewhere</span>" in page
+    assert "cancelled" not in page
+    assert "fewer registers" in page
 
 
 def test_every_file_can_be_taken_along(reader: Client, sass: Build, tmp_path: Path) -> None:

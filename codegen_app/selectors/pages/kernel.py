@@ -22,6 +22,7 @@ from codegen_app.models import (
     KernelUse,
     State,
 )
+from codegen_app.models.build import ELSEWHERE
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
@@ -30,6 +31,7 @@ from scheduler import targets
 from scheduler.build.recipe import recipe_of
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.occupancy import Column, OccupancyRules, rules_of
+from scheduler.targets.words import GENERAL, Words
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class BuildRow:
     intermediate_url: str
     code_object_url: str
     library_url: str
+    code_object_title: str
     offline_url: str
     created_at: datetime
 
@@ -98,6 +101,16 @@ class BuildRow:
     def is_open(self) -> bool:
         """Whether it is still to be compiled."""
         return self.state in OPEN_STATES
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another installation compiled it: its figures are here, its files are not."""
+        return self.state == State.CANCELLED and self.reason == ELSEWHERE
+
+    @property
+    def state_title(self) -> str:
+        """Its state, or the stage that rejected it."""
+        return "compiled elsewhere" if self.elsewhere else self.stage or self.state
 
 
 @dataclass(frozen=True)
@@ -119,10 +132,12 @@ class ResultRow(MeasuredRow):
 
 @dataclass(frozen=True)
 class ResourceRow:
-    """One device function of a build, as the compiler says, and what one more wave would take."""
+    """One device function of a build, as the compiler says, and what one more wave would take.
+    ``note`` says of the build what sets it apart from the others for its target."""
 
     build: int
     target: str
+    note: str
     function: str
     waves: int
     max_waves: int
@@ -130,9 +145,9 @@ class ResourceRow:
     next_step: str
     hazards: tuple[Hazard, ...]
 
-    def cells(self, columns: tuple[Column, ...]) -> list[list[int]]:
-        """Its figures in these columns."""
-        return [[self.resources[name] for name in column.figures] for column in columns]
+    def cells(self, columns: tuple[Column, ...]) -> list[list[int | None]]:
+        """Its figures in these columns; None for one that was not recorded."""
+        return [[self.resources.get(name) for name in column.figures] for column in columns]
 
 
 @dataclass(frozen=True)
@@ -141,7 +156,7 @@ class ResourceTable:
 
     waves: tuple[str, str]
     columns: tuple[Column, ...]
-    rows: tuple[tuple[ResourceRow, list[list[int]]], ...]
+    rows: tuple[tuple[ResourceRow, list[list[int | None]]], ...]
 
 
 @dataclass(frozen=True)
@@ -185,6 +200,11 @@ class KernelPage:
         done = [build.id for build in self.builds if build.state == State.DONE]
         shown = [self.build.id] if self.build and self.build.id in done else []
         return tuple([*shown, *(build for build in done if build not in shown)][:2])
+
+    @property
+    def words(self) -> Words:
+        """What the maker of the shown build's target calls its parts."""
+        return targets.find(self.build.target).words if self.build else GENERAL
 
     @property
     def resource_tables(self) -> tuple[ResourceTable, ...]:
@@ -283,8 +303,10 @@ def _view(path: str, digest: str, target: str) -> ListingView:
 
 @lru_cache(maxsize=1024)
 def _next_steps(path: str, digest: str, target: str, resources: str) -> Mapping[str, str]:
-    """``resources`` is JSON: not all of what limits occupancy is in the listing."""
-    return next_steps(_text(path, digest), json.loads(resources), targets.find(target))
+    """``resources`` is JSON: not all of what limits occupancy is in the listing, and some rules
+    need no listing (``path`` is "" where there is none)."""
+    text = _text(path, digest) if path else ""
+    return next_steps(text, json.loads(resources), targets.find(target))
 
 
 def _text(path: str, digest: str) -> str:
@@ -327,16 +349,16 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
         target = targets.find(build.target)
         rules = rules_of(target)
         steps: Mapping[str, str] = {}
-        if build.resources and build.listing_digest in paths:
+        if build.resources:
+            path = paths.get(build.listing_digest, "")
+            figures = json.dumps(build.resources, sort_keys=True)
             with suppress(FileNotFoundError):
-                steps = _next_steps(
-                    *(paths[build.listing_digest], build.listing_digest, build.target),
-                    json.dumps(build.resources, sort_keys=True),
-                )
+                steps = _next_steps(path, build.listing_digest, build.target, figures)
         for function, resources in build.resources.items():
             yield ResourceRow(
                 build=build.id,
                 target=build.target,
+                note="compiled elsewhere" if build.elsewhere else "",
                 function=function,
                 waves=rules.waves(resources) if rules else 0,
                 max_waves=rules.max_waves(target) if rules else 0,
@@ -421,6 +443,7 @@ def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
         code_object_url=_download(kernel, build, recipe.code_object_file)
         if build.code_object
         else "",
+        code_object_title=recipe.code_object_title,
         library_url=_download(kernel, build, recipe.library_file) if build.library_id else "",
         offline_url=_download(kernel, build, "kernel.html") if build.listing else "",
         created_at=build.created_at,

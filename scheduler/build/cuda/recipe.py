@@ -12,6 +12,7 @@ from scheduler.build.cuda import commands
 from scheduler.build.cuda.lines import at_callers, narrowed
 from scheduler.build.cuda.resources import resources
 from scheduler.build.cuda.toolchains import CudaToolchain
+from scheduler.build.elf import section_bytes
 from scheduler.build.flags import Flags
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import Step
@@ -29,10 +30,11 @@ _OFFERED = re.compile(
 class CudaRecipe(HipRecipe):
     """Listing: SASS with nvdisasm, else PTX; the library holds the cubin, else the PTX."""
 
-    version = "2"
+    version = "3"
     listing_file = commands.LISTING
     listing_title = "SASS"
     code_object_file = commands.CUBIN
+    code_object_title = "Cubin"
     intermediate_file = commands.PTX
     intermediate_title = "PTX"
     without_code_object = "assembled by the driver: install kiln[nvidia] for SASS"
@@ -72,9 +74,9 @@ class CudaRecipe(HipRecipe):
         if not usage.exists():
             return {}
         ptx = (directory / commands.PTX).read_text()
-        return {
-            name: asdict(one) for name, one in resources(usage.read_text(), ptx, target).items()
-        }
+        sections = section_bytes((directory / commands.CUBIN).read_bytes())
+        found = resources(usage.read_text(), ptx, target, sections)
+        return {name: asdict(one) for name, one in found.items()}
 
 
 def _callers(directory: Path) -> None:

@@ -36,10 +36,14 @@ class Resources:
     occupancy_blocks_per_sm: int
     occupancy_warps_per_sm: int
     limiter: str
+    code_bytes: int = 0  # not in results that were recorded before it was read
 
 
-def resources(usage: str, ptx: str, target: Target) -> Mapping[str, Resources]:
-    """By kernel, from what ptxas printed with ``-v`` and the PTX that it read."""
+def resources(
+    usage: str, ptx: str, target: Target, sections: Mapping[str, int]
+) -> Mapping[str, Resources]:
+    """By kernel, from what ptxas printed with ``-v``, the PTX that it read, and the bytes of each
+    section of the cubin that it wrote."""
     threads, dynamic = block_sizes(ptx), dynamic_bytes(ptx)
     found = {}
     for match in _USAGE.finditer(usage):
@@ -65,6 +69,7 @@ def resources(usage: str, ptx: str, target: Target) -> Mapping[str, Resources]:
             occupancy_blocks_per_sm=held.blocks,
             occupancy_warps_per_sm=held.warps,
             limiter=held.limiter,
+            code_bytes=sections.get(f".text.{name}", 0),
         )
     return found
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from scheduler.build.cuda.occupancy import Demand, occupancy
 from scheduler.build.cuda.resources import Resources as Figures
 from scheduler.isa.cuda.next_step import next_step
-from scheduler.isa.hazards import Hazard, HazardKind
+from scheduler.isa.hazards import Hazard, HazardKind, beyond_cache
 from scheduler.isa.occupancy import Column, OccupancyRules, Resources
 from scheduler.targets import Target
 from scheduler.targets.nvidia import nvidia_hardware
@@ -33,9 +33,10 @@ class CudaRules(OccupancyRules):
         Column("Blocks", "an SM", ("occupancy_blocks_per_sm",)),
         Column("Threads", "", ("threads",)),
         Column("Registers", "", ("registers",)),
-        Column("Shared", "B", ("shared_bytes",)),
+        Column("Shared memory", "B", ("shared_bytes",)),
         Column("Stack", "B", ("stack_bytes",)),
         Column("Spills", "B out, in", ("spill_store_bytes", "spill_load_bytes")),
+        Column("Code", "B", ("code_bytes",)),
     )
     waves_heading = ("Warps", "an SM")
     numbers = (
@@ -45,6 +46,7 @@ class CudaRules(OccupancyRules):
         "stack_bytes",
         "spill_store_bytes",
         "spill_load_bytes",
+        "code_bytes",
     )
 
     def max_waves(self, target: Target) -> int:
@@ -65,7 +67,7 @@ class CudaRules(OccupancyRules):
     def spills(self, resources: Resources) -> bool:
         return bool(resources["spill_store_bytes"] or resources["spill_load_bytes"])
 
-    def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:  # noqa: ARG002
+    def hazards(self, resources: Resources, target: Target) -> tuple[Hazard, ...]:
         found = []
         if self.spills(resources):
             stored, loaded = resources["spill_store_bytes"], resources["spill_load_bytes"]
@@ -74,7 +76,7 @@ class CudaRules(OccupancyRules):
         if resources["stack_bytes"]:
             text = f"{resources['stack_bytes']} bytes of local memory a thread"
             found.append(Hazard(HazardKind.SCRATCH, text))
-        return tuple(found)
+        return (*found, *beyond_cache(resources.get("code_bytes", 0), target.name))
 
     def next_steps(
         self,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from scheduler.build.rocm.resources import Resources
-from scheduler.isa.hazards import Hazard, HazardKind
-from scheduler.targets import boards
+from scheduler.isa.hazards import Hazard, HazardKind, beyond_cache
 
 
 def hazards(resources: Resources, target: str) -> tuple[Hazard, ...]:
@@ -18,11 +17,4 @@ def hazards(resources: Resources, target: str) -> tuple[Hazard, ...]:
     if resources.scratch_bytes:
         text = f"{resources.scratch_bytes} bytes of scratch memory a lane"
         found.append(Hazard(HazardKind.SCRATCH, text))
-    for board in boards(target)[:1]:
-        if resources.code_bytes > board.instruction_cache_bytes:
-            text = (
-                f"{resources.code_bytes} bytes of code, more than the instruction cache of"
-                f" {board.instruction_cache_bytes} bytes"
-            )
-            found.append(Hazard(HazardKind.CODE_SIZE, text))
-    return tuple(found)
+    return (*found, *beyond_cache(resources.code_bytes, target))
