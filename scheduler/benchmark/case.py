@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -35,7 +35,8 @@ class Case:
 
     ``inputs`` maps a buffer to its storage (1-D, host type of the dtype, strides applied by the
     reader); ``expected`` maps an output to the float64 (or integer) reference in its logical
-    shape, with ``tolerances`` beside it.
+    shape, with ``tolerances`` beside it. ``carried`` has, for an output that depends on the sine
+    of a rounded argument, how far that rounding may move each element (float32, the same shape).
     """
 
     buffers: Mapping[str, BoundBuffer]
@@ -43,6 +44,7 @@ class Case:
     expected: Mapping[str, Array]
     tolerances: Mapping[str, Tolerance]
     bindings: Mapping[str, int]
+    carried: Mapping[str, Array] = field(default_factory=dict)
 
     def save(self, folder: Path) -> None:
         """Write the case into an existing folder."""
@@ -50,6 +52,7 @@ class Case:
         (folder / "case.json").write_text(json.dumps(_codec().unstructure(facts)))
         arrays = {f"in:{name}": array for name, array in self.inputs.items()}
         arrays |= {f"out:{name}": array for name, array in self.expected.items()}
+        arrays |= {f"off:{name}": array for name, array in self.carried.items()}
         np.savez(folder / "arrays.npz", **arrays)  # type: ignore[arg-type]
 
     @staticmethod
@@ -61,7 +64,8 @@ class Case:
         with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
             inputs = {k[3:]: arrays[k] for k in arrays.files if k.startswith("in:")}
             expected = {k[4:]: arrays[k] for k in arrays.files if k.startswith("out:")}
-        return Case(buffers, inputs, expected, facts.tolerances, facts.bindings)
+            carried = {k[4:]: arrays[k] for k in arrays.files if k.startswith("off:")}
+        return Case(buffers, inputs, expected, facts.tolerances, facts.bindings, carried)
 
 
 @cache

@@ -19,6 +19,7 @@ from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Lowered
+from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.storage import (
     Array,
     BoundBuffer,
@@ -26,7 +27,7 @@ from scheduler.ir.storage import (
     held_storage,
     rounded_storage,
 )
-from scheduler.ir.values import Cast, Load, Value, loads, walk
+from scheduler.ir.values import Call, Cast, Load, Value, loads, walk
 from scheduler.lowering.interpret import interpret
 
 # Integers that are no index: small, so that sums and products stay exact.
@@ -58,7 +59,8 @@ def make_case(
         name: replace(node_tolerance(node, buffers[name].dtype, bindings), magnitude=magnitude)
         for name in node.writes
     }
-    return Case(buffers, inputs, expected, tolerances, bindings)
+    carried = _carried(node, lowered, bindings, inputs, expected, buffers)
+    return Case(buffers, inputs, expected, tolerances, bindings, carried)
 
 
 def index_limits(node: SchedulerNode, bindings: Bindings) -> dict[str, int]:
@@ -144,11 +146,37 @@ def _expected(
     bindings: Bindings,
     inputs: Mapping[str, Array],
     buffers: Mapping[str, BoundBuffer],
+    *,
+    turned: int = 0,
 ) -> dict[str, Array]:
     values = {name: held_storage(storage, buffers[name]) for name, storage in inputs.items()}
     for operation in node.members:
-        values |= interpret(operation, values, lowered, bindings)
+        values |= interpret(operation, values, lowered, bindings, turned=turned)
     return {name: values[name] for name in node.writes}
+
+
+def _carried(
+    node: SchedulerNode,
+    lowered: Lowered,
+    bindings: Bindings,
+    inputs: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    buffers: Mapping[str, BoundBuffer],
+) -> dict[str, Array]:
+    """How far the rounding of a sine's argument moves each element of the outputs that depend on
+    it. A position times a frequency is some hundreds; its sine has no digit that the product,
+    rounded, does not have."""
+    calls = (part for value in trees(node) for part in walk(value) if isinstance(part, Call))
+    if not any(FUNCTIONS[call.op].periodic for call in calls):
+        return {}
+    carried: dict[str, Array] = {}
+    for turned in (-1, 1):
+        moved = _expected(node, lowered, bindings, inputs, buffers, turned=turned)
+        for name, value in expected.items():
+            if np.issubdtype(value.dtype, np.floating):
+                off = np.nan_to_num(np.abs(moved[name] - value), nan=0.0, posinf=0.0)
+                carried[name] = np.maximum(carried.get(name, 0.0), off).astype(np.float32)
+    return carried
 
 
 def _mostly_nan(expected: Mapping[str, Array]) -> bool:

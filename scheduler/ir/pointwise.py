@@ -43,6 +43,8 @@ class PointwiseFunction:
     ``numpy`` computes it on arrays of the arguments' type, rounding and NaN as in torch. In C++ it
     is the ``operator``, and without one the function of its name in namespace ``kiln``
     (``kiln/math.h`` and ``kiln/pointwise.h``).
+    One that is ``periodic`` tells neighbouring arguments as far apart where they are large: how far
+    its result is right depends on how the argument was rounded.
     ``cost`` is in simple arithmetic operations, for the rules that decide what may be computed
     twice: 1 is an addition, a division about 8, a transcendental function about 16.
     """
@@ -54,10 +56,11 @@ class PointwiseFunction:
     numpy: Callable[..., Any]
     cost: int = 1
     operator: str = ""
+    periodic: bool = False
 
 
-def _unary(name: str, numpy: Any, cost: int = 16) -> PointwiseFunction:
-    return PointwiseFunction(name, 1, Domain.FLOAT, Result.SAME, numpy, cost)
+def _unary(name: str, numpy: Any, cost: int = 16, *, periodic: bool = False) -> PointwiseFunction:
+    return PointwiseFunction(name, 1, Domain.FLOAT, Result.SAME, numpy, cost, periodic=periodic)
 
 
 def _number(
@@ -115,9 +118,9 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _unary("log2", np.log2),
         _unary("log10", np.log10),
         _unary("log1p", np.log1p),
-        _unary("sin", np.sin),
-        _unary("cos", np.cos),
-        _unary("tan", np.tan, 32),
+        _unary("sin", np.sin, periodic=True),
+        _unary("cos", np.cos, periodic=True),
+        _unary("tan", np.tan, 32, periodic=True),
         _unary("asin", np.arcsin, 32),
         _unary("acos", np.arccos, 32),
         _unary("atan", np.arctan, 32),

@@ -42,18 +42,25 @@ Values: TypeAlias = Mapping[str, Array]
 
 
 def interpret(
-    operation: Operation, values: Values, lowered: Lowered, bindings: Bindings
+    operation: Operation,
+    values: Values,
+    lowered: Lowered,
+    bindings: Bindings,
+    *,
+    turned: int = 0,
 ) -> dict[str, Array]:
     """The buffers that an operation writes, by name, each in its logical shape.
 
-    ``values`` holds the buffers it reads: floats of any width, integers or booleans. Raises
+    ``values`` holds the buffers it reads: floats of any width, integers or booleans. ``turned`` is
+    for who asks how far rounding carries: the argument of a periodic function is off by as much as
+    its own operations may round it, upwards with 1 and downwards with -1. Raises
     ``IndexError`` for a read outside a buffer and ``KeyError`` for a buffer or symbol without a
     value.
     """
     rule = _RULES.get(type(operation))
     if rule is None:
         raise TypeError(f"{operation.name} has no operations to interpret")
-    return rule(operation, _Scope(dict(values), lowered, bindings))
+    return rule(operation, _Scope(dict(values), lowered, bindings, turned=turned))
 
 
 def view_value(view: ViewOf, values: Values, lowered: Lowered, bindings: Bindings) -> Array:
@@ -78,6 +85,7 @@ class _Scope:
     accumulators: Mapping[str, Array] | None = None
     used: Array | None = None
     indirect: Mapping[str, Array] | None = None
+    turned: int = 0
 
     def over(self, *axes: Axis, **accumulators: Array) -> _Scope:
         return replace(self, grid=axes, accumulators=accumulators)
@@ -125,8 +133,27 @@ def _value(value: Value, scope: _Scope) -> Array:
 
 def _call(value: Call, scope: _Scope) -> Array:
     arguments = [_value(argument, scope) for argument in value.args]
+    if scope.turned and FUNCTIONS[value.op].periodic:
+        off = scope.turned * _rounding(value.args[0])
+        arguments = [argument * (1 + off) for argument in arguments]
     with np.errstate(all="ignore"):
         return np.asarray(FUNCTIONS[value.op].numpy(*arguments))
+
+
+def _rounding(value: Value) -> float:
+    """How far a kernel's value may be off, relative to it: the roundings on the way to it, one of
+    them for a value that is read, which another operation of the kernel may have made."""
+    return _steps(value) * value.dtype.compute.eps
+
+
+def _steps(value: Value) -> int:
+    if isinstance(value, Masked):
+        return max(_steps(value.value), _steps(value.other))
+    if isinstance(value, Cast):
+        return 1 + _steps(value.value)
+    if isinstance(value, Call):
+        return 1 + sum(_steps(argument) for argument in value.args)
+    return int(isinstance(value, Load) and value.dtype.is_float)
 
 
 def _masked(value: Masked, scope: _Scope) -> Array:

@@ -116,8 +116,8 @@ extern "C" PT_EXPORT int go(float* x, size_t*, unsigned char*, hipStream_t s) {
 
 
 def test_what_must_be_rounded_by_itself_is(compilers: dict[str, CudaToolchain]) -> None:
-    """The reduction of a cosine's argument loses digits where its products are fused into sums:
-    on an H200 cos(7.45) was wrong by 3e-5."""
+    """The parts of a cosine's argument are sums whose rounding errors are computed too: fused with
+    a product they would be other ones."""
     made = build(EXACT, "go", targets.find("sm_90"), compilers[NAME], KEPT)
     assert isinstance(made, Build), made
     ptx = (made.directory / "kernel.ptx").read_text()
