@@ -30,6 +30,7 @@ from scheduler.build.recipe import recipe_of
 from scheduler.bundle import writer
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen import layout
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.operations import Buffer, BufferKind
@@ -205,17 +206,28 @@ def _of_kernel(requested: Requested) -> Made:
     name, node = requested.use.kernel.name, requested.use.template_node
     digest = requested.graph.file.digest
     scheduled = engine.scheduled(digest)
-    caller = engine.callers(digest, node.name).get(name)
+    complete = _complete(_known([name]), [name])
+    caller = _caller(digest, node.name, name, complete)
     if caller is None:
         raise UserError(f"{name}: this version of the generator does not make it for {node}")
     plan = scheduled.named(requested.graph.name)
     backend = pipeline.scheduling(plan, scheduled.backend.targets)
     rendered, call = backend.codegen(scheduled.node(node.name), caller)
-    complete = _complete(_known([name]), [name])
     if not complete:
         raise UserError(f"{name} is not built for any target yet")
     manifest = writer.manifest_of(plan, complete, [rendered], [call], [])
     return plan, _alone(manifest, rendered, call), [rendered]
+
+
+def _caller(
+    file_digest: str, node: str, kernel: str, built_for: Sequence[str]
+) -> TemplateCaller | None:
+    """The candidate of that name, of those that serve all targets or one it is built for."""
+    for target in ("", *built_for):
+        caller = engine.callers(file_digest, node, target).get(kernel)
+        if caller is not None:
+            return caller
+    return None
 
 
 def _alone(manifest: Manifest, kernel: RenderedKernel, call: KernelCall) -> Manifest:

@@ -43,6 +43,11 @@ class Choices:
     selected: Mapping[str, str]
     smaller: tuple[SmallerSizes, ...]
 
+    @property
+    def _target(self) -> str:
+        """Whose kernels were measured."""
+        return self.bucket.target if self.bucket else ""
+
     def generated(self) -> pipeline.Generated:
         """The code, each node with its selected kernel, else the default. Raises ``UserError``."""
         scheduled = engine.scheduled(self.file_digest)
@@ -73,7 +78,10 @@ class Choices:
     def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotMadeRow]:
         known = _known_as_made(self.file_digest, selected)
         for node, kernel in selected.items():
-            if (node, kernel) not in known and not engine.makes(self.file_digest, node, kernel):
+            made = (node, kernel) in known or engine.makes(
+                self.file_digest, node, kernel, self._target
+            )
+            if not made:
                 yield NotMadeRow(node, kernel, engine.default(self.file_digest, node), sizes)
 
     def _chooser(self, selected: Mapping[str, str]) -> pipeline.Chooser:
@@ -81,7 +89,7 @@ class Choices:
             name = selected.get(node.name)
             if name is None:
                 return None
-            caller = engine.callers(self.file_digest, node.name).get(name)
+            caller = engine.callers(self.file_digest, node.name, self._target).get(name)
             return pipeline.NotMade(name) if caller is None else caller
 
         return choose

@@ -62,6 +62,15 @@ def scheduled(file_digest: str) -> Scheduled:
     return Scheduled(schedule, pipeline.scheduling(schedule, served()))
 
 
+@lru_cache(maxsize=8)
+def scheduling_for(file_digest: str, target: str) -> BaseScheduling:
+    """What makes the kernels of that file for one target alone, whatever the others' limits are.
+
+    Raises ``UserError`` and ``FileNotFoundError`` as ``scheduled``.
+    """
+    return pipeline.scheduling(scheduled(file_digest).schedule, (targets.find(target),))
+
+
 @cache
 def generator() -> str:
     """The digest of what makes kernels: the engine's own files and the library it reckons with.
@@ -87,18 +96,20 @@ def served_names() -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def callers(file_digest: str, node_name: str) -> dict[str, TemplateCaller]:
-    """Every candidate of a node of that file, by its kernel's name."""
+def callers(file_digest: str, node_name: str, target: str = "") -> dict[str, TemplateCaller]:
+    """Every candidate of a node of that file, by its kernel's name: those that serve all targets,
+    or all that serve one."""
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)
-    offered = (prepared.backend.default(node), *prepared.backend.candidates(node).callers)
+    backend = scheduling_for(file_digest, target) if target else prepared.backend
+    offered = (prepared.backend.default(node), *backend.candidates(node).callers)
     return {caller.name: caller for caller in offered}
 
 
 @lru_cache(maxsize=4096)
-def makes(file_digest: str, node_name: str, kernel: str) -> bool:
-    """Whether a kernel of that name is a candidate of a node of that file."""
-    return kernel in callers(file_digest, node_name)
+def makes(file_digest: str, node_name: str, kernel: str, target: str) -> bool:
+    """Whether a kernel of that name is a candidate of a node of that file for a target."""
+    return kernel in callers(file_digest, node_name, target)
 
 
 @lru_cache(maxsize=4096)

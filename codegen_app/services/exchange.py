@@ -159,9 +159,10 @@ def _made(problem: Problem, line: _Line) -> GeneratedKernel | None:
     nodes = TemplateNode.objects.filter(problem=problem).select_related("graph__file")
     for node in nodes[:1]:
         with suppress(FileNotFoundError, UserError):
-            caller = engine.callers(node.graph.file.digest, node.name).get(line.kernel)
+            made = engine.callers(node.graph.file.digest, node.name, line.target)
+            caller = made.get(line.kernel)
             if caller is not None:
                 prepared = engine.scheduled(node.graph.file.digest)
-                made = kernels.record_candidate(node, node.offered, prepared, caller)
-                return made if made.source_digest == line.source_digest else None
+                row = kernels.record_candidate(node, node.offered, prepared, caller)
+                return row if row.source_digest == line.source_digest else None
     return None

@@ -50,10 +50,11 @@ def search(
     scheduled = engine.scheduled(run.graph.file.digest)
     (problem,) = find_problems(
         scheduled.schedule,
-        scheduled.backend,
+        engine.scheduling_for(run.graph.file.digest, run.target),
         targets.find(run.target),
         dict(run.bindings),
         [task.template_node.name],
+        scheduled.backend,
     )
     _begin(task, problem)
     meter = Meter(budgets.share_of_budget(task))
@@ -203,7 +204,8 @@ def _close_unknown(task: TuningTask) -> None:
     """Planned kernels of an earlier version of the generator, which nothing can call any more."""
     if task.run.has_budget:
         return
-    known = engine.callers(task.run.graph.file.digest, task.template_node.name)
+    run, node = task.run, task.template_node
+    known = engine.callers(run.graph.file.digest, node.name, run.target)
     reason = "this version of the generator does not make this kernel; import again"
     waiting = task.candidates.filter(state__in=OPEN_STATES).exclude(kernel__name__in=known)
     for row in waiting:

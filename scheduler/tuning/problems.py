@@ -85,10 +85,12 @@ def find_problems(
     target: Target,
     bindings: Bindings,
     only: Collection[str] = (),
+    shared: BaseScheduling | None = None,
 ) -> tuple[TuningProblem, ...]:
     """The problems of a schedule at these sizes, those with the least work first.
 
-    ``only`` names scheduler nodes or the graph nodes that they compute. Raises ``UserError`` for
+    ``only`` names scheduler nodes or the graph nodes that they compute. Where more targets than
+    ``backend``'s take the untuned default, ``shared`` is what makes that. Raises ``UserError`` for
     a name that no kernel has.
     """
     chosen = [node for node in schedule.nodes if node.kind is not GroupKind.EXTERN]
@@ -98,7 +100,7 @@ def find_problems(
     for node in chosen:
         groups.setdefault(problem_of(node, schedule.lowered), []).append(node)
     problems = [
-        _problem(schedule, backend, target, identity, nodes, bindings)
+        _problem(schedule, backend, target, identity, nodes, bindings, shared or backend)
         for identity, nodes in groups.items()
     ]
     return tuple(sorted(problems, key=lambda p: (p.work.matrix_flops, p.work.bytes, p.name)))
@@ -122,9 +124,10 @@ def _problem(
     identity: Problem,
     nodes: list[SchedulerNode],
     bindings: Bindings,
+    shared: BaseScheduling,
 ) -> TuningProblem:
     first = nodes[0]
-    default, offered = backend.default(first), backend.candidates(first)
+    default, offered = shared.default(first), backend.candidates(first)
     usual = {name: info.hint for name, info in schedule.lowered.graph.symbols.items()}
     other = {name: size for name, size in bindings.items() if size != usual[name]}
     others = tuple(c for c in offered.callers if c.kernel.config != default.kernel.config)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.db.models import QuerySet
 
@@ -15,7 +17,9 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
+from codegen_app.selectors.serving import Bucket
 from codegen_app.services import (
+    engine,
     graphs,
     ledger,
     measuring,
@@ -25,10 +29,12 @@ from codegen_app.services import (
     tuning,
     work,
 )
-from scheduler import samples
+from codegen_app.services.choices import Choices
+from scheduler import samples, targets
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.evaluator import BenchEvaluator
+from scheduler.tuning.problems import find_problems
 from scheduler.tuning.tuner import Event
 from tests.app import factories
 
@@ -148,3 +154,39 @@ def test_a_budget_that_is_none_is_rejected(limits: dict[str, float], priority: i
     with pytest.raises(UserError, match=r"budget|priority"):
         tuning.start_run(graph, "cpu", "cpu", {}, None, budget=Budget(**limits), priority=priority)
     assert not TuningRun.objects.exists()
+
+
+def test_a_search_is_held_to_the_limits_of_its_own_target_alone(graph: Graph) -> None:
+    """Others' are no reason: an H200 has room for tiles that no gfx1030 takes."""
+    node = graph.template_nodes.filter(kind="gemm").order_by("position").first()
+    assert node is not None
+    digest = graph.file.digest
+    own, shared = engine.callers(digest, node.name, "sm_90"), engine.callers(digest, node.name)
+    assert set(shared) < set(own)
+    assert next(iter(shared)) == next(iter(own)), "the untuned default is the same for all"
+    (problem,) = find_problems(
+        engine.scheduled(digest).schedule,
+        engine.scheduling_for(digest, "sm_90"),
+        targets.find("sm_90"),
+        {name: info["hint"] for name, info in graph.symbols.items()},
+        [node.name],
+        engine.scheduled(digest).backend,
+    )
+    assert [caller.name for caller in problem.callers] == list(own)
+    reasons = " ".join({one.rejected.reason for one in problem.rejected})
+    assert "sm_90" in reasons
+    assert "gfx" not in reasons
+
+
+def test_what_serves_one_target_alone_is_in_the_code_for_it(graph: Graph) -> None:
+    node = graph.template_nodes.filter(kind="gemm").order_by("position").first()
+    assert node is not None
+    digest = graph.file.digest
+    own, shared = engine.callers(digest, node.name, "sm_90"), engine.callers(digest, node.name)
+    kernel = next(name for name in own if name not in shared)
+    bucket = Bucket("H200", "NVIDIA H200", "sm_90", "clang", {}, emulated=False)
+    chosen = Choices(graph.name, digest, bucket, {node.name: kernel}, ())
+    assert chosen.not_made() == ()
+    assert kernel in {made.name for made in chosen.generated().kernels}
+    elsewhere = replace(chosen, bucket=replace(bucket, target="gfx1030"))
+    assert [row.selected for row in elsewhere.not_made()] == [kernel]
