@@ -1,15 +1,18 @@
-"""Statements of a loop nest as C++, one element or a pack of them at a time."""
+"""Statements of a loop nest as text, one element or a pack of them at a time."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import ClassVar
 
-from scheduler.codegen.cpp.index import IndexPrinter
-from scheduler.codegen.cpp.lines import Lines
-from scheduler.codegen.cpp.values import Memory, ValuePrinter, hold
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.statements import Statement
+from scheduler.codegen.printing.index import IndexPrinter
+from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.printing.values import Memory, ValuePrinter
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import IndexValue, Load, Value, loads, walk
@@ -26,7 +29,7 @@ class Pack:
     width: int
 
 
-class NestPrinter:
+class NestPrinter(ABC):
     """Prints the statements of one nest into ``lines``.
 
     Outer variables are ``x0``, ``x1``, … and inner ones ``r0``, ``r1``, … whatever the members
@@ -48,15 +51,8 @@ class NestPrinter:
         outer = {axis.var.name: f"x{i}" for i, axis in enumerate(nest.outer)}
         inner = {axis.var.name: f"r{i}" for i, axis in enumerate(nest.inner)}
         self.names = {**outer, **inner, **(names or {})}
-        self.index = IndexPrinter(ranges=nest.ranges, names=self.names)
-        self.values = ValuePrinter(
-            lines,
-            memory,
-            {},
-            index=self.index,
-            index_type="index_t",
-            address=nest.offset,
-        )
+        self.index = self.index_printer(self.names)
+        self.values = self.value_printer()
         self._packed_stores: dict[str, str] = {}
         self._read_backs = 0
         self._kept: dict[Load, str] = {}
@@ -70,12 +66,13 @@ class NestPrinter:
         for position in range(len(axes) - 1, -1, -1):
             name = self.names[axes[position].var.name]
             if position == 0:
-                self.lines.add(f"const index_t {name} = {quotient};", ())
+                self.lines.add(self.index_definition(name, quotient), ())
                 return
             size = self.index.atom(axes[position].size)
-            self.lines.add(f"const index_t {name} = {quotient} % {size};", ())
+            self.lines.add(self.index_definition(name, f"{quotient} % {size}"), ())
             following = f"{flat}_{position}"
-            self.lines.add(f"const index_t {following} = {quotient} / {size};", ())
+            divided = f"{quotient} {self.divided_by} {size}"
+            self.lines.add(self.index_definition(following, divided), ())
             quotient = following
 
     # -- one point or one pack -------------------------------------------------------------------
@@ -93,26 +90,22 @@ class NestPrinter:
         for statement, name in packed:
             pointer = self._memory[statement.store.buffer].pointer
             place = self.values.place(statement.store)
-            text = f"kiln::store_pack({pointer} + {place}, {name});"
-            self.lines.add(text, statement.store.nodes)
+            self.lines.add(self.store_pack(pointer, place, name), statement.store.nodes)
         self._packed_stores = {}
 
     def _each_of_pack(self, statements: Sequence[Statement], sink: Sink, pack: Pack) -> None:
         name = self.names[pack.axis.var.name]
         inside = self.lines.nested()
         outside, self.lines, self.values.lines = self.lines, inside, inside
-        self.values.index = IndexPrinter(
-            ranges=self.nest.ranges, names={**self.names, pack.axis.var.name: f"{name}_j"}
-        )
+        self.values.index = self.index_printer({**self.names, pack.axis.var.name: f"{name}_j"})
         with self.values.scope():
             for statement in statements:
                 sink(statement)
         self.lines = self.values.lines = outside
         self.values.index = self.index
-        self.lines.add("#pragma unroll", ())
-        with self.lines.block(f"for (int j = 0; j < {pack.width}; ++j)"):
+        with self.each(pack.width):
             if f"{name}_j" in str(inside):
-                self.lines.add(f"const index_t {name}_j = {name} + j;", ())
+                self.lines.add(self.index_definition(f"{name}_j", f"{name} + j"), ())
             self.lines.extend(inside)
 
     def store(self, statement: Statement) -> None:
@@ -124,20 +117,21 @@ class NestPrinter:
             if store.buffer in self._read_back:
                 element = self._keep(statement, element, dtype)
             if store.buffer in self.nest.outputs:
-                place = self._packed_stores.get(statement.name) or self._place(statement)
-                self.lines.add(f"{place} = {element};")
-
-    def _place(self, statement: Statement) -> str:
-        pointer = self._memory[statement.store.buffer].pointer
-        return f"{pointer}[{self.values.place(statement.store)}]"
+                packed = self._packed_stores.get(statement.name)
+                if packed is not None:
+                    self.lines.add(self.values.assignment(packed, element))
+                    return
+                pointer = self._memory[store.buffer].pointer
+                self.lines.add(self.values.write(pointer, self.values.place(store), element))
 
     def _keep(self, statement: Statement, element: str, dtype: DType) -> str:
         """A later statement that reads what is written takes it from a name of its own."""
         name = f"here{self._read_backs}"
         self._read_backs += 1
-        self.lines.add(f"const {dtype.cpp} {name} = {element};")
+        self.lines.add(self.element_definition(dtype, name, element))
         store = statement.store
-        self.values.bind(Load(store.buffer, store.index, dtype), hold(name, dtype))
+        held = self.values.hold_read(name, dtype)
+        self.values.bind(Load(store.buffer, store.index, dtype), held)
         return name
 
     # -- reads that are done before the innermost loop -------------------------------------------
@@ -169,16 +163,15 @@ class NestPrinter:
 
     def _load_one_ahead(self, load: Load) -> None:
         kept = self._kept.get(load)
-        name = f"{kept}[k]" if kept else f"const auto pack{len(self.values.loads)}"
+        name = f"{kept}[k]" if kept else f"pack{len(self.values.loads)}"
         if kept not in self._filled:
-            place = f"{self._memory[load.buffer].pointer} + {self.values.offset(load)}"
+            pointer, offset = self._memory[load.buffer].pointer, self.values.offset(load)
             width = self._pack.width if self._pack else 1
-            text = f"kiln::load_pack<{width}>({place})" if width > 1 else f"*({place})"
-            self.lines.add(f"{name} = {text};")
+            text = self.load_pack(pointer, offset, width)
+            self.lines.add(self.pack_definition(name, text, new=not kept))
             if kept:
                 self._filled.add(kept)
-        element = "[j]" if self._pack else ""
-        self.values.loads[load] = name.removeprefix("const auto ") + element
+        self.values.loads[load] = name + ("[j]" if self._pack else "")
 
     def _moves(self, value: Value, pack: Pack) -> bool:
         """Whether an index that is read from memory changes along the pack."""
@@ -203,8 +196,49 @@ class NestPrinter:
             if not self.nest.is_vector(access, pack.axis, pack.width):
                 continue
             name = f"out{len(packed)}"
-            cpp = self._memory[statement.store.buffer].buffer.dtype.cpp
-            self.lines.add(f"kiln::Pack<{cpp}, {pack.width}> {name};", ())
+            dtype = self._memory[statement.store.buffer].buffer.dtype
+            self.lines.add(self.empty_pack(name, dtype, pack.width), ())
             self._packed_stores[statement.name] = f"{name}[j]"
             packed.append((statement, name))
         return packed
+
+    # -- what a language says --------------------------------------------------------------------
+
+    divided_by: ClassVar[str]
+    """The operator of a division of what is not negative."""
+
+    @abstractmethod
+    def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
+        """A printer of the nest's indices, with the texts of its symbols."""
+
+    @abstractmethod
+    def value_printer(self) -> ValuePrinter:
+        """A printer of the nest's trees, into its lines."""
+
+    @abstractmethod
+    def index_definition(self, name: str, text: str) -> str:
+        """The statement that names a place."""
+
+    @abstractmethod
+    def element_definition(self, dtype: DType, name: str, text: str) -> str:
+        """The statement that names an element as memory has it."""
+
+    @abstractmethod
+    def each(self, width: int) -> AbstractContextManager[None]:
+        """Lines inside run for each ``j`` of a pack."""
+
+    @abstractmethod
+    def load_pack(self, pointer: str, offset: str, width: int) -> str:
+        """``width`` neighbouring elements, read at once."""
+
+    @abstractmethod
+    def pack_definition(self, name: str, text: str, *, new: bool) -> str:
+        """The statement that names them; what is not ``new`` is there already."""
+
+    @abstractmethod
+    def store_pack(self, pointer: str, offset: str, name: str) -> str:
+        """The statement that writes a pack."""
+
+    @abstractmethod
+    def empty_pack(self, name: str, dtype: DType, width: int) -> str:
+        """The statement that declares what the elements are put in, one by one."""

@@ -12,9 +12,9 @@ from functools import cached_property
 import sympy
 
 from scheduler.codegen.cpp.index import IndexPrinter
-from scheduler.codegen.cpp.values import Memory
 from scheduler.codegen.kernel import ArgType, Launch
 from scheduler.codegen.names import size_names
+from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import Access
-from scheduler.codegen.loops.printer import NestPrinter, Pack
+from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.rocm.launch import ceil_div
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.template import Config, RenderedTemplate

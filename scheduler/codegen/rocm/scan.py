@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.legality import illegal
-from scheduler.codegen.loops.printer import NestPrinter
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.launch import ceil_div
 from scheduler.codegen.rocm.loop import LoopTemplate

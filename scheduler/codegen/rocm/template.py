@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.cpp.lines import Lines, Marks
+from scheduler.codegen.printing.lines import Lines, Marks
 from scheduler.codegen.rocm.caller import ROCmTemplateCaller
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.template import KernelTemplate

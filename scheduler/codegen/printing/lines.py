@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar, Self
 
 from scheduler.codegen.kernel import LineOrigin
 
@@ -50,7 +51,12 @@ class Marks:
 
 
 class Lines:
-    """Statements with their indentation; ``nodes`` says what is being computed now."""
+    """Statements with their indentation; ``nodes`` says what is being computed now.
+
+    Blocks are C++'s; ``BlocksByIndent`` are Python's.
+    """
+
+    step: ClassVar[str] = "  "
 
     def __init__(self, marks: Marks, indent: int = 1, nodes: tuple[str, ...] = ()) -> None:
         self.marks = marks
@@ -64,24 +70,37 @@ class Lines:
     def __str__(self) -> str:
         return "\n".join(self._lines)
 
-    def nested(self, nodes: tuple[str, ...] = ()) -> Lines:
+    def nested(self, nodes: tuple[str, ...] = ()) -> Self:
         """Empty lines for a block inside these, to ``extend`` them by."""
-        return Lines(self.marks, self.indent + 1, nodes)
+        return type(self)(self.marks, self.indent + 1, nodes)
 
     def add(self, text: str, nodes: tuple[str, ...] | None = None) -> None:
         """One statement, computed for ``nodes`` (for ``self.nodes`` where none are given)."""
         computes = self.nodes if nodes is None else nodes
-        self._lines.append("  " * self.indent + text + self.marks.mark(computes))
+        self._lines.append(self.step * self.indent + text + self.marks.mark(computes))
 
     def extend(self, other: Lines) -> None:
         """Take over the lines of ``other``, which have the same marks, as they are."""
         self._lines.extend(other._lines)
 
     @contextmanager
-    def block(self, head: str, tail: str = "}") -> Iterator[None]:
-        """Lines inside run one step deeper, between ``head {`` and ``tail``."""
+    def block(self, head: str) -> Iterator[None]:
+        """Lines inside run one step deeper, under ``head``."""
         self.add(f"{head} {{", ())
         self.indent += 1
         yield
         self.indent -= 1
-        self.add(tail, ())
+        self.add("}", ())
+
+
+class BlocksByIndent(Lines):
+    """Lines of Python."""
+
+    step: ClassVar[str] = "    "
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        self.add(f"{head}:", ())
+        self.indent += 1
+        yield
+        self.indent -= 1

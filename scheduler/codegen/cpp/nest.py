@@ -1,0 +1,54 @@
+"""Statements of a loop nest as C++, one element or a pack of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from scheduler.codegen.cpp.index import IndexPrinter
+from scheduler.codegen.cpp.values import ValuePrinter
+from scheduler.codegen.loops import printer
+from scheduler.ir.dtypes import DType
+
+
+class NestPrinter(printer.NestPrinter):
+    """Packs are those of ``kiln/vector.h``; ``index_t`` holds places."""
+
+    divided_by = "/"
+
+    def index_printer(self, names: Mapping[str, str]) -> IndexPrinter:
+        return IndexPrinter(ranges=self.nest.ranges, names=names)
+
+    def value_printer(self) -> ValuePrinter:
+        return ValuePrinter(
+            self.lines,
+            self._memory,
+            index=self.index_printer(self.names),
+            index_type="index_t",
+            address=self.nest.offset,
+        )
+
+    def index_definition(self, name: str, text: str) -> str:
+        return f"const index_t {name} = {text};"
+
+    def element_definition(self, dtype: DType, name: str, text: str) -> str:
+        return f"const {dtype.cpp} {name} = {text};"
+
+    @contextmanager
+    def each(self, width: int) -> Iterator[None]:
+        self.lines.add("#pragma unroll", ())
+        with self.lines.block(f"for (int j = 0; j < {width}; ++j)"):
+            yield
+
+    def load_pack(self, pointer: str, offset: str, width: int) -> str:
+        place = f"{pointer} + {offset}"
+        return f"kiln::load_pack<{width}>({place})" if width > 1 else f"*({place})"
+
+    def pack_definition(self, name: str, text: str, *, new: bool) -> str:
+        return f"{'const auto ' if new else ''}{name} = {text};"
+
+    def store_pack(self, pointer: str, offset: str, name: str) -> str:
+        return f"kiln::store_pack({pointer} + {offset}, {name});"
+
+    def empty_pack(self, name: str, dtype: DType, width: int) -> str:
+        return f"kiln::Pack<{dtype.cpp}, {width}> {name};"

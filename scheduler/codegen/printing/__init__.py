@@ -1,0 +1,1 @@
+"""What the printers of every language share: lines and their marks, indices, value trees."""

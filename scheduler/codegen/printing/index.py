@@ -1,0 +1,147 @@
+"""Integer expressions as text, whatever the language of the kernel.
+
+Division and modulo follow Python's rules. Where both sides are known not to be negative, a
+language may have something cheaper than what it says elsewhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.index.ranges import ANY_SIZES, Ranges
+from scheduler.text import identifier
+
+SUM, PRODUCT, ATOM = 1, 2, 3
+"""How tightly a text holds together: an atom needs no parentheses anywhere."""
+
+
+class IndexPrinter(ABC):
+    """Prints many expressions of one kernel, each only once.
+
+    ``ranges`` say where a division needs no helper; ``names`` gives a symbol another text, and
+    must for every size that a model may call what it likes; a variable goes without its dot.
+    """
+
+    language: ClassVar[str]
+    """What the language is called in errors."""
+
+    def __init__(
+        self,
+        *,
+        ranges: Ranges = ANY_SIZES,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        self._ranges = ranges
+        self._names = names or {}
+        self._printed: dict[Expr, tuple[str, int]] = {}
+
+    def __call__(self, expr: Expr | int) -> str:
+        """The text of ``expr``; raises ``TypeError`` for what is no integer expression."""
+        return self._print(sympy.Integer(expr) if isinstance(expr, int) else expr)[0]
+
+    def atom(self, expr: Expr | int) -> str:
+        """The text of ``expr``, in parentheses unless it is a name or a number."""
+        return self._at_least(sympy.Integer(expr) if isinstance(expr, int) else expr, ATOM)
+
+    def _at_least(self, expr: Expr, level: int) -> str:
+        text, own = self._print(expr)
+        return text if own >= level else f"({text})"
+
+    def _print(self, expr: Expr) -> tuple[str, int]:
+        known = self._printed.get(expr)
+        if known is None:
+            known = self._printed[expr] = self._render(expr)
+        return known
+
+    def _render(self, expr: Expr) -> tuple[str, int]:
+        if expr.is_Integer:
+            return self._integer(int(expr)), ATOM if expr >= 0 else SUM
+        if expr.is_Symbol:
+            name = self._names.get(expr.name) or identifier(expr.name.replace(".", ""))
+            return self._symbol(name), ATOM
+        if isinstance(expr, sympy.Add):
+            return self._sum(expr), SUM
+        if isinstance(expr, sympy.Mul):
+            return self._product(expr)
+        if isinstance(expr, FloorDiv | Mod):
+            return self._division(expr)
+        if isinstance(expr, sympy.Max | sympy.Min):
+            return self._extreme(expr)
+        if isinstance(expr, sympy.Pow) and expr.exp.is_Integer and int(expr.exp) > 0:
+            return " * ".join([self._at_least(expr.base, ATOM)] * int(expr.exp)), PRODUCT
+        raise TypeError(f"no {self.language} for {type(expr).__name__} in an index: {expr}")
+
+    def _sum(self, expr: Expr) -> str:
+        # As one writes it: `x * 4 + y - 1` rather than `-1 + y + 4 * x`.
+        terms = sorted(expr.args, key=_place)
+        text = self._at_least(terms[0], PRODUCT)
+        for term in terms[1:]:
+            if _negative(term):
+                text += f" - {self._at_least(-term, PRODUCT)}"
+            else:
+                text += f" + {self._at_least(term, PRODUCT)}"
+        return text
+
+    def _product(self, expr: Expr) -> tuple[str, int]:
+        number, factors = expr.as_coeff_mul()
+        if not number.is_Integer:
+            raise TypeError(f"no {self.language} for a fraction in an index: {expr}")
+        parts = [self._at_least(factor, ATOM) for factor in factors]
+        if number == -1:
+            return "-" + " * ".join(parts), SUM
+        if number != 1:
+            parts.append(self._at_least(number, ATOM))
+        return " * ".join(parts), PRODUCT
+
+    def _division(self, expr: Expr) -> tuple[str, int]:
+        a, b = expr.args
+        if is_nonnegative(a, self._ranges) and is_nonnegative(b, self._ranges):
+            # One step below an atom on purpose: a * (b / c) must keep its parentheses.
+            operator = self._operator(expr)
+            text = f"{self._at_least(a, ATOM)} {operator} {self._at_least(b, ATOM)}"
+            return text, PRODUCT
+        return self._floored(expr, self(a), self(b)), ATOM
+
+    def _extreme(self, expr: Expr) -> tuple[str, int]:
+        helper = self._helper(expr)
+        text, *others = sorted(self(arg) for arg in expr.args)
+        for other in others:
+            text = f"{helper}({text}, {other})"
+        return text, ATOM
+
+    # -- what a language says --------------------------------------------------------------------
+
+    @abstractmethod
+    def _symbol(self, name: str) -> str:
+        """A symbol of that name."""
+
+    @abstractmethod
+    def _integer(self, value: int) -> str:
+        """A number."""
+
+    @abstractmethod
+    def _operator(self, expr: Expr) -> str:
+        """The operator of a ``FloorDiv`` or ``Mod`` of what is not negative."""
+
+    @abstractmethod
+    def _floored(self, expr: Expr, a: str, b: str) -> str:
+        """An atom: a ``FloorDiv`` or ``Mod`` of any signs, from its operands' texts."""
+
+    @abstractmethod
+    def _helper(self, expr: Expr) -> str:
+        """The function of two that gives a ``Max`` or ``Min``."""
+
+
+def _place(term: Expr) -> tuple[bool, bool, bool]:
+    return _negative(term), bool(term.is_Integer), not isinstance(term, sympy.Mul)
+
+
+def _negative(term: Expr) -> bool:
+    return bool(term.could_extract_minus_sign())

@@ -1,0 +1,330 @@
+"""Value trees as statements, whatever the language of the kernel.
+
+Each call, load and rounding becomes one statement with a name of its own (``tmp0``, ``tmp1``, …
+as Inductor's kernels have them), shared where a tree holds it twice. f16 and bf16 are held as
+float between load and store and rounded at casts and stores.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import sympy
+
+from scheduler.codegen.printing.index import IndexPrinter
+from scheduler.codegen.printing.lines import Lines
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import symbol, variable
+from scheduler.ir.index.trees import flat
+from scheduler.ir.operations import Buffer, Store
+from scheduler.ir.values import (
+    Accumulator,
+    Call,
+    Cast,
+    Const,
+    IndexValue,
+    Indirect,
+    Load,
+    Masked,
+    Value,
+)
+
+Key: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A buffer as the kernel sees it: the name of its pointer, and its layout."""
+
+    pointer: str
+    buffer: Buffer
+
+    def flat(self, index: tuple[Expr, ...]) -> Expr:
+        """The element's offset from the pointer, from one expression a dimension."""
+        return flat(index, self.buffer.stride)
+
+
+class ValuePrinter(ABC):
+    """Appends to ``lines`` what computes the trees it is asked for.
+
+    ``memory`` gives the pointers and layouts of the buffers that are read and written;
+    ``accumulators`` the names of the template's results; ``loads`` the texts of reads that are
+    done already (a vector's element). ``address`` overrides the offset of an access (a buffer's
+    name and the index in the tree), for kernels that have merged loop axes. ``index`` and ``loads``
+    may be exchanged between statements.
+    """
+
+    def __init__(
+        self,
+        lines: Lines,
+        memory: Mapping[str, Memory],
+        accumulators: Mapping[str, str] | None = None,
+        *,
+        index: IndexPrinter,
+        loads: Mapping[Load, str] | None = None,
+        address: Callable[[str, tuple[Expr, ...]], Expr] | None = None,
+        prefix: str = "tmp",
+    ) -> None:
+        self.lines = lines
+        self._memory = memory
+        self._accumulators = accumulators or {}
+        self.index = index
+        self.loads = dict(loads or {})
+        self._address = address or (lambda buffer, i: memory[buffer].flat(i))
+        self._prefix = prefix
+        self._count = 0
+        self._scopes: list[dict[Key, str]] = [{}]
+        self._keys: dict[int, tuple[Value, Key]] = {}
+        self._numbers: dict[Key, int] = {}
+
+    # -- what callers use ----------------------------------------------------------------------
+
+    def value(self, value: Value) -> str:
+        """The expression (a name, a literal) that holds ``value`` here, in its compute type."""
+        key = self._key(value)
+        known = self._find(key)
+        if known is None:
+            known = self._scopes[-1][key] = self._emit(value)
+        return known
+
+    def _find(self, key: Key) -> str | None:
+        """What is known under ``key`` here, in the innermost block that knows it."""
+        return next((scope[key] for scope in reversed(self._scopes) if key in scope), None)
+
+    def element(self, value: Value, dtype: DType) -> str:
+        """``value`` as an element of type ``dtype``, rounded to it once."""
+        if isinstance(value, Cast) and value.dtype is dtype and _rounds(value):
+            return self.convert(self.value(value.value), value.value.dtype, dtype)
+        plain = value
+        while isinstance(plain, Cast) and not _rounds(plain):
+            plain = plain.value
+        if (
+            isinstance(plain, Load)
+            and plain.dtype is dtype
+            and self._find(self._key(plain)) is None
+        ):
+            return self._read(plain)
+        return self.convert(self.value(value), value.dtype, dtype)
+
+    def store(self, store: Store) -> None:
+        """The statements that compute and write ``store``."""
+        with self.computing(store.nodes):
+            memory = self._memory[store.buffer]
+            element = self.element(store.value, memory.buffer.dtype)
+            self.lines.add(self.write(memory.pointer, self.place(store), element))
+
+    def place(self, store: Store) -> str:
+        """The offset that ``store`` writes to."""
+        return self.index(self._address(store.buffer, store.index))
+
+    def bind(self, value: Value, text: str) -> None:
+        """From here on ``value`` is ``text``."""
+        self._scopes[-1][self._key(value)] = text
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is computed inside is not known outside: the inside is a block of its own."""
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+
+    @contextmanager
+    def computing(self, nodes: tuple[str, ...]) -> Iterator[None]:
+        """Lines inside compute these graph nodes."""
+        before, self.lines.nodes = self.lines.nodes, nodes or self.lines.nodes
+        yield
+        self.lines.nodes = before
+
+    # -- equal parts are found by number, so that shared trees are walked once --------------------
+
+    def _key(self, value: Value) -> Key:
+        known = self._keys.get(id(value))
+        if known is None:
+            # The value is kept beside its key: an id may serve again once its object is gone.
+            known = self._keys[id(value)] = (value, self._make_key(value))
+        return known[1]
+
+    def _number(self, value: Value) -> int:
+        return self._numbers.setdefault(self._key(value), len(self._numbers))
+
+    def _make_key(self, value: Value) -> Key:
+        if isinstance(value, Call):
+            return (Call, value.op, value.dtype, *map(self._number, value.args))
+        if isinstance(value, Cast):
+            return Cast, value.dtype, self._number(value.value)
+        if isinstance(value, Masked):
+            return (
+                Masked,
+                self._number(value.condition),
+                self._number(value.value),
+                self._number(value.other),
+            )
+        if isinstance(value, Const):
+            # 0.0 and -0.0 are equal and nan is not equal to itself; their texts are right.
+            return Const, repr(value.value), value.dtype
+        if isinstance(value, Load) and value.indirect:
+            parts = tuple(self._indirect_key(indirect) for indirect in value.indirect)
+            return (Load, value.buffer, value.index, *parts)
+        return (value,)
+
+    def _indirect_key(self, indirect: Indirect) -> Key:
+        return indirect.symbol, self._number(indirect.value), indirect.size, indirect.wrap
+
+    # -- statements ------------------------------------------------------------------------------
+
+    def _define(self, dtype: DType, text: str, node: str = "") -> str:
+        name = f"{self._prefix}{self._count}"
+        self._count += 1
+        nodes = (node,) if node else None
+        self.lines.add(self.definition(dtype, name, text), nodes)
+        return name
+
+    def _emit(self, value: Value) -> str:
+        if isinstance(value, Const):
+            return self.literal(value.value, value.dtype)
+        if isinstance(value, Accumulator):
+            return self._accumulators[value.name]
+        if isinstance(value, Load):
+            return self._load(value)
+        if isinstance(value, Call):
+            args = [(self.value(arg), arg.dtype) for arg in value.args]
+            return self._define(value.dtype, self.call(value, args), value.node)
+        if isinstance(value, Cast):
+            return self._cast(value)
+        if isinstance(value, IndexValue):
+            if value.expr.is_Integer:
+                return self.literal(int(value.expr), value.dtype)
+            text = self.index(value.expr)
+            return self._define(value.dtype, self.as_held(text, value.dtype))
+        return self._masked(value)
+
+    def _cast(self, value: Cast) -> str:
+        text = self.value(value.value)
+        if not _rounds(value):
+            return text
+        element = self.convert(text, value.value.dtype, value.dtype)
+        return self._define(value.dtype, self.hold(element, value.dtype), value.node)
+
+    def _load(self, load: Load) -> str:
+        return self._define(load.dtype, self.hold_read(self._read(load), load.dtype))
+
+    def _read(self, load: Load) -> str:
+        """The element itself, in the buffer's own type."""
+        done = self.loads.get(load) if self.loads else None
+        if done is not None:
+            return done
+        return self.read(self._memory[load.buffer].pointer, self.offset(load))
+
+    def offset(self, load: Load) -> str:
+        """Where ``load`` reads; indices from memory are read first."""
+        flat = self._address(load.buffer, load.index)
+        if load.indirect:
+            flat = flat.xreplace({part.symbol: self._indirect(part) for part in load.indirect})
+        return self.index(flat)
+
+    def _indirect(self, indirect: Indirect) -> sympy.Symbol:
+        """A variable that stands for the index read from memory, inside the axis in any case."""
+        key: Key = (Indirect, *self._indirect_key(indirect)[1:])
+        known = self._find(key)
+        if known is not None:
+            return symbol(known)
+        value, size = self.value(indirect.value), self.index(indirect.size)
+        read = variable(self._prefix, self._count)
+        self._count += 1
+        self.lines.add(self.index_read(self.index(read), value, size, wrap=indirect.wrap))
+        self._scopes[-1][key] = read.name
+        return read
+
+    def _masked(self, value: Masked) -> str:
+        condition = self.value(value.condition)
+        inside, inside_text = self._nested_block(value.value)
+        outside, outside_text = self._nested_block(value.other)
+        if value.other.dtype.compute is not value.dtype.compute:
+            outside_text = self.as_held(outside_text, value.dtype)
+        if not len(inside) and not len(outside):
+            return self._define(value.dtype, self.select(condition, inside_text, outside_text))
+        name = f"{self._prefix}{self._count}"
+        self._count += 1
+        self.lines.add(self.variable(value.dtype, name, "" if len(outside) else outside_text))
+        inside.add(self.assignment(name, inside_text))
+        if len(outside):
+            outside.add(self.assignment(name, outside_text))
+        self.branch(condition, inside, outside)
+        return name
+
+    def _nested_block(self, value: Value) -> tuple[Lines, str]:
+        """The statements of ``value`` in a nested block, and its expression there."""
+        before, self.lines = self.lines, self.lines.nested(self.lines.nodes)
+        with self.scope():
+            text = self.value(value)
+        inside, self.lines = self.lines, before
+        return inside, text
+
+    # -- what a language says --------------------------------------------------------------------
+
+    @abstractmethod
+    def literal(self, value: int | float | bool, dtype: DType) -> str:
+        """A constant in the type that holds ``dtype``."""
+
+    @abstractmethod
+    def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
+        """The expression of a call; ``args`` are names or literals with their types."""
+
+    @abstractmethod
+    def convert(self, text: str, source: DType, target: DType) -> str:
+        """``text``, a held value of ``source``, as an element of ``target`` (rounded to it)."""
+
+    @abstractmethod
+    def hold(self, text: str, dtype: DType) -> str:
+        """``text``, a value of type ``dtype``, in the type in which kernels hold it."""
+
+    def hold_read(self, text: str, dtype: DType) -> str:
+        """The same for an element as memory has it."""
+        return self.hold(text, dtype)
+
+    @abstractmethod
+    def as_held(self, text: str, dtype: DType) -> str:
+        """``text``, a number of another type, in the type that holds ``dtype``."""
+
+    @abstractmethod
+    def select(self, condition: str, value: str, other: str) -> str:
+        """``value`` where ``condition`` holds, else ``other``: both are computed."""
+
+    @abstractmethod
+    def read(self, pointer: str, offset: str) -> str:
+        """The element that lies there."""
+
+    @abstractmethod
+    def write(self, pointer: str, offset: str, element: str) -> str:
+        """The statement that writes an element."""
+
+    @abstractmethod
+    def definition(self, dtype: DType, name: str, text: str) -> str:
+        """The statement that names a held value."""
+
+    @abstractmethod
+    def variable(self, dtype: DType, name: str, text: str) -> str:
+        """The statement that declares what branches assign; ``text`` is "" where all do."""
+
+    @abstractmethod
+    def assignment(self, name: str, text: str) -> str:
+        """The statement of a branch that assigns it."""
+
+    @abstractmethod
+    def index_read(self, name: str, value: str, size: str, *, wrap: bool) -> str:
+        """The statement that names an index from memory, brought inside an axis of ``size``."""
+
+    @abstractmethod
+    def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
+        """Add both branches to the lines; ``outside`` may be empty."""
+
+
+def _rounds(cast: Cast) -> bool:
+    """Whether a cast changes the held value."""
+    source, target = cast.value.dtype, cast.dtype
+    return source is not target and target is not source.compute
