@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scheduler.codegen.kernel import KernelArg, KernelCall
-from scheduler.ir.bindings import Bindings
+from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Buffer
 from scheduler.ir.storage import bind_buffer
+from scheduler.outcome import UserError
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -51,6 +52,27 @@ class BenchmarkRequest:
     def arg_types(self) -> tuple[str, ...]:
         """Types of the arguments as in the manifest."""
         return tuple("ptr" if isinstance(arg, TensorArg) else arg.type for arg in self.args)
+
+
+_BITS = {"i32": 32, "i64": 64}
+
+
+@dataclass(frozen=True)
+class CFunctionRequest(BenchmarkRequest):
+    """One kernel behind an exported C function. Raises ``UserError`` for sizes beyond the types of
+    its arguments, before a worker process is asked to call it."""
+
+    def __post_init__(self) -> None:
+        for arg in self.args:
+            if not isinstance(arg, ScalarArg) or arg.type not in _BITS:
+                continue
+            bits = _BITS[arg.type]
+            if not -(1 << bits - 1) <= arg.value < 1 << bits - 1:
+                sizes = format_bindings(self.bindings)
+                raise UserError(
+                    f"{self.kernel} takes {arg.name} as a number of {bits} bits, which cannot hold"
+                    f" {arg.value}: choose smaller sizes than {sizes}"
+                )
 
 
 def add_request(codec: Converter) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from scheduler.codegen.benchmark_request import BenchmarkRequest, request_at
+from scheduler.codegen.buffer import TemplateBuffer
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.ir.operations import Buffer
 
@@ -19,6 +20,7 @@ class TemplateCaller:
     """
 
     request_type: ClassVar[type[BenchmarkRequest]] = BenchmarkRequest
+    buffer_type: ClassVar[type[TemplateBuffer]] = TemplateBuffer
 
     node: str
     kernel: RenderedKernel
@@ -41,4 +43,14 @@ class TemplateCaller:
             symbol=self.kernel.symbol,
             target=target,
             request_type=self.request_type,
+        )
+
+    def output(self) -> TemplateBuffer:
+        """What the template leaves in place of the node's operations."""
+        written = {arg.name for arg in self.kernel.args if arg.is_output}
+        pointers = [arg.name for arg in self.kernel.args if arg.type == "ptr"]
+        return self.buffer_type(
+            self.kernel.template,
+            tuple(str(self.call.args[name]) for name in pointers if name not in written),
+            tuple(self.buffers[str(self.call.args[name])] for name in pointers if name in written),
         )

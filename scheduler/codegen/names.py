@@ -66,7 +66,7 @@ def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> 
 
     Only the ops' names and the text decide it, so the same kernel has the same name in any run.
     """
-    return f"{prefix}_{fused_name(graph.named(node.nodes))}_{_code_digest(source)}"
+    return f"{prefix}_{fused_name(graph.named(node.nodes))}_{code_digest(source)}"
 
 
 def is_named_by_code(name: str, source: str, comment_mark: str) -> bool:
@@ -74,8 +74,9 @@ def is_named_by_code(name: str, source: str, comment_mark: str) -> bool:
     lines = source.splitlines(keepends=True)
     first = next((n for n, line in enumerate(lines) if not line.startswith(comment_mark)), 0)
     code = "".join(lines[first:]).replace(name, PLACEHOLDER)
-    return name.endswith(f"_{_code_digest(code)}")
+    return name.endswith(f"_{code_digest(code)}")
 
 
-def _code_digest(source: str) -> str:
+def code_digest(source: str) -> str:
+    """What a kernel's name says of its text."""
     return hashlib.sha256(source.encode()).hexdigest()[:8]

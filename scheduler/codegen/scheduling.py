@@ -124,6 +124,43 @@ class BaseScheduling(ABC):
         return self.define_kernel(caller.kernel), caller.call
 
 
+TEMPLATE_KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
+"""Groups around one operation that is computed as a whole, with what is fused before and after."""
+
+
+class TemplateScheduling(BaseScheduling):
+    """A scheduling whose candidates say what they leave in place of a node's operations."""
+
+    def codegen(
+        self, node: SchedulerNode, caller: TemplateCaller
+    ) -> tuple[RenderedKernel, KernelCall]:
+        if caller.node == node.name:
+            _check_outputs(node, caller)
+        if node.kind in TEMPLATE_KINDS:
+            return self.codegen_template(node, caller)
+        return super().codegen(node, caller)
+
+    def codegen_template(
+        self, node: SchedulerNode, caller: TemplateCaller
+    ) -> tuple[RenderedKernel, KernelCall]:
+        """Define and call a template node's kernel. The template's own contraction is no
+        reduction of the loop nest: a template node with a reduction extent is a bug."""
+        if node.group[1] != 1:
+            raise ValueError(f"template node {node.name} has a reduction extent {node.group[1]}")
+        return super().codegen(node, caller)
+
+
+def _check_outputs(node: SchedulerNode, caller: TemplateCaller) -> None:
+    """What a template leaves must be what the node is there for."""
+    left = caller.output()
+    written = {buffer.name for buffer in left.outputs}
+    if written != set(node.writes) or not set(left.inputs) <= set(node.reads):
+        raise ValueError(
+            f"{left.template} leaves {sorted(written)} of {sorted(left.inputs)}, but {node.name}"
+            f" makes {sorted(node.writes)} of {sorted(node.reads)}"
+        )
+
+
 @contextmanager
 def _counted(node: SchedulerNode) -> Iterator[None]:
     """Name the node where its kernels take more work than one may."""

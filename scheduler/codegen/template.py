@@ -61,6 +61,9 @@ class KernelTemplate(ABC):
     source_file: ClassVar[str]
     """What a file with the text is called."""
 
+    comment_mark: ClassVar[str] = "//"
+    """What begins a comment in the text."""
+
     caller_type: ClassVar[type[TemplateCaller]] = TemplateCaller
 
     def __init__(
@@ -73,7 +76,7 @@ class KernelTemplate(ABC):
         self.node = node
         self.lowered = lowered
         self.targets = targets
-        write = comment or MetadataComment(lowered, self.source_file)
+        write = comment or MetadataComment(lowered, self.source_file, self.comment_mark)
         self._comment = write(node, PLACEHOLDER)
 
     # ---- what a template says of itself
@@ -103,11 +106,15 @@ class KernelTemplate(ABC):
             if isinstance(value, str)
         }
 
+    def kernel_name(self, source: str) -> str:
+        """What the kernel with this text is called."""
+        return kernel_name(self.prefix, self.node, self.lowered.graph, source)
+
     def generate(self, config: Config) -> TemplateCaller:
         """One candidate. The configuration must have passed ``reject``."""
         rendered = self.render(config)
         spend(1 + len(rendered.source) // _CHARACTERS)
-        name = kernel_name(self.prefix, self.node, self.lowered.graph, rendered.source)
+        name = self.kernel_name(rendered.source)
         # The name is that of the text without the comment, which speaks of one node alone, and
         # whose first line names the kernel; names of the model in it stay as they are.
         comment = self._comment.replace(PLACEHOLDER, name, 1)

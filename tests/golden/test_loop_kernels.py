@@ -5,6 +5,7 @@ After a change that is meant, ``python -m tests.golden.test_loop_kernels`` write
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from scheduler.codegen.template import KernelTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Pointwise, Store
 from scheduler.ir.values import Call, Cast, Load
+from tests.unit.codegen.cutedsl import cutedsl_template
 from tests.unit.codegen.loopnest import at, axes, buffer
 from tests.unit.codegen.test_attention_kernels import attention
 from tests.unit.codegen.test_pointwise_kernels import SYMBOL, S, template
@@ -21,7 +23,7 @@ from tests.unit.codegen.test_reduction_kernels import layer_norm, reduction
 HERE = Path(__file__).parent
 
 
-def bias_and_tanh() -> KernelTemplate:
+def bias_and_tanh(make: Callable[..., KernelTemplate] = template) -> KernelTemplate:
     """tanh(x + bias) of [s27, 64] bf16."""
     walked = axes(S, 64)
     biased = Call(
@@ -39,7 +41,12 @@ def bias_and_tanh() -> KernelTemplate:
         buffer("y", DType.BF16, (S, 64)),
     ]
     store = Store("y", at(walked), value, ("add0",))
-    return template([Pointwise("op0", walked, store, ("add0",))], buffers, (SYMBOL,))
+    return make([Pointwise("op0", walked, store, ("add0",))], buffers, (SYMBOL,))
+
+
+def bias_and_tanh_in_cutedsl() -> KernelTemplate:
+    """The same, for NVIDIA."""
+    return bias_and_tanh(cutedsl_template)
 
 
 def norm() -> KernelTemplate:
@@ -54,25 +61,26 @@ def causal_attention() -> KernelTemplate:
 
 
 KERNELS = {
-    "pointwise_bf16": bias_and_tanh,
-    "layer_norm_f16": norm,
-    "attention_f16": causal_attention,
+    "pointwise_bf16.hip": bias_and_tanh,
+    "pointwise_bf16.py.txt": bias_and_tanh_in_cutedsl,
+    "layer_norm_f16.hip": norm,
+    "attention_f16.hip": causal_attention,
 }
 
 
 def rendered(name: str) -> str:
     made = KERNELS[name]()
     packs = {"threads": 256, "vector": 8}
-    config = packs if name == "pointwise_bf16" else made.default_config()
+    config = packs if name.startswith("pointwise_bf16") else made.default_config()
     return made.generate(config).kernel.source
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_text_of_a_kernel(name: str) -> None:
-    golden = (HERE / f"{name}.hip").read_text()
+    golden = (HERE / name).read_text()
     assert rendered(name).splitlines() == golden.splitlines()
 
 
 if __name__ == "__main__":
     for each in KERNELS:
-        (HERE / f"{each}.hip").write_text(rendered(each))
+        (HERE / each).write_text(rendered(each))

@@ -44,5 +44,5 @@ class IndexPrinter(index.IndexPrinter):
     def _floored(self, expr: Expr, a: str, b: str) -> str:
         return f"kiln::{'floor_div' if isinstance(expr, FloorDiv) else 'floor_mod'}({a}, {b})"
 
-    def _helper(self, expr: Expr) -> str:
-        return "kiln::index_max" if isinstance(expr, sympy.Max) else "kiln::index_min"
+    def _extremum(self, expr: Expr, a: str, b: str) -> str:
+        return f"kiln::{'index_max' if isinstance(expr, sympy.Max) else 'index_min'}({a}, {b})"

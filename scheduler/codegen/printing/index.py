@@ -110,10 +110,9 @@ class IndexPrinter(ABC):
         return self._floored(expr, self(a), self(b)), ATOM
 
     def _extreme(self, expr: Expr) -> tuple[str, int]:
-        helper = self._helper(expr)
         text, *others = sorted(self(arg) for arg in expr.args)
         for other in others:
-            text = f"{helper}({text}, {other})"
+            text = self._extremum(expr, text, other)
         return text, ATOM
 
     # -- what a language says --------------------------------------------------------------------
@@ -135,8 +134,8 @@ class IndexPrinter(ABC):
         """An atom: a ``FloorDiv`` or ``Mod`` of any signs, from its operands' texts."""
 
     @abstractmethod
-    def _helper(self, expr: Expr) -> str:
-        """The function of two that gives a ``Max`` or ``Min``."""
+    def _extremum(self, expr: Expr, a: str, b: str) -> str:
+        """An atom: the ``Max`` or ``Min`` of two, from their texts."""
 
 
 def _place(term: Expr) -> tuple[bool, bool, bool]:

@@ -17,12 +17,13 @@ from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
+from scheduler.codegen.launch import Interface, ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.launch import Interface, LaunchTemplate, ceil_div
+from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode

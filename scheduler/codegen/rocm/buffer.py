@@ -1,16 +1,12 @@
-"""What a template leaves behind when it takes the place of a node's operations."""
+"""What a template of HIP C++ leaves behind."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scheduler.ir.operations import Buffer
+from scheduler.codegen.buffer import TemplateBuffer
 
 
 @dataclass(frozen=True)
-class ROCmTemplateBuffer:
-    """The names of the buffers that a template's kernel reads, and those that it writes."""
-
-    template: str
-    inputs: tuple[str, ...]
-    outputs: tuple[Buffer, ...]
+class ROCmTemplateBuffer(TemplateBuffer):
+    """The results of a HIP C++ kernel."""

@@ -1,37 +1,11 @@
-"""What the loop templates (pointwise, reduction, scan) share: a nest over the members' axes."""
+"""The loop templates of HIP C++."""
 
 from __future__ import annotations
 
-from functools import cached_property
-
-from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.loops.nest import LoopNest
-from scheduler.codegen.rocm.launch import Interface, LaunchTemplate
-from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.operations import Lowered, Pointwise, Reduction, Scan
-from scheduler.targets import Target
+from scheduler.codegen.loops import template
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.codegen.rocm.launch import LaunchTemplate
 
 
-class LoopTemplate(LaunchTemplate):
+class LoopTemplate(template.LoopTemplate[ROCmTemplateKernel], LaunchTemplate):
     """A template over a loop nest; subclasses say how the nest is spread over threads."""
-
-    def __init__(
-        self,
-        node: SchedulerNode,
-        lowered: Lowered,
-        targets: tuple[Target, ...],
-        comment: MetadataComment | None = None,
-    ) -> None:
-        super().__init__(node, lowered, targets, comment)
-        members = [m for m in node.members if isinstance(m, Pointwise | Reduction | Scan)]
-        if len(members) != len(node.members):
-            raise ValueError(f"{node.name} has members that are no loops")
-        # What the node does not write is read by later members only: it stays in registers.
-        self.nest = LoopNest(members, lowered.buffers, self.ranges, visible=node.writes)
-
-    @cached_property
-    def interface(self) -> Interface:
-        nest = self.nest
-        return Interface(
-            nest.inputs, nest.outputs, nest.symbols(), nest.outer_numel, nest.needs_64_bits()
-        )

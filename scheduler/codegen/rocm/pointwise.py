@@ -1,78 +1,22 @@
-"""Pointwise kernels: each thread computes one pack of neighbouring points of the merged axes."""
+"""Pointwise kernels as HIP C++."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.legality import illegal
-from scheduler.codegen.loops.nest import Access
-from scheduler.codegen.loops.printer import Pack
-from scheduler.codegen.rocm.launch import ceil_div
-from scheduler.codegen.rocm.loop import LoopTemplate
+from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.loops import pointwise
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.codegen.template import Config, RenderedTemplate
-from scheduler.ir.operations import Axis
-from scheduler.outcome import Rejected
-
-_THREADS = (256, 128, 512)
-_VECTORS = (1, 2, 4, 8)
-_WIDEST_BYTES = 16  # one lane's load or store: global_load_dwordx4
-# Fewer blocks than this leave compute units of the larger GPUs idle (MI300X has 304).
-_ENOUGH_BLOCKS = 304
 
 
-class PointwiseTemplate(LoopTemplate):
+class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LaunchTemplate):
     """Several stores over one set of axes, vectorised along the innermost one where legal."""
-
-    name = "pointwise"
-
-    def configs(self) -> Sequence[Config]:
-        return [
-            {"threads": threads, "vector": vector} for vector in _VECTORS for threads in _THREADS
-        ]
-
-    def reject(self, config: Config) -> Rejected | None:
-        vector = int(config["vector"])
-        if vector == 1:
-            return None
-        axis = self._innermost
-        if axis is None:
-            return illegal("one point only: nothing to vectorise")
-        if not self._packs(axis, vector):
-            return illegal(
-                f"no access is a run of {vector} aligned elements along the innermost axis",
-                f"innermost extent {axis.size}",
-            )
-        widest = max(self._itemsize(access) for access in self._packs(axis, vector))
-        if vector * widest > _WIDEST_BYTES:
-            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a lane")
-        return None
-
-    def default_config(self) -> Config:
-        points = self.hint(self.nest.outer_numel)
-        for vector in reversed(_VECTORS):
-            config: Config = {"threads": 256, "vector": vector}
-            enough = vector == 1 or points >= _ENOUGH_BLOCKS * 256 * vector
-            if enough and self.reject(config) is None:
-                return config
-        raise AssertionError("a vector of one element always serves")
-
-    @property
-    def _innermost(self) -> Axis | None:
-        return self.nest.outer[-1] if self.nest.outer else None
-
-    def _packs(self, axis: Axis, vector: int) -> list[Access]:
-        return [a for a in self.nest.accesses if self.nest.is_vector(a, axis, vector)]
-
-    def _itemsize(self, access: Access) -> int:
-        return self.lowered.buffers[access.buffer].dtype.itemsize
 
     def render(self, config: Config) -> RenderedTemplate:
         threads, vector = int(config["threads"]), int(config["vector"])
         lines = self.lines()
-        axis = self._innermost
-        pack = Pack(axis, vector) if axis and vector > 1 else None
-        printer = NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
+        printer = NestPrinter(self.nest, lines, self.memory, self.pack(vector), self.renamed)
         printer.decode("xindex", self.nest.outer)
         printer.run(self.nest.statements, printer.store)
         blocks = ceil_div(self.nest.outer_numel, threads * vector)

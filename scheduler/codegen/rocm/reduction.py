@@ -13,12 +13,12 @@ from functools import cached_property
 
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert, hold
+from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.launch import ceil_div
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import Stage, combination, finds_index, stages
 from scheduler.codegen.template import Config, RenderedTemplate

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
+from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.statements import Statement
-from scheduler.codegen.rocm.launch import ceil_div
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import combination
 from scheduler.codegen.template import Config, RenderedTemplate

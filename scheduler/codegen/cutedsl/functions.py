@@ -1,0 +1,101 @@
+"""The pointwise functions of ``ir/pointwise.py`` as CuteDSL expressions.
+
+What is no operator and no function of ``cute.math`` is one of ours (``device_functions``), which
+the source holds beside its kernels. ``cute.math`` without ``fastmath`` is libdevice's functions,
+to one or two units in the last place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.values import Call
+
+_OPERATORS: Mapping[str, str] = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "truediv": "{} / {}",
+    "neg": "-{}",
+    "eq": "{} == {}",
+    "ne": "{} != {}",
+    "lt": "{} < {}",
+    "le": "{} <= {}",
+    "gt": "{} > {}",
+    "ge": "{} >= {}",
+    "logical_and": "{} & {}",
+    "logical_or": "{} | {}",
+    "logical_xor": "{} ^ {}",
+    "logical_not": "~{}",
+    "bitwise_and": "{} & {}",
+    "bitwise_or": "{} | {}",
+    "bitwise_xor": "{} ^ {}",
+    "bitwise_not": "~{}",
+    "lshift": "{} << {}",
+    "rshift": "{} >> {}",
+    "where": "select({}, {}, {})",
+    "reciprocal": "1 / {}",
+}
+_OF_FLOATS: Mapping[str, str] = {
+    **{
+        name: f"cute.math.{name}({{}})"
+        for name in (
+            *("abs", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+            *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"),
+            *("asinh", "acosh", "atanh", "erf", "erfc", "floor", "ceil", "trunc"),
+        )
+    },
+    "round": "cute.math.roundeven({})",
+    "pow": "cute.math.pow({}, {})",
+    "atan2": "cute.math.atan2({}, {})",
+    "copysign": "cute.math.copysign({}, {})",
+    "fmod": "{} % {}",
+    "truncdiv": "cute.math.trunc({} / {})",
+    "rsqrt": "reciprocal_root({})",
+    "hypot": "hypotenuse({}, {})",
+    "sigmoid": "sigmoid({})",
+    "isnan": "{0} != {0}",
+    "isinf": 'cute.math.abs({0}) == float("inf")',
+    "isfinite": 'cute.math.abs({0}) < float("inf")',
+    "maximum": "maximum({}, {})",
+    "minimum": "minimum({}, {})",
+    "floordiv": "floor_quotient({}, {})",
+    "remainder": "floor_remainder({}, {})",
+    "sign": "sign({})",
+}
+_OF_INTEGERS: Mapping[str, str] = {
+    "abs": "select({0} < 0, -{0}, {0})",
+    "maximum": "select({0} > {1}, {0}, {1})",
+    "minimum": "select({0} < {1}, {0}, {1})",
+    "fmod": "{} % {}",
+    "truncdiv": "({0} - {0} % {1}) // {1}",
+    "floordiv": "{} // {}",
+    "remainder": "floor_remainder({}, {})",
+    "pow": "integer_power({}, {})",
+    "sign": "sign({})",
+}
+_CONSTANT = re.compile(r"cutlass\.\w+\([^()]*(\(\"\w+\"\))?\)")
+
+
+def template(call: Call) -> str | None:
+    """The form of a call's expression; None where CuteDSL has nothing for it."""
+    dtype = call.args[-1].dtype
+    by_type = _OF_FLOATS if dtype.is_float else _OF_INTEGERS
+    return by_type.get(call.op) or _OPERATORS.get(call.op)
+
+
+def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
+    """The expression of a call; ``args`` are names or literals with their types.
+
+    Raises ``KeyError`` for an op that CuteDSL has nothing for.
+    """
+    form = template(call)
+    if form is None:
+        raise KeyError(call.op)
+    texts = [text for text, _ in args]
+    if all(_CONSTANT.fullmatch(text) for text in texts):
+        # Python would compute with the constants while the kernel is traced, by its own rules.
+        texts[0] = f"dynamic({texts[0]})"
+    return form.format(*texts)

@@ -1,0 +1,69 @@
+"""The Python side of a kernel's interface: what the host function takes, and the constants by
+which the build checks a call and sizes the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy
+
+from scheduler.codegen.cutedsl.index import CountPrinter
+from scheduler.codegen.kernel import ArgType
+from scheduler.codegen.kernel_interface import KernelInterface
+from scheduler.ir.graph import Expr
+
+_SCALARS: Mapping[ArgType, str] = {
+    "i32": "cutlass.Int32",
+    "i64": "cutlass.Int64",
+    "f32": "cutlass.Float32",
+    "f64": "cutlass.Float64",
+}
+
+
+class CuteDSLTemplateKernel(KernelInterface):
+    """A kernel under construction, as CuteDSL declares it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arguments, in order."""
+        return tuple(arg.name for arg in self.args)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters of a kernel or of the host function, without workspace and stream."""
+        return tuple(
+            f"{arg.name}: {'cute.Pointer' if arg.type == 'ptr' else _SCALARS[arg.type]}"
+            for arg in self.args
+        )
+
+    def constants(self, points: Expr, workspace_bytes: Expr, names: Mapping[str, str]) -> str:
+        """What the build asks of a source: its arguments, and counts as C expressions of them.
+
+        ``points`` are the elements of the result (with none nothing is launched), ``names`` the
+        texts of symbols that are called otherwise.
+        """
+        count = CountPrinter(names=names)
+        arguments = [(arg.name, arg.type, arg.dtype) for arg in self.args]
+        elements = {
+            arg.name: count(sympy.Mul(*self.buffer_of(arg).size))
+            for arg in self.args
+            if arg.type == "ptr"
+        }
+        return (
+            f"ARGUMENTS = ({_lines(map(_quoted, arguments))})\n"
+            f"POINTS = {_text(count(points))}\n"
+            f"ELEMENTS = {{{_lines(f'{_text(a)}: {_text(b)}' for a, b in elements.items())}}}\n"
+            f"WORKSPACE = {_text(count(workspace_bytes))}\n"
+        )
+
+
+def _lines(items: object) -> str:
+    return "".join(f"\n    {item}," for item in items) + "\n"  # type: ignore[attr-defined]
+
+
+def _quoted(items: tuple[str, ...]) -> str:
+    return f"({', '.join(map(_text, items))})"
+
+
+def _text(text: str) -> str:
+    return f'"{text}"'

@@ -1,0 +1,72 @@
+"""Pointwise kernels in CuteDSL: any fused trees, as far as CuteDSL has their functions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
+from scheduler.codegen.cutedsl.nest import NestPrinter
+from scheduler.codegen.cutedsl.template import CuteDSLTemplate
+from scheduler.codegen.cutedsl.text import kernel_text
+from scheduler.codegen.cutedsl.values import obstacle
+from scheduler.codegen.kernel import Launch
+from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.legality import illegal
+from scheduler.codegen.loops import pointwise
+from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.ir.index.functions import as_expr
+from scheduler.outcome import Rejected
+
+
+class PointwiseTemplate(pointwise.PointwiseTemplate[CuteDSLTemplateKernel], CuteDSLTemplate):
+    """Several stores over one set of axes, vectorised along the innermost one where legal."""
+
+    def new_kernel(self) -> CuteDSLTemplateKernel:
+        return CuteDSLTemplateKernel()
+
+    @cached_property
+    def _obstacle(self) -> str:
+        found = (obstacle(statement.value) for statement in self.nest.statements)
+        return next(filter(None, found), "")
+
+    def reject(self, config: Config) -> Rejected | None:
+        if self._obstacle:
+            return illegal(self._obstacle)
+        return super().reject(config)
+
+    @property
+    def _index_type(self) -> str:
+        return "cutlass.Int64" if self.interface.wide else "cutlass.Int32"
+
+    def render(self, config: Config) -> RenderedTemplate:
+        threads, vector = int(config["threads"]), int(config["vector"])
+        lines = self.lines(2)
+        pack = self.pack(vector)
+        printer = NestPrinter(
+            self.nest, lines, self.memory, pack, self.renamed, index_type=self._index_type
+        )
+        printer.decode("xindex", self.nest.outer)
+        printer.run(self.nest.statements, printer.store)
+        blocks = ceil_div(self.nest.outer_numel, threads * vector)
+        host = IndexPrinter(wide=True, ranges=self.ranges, names=self.renamed)
+        kernel, zero, one = self.kernel, as_expr(0), as_expr(1)
+        partial = self.partial(
+            kernel_text("pointwise"),
+            lambda: kernel.constants(self.interface.points, zero, self.renamed),
+            threads=threads,
+            vector=vector,
+            parameters=kernel.parameters,
+            arguments=kernel.names,
+            block=f"{self._index_type}(block)" if self.interface.wide else "block",
+            numel=printer.index(self.nest.outer_numel),
+            grid=host(blocks),
+            body=lines,
+        )
+        source, origins = self.marks.finish(partial.finalize_all())
+        grid = (self.over_arguments(blocks), one, one)
+        # CuteDSL's device functions take what its host function makes of the arguments.
+        launch = Launch(f"{PLACEHOLDER}_kernel_0", grid, (threads, 1, 1), 0, ())
+        values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
+        return RenderedTemplate(source, kernel.args, values, (launch,), zero, origins)

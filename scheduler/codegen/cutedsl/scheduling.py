@@ -1,0 +1,32 @@
+"""CuteDSL scheduling: nodes become candidates in Python that NVIDIA's compiler takes."""
+
+from __future__ import annotations
+
+from scheduler.codegen.cutedsl.fused import has_epilogue, has_prologue
+from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.scheduling import TEMPLATE_KINDS, TemplateScheduling, TemplateTable
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.operations import GroupKind
+
+
+class CuteDSLScheduling(TemplateScheduling):
+    """CuteDSL from templates, for NVIDIA's GPUs. Its kernels compete with those of HIP C++; what
+    it has no template for is left to them."""
+
+    source_file = SOURCE_FILE
+    comment_mark = "#"
+
+    def templates(self) -> TemplateTable:
+        return {
+            GroupKind.POINTWISE: PointwiseTemplate,
+        }
+
+    def is_cutedsl_template(self, node: SchedulerNode) -> bool:
+        """Whether one template computes the node as a whole."""
+        return node.kind in TEMPLATE_KINDS and node.kind in self.templates()
+
+    def is_cutedsl_fused_template(self, node: SchedulerNode) -> bool:
+        """Whether a template also computes what was fused before or after it."""
+        fused = has_epilogue(node) or has_prologue(node)
+        return self.is_cutedsl_template(node) and fused

@@ -1,0 +1,66 @@
+"""What every template of CuteDSL shares: its names, the parts of its text, its candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import ClassVar
+
+from jinja2 import Template
+
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.cutedsl.caller import CuteDSLTemplateCaller
+from scheduler.codegen.cutedsl.partial_render import PartialRender
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.cutedsl.text import device_functions
+from scheduler.codegen.names import code_digest, fused_name
+from scheduler.codegen.printing.lines import BlocksByIndent, Marks
+from scheduler.codegen.template import KernelTemplate
+
+CONSTANTS = "<CONSTANTS>"
+DEVICE_FUNCTIONS = "<DEVICE_FUNCTIONS>"
+_IMPORTS = """\
+import cuda.bindings.driver as cuda
+import cutlass
+import cutlass.cute as cute
+"""
+
+
+class CuteDSLTemplate(KernelTemplate):
+    """A template whose text is Python with NVIDIA's CuteDSL: one source for each GPU of theirs."""
+
+    prefix: ClassVar[str] = "cutedsl"
+    source_file: ClassVar[str] = SOURCE_FILE
+    comment_mark: ClassVar[str] = "#"
+    caller_type: ClassVar[type[TemplateCaller]] = CuteDSLTemplateCaller
+
+    @cached_property
+    def marks(self) -> Marks:
+        """What the lines of this node's texts compute."""
+        return Marks()
+
+    def lines(self, indent: int = 1) -> BlocksByIndent:
+        """Empty lines of a text of this node."""
+        return BlocksByIndent(self.marks, indent)
+
+    def kernel_name(self, source: str) -> str:
+        """``cutedsl_<fused>_<8 hex>``; without the middle part where no op has a name."""
+        fused = fused_name(self.lowered.graph.named(self.node.nodes))
+        parts = (self.prefix, *(() if fused == "fused" else (fused,)), code_digest(source))
+        return "_".join(parts)
+
+    def partial(
+        self,
+        template: Template,
+        constants: Callable[[], str],
+        hooks: Mapping[str, Callable[[str], str]] | None = None,
+        **context: object,
+    ) -> PartialRender:
+        """The template's text with its places: those of ``hooks`` (from the text as it is then),
+        then the constants, which ``constants`` gives once all arguments are known, and last the
+        device functions that the whole text calls."""
+        code = template.render(
+            imports=_IMPORTS, constants=CONSTANTS, device_functions=DEVICE_FUNCTIONS, **context
+        )
+        filled = {**(hooks or {}), CONSTANTS: lambda _: constants().rstrip("\n")}
+        return PartialRender(code, {**filled, DEVICE_FUNCTIONS: device_functions})

@@ -1,0 +1,64 @@
+"""Kernel texts: Jinja templates beside this file, each compiled once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - the text is Python, no page
+        auto_reload=False,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def kernel_text(name: str) -> Template:
+    """The compiled template ``<name>.py.jinja``; a name that it does not get is an error."""
+    return _environment().get_template(f"{name}.py.jinja")
+
+
+@dataclass(frozen=True)
+class _DeviceFunction:
+    text: str
+    uses: frozenset[str]
+
+
+def device_functions(code: str) -> str:
+    """Those of our device functions that ``code`` calls, and those that they call, in the order of
+    their file, each ending with two empty lines."""
+    known = _device_functions()
+    needed: set[str] = set()
+    pending = [name for name in known if re.search(rf"\b{name}\(", code)]
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed.add(name)
+            pending.extend(known[name].uses)
+    return "".join(f"{known[name].text}\n\n\n" for name in known if name in needed)
+
+
+@lru_cache(maxsize=1)
+def _device_functions() -> Mapping[str, _DeviceFunction]:
+    text = kernel_text("device_functions").render()
+    found = [part for part in ast.parse(text).body if isinstance(part, ast.FunctionDef)]
+    names = frozenset(part.name for part in found)
+    functions = {}
+    for part in found:
+        used = {node.id for node in ast.walk(part) if isinstance(node, ast.Name)} & names
+        source = ast.get_source_segment(text, part) or ""
+        functions[part.name] = _DeviceFunction(source, frozenset(used))
+    return functions

@@ -1,0 +1,30 @@
+"""Element types as CuteDSL names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.ir.dtypes import DType
+
+_NAMES: Mapping[DType, str] = {
+    DType.U8: "Uint8",
+    DType.I8: "Int8",
+    DType.I16: "Int16",
+    DType.I32: "Int32",
+    DType.I64: "Int64",
+    DType.F16: "Float16",
+    DType.BF16: "BFloat16",
+    DType.F32: "Float32",
+    DType.F64: "Float64",
+    DType.BOOL: "Boolean",
+}
+
+
+def type_name(dtype: DType) -> str:
+    """The type of a value."""
+    return f"cutlass.{_NAMES[dtype]}"
+
+
+def element_name(dtype: DType) -> str:
+    """The type of an element in memory: booleans are bytes there."""
+    return type_name(DType.U8 if dtype is DType.BOOL else dtype)

@@ -1,0 +1,117 @@
+"""Value trees as CuteDSL statements over scalars.
+
+f16 and bf16 are held as Float32 between load and store; booleans are bytes in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from scheduler.codegen.cutedsl.functions import call_text, template
+from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.literals import literal
+from scheduler.codegen.cutedsl.types import element_name, type_name
+from scheduler.codegen.printing import values
+from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.printing.values import Memory
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.values import Call, Load, Value, walk
+
+
+def obstacle(value: Value) -> str:
+    """Why a tree has no CuteDSL text, "" where it has one."""
+    for part in walk(value):
+        if isinstance(part, Call) and template(part) is None:
+            return f"CuteDSL has no {part.op} of {part.args[-1].dtype.label}"
+    return ""
+
+
+class ValuePrinter(values.ValuePrinter):
+    """``index_type`` (a CuteDSL type) holds indices read from memory."""
+
+    def __init__(
+        self,
+        lines: Lines,
+        memory: Mapping[str, Memory],
+        accumulators: Mapping[str, str] | None = None,
+        *,
+        index: IndexPrinter | None = None,
+        index_type: str = "cutlass.Int32",
+        loads: Mapping[Load, str] | None = None,
+        address: Callable[[str, tuple[Expr, ...]], Expr] | None = None,
+        prefix: str = "tmp",
+    ) -> None:
+        super().__init__(
+            lines,
+            memory,
+            accumulators,
+            index=index or IndexPrinter(),
+            loads=loads,
+            address=address,
+            prefix=prefix,
+        )
+        self._index_type = index_type
+
+    def element(self, value: Value, dtype: DType) -> str:
+        text = super().element(value, dtype)
+        return f"{element_name(dtype)}({text})" if dtype is DType.BOOL else text
+
+    def literal(self, value: int | float | bool, dtype: DType) -> str:
+        return literal(value, dtype)
+
+    def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
+        return call_text(call, args)
+
+    def convert(self, text: str, source: DType, target: DType) -> str:
+        held = source.compute
+        if held is target:
+            return text
+        if target in (DType.F16, DType.BF16) and held is not DType.F32:
+            text = f"{type_name(DType.F32)}({text})"
+        elif held.is_float and target in (DType.U8, DType.I8, DType.I16):
+            # Out of range is undefined for a narrow target; by way of 32 bits it wraps as in torch.
+            text = f"{type_name(DType.I32)}({text})"
+        return f"{type_name(target)}({text})"
+
+    def hold(self, text: str, dtype: DType) -> str:
+        return text if dtype.compute is dtype else f"{type_name(dtype.compute)}({text})"
+
+    def hold_read(self, text: str, dtype: DType) -> str:
+        # A pointer forgets that its bytes have no sign.
+        if dtype in (DType.BOOL, DType.U8):
+            return f"{type_name(dtype)}({text})"
+        return self.hold(text, dtype)
+
+    def as_held(self, text: str, dtype: DType) -> str:
+        return f"{type_name(dtype.compute)}({text})"
+
+    def select(self, condition: str, value: str, other: str) -> str:
+        return f"select({condition}, {value}, {other})"
+
+    def read(self, pointer: str, offset: str) -> str:
+        return f"load({pointer}, {offset})"
+
+    def write(self, pointer: str, offset: str, element: str) -> str:
+        return f"store({pointer}, {offset}, {element})"
+
+    def definition(self, dtype: DType, name: str, text: str) -> str:  # noqa: ARG002 - Python
+        return f"{name} = {text}"
+
+    def variable(self, dtype: DType, name: str, text: str) -> str:
+        # Branches of a kernel assign what is there before, in its own type.
+        return f"{name} = {text or literal(0, dtype)}"
+
+    def assignment(self, name: str, text: str) -> str:
+        return f"{name} = {text}"
+
+    def index_read(self, name: str, value: str, size: str, *, wrap: bool) -> str:
+        helper = "wrap_index" if wrap else "clamp_index"
+        return f"{name} = {helper}({value}, {size}, {self._index_type})"
+
+    def branch(self, condition: str, inside: Lines, outside: Lines) -> None:
+        self.lines.add(f"if {condition}:", ())
+        self.lines.extend(inside)
+        if len(outside):
+            self.lines.add("else:", ())
+            self.lines.extend(outside)

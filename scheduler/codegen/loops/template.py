@@ -1,0 +1,37 @@
+"""What templates over a loop nest (pointwise, reduction, scan) share, whatever their language."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.launch import Interface, Kernel, OneLaunch
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.operations import Lowered, Pointwise, Reduction, Scan
+from scheduler.targets import Target
+
+
+class LoopTemplate(OneLaunch[Kernel]):
+    """A template over a loop nest; subclasses say how the nest is spread over threads."""
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        members = [m for m in node.members if isinstance(m, Pointwise | Reduction | Scan)]
+        if len(members) != len(node.members):
+            raise ValueError(f"{node.name} has members that are no loops")
+        # What the node does not write is read by later members only: it stays in registers.
+        self.nest = LoopNest(members, lowered.buffers, self.ranges, visible=node.writes)
+
+    @cached_property
+    def interface(self) -> Interface:
+        nest = self.nest
+        return Interface(
+            nest.inputs, nest.outputs, nest.symbols(), nest.outer_numel, nest.needs_64_bits()
+        )
