@@ -18,6 +18,9 @@ from scheduler.benchmark.metrics import TIME, Metric
 #: How the name of a device ends whose results were imported: theirs are buckets of their own.
 IMPORTED = " (imported)"
 
+#: What ``select_related`` takes along for ``BenchmarkResult.origin``.
+WITH_ORIGIN = "task__run__imported"
+
 
 class Environment(models.Model):
     """Device, driver, runtime, compiler: hashed, so that the same surroundings are one row."""
@@ -99,6 +102,12 @@ class BenchmarkResult(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kernel_id}: {self.median_ns:.0f} ns"
+
+    @property
+    def origin(self) -> str:
+        """Of a result that was measured elsewhere its device, driver, date and commit; else "".
+        Rows of many are read with ``WITH_ORIGIN``."""
+        return str(getattr(self.task.run, "imported", "")) if self.task else ""
 
     @staticmethod
     def fields_of(measured: Measurement) -> dict[str, Any]:

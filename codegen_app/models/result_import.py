@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.conf import settings
 from django.db import models
 
@@ -32,7 +34,15 @@ class ResultImport(models.Model):
         ordering = ["-imported_at", "-pk"]
 
     def __str__(self) -> str:
-        driver = f"driver {self.driver}" if self.driver else ""
-        kiln = f"Kiln {self.commit[:12] or self.version}" if self.commit or self.version else ""
-        when = f"{self.measured_at:%Y-%m-%d}"
-        return ", ".join(part for part in (self.device_name, driver, when, kiln) if part)
+        return origin_text(
+            self.device_name, self.driver, self.measured_at, self.commit or self.version
+        )
+
+
+def origin_text(device: str, driver: str, measured_at: datetime, kiln: str) -> str:
+    """Where times come from that were measured elsewhere: device, driver, date, and commit or
+    version of the Kiln that measured."""
+    if driver and "driver" not in driver:
+        driver = f"driver {driver}"
+    parts = (device, driver, f"{measured_at:%Y-%m-%d}", f"Kiln {kiln[:12]}" if kiln else "")
+    return ", ".join(part for part in parts if part)

@@ -12,10 +12,12 @@ from scheduler.benchmark.metrics import TIME, Metric
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRow:
     """Metrics by name (``scheduler/benchmark/metrics.py``), the time first; none where nothing was
-    measured. ``emulated`` times are those of the CPU emulation."""
+    measured. ``emulated`` times are those of the CPU emulation; ``origin`` has device, driver, date
+    and commit of a time that was measured elsewhere."""
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     emulated: bool = False
+    origin: str = ""
 
     @property
     def time(self) -> Metric:

@@ -7,7 +7,7 @@ these four are a ``Bucket``, and nothing is chosen or added across two of them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.db.models import F, Max, QuerySet, Value
@@ -20,7 +20,8 @@ from codegen_app.models import (
     Selection,
     TemplateNode,
 )
-from codegen_app.models.benchmark_result import IMPORTED
+from codegen_app.models.benchmark_result import IMPORTED, WITH_ORIGIN
+from codegen_app.models.result_import import origin_text
 from scheduler import targets
 from scheduler.ir.bindings import format_bindings
 
@@ -30,7 +31,8 @@ _NOT_SHOWN = ("rejected_samples", "check_detail")
 @dataclass(frozen=True)
 class Bucket:
     """A device model, a target, a compiler and sizes. ``name`` says all four, and is what
-    addresses of pages hold."""
+    addresses of pages hold. ``origin`` has device, driver, date and commit of times that were
+    measured elsewhere, the latest."""
 
     name: str
     device_name: str
@@ -38,6 +40,7 @@ class Bucket:
     toolchain: str
     bindings: Mapping[str, int]
     emulated: bool
+    origin: str = ""
 
     @property
     def imported(self) -> bool:
@@ -98,8 +101,9 @@ def known(nodes: Iterable[TemplateNode]) -> Known:
     latest: dict[str, tuple[datetime, Bucket]] = {}
     found = [*_measured(problems, used), *((_bucket_of(row, used), row.since) for row in selected)]
     for bucket, at in found:
-        before = latest.get(bucket.name)
-        latest[bucket.name] = (at if before is None else max(at, before[0]), bucket)
+        before = latest.get(bucket.name, (at, bucket))
+        newest = max(before, (at, bucket), key=lambda one: (one[1].origin != "", one[0]))
+        latest[bucket.name] = max(at, before[0]), newest[1]
     ranked = sorted(latest.values(), key=lambda pair: pair[0], reverse=True)
     buckets = sorted(
         (bucket for _, bucket in ranked), key=lambda bucket: (bucket.emulated, bucket.imported)
@@ -189,12 +193,23 @@ def _measured(problems: Iterable[int], used: Collection[str]) -> Iterable[tuple[
         .order_by()
         .annotate(device=F("environment__device_name"), arch=F("environment__target"))
         .annotate(toolchain=_TOOLCHAIN)
-        .values("device", "arch", "toolchain", "bindings", "emulated")
+        .values("device", "arch", "toolchain", "bindings", "emulated", *_ORIGIN)
         .annotate(latest=Max("created_at"))
     )
     for row in rows:
         where = (row["device"], row["arch"], row["toolchain"])
-        yield _bucket(*where, row["bindings"], used, row["emulated"]), row["latest"]
+        bucket = _bucket(*where, row["bindings"], used, row["emulated"])
+        yield replace(bucket, origin=_origin(*(row[name] for name in _ORIGIN))), row["latest"]
+
+
+_ORIGIN = tuple(
+    f"{WITH_ORIGIN}__{name}"
+    for name in ("device_name", "driver", "measured_at", "commit", "version")
+)
+
+
+def _origin(device: str, driver: str, at: datetime | None, commit: str, version: str) -> str:
+    return "" if at is None else origin_text(device, driver, at, commit or version)
 
 
 def _selected(problems: Iterable[int]) -> QuerySet[Selection]:

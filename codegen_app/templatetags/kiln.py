@@ -259,6 +259,18 @@ def emulated(flag: bool) -> SafeString:
     )
 
 
+@register.simple_tag
+def recorded(origin: str) -> SafeString:
+    """Where a time comes from that was measured elsewhere; nothing for our own."""
+    if not origin:
+        return SafeString("")
+    return format_html(
+        '<span class="note recorded" title="{}">recorded: {}</span>',
+        "Measured elsewhere and imported: device, driver, date, and the Kiln that measured",
+        origin,
+    )
+
+
 @register.filter
 def ago(moment: datetime | None) -> SafeString:
     """How long ago, with the exact time on hover; the page keeps it true."""

@@ -140,6 +140,19 @@ def test_a_page_speaks_of_a_build_in_its_makers_words(
     assert ">Code object</a>" in amd
 
 
+def test_each_makers_targets_have_a_table_of_their_own(reader: Client) -> None:
+    text = re.sub(r"\s+", " ", reader.get("/devices").content.decode())
+    amd, nvidia = re.findall(r'<table class="grid targets">.*?</table>', text)
+    assert "<th>Target</th>" in amd
+    assert "VGPRs <span" in amd
+    assert ">gfx942<" in amd
+    assert ">sm_90<" not in amd
+    assert re.search(r"Warp <span class=\"unit\">threads</span>", nvidia)
+    (row,) = re.findall(r'<tr> <td class="code">sm_90</td>.*?</tr>', nvidia)
+    figures = re.findall(r'class="num">([^<]*)<', row)
+    assert figures == ["32", "65 536", "256", "64", "32", "233 472"]
+
+
 def test_the_size_of_the_code_is_that_of_its_section(sass: Build) -> None:
     ((_, cells),) = page_of(sass).resource_tables[1].rows
     assert sass.listing is not None

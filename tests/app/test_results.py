@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.selectors import serving
+from codegen_app.selectors.pages.devices import devices
+from codegen_app.selectors.pages.kernel import kernel_page
+from codegen_app.selectors.pages.selections import selections
 from codegen_app.services import graphs, result_export, result_import, retention
 from scheduler import pipeline, samples
 from scheduler.codegen.names import PLACEHOLDER
@@ -87,13 +91,37 @@ def test_the_same_file_twice_is_one_set(graph: Graph) -> None:
 
 def test_pages_say_where_it_comes_from(graph: Graph, reader: Client) -> None:
     result_import.record(recorded.recorded(), "a", None)
-    run = TuningRun.objects.get()
+    run, result = TuningRun.objects.get(), BenchmarkResult.objects.get()
+    origin = "NVIDIA H200, driver 580.95.05, 2026-11-20, Kiln cccccccccccc"
     text = reader.get(run.get_absolute_url()).content.decode()
-    assert "Imported: NVIDIA H200, driver 580.95.05, 2026-11-20, Kiln cccccccccccc" in text
-    assert "imported" in reader.get("/runs").content.decode()
+    assert f"Measured elsewhere and imported: {origin}" in text
+    for address in (
+        *("/", "/runs", "/devices", "/selections"),
+        graph.get_absolute_url(),
+        graph.template_nodes.get().get_absolute_url(),
+        result.kernel.get_absolute_url(),
+        f"/compare?build={result.build_id}&build={result.build_id}",
+    ):
+        text = reader.get(address).content.decode()
+        assert f">recorded: {origin}</span>" in text, address
     text = reader.get(graph.get_absolute_url()).content.decode()
     assert "NVIDIA H200 (imported)" in text
-    assert "measured elsewhere and imported" in text
+
+
+def test_the_origin_of_times_costs_no_query_a_row(
+    graph: Graph, django_assert_max_num_queries: Any
+) -> None:
+    result_import.record(recorded.recorded(), "a", None)
+    kernel = BenchmarkResult.objects.get().kernel
+    for read, arguments in (
+        (devices, ()),
+        (selections, ()),
+        (kernel_page, (kernel.name, None, None)),
+    ):
+        said = re.search(r"\((\d+) quer", read.__doc__ or "")
+        assert said
+        with django_assert_max_num_queries(int(said[1])):
+            read(*arguments)
 
 
 def test_a_kernels_page_shows_what_was_imported_of_it(graph: Graph, reader: Client) -> None:

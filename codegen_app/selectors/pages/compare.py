@@ -9,6 +9,7 @@ from typing import Any
 
 from codegen_app import files
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
+from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from scheduler import targets
 from scheduler.isa.diff import Change, common_runs, diff, summary
@@ -205,7 +206,7 @@ def _sides(builds: Sequence[Build]) -> tuple[Side, ...]:
     results = {
         result.build_id: result
         for result in BenchmarkResult.objects.filter(build__in=builds)
-        .select_related("environment")
+        .select_related("environment", WITH_ORIGIN)
         .order_by("created_at", "pk")
     }
     return tuple(
@@ -226,6 +227,7 @@ def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> S
         config=build.kernel.config,
         metrics=metrics_of(result),
         emulated=bool(result and result.emulated),
+        origin=result.origin if result else "",
         device=result.environment.device_name if result else "",
         bindings=result.bindings if result else {},
     )

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import socket
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, F
 
-from codegen_app.models import Environment
+from codegen_app.models import Environment, ResultImport
 from codegen_app.selectors.pages.overview import WorkerRow, worker_rows
 from scheduler import targets
 from scheduler.fence import in_force
 from scheduler.runtime.device import notes_of
+from scheduler.targets.model import Figure
+from scheduler.targets.words import Words
 
 
 @dataclass(frozen=True)
 class EnvironmentRow:
-    """Surroundings in which something was measured."""
+    """Surroundings in which something was measured; ``origins`` are those of imported results."""
 
     digest: str
     device: str
@@ -35,6 +38,7 @@ class EnvironmentRow:
     notes: tuple[str, ...]
     results: int
     first_seen_at: datetime
+    origins: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -47,18 +51,23 @@ class FenceRow:
 
 @dataclass(frozen=True)
 class TargetRow:
-    """What can be compiled for, and its hardware. Registers of one lane; LDS a compute unit; 0 or
-    "" where that is not known of another maker's hardware."""
+    """What can be compiled for; ``facts`` has its hardware, in its maker's own terms."""
 
     name: str
     family: str
     wavefront: int
     matrix: str
-    vgprs_per_simd: int
-    vgpr_granule: int
-    max_waves_per_simd: int
-    lds_bytes: int
     emulates: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    """The targets of one maker, with the figures that they have in common."""
+
+    words: Words
+    figures: tuple[Figure, ...]
+    rows: tuple[TargetRow, ...]
 
 
 @dataclass(frozen=True)
@@ -70,9 +79,19 @@ class Devices:
     environments: tuple[EnvironmentRow, ...]
     targets: tuple[TargetRow, ...]
 
+    @property
+    def target_tables(self) -> tuple[TargetTable, ...]:
+        """The targets, those of one maker in one table."""
+        by_maker: dict[tuple[Words, tuple[Figure, ...]], list[TargetRow]] = {}
+        for row in self.targets:
+            target = targets.find(row.name)
+            by_maker.setdefault((target.words, target.hardware.figures), []).append(row)
+        return tuple(TargetTable(*maker, tuple(rows)) for maker, rows in by_maker.items())
+
 
 def devices() -> Devices:
-    """Workers with their devices, environments, targets (2 queries)."""
+    """Workers with their devices, environments, targets (3 queries)."""
+    origins = _origins()
     environments = Environment.objects.annotate(count=Count("results")).order_by("-first_seen_at")
     workers = worker_rows()
     return Devices(
@@ -94,11 +113,22 @@ def devices() -> Devices:
                 notes=notes_of(row.target, row.attributes),
                 results=row.count,
                 first_seen_at=row.first_seen_at,
+                origins=tuple(origins.get(row.pk, ())),
             )
             for row in environments
         ),
         targets=tuple(_target_row(targets.find(name)) for name in targets.names()),
     )
+
+
+def _origins() -> Mapping[int, Sequence[str]]:
+    """Where the imported results of each environment come from (1 query)."""
+    found: dict[int, list[str]] = defaultdict(list)
+    rows = ResultImport.objects.annotate(environment=F("run__tasks__results__environment"))
+    for row in rows.order_by("measured_at").distinct():
+        if str(row) not in found[row.environment]:
+            found[row.environment].append(str(row))
+    return found
 
 
 def _fences(workers: Sequence[WorkerRow]) -> tuple[FenceRow, ...]:
@@ -119,9 +149,6 @@ def _target_row(target: targets.Target) -> TargetRow:
         family=target.family,
         wavefront=target.wavefront,
         matrix=facts.get("matrix", ""),
-        vgprs_per_simd=facts.get("vgprs_per_simd", 0),
-        vgpr_granule=facts.get("vgpr_granule", 0),
-        max_waves_per_simd=facts.get("max_waves_per_simd", 0),
-        lds_bytes=facts.get("lds_bytes", 0),
         emulates=target.emulates,
+        facts=facts,
     )

@@ -22,6 +22,7 @@ from codegen_app.models import (
     KernelUse,
     State,
 )
+from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.models.build import ELSEWHERE
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.limits import Limits, limits
@@ -464,7 +465,7 @@ def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
     """The latest measurements (1 query)."""
     rows = (
         BenchmarkResult.objects.filter(kernel=kernel)
-        .select_related("environment", "problem")
+        .select_related("environment", "problem", WITH_ORIGIN)
         .order_by("-created_at", "-pk")[:200]
     )
     return tuple(
@@ -481,6 +482,7 @@ def _results(kernel: GeneratedKernel) -> tuple[ResultRow, ...]:
             check_bound=row.check_bound,
             check_ratio=row.check_ratio,
             emulated=row.emulated,
+            origin=row.origin,
             created_at=row.created_at,
         )
         for row in rows

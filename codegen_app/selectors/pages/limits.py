@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from codegen_app.models import BenchmarkResult, ProblemWork
+from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from scheduler import targets
 from scheduler.targets import Board
@@ -138,7 +139,7 @@ def _results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
     if kernel is not None:
         rows = rows.filter(kernel=kernel)
     return list(
-        rows.select_related("environment", "kernel")
+        rows.select_related("environment", "kernel", WITH_ORIGIN)
         .defer("kernel__source", "rejected_samples", "check_detail")
         .order_by("median_ns")[:500]
     )
@@ -157,6 +158,7 @@ def _point(result: BenchmarkResult, work: Work | None) -> Point:
         board=board.name if board else "",
         bindings=result.bindings,
         metrics=metrics_of(result),
+        origin=result.origin,
         intensity=kind.per_byte if kind else None,
         operations_per_s=1e9 * kind.operations / result.median_ns if kind else None,
         share=share,

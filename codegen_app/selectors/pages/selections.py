@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from codegen_app.models import Selection
+from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 
 _PAST = 20
@@ -50,7 +51,7 @@ class Selections:
 def selections() -> Selections:
     """All buckets (1 query), by problem; of the past the latest of each."""
     rows = (
-        Selection.objects.select_related("problem", "kernel", "result", "chosen_by")
+        Selection.objects.select_related("problem", "kernel", f"result__{WITH_ORIGIN}", "chosen_by")
         .defer("kernel__source", "problem__text")
         .order_by("problem__op", "problem__summary", "problem", "target", "-since", "-pk")
     )
@@ -91,6 +92,7 @@ def _choice(row: Selection) -> Choice:
         kernel_url=row.kernel.get_absolute_url(),
         metrics=metrics_of(result),
         emulated=bool(result and result.emulated),
+        origin=result.origin if result else "",
         reason=row.reason,
         chosen_by=row.chosen_by.get_username() if row.chosen_by else "",
         since=row.since,
