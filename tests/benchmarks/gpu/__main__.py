@@ -1,128 +1,156 @@
 """Kernels on an NVIDIA GPU beside torch's own, right first, times second.
 
-    python -m tests.benchmarks.gpu [--only TEXT] [--json FILE] [--no-compile]
+    python -m tests.benchmarks.gpu [--only TEXT] [--tune 5s] [--json FILE] [--no-compile]
 
-Each problem: Kiln's default configurations, torch eager and torch.compile (max-autotune where sizes
-are static) in one process, each in a CUDA graph. Kiln's result must be as near to torch's in f32 as
-twice torch's own in the problem's dtype; a problem that is not is reported and not timed.
+Each problem in one process: Kiln's default configurations, with --tune also those that its tuner
+chooses here, torch eager, and torch.compile (max-autotune where sizes are static). A result further
+from float64 than its dtype explains is shown as wrong and not timed. Times are microseconds: the
+median of the rounds ± half of the middle half's width, each contender in a CUDA graph, the
+second-level cache emptied before each sample.
+
+Exit status: 1 where a kernel of Kiln's is wrong, 3 where there is no such GPU or no torch for it.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
-import platform
+import os
 import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.outcome import UserError
-from scheduler.runtime.cuda import CudaDevice
-from tests.benchmarks.gpu.kernels import OnTorch, compiled
-from tests.benchmarks.gpu.problems import Problem, problems
-from tests.benchmarks.gpu.timing import timed
+from scheduler.runtime import cuda
+from scheduler.runtime.device import Absent
+from scheduler.runtime.lock import exclusive
+from scheduler.runtime.nvml import Monitor
+from scheduler.tuning.budget import parse_seconds
+from tests.benchmarks.gpu.compilers import NONE, c_compiler
+from tests.benchmarks.gpu.results import Row
+from tests.benchmarks.gpu.table import table
+
+if TYPE_CHECKING:
+    from tests.benchmarks.gpu.measuring import Settings
+
+NO_GPU = 3
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="problems whose name has this text")
-    parser.add_argument("--json", type=Path, help="where to write the results")
-    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--cache", type=Path, default=Path("var/code-cache"))
-    options = parser.parse_args()
-    torch.zeros(1, device="cuda")
-    device = CudaDevice(0)
-    info = device.info
-    cache = CodeCache(options.cache)
-    _say(f"{info.name}, {info.driver}, torch {torch.__version__}, {platform.python_version()}")
-    _say(
-        f"{'problem':<45} {'Kiln us':>9} {'eager':>9} {'compile':>9} {'TB/s':>6} {'TFLOP/s':>8}"
-        "  error"
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    if lacks := missing():
+        _say(f"nothing is measured: {lacks}")
+        return NO_GPU
+    from tests.benchmarks.gpu.head import head_of
+
+    device = cuda.CudaDevice(0)
+    monitor = Monitor(device.info.attributes["pci"])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        exclusive(device.info.id, Path(tempfile.gettempdir(), "kiln-locks")),
+    ):
+        found = None if options.no_compile else c_compiler(os.environ, Path(folder))
+        if found is not None:
+            os.environ["CC"] = found.command
+        elif not options.no_compile:
+            _say(NONE)
+        head = head_of(device.info, monitor, options, found)
+        for name, text in head.items():
+            _say(f"{name + ':':<10} {text}")
+        settings = _settings(options, device.info, monitor, with_compile=found is not None)
+        rows = _measured(options, settings, head)
+    return 1 if any(row.failed for row in rows) else 0
+
+
+def missing() -> str:
+    """What this machine lacks, in one line; "" where nothing."""
+    if importlib.util.find_spec("torch") is None:
+        return "torch is not installed"
+    found = cuda.DEVICES.probe()
+    if absent := next((one for one in found if isinstance(one, Absent)), None):
+        return f"no NVIDIA GPU: {absent.reason}"
+    import torch
+
+    if not torch.cuda.is_available():
+        return f"torch {torch.__version__} does not see the GPU: it needs a build for CUDA"
+    return ""
+
+
+def seconds(text: str) -> float:
+    """A time, as argparse wants it."""
+    try:
+        return parse_seconds(text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def rounds(text: str) -> int:
+    """At least two, for an interval."""
+    if not text.isdecimal() or int(text) < 2:
+        raise argparse.ArgumentTypeError(f"{text!r}: a number of at least 2")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.gpu",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    found, wrong = [], 0
-    for problem in problems():
-        if options.only not in problem.name:
-            continue
-        row = _measured(problem, targets.find(info.target), cache, not options.no_compile)
-        found.append(row)
-        wrong += "wrong" in row
-        _say(_line(problem, row))
-        torch.cuda.empty_cache()
-        torch._dynamo.reset()
-    if options.json:
-        head = {
-            "device": asdict(info),
-            "torch": torch.__version__,
-            "utc": datetime.now(UTC).isoformat(),
-        }
-        options.json.write_text(json.dumps({**head, "rows": found}, indent=1, default=str))
-    return 1 if wrong else 0
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="TEXT", help="problems named so; repeat"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the results")
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument(
+        "--tune", type=seconds, default=0.0, metavar="TIME", help="tune each kernel so long as well"
+    )
+    parser.add_argument(
+        "--rounds", type=rounds, default=50, metavar="N", help="samples of each (%(default)s)"
+    )
+    parser.add_argument("--commit", default="", help="what is measured, where there is no git")
+    parser.add_argument("--cache", type=Path, default=Path("var/code-cache"), metavar="DIR")
+    return parser
+
+
+def _settings(
+    options: argparse.Namespace, info: Any, monitor: Monitor, *, with_compile: bool
+) -> Settings:
+    from tests.benchmarks.gpu.making import Shop
+    from tests.benchmarks.gpu.measuring import Settings
+
+    shop = Shop(info, CodeCache(options.cache))
+    return Settings(shop, monitor, options.rounds, options.tune, with_compile)
 
 
 def _measured(
-    problem: Problem, target: Any, cache: CodeCache, with_compile: bool
-) -> dict[str, Any]:
-    torch.manual_seed(0)
-    module, inputs = problem.module(), problem.inputs()
-    row: dict[str, Any] = {"name": problem.name}
-    with torch.no_grad():
-        program = torch.export.export(module, inputs, dynamic_shapes=problem.dynamic)
-        try:
-            made = compiled(program, target, cache)
-            kernels = OnTorch(made, program, inputs, made.bindings)
-        except UserError as error:
-            return {**row, "wrong": str(error)}
-        kernels()
-        torch.cuda.synchronize()
-        row |= _judged(module, inputs, kernels.output())
-        if "wrong" in row:
-            return row
-        row["kiln"] = asdict(timed(kernels))
-        row["eager"] = asdict(timed(lambda: module(*inputs)))
-        if with_compile:
-            mode = None if problem.dynamic else "max-autotune-no-cudagraphs"
-            faster = torch.compile(module, dynamic=bool(problem.dynamic), mode=mode)
-            row["compile"] = asdict(timed(lambda: faster(*inputs)))
-    return row
+    options: argparse.Namespace, settings: Settings, head: Mapping[str, str]
+) -> list[Row]:
+    """Each problem, said and written as soon as it is measured; then the whole table."""
+    from tests.benchmarks.gpu.measuring import measured
+    from tests.benchmarks.gpu.problems import problems
 
-
-def _judged(module: Any, inputs: tuple[torch.Tensor, ...], got: torch.Tensor) -> dict[str, Any]:
-    """How far from torch in f32, beside torch in the problem's own dtype."""
-    own = module(*inputs).float()
-    wide = module.float()(*(value.float() for value in inputs))
-    module.to(inputs[0].dtype)
-    scale = wide.abs().max().item() or 1.0
-    error, allowed = ((one.float() - wide).abs().max().item() / scale for one in (got, own))
-    # A rounding more than torch's: of what the graph stores in between, which torch fuses.
-    bound = 2 * allowed + torch.finfo(inputs[0].dtype).eps / 2
-    found = {"error": error, "torch_error": allowed}
-    return (
-        found if error <= bound else {**found, "wrong": f"error {error:.2e}, torch's {allowed:.2e}"}
-    )
+    rows: list[Row] = []
+    for problem in problems():
+        if options.only and not any(text in problem.name for text in options.only):
+            continue
+        rows.append(measured(problem, settings))
+        _say(f"measured: {problem.name}")
+        if options.json:
+            data = {"head": head, "rows": [asdict(row) for row in rows]}
+            options.json.write_text(json.dumps(data, indent=1))
+    _say(f"\n{table(rows)}" if rows else f"no problem is named {' or '.join(options.only)}")
+    return rows
 
 
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-
-
-def _line(problem: Problem, row: dict[str, Any]) -> str:
-    if "wrong" in row:
-        return f"{problem.name:<45} WRONG: {row['wrong']}"
-    times = [
-        f"{row[one]['median']:9.1f}" if one in row else " " * 9
-        for one in ("kiln", "eager", "compile")
-    ]
-    seconds = row["kiln"]["median"] * 1e-6
-    moved = f"{problem.moved_bytes / seconds / 1e12:6.2f}" if problem.moved_bytes else " " * 6
-    flops = f"{problem.flops / seconds / 1e12:8.1f}" if problem.flops else " " * 8
-    return f"{problem.name:<45} {' '.join(times)} {moved} {flops}  {row['error']:.1e}"
 
 
 if __name__ == "__main__":

@@ -1,29 +1,42 @@
-"""The problems that are timed on a GPU: small torch modules with their example inputs."""
+"""The problems that are timed on a GPU: small torch modules with their example inputs, and a whole
+sample model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own name for it
 from torch.export import Dim
 
+from scheduler import samples
+from tests.benchmarks.gpu.samples import program_of
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A problem on the GPU: what torch calls, with which inputs, and what Kiln reads; ``file`` is
+    where that lies already, None where the program is still to be saved."""
+
+    module: Any
+    inputs: tuple[torch.Tensor, ...]
+    program: Any
+    file: Path | None = None
+
 
 @dataclass(frozen=True)
 class Problem:
-    """``module`` and ``inputs`` are made on the GPU when asked for; ``dynamic`` names the axes of
-    each input that are symbols (torch.export's ``dynamic_shapes``). ``flops`` and ``moved_bytes``
-    are what the problem needs at least."""
+    """``load`` makes it on the GPU. ``flops`` and ``moved_bytes`` are what it needs at least;
+    ``dynamic`` says that it has symbolic sizes."""
 
     name: str
-    module: Callable[[], torch.nn.Module]
-    inputs: Callable[[], tuple[torch.Tensor, ...]]
+    load: Callable[[], Loaded]
     flops: float = 0.0
     moved_bytes: float = 0.0
-    dynamic: Any = None
-    tags: frozenset[str] = field(default_factory=frozenset)
+    dynamic: bool = False
 
 
 class Of(torch.nn.Module):
@@ -50,54 +63,112 @@ def _bf16(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
 
 
-def _on_gpu(module: torch.nn.Module) -> torch.nn.Module:
-    return module.to("cuda", torch.bfloat16).eval()
+def _exported(
+    module: Callable[[], torch.nn.Module], shapes: Sequence[Sequence[int]], dynamic: Any = None
+) -> Callable[[], Loaded]:
+    """A module in bf16 with inputs of these shapes; ``dynamic`` as torch.export's
+    ``dynamic_shapes``."""
+
+    def load() -> Loaded:
+        made = module().to("cuda", torch.bfloat16).eval()
+        inputs = tuple(_bf16(*shape) for shape in shapes)
+        return Loaded(made, inputs, torch.export.export(made, inputs, dynamic_shapes=dynamic))
+
+    return load
 
 
 def _linear(m: int, k: int, n: int) -> Problem:
     return Problem(
         f"linear+bias+gelu {m}x{k}x{n}",
-        lambda: _on_gpu(LinearGelu(k, n)),
-        lambda: (_bf16(m, k),),
+        _exported(lambda: LinearGelu(k, n), [(m, k)]),
         flops=2.0 * m * k * n,
         moved_bytes=2.0 * (m * k + k * n + m * n),
     )
 
 
 def _attention(queries: int, keys: int, *, causal: bool) -> Problem:
-    heads = (2, 16)
+    batch, heads, depth = 2, 16, 128
+    q, kv = (batch, heads, queries, depth), (batch, heads, keys, depth)
     half = 0.5 if causal else 1.0
     return Problem(
         f"attention 2x16x{keys}x128, {'causal' if causal else f'{queries} query'}",
-        lambda: Of(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal)),
-        lambda: (_bf16(*heads, queries, 128), _bf16(*heads, keys, 128), _bf16(*heads, keys, 128)),
-        flops=half * 4.0 * 32 * queries * keys * 128,
-        moved_bytes=2.0 * 32 * 128 * (2 * queries + 2 * keys),
+        _exported(
+            lambda: Of(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal)),
+            [q, kv, kv],
+        ),
+        flops=half * 4.0 * batch * heads * queries * keys * depth,
+        moved_bytes=2.0 * batch * heads * depth * (2 * queries + 2 * keys),
     )
 
 
-def _rows(
+def _convolution() -> Problem:
+    images, channels, size = 32, 256, 56
+    elements = images * channels * size**2
+    return Problem(
+        "convolution 3x3, 32x256x56x56, 256 channels",
+        _exported(
+            lambda: torch.nn.Conv2d(channels, channels, 3, padding=1),
+            [(images, channels, size, size)],
+        ),
+        flops=2.0 * elements * channels * 9,
+        moved_bytes=2.0 * (2 * elements + 9 * channels**2),
+    )
+
+
+def _pointwise_or_rows(
     name: str,
     function: Callable[..., torch.Tensor],
     *,
-    rows: int,
-    columns: int,
-    moved: float,
-    dynamic: bool = False,
-    inputs: int = 1,
+    rows: int = 8192,
+    columns: int = 4096,
+    dynamic: str = "",
+    reduced: bool = False,
 ) -> Problem:
-    axes = {0: Dim("rows", min=2, max=1 << 20), 1: Dim("columns", min=2, max=1 << 20)}
+    """Of one input of rows and columns, read once, written once where it is not ``reduced``.
+    ``dynamic`` says which of its sizes are symbols."""
+    axes = {
+        place: Dim(axis, min=2, max=1 << 20)
+        for place, axis in enumerate(("rows", "columns"))
+        if axis in dynamic
+    }
     return Problem(
-        f"{name} {rows}x{columns}{', dynamic' if dynamic else ''}",
-        lambda: Of(function),
-        lambda: tuple(_bf16(rows, columns) for _ in range(inputs)),
-        moved_bytes=moved,
-        dynamic={"args": tuple(axes for _ in range(inputs))} if dynamic else None,
+        f"{name} {rows}x{columns}{', dynamic ' if dynamic else ''}{dynamic}",
+        _exported(
+            lambda: Of(function), [(rows, columns)], {"args": ((axes),)} if dynamic else None
+        ),
+        moved_bytes=2.0 * rows * columns * (1 if reduced else 2),
+        dynamic=bool(dynamic),
+    )
+
+
+def _gpt2() -> Problem:
+    batch, length, width, layers, words = 4, 1024, 768, 12, 50257
+    file = samples.path("gpt2_124m")
+
+    def load() -> Loaded:
+        inputs = (torch.randint(0, words, (batch, length), device="cuda"),)
+        # With its number: tensors of torch.compile have one, and the program compares them.
+        program = program_of(file, inputs, "cuda:0")
+        return Loaded(program.module(), inputs, program, file)
+
+    tokens, weights = batch * length, layers * 12 * width**2 + words * width
+    return Problem(
+        f"gpt2_124m whole, {batch}x{length}, f16",
+        load,
+        flops=2.0 * tokens * weights + layers * 2.0 * batch * length**2 * width,
     )
 
 
 def _silu(x: torch.Tensor) -> torch.Tensor:
     return F.silu(x) * 2 + x
+
+
+def _softmax(x: torch.Tensor) -> torch.Tensor:
+    return F.softmax(x, -1)
+
+
+def _layer_norm(x: torch.Tensor) -> torch.Tensor:
+    return F.layer_norm(x, (4096,))
 
 
 def _rms(x: torch.Tensor) -> torch.Tensor:
@@ -106,27 +177,24 @@ def _rms(x: torch.Tensor) -> torch.Tensor:
 
 def problems() -> tuple[Problem, ...]:
     """In the order in which they are shown."""
-    r, c = 8192, 4096
-    both = 4.0 * r * c
+    of, both = _pointwise_or_rows, "rows and columns"
     return (
         _linear(4096, 4096, 4096),
         _linear(16, 4096, 14336),
         _attention(4096, 4096, causal=True),
         _attention(1, 4096, causal=False),
-        Problem(
-            "convolution 3x3, 32x256x56x56, 256 channels",
-            lambda: _on_gpu(torch.nn.Conv2d(256, 256, 3, padding=1)),
-            lambda: (_bf16(32, 256, 56, 56),),
-            flops=2.0 * 32 * 56 * 56 * 256 * 256 * 9,
-        ),
-        _rows("silu*2+x", _silu, rows=r, columns=c, moved=both),
-        _rows("silu*2+x", _silu, rows=r, columns=c, moved=both, dynamic=True),
-        _rows("silu*2+x", _silu, rows=16384, columns=8192, moved=4 * both, dynamic=True),
-        _rows("silu*2+x", _silu, rows=8191, columns=4099, moved=4.0 * 8191 * 4099, dynamic=True),
-        _rows("softmax", lambda x: F.softmax(x, -1), rows=r, columns=c, moved=both),
-        _rows("softmax", lambda x: F.softmax(x, -1), rows=r, columns=c, moved=both, dynamic=True),
-        _rows("layer norm", lambda x: F.layer_norm(x, (c,)), rows=r, columns=c, moved=both),
-        _rows("RMS norm", _rms, rows=r, columns=c, moved=both),
-        _rows("column sum", lambda x: x.sum(0), rows=r, columns=c, moved=both / 2),
-        _rows("sum to one", lambda x: x.sum(), rows=4096, columns=4096, moved=2.0 * 4096 * 4096),
+        _convolution(),
+        of("silu*2+x", _silu),
+        of("silu*2+x", _silu, dynamic=both),
+        of("silu*2+x", _silu, rows=16384, columns=8192, dynamic=both),
+        of("silu*2+x", _silu, rows=8191, columns=4099, dynamic=both),
+        of("softmax", _softmax),
+        of("softmax", _softmax, dynamic=both),
+        of("layer norm", _layer_norm),
+        of("layer norm", _layer_norm, dynamic="rows"),
+        of("RMS norm", _rms, dynamic="rows"),
+        of("RMS norm", _rms, rows=16384, dynamic="rows"),
+        of("column sum", lambda x: x.sum(0), reduced=True),
+        of("sum to one", lambda x: x.sum(), rows=4096, reduced=True),
+        _gpt2(),
     )

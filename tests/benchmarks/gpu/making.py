@@ -1,0 +1,105 @@
+"""From an exported program to built kernels: by the default configurations, or tuned first."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from scheduler import pipeline
+from scheduler.build.cache import CodeCache
+from scheduler.build.flags import DEFAULT
+from scheduler.build.model import Build, Toolchain
+from scheduler.build.recipe import library_of
+from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.bundle.manifest import Manifest
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.fusion.nodes import Schedule, SchedulerNode
+from scheduler.ir.bindings import Bindings, hints
+from scheduler.ir.graph import InputKind
+from scheduler.outcome import UserError
+from scheduler.runtime.device import DeviceInfo
+from scheduler.targets import Target, find
+from scheduler.tuning.budget import Budget, Meter
+from scheduler.tuning.compiling import Compilers
+from scheduler.tuning.problems import find_problems
+from scheduler.tuning.run import SearchOptions, tune
+from tests.benchmarks.gpu.problems import Loaded
+
+
+@dataclass(frozen=True)
+class Shop:
+    """What kernels are made with, and for which GPU."""
+
+    device: DeviceInfo
+    cache: CodeCache
+
+    @property
+    def target(self) -> Target:
+        return find(self.device.target)
+
+    def compiler(self, target: Target) -> Toolchain:
+        """The best that is here. Raises ``UserError`` where there is none."""
+        search = Search(path=os.environ.get("PATH", ""), cache=self.cache)
+        return preferred(find_for(target, search), target)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Kernels of one program, built for one target."""
+
+    manifest: Manifest
+    libraries: Mapping[str, Path]
+    bindings: Bindings
+    inputs: tuple[str, ...]
+    """The buffers of the user's inputs, in order."""
+
+
+def scheduled(problem: Loaded) -> Schedule:
+    """What Kiln makes of the problem's file."""
+    if problem.file is not None:
+        return pipeline.schedule(pipeline.lower(pipeline.load(problem.file)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.pt2")
+        torch.export.save(problem.program, path)
+        return pipeline.schedule(pipeline.lower(pipeline.load(path)))
+
+
+def tuned(plan: Schedule, shop: Shop, seconds: float) -> pipeline.Chooser:
+    """Which candidate serves each node, by a short run of Kiln's tuner with that time a kernel."""
+    backend, bindings = pipeline.scheduling(plan, (shop.target,)), hints(plan.lowered.graph.symbols)
+    problems = find_problems(plan, backend, shop.target, bindings, [])
+    pool = Compilers(
+        shop.target, shop.compiler(shop.target), shop.cache, os.cpu_count() or 1, DEFAULT
+    )
+    meter = Meter(Budget(seconds * len(problems)))
+    configs = tune(plan, problems, shop.device, pool, meter, SearchOptions()).configs
+
+    def choose(node: SchedulerNode) -> TemplateCaller | None:
+        config = configs.get(node.name)
+        return None if config is None else backend.template(node).generate(config)
+
+    return choose
+
+
+def made(plan: Schedule, shop: Shop, choose: pipeline.Chooser | None = None) -> Made:
+    """Every kernel, by the default configurations where nothing is chosen. Raises ``UserError``
+    where one is rejected."""
+    generated = pipeline.generate(plan, [shop.target], choose)
+    if generated.externs:
+        raise UserError(f"no kernel: {generated.externs[0].op}: {generated.externs[0].reason}")
+    built = pipeline.build_kernels(generated.kernels, [shop.target], shop.compiler, shop.cache)
+    libraries = {}
+    for (name, _), result in built.items():
+        if not isinstance(result, Build):
+            raise UserError(f"{name}: {result.reason}")
+        libraries[name] = library_of(result)
+    graph, manifest = plan.lowered.graph, generated.manifest()
+    by_source = {buffer.source_name: name for name, buffer in manifest.buffers.items()}
+    given = [value for value in graph.inputs if value.kind is InputKind.USER]
+    names = tuple(by_source[value.source_name or value.name] for value in given)
+    return Made(manifest, libraries, hints(graph.symbols), names)

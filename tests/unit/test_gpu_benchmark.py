@@ -1,0 +1,141 @@
+"""The benchmark beside torch on an NVIDIA GPU: what of it needs no GPU."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scheduler.runtime import cuda
+from scheduler.runtime.device import Absent
+from tests.benchmarks.gpu import __main__ as command
+from tests.benchmarks.gpu import compilers
+from tests.benchmarks.gpu.compilers import c_compiler
+from tests.benchmarks.gpu.results import Outcome, Row, judged, spread
+from tests.benchmarks.gpu.table import table
+
+
+def a_row(**outcomes: Outcome) -> Row:
+    readings = {
+        "sm_clock_mhz": {"min": 1755.0, "max": 1980.0},
+        "throttled_power": {"min": 0.0, "max": 1.0},
+    }
+    return Row("softmax 8192x4096", 0.0, 134_000_000.0, 1.1e-2, outcomes, readings)
+
+
+def right(median: float) -> Outcome:
+    return Outcome(2e-3, "", spread([median * 0.99, median, median * 1.01]), 1.0)
+
+
+def cells(text: str, line: int) -> list[str]:
+    return [cell.strip() for cell in text.splitlines()[line].strip("|").split("|")]
+
+
+def test_a_spread_holds_the_median_its_interval_and_the_middle_half() -> None:
+    found = spread([10.0, 20.0, 30.0, 40.0, 50.0])
+    assert (found.median, found.n) == (30.0, 5)
+    assert (found.first_quartile, found.third_quartile) == (20.0, 40.0)
+    assert found.low <= found.median <= found.high
+    with pytest.raises(ValueError, match="no samples"):
+        spread([])
+
+
+def test_a_result_without_numbers_is_wrong() -> None:
+    assert judged(1e-3, 1e-2) == ""
+    assert "at most 1.00e-02 is right" in judged(2e-2, 1e-2)
+    assert judged(math.nan, 1e-2)
+
+
+def test_the_table_shows_ratios_also_where_kiln_is_slower() -> None:
+    text = table([a_row(kiln=right(100.0), eager=right(50.0), compile=right(200.0))])
+    found = dict(zip(cells(text, 0), cells(text, 2), strict=True))
+    assert found["Kiln µs"] == "100.0 ±0.5%"
+    assert (found["Kiln / eager"], found["Kiln / compile"]) == ("2.00", "0.50")
+    assert found["TB/s"] == "1.34"
+    assert "Kiln tuned µs" not in found
+    assert "SM clock while measuring: 1755 to 1980 MHz" in text
+    assert "the clock was held down meanwhile (power)" in text
+
+
+def test_every_line_of_the_table_is_as_wide() -> None:
+    rows = [a_row(kiln=right(9.0), eager=right(5.0)), a_row(kiln=right(12345.6), eager=right(5.0))]
+    assert len({len(line) for line in table(rows).splitlines()[:4]}) == 1
+
+
+def test_what_is_wrong_is_not_timed_and_said_below() -> None:
+    row = a_row(
+        kiln=Outcome(0.5, judged(0.5, 1e-2)),
+        eager=right(50.0),
+        compile=Outcome(wrong="InductorError: no compiler"),
+    )
+    text = table([row])
+    found = dict(zip(cells(text, 0), cells(text, 2), strict=True))
+    assert (found["Kiln µs"], found["compile µs"], found["Kiln / eager"]) == ("WRONG", "none", "")
+    assert "- softmax 8192x4096, Kiln: error 5.00e-01" in text
+    assert "compile: InductorError: no compiler" in text
+    assert row.failed
+    assert not a_row(kiln=right(1.0), compile=Outcome(wrong="none here")).failed
+
+
+def test_triton_gets_the_compiler_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = c_compiler({"CC": "icx"}, tmp_path)
+    assert named is not None
+    assert named.command == "icx"
+    gcc = tmp_path / "gcc"
+    gcc.write_text("#!/bin/sh\n")
+    gcc.chmod(0o755)
+    found = c_compiler({"PATH": str(tmp_path)}, tmp_path)
+    assert found is not None
+    assert found.command == str(gcc)
+    monkeypatch.setattr(compilers, "_zig", lambda: None)
+    assert c_compiler({"PATH": ""}, tmp_path) is None
+
+
+def test_the_bundled_compiler_stands_in_for_triton(tmp_path: Path) -> None:
+    """Its script makes a library, as Triton asks it to."""
+    found = c_compiler({"PATH": ""}, tmp_path)
+    assert found is not None
+    source = tmp_path / "launcher.c"
+    source.write_text("int launch(void) { return 0; }\n")
+    made = tmp_path / "launcher.so"
+    options = ["-O3", "-shared", "-fPIC", "-Wno-psabi", "-o", str(made)]
+    subprocess.run([found.command, str(source), *options], check=True, timeout=120)
+    assert made.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_without_a_gpu_nothing_is_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    absent = (Absent("cuda", "no driver here"),)
+    provider = type(cuda.DEVICES)
+    monkeypatch.setattr(provider, "probe", lambda _: absent)
+    assert command.main([]) == command.NO_GPU
+    assert capsys.readouterr().out == "nothing is measured: no NVIDIA GPU: no driver here\n"
+
+
+def test_without_torch_nothing_is_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert command.main([]) == command.NO_GPU
+    assert capsys.readouterr().out == "nothing is measured: torch is not installed\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--tune", "soon"], "--tune: budget 'soon': write a time"),
+        (["--rounds", "1"], "--rounds: '1': a number of at least 2"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_one_line(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        command.main(arguments)
+    assert says in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""The torch half of the benchmark on NVIDIA's GPUs, on the CPU: the reference in float64, what
+counts as right, and a sample as torch loads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler import samples
+
+torch = pytest.importorskip("torch")
+
+from tests.benchmarks.gpu.problems import Of, problems  # noqa: E402
+from tests.benchmarks.gpu.reference import bound_of, error_of, in_float64  # noqa: E402
+from tests.benchmarks.gpu.samples import program_of  # noqa: E402
+from tests.benchmarks.gpu.timing import extremes  # noqa: E402
+
+
+class Narrow(torch.nn.Module):  # type: ignore[misc]
+    """A module that names dtypes itself, with a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((8,), 0.1, dtype=torch.bfloat16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x.to(torch.float16) * self.weight.half()).to(torch.bfloat16) + 1 / 3
+
+
+def test_the_reference_rounds_nothing_in_between() -> None:
+    module, x = Narrow(), torch.randn(4, 8, dtype=torch.bfloat16)
+    program = torch.export.export(module, (x,))
+    expected = in_float64(program, (x,))
+    assert expected.dtype is torch.float64
+    torch.testing.assert_close(expected, x.double() * module.weight.double() + 1 / 3)
+    rounded = error_of(module(x), expected)
+    assert 0 < rounded <= bound_of(program, torch.bfloat16)
+
+
+def test_one_wrong_row_among_many_is_an_error() -> None:
+    expected = torch.ones(1000, 4, dtype=torch.float64)
+    got = expected.clone()
+    assert error_of(got, expected) == 0.0
+    got[700] = 2.0
+    assert error_of(got, expected) == pytest.approx(1.0)
+    expected[700], got[700] = 0.0, 1e-4
+    assert error_of(got, expected) == pytest.approx(1e-4, rel=1e-2)
+    got[700, 0] = torch.nan
+    assert not error_of(got, expected) <= 1.0
+    zero = torch.zeros(())
+    assert error_of(zero, zero) == 0.0
+    assert error_of(zero + 1, zero) == torch.inf
+
+
+def test_views_round_nothing() -> None:
+    x = torch.randn(4, 8, dtype=torch.bfloat16)
+    once, twice = (
+        torch.export.export(Of(function), (x,))
+        for function in (lambda x: x.t().exp().t(), lambda x: x.exp().exp())
+    )
+    eps = torch.finfo(torch.bfloat16).eps
+    assert bound_of(once, torch.bfloat16) == eps
+    assert bound_of(twice, torch.bfloat16) == pytest.approx(eps * 2**0.5)
+
+
+def test_a_sample_runs_in_torch_with_weights_put_in() -> None:
+    image = torch.randn(2, 3, 224, 224, dtype=torch.float16)
+    program = program_of(samples.path("vit_2layer"), (image,), "cpu")
+    with torch.no_grad():
+        got = program.module()(image)
+    assert got.isfinite().all()
+    assert got.std() > 0
+    assert error_of(got, in_float64(program, (image,))) <= bound_of(program, torch.float16)
+
+
+def test_every_problem_has_a_name_of_its_own() -> None:
+    names = [problem.name for problem in problems()]
+    assert len(set(names)) == len(names)
+
+
+def test_the_least_and_the_most_of_each_reading() -> None:
+    found = extremes([{"mhz": 3.0}, {"mhz": 1.0}, {}])
+    assert found == {"mhz": {"min": 1.0, "max": 3.0}}
