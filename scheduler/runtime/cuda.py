@@ -199,11 +199,12 @@ def device_info(index: int) -> DeviceInfo:
         f"{attribute('PCI_DOMAIN_ID'):04x}:{attribute('PCI_BUS_ID'):02x}"
         f":{attribute('PCI_DEVICE_ID'):02x}.0"
     )
+    driver_version, readings = _monitored(pci)
     return DeviceInfo(
         id=f"{KIND}:{index}",
         target=target.name,
         name=name,
-        driver=f"CUDA driver {version}",
+        driver=f"NVIDIA {driver_version}" if driver_version else f"CUDA driver {version}",
         runtime=f"CUDA {version}",
         compute_units=attribute("MULTIPROCESSOR_COUNT"),
         memory_bytes=int(_call(driver.cuDeviceTotalMem, device)),
@@ -218,17 +219,22 @@ def device_info(index: int) -> DeviceInfo:
             "lds_bytes_per_block": str(attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")),
             "pci": pci,
             "target": target.name,
-            "readings": _readings(pci),
+            "readings": readings,
         },
     )
 
 
-def _readings(pci: str) -> str:
-    """What is recorded with each sample, or why nothing is: said here once, not at each sample."""
+def _monitored(pci: str) -> tuple[str, str]:
+    """The driver's version, "" where nothing says it; and what is recorded with each sample, or why
+    nothing is: said here once, not at each sample."""
     monitor = Monitor(pci)
     monitor.read()
+    driver = monitor.driver()
     monitor.close()
-    return f"none: {monitor.absence}" if monitor.absence else "clocks and throttling, by NVML"
+    return (
+        driver,
+        f"none: {monitor.absence}" if monitor.absence else "clocks and throttling, by NVML",
+    )
 
 
 @cache

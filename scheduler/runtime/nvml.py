@@ -56,6 +56,15 @@ class Monitor:
             return {}
         return found | {name: float(bool(now & bits)) for name, bits in _REASONS.items()}
 
+    def driver(self) -> str:
+        """The driver's version (580.159.04); "" where NVML does not say it."""
+        if self._handle is None:
+            return ""
+        try:
+            return str(self._nvml.system_get_driver_version())
+        except self._errors():
+            return ""
+
     def close(self) -> None:
         if self._handle is not None:
             self._nvml.shutdown()

@@ -17,6 +17,9 @@ int nvmlShutdown(void) { return 0; }
 const char* nvmlErrorString(int status) {
   return status == 3 ? "Not Supported" : "it went wrong";
 }
+int nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  return strncpy(version, "595.71.05", length), status_of(__func__);
+}
 int nvmlDeviceGetHandleByPciBusId_v2(const char* pci, void** device) {
   static char here;
   if (strcmp(pci, "0000:01:00.0") != 0) return 6; /* NVML_ERROR_NOT_FOUND */

@@ -256,11 +256,17 @@ def test_each_gpu_is_listed_with_what_is_compiled_for_it(fake: Fake) -> None:
     first, second, third = fake.run(PROBE)
     assert (first["id"], first["target"], first["name"]) == ("cuda:0", "sm_90", "NVIDIA Fake 90")
     assert (first["compute_units"], first["memory_bytes"]) == (132, 80 << 30)
-    assert (first["driver"], first["runtime"]) == ("CUDA driver 13.2", "CUDA 13.2")
+    assert (first["driver"], first["runtime"]) == ("NVIDIA 595.71.05", "CUDA 13.2")
     assert first["attributes"]["readings"] == "clocks and throttling, by NVML"
     shown = [(one["attributes"]["architecture"], one["target"]) for one in (second, third)]
     assert shown == [("sm_87", "sm_86"), ("sm_103", "sm_100")]
     assert [one["attributes"]["target"] for one in (second, third)] == ["sm_86", "sm_100"]
+
+
+def test_a_driver_whose_version_is_not_said_is_named_by_its_cuda(fake: Fake) -> None:
+    first = fake.run(PROBE, CUDA_FAKE_NVML_FAIL="nvmlSystemGetDriverVersion=999")[0]
+    assert first["driver"] == "CUDA driver 13.2"
+    assert first["attributes"]["readings"] == "clocks and throttling, by NVML"
 
 
 @pytest.mark.parametrize(
