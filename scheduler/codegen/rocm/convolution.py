@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from scheduler.codegen.rocm.axes import columns_contiguous, window_as_in_memory, with_split_axes
+from scheduler.codegen.contraction.axes import (
+    columns_contiguous,
+    window_as_in_memory,
+    with_split_axes,
+)
 from scheduler.codegen.rocm.gemm import GemmTemplate
 from scheduler.ir.operations import Contraction
 

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.contraction.axes import columns_contiguous, with_split_axes
+from scheduler.codegen.contraction.indices import IndexGroup
+from scheduler.codegen.contraction.interface import Member, argument
+from scheduler.codegen.contraction.operand import Operand
 from scheduler.codegen.kernel import Launch, LineOrigin
 from scheduler.codegen.names import PLACEHOLDER
-from scheduler.codegen.rocm.axes import columns_contiguous, with_split_axes
-from scheduler.codegen.rocm.contraction import IndexGroup
 from scheduler.codegen.rocm.gemm_config import (
     GemmConfig,
     GemmProblem,
@@ -20,8 +22,7 @@ from scheduler.codegen.rocm.gemm_config import (
     reject,
     vector_widths,
 )
-from scheduler.codegen.rocm.gemm_interface import GemmInterface, Member, argument
-from scheduler.codegen.rocm.operand import Operand
+from scheduler.codegen.rocm.gemm_interface import GemmInterface
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, RenderedTemplate
@@ -179,7 +180,7 @@ class GemmTemplate(ROCmTemplate):
         for position, member in enumerate(interface.members):
             groups.append((f"N{position}" if several else "N", member.n))
         return [
-            {**_group(kind, group), "sizes": interface.sizes[kind.lower()]}
+            {**_group(kind, group), "sizes": _sizes(interface.sizes[kind.lower()])}
             for kind, group in groups
         ]
 
@@ -249,6 +250,11 @@ def _constants(config: GemmConfig) -> str:
 
 def _tiles(extent: Expr, block: int) -> Expr:
     return FloorDiv(extent + block - 1, sympy.Integer(block))
+
+
+def _sizes(sizes: list[str]) -> list[str]:
+    """As the kernel reads them: arguments are members of ``p``."""
+    return [f"p.{size}" if size.isidentifier() else size for size in sizes]
 
 
 def _group(kind: str, group: IndexGroup) -> dict[str, Any]:

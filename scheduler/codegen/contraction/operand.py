@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sympy
 
-from scheduler.codegen.rocm.contraction import (
+from scheduler.codegen.contraction.indices import (
     IndexGroup,
     address,
     collapsed,

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import sympy
 
-from scheduler.codegen.rocm.contraction import IndexGroup, address
+from scheduler.codegen.contraction.indices import IndexGroup, address
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, Mod, evaluate, variable
 from scheduler.ir.index.ranges import loops_over

@@ -14,7 +14,7 @@ from itertools import pairwise
 import sympy
 
 from scheduler.codegen.kernel import ArgType
-from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.affine import Affine, affine
 from scheduler.ir.index.functions import FloorDiv, Mod, symbol
@@ -94,7 +94,7 @@ class Parametrizer:
 
     def __init__(
         self,
-        kernel: ROCmTemplateKernel,
+        kernel: KernelInterface,
         groups: Sequence[IndexGroup],
         buffers: Mapping[str, Buffer],
         counts: dict[str, int],
