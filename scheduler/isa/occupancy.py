@@ -43,6 +43,10 @@ class OccupancyRules(ABC):
     numbers: ClassVar[tuple[str, ...]]
     """The figures that are numbers and can be compared, the most telling first."""
 
+    common: ClassVar[Mapping[str, str]] = {}
+    """What can be compared with another maker's: the name that all share, and the figure's own.
+    Bytes in the names; registers and scratch memory are of a thread, shared memory of a block."""
+
     @abstractmethod
     def max_waves(self, target: Target) -> int:
         """Waves that a SIMD can hold at most."""
@@ -54,6 +58,12 @@ class OccupancyRules(ABC):
     @abstractmethod
     def waves(self, resources: Resources) -> int:
         """Waves that a SIMD holds of a built function."""
+
+    def comparable(self, resources: Resources, target: Target) -> Mapping[str, int]:
+        """A built function's figures that other makers' have too, by the names that all share."""
+        share = {"occupancy_percent": 100 * self.waves(resources) // self.max_waves(target)}
+        own = {name: resources.get(figure) for name, figure in self.common.items()}
+        return share | {name: value for name, value in own.items() if value is not None}
 
     @abstractmethod
     def waves_before_build(self, threads: int, shared_bytes: int, target: Target) -> float:

@@ -14,6 +14,7 @@ from django.urls import reverse
 from codegen_app import codeview
 from codegen_app.models import Build, State
 from codegen_app.models.build import ELSEWHERE
+from codegen_app.selectors.pages.compare import compare_page
 from codegen_app.selectors.pages.kernel import KernelPage, kernel_page
 from codegen_app.services import artifacts, bundles
 from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
@@ -138,6 +139,30 @@ def test_a_page_speaks_of_a_build_in_its_makers_words(
     classes = re.findall(r'<span class="i-\w+">([^<]+)</span>', amd)
     assert {"scalar", "LDS", "scratch"} <= set(classes)
     assert ">Code object</a>" in amd
+
+
+def test_builds_of_two_makers_are_compared_by_what_both_have(
+    reader: Client, world: World, sass: Build
+) -> None:
+    amd = world.kernels[0].builds.get(target="gfx942")
+    page = compare_page([amd.pk, sass.pk])
+    assert {row.name for row in page.resources} == {
+        *("occupancy_percent", "registers", "shared_bytes", "scratch_bytes", "code_bytes")
+    }
+    assert all(figure.value is not None for row in page.resources for figure in row.figures)
+    (function,) = page.functions
+    assert not function.is_line_by_line
+    assert not function.rows
+    counts = {row.kind: [one.value for one in row.whole] for row in function.classes}
+    assert min(counts["global"]) > 0
+    assert all(one.value for row in function.classes if row.kind == "global" for one in row.inner)
+    html = reader.get(f"/compare?build={amd.pk}&build={sass.pk}").content.decode()
+    assert "counted by class, not compared line by line" in html
+
+
+def test_sass_and_ptx_are_two_languages(sass: Build, by_driver: Build) -> None:
+    (function,) = compare_page([sass.pk, by_driver.pk]).functions
+    assert not function.is_line_by_line
 
 
 def test_each_makers_targets_have_a_table_of_their_own(reader: Client) -> None:

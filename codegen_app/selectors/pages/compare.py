@@ -13,9 +13,12 @@ from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from scheduler import targets
 from scheduler.isa.diff import Change, common_runs, diff, summary
-from scheduler.isa.listing import Function, Instruction
+from scheduler.isa.instructions import titles
+from scheduler.isa.listing import Function, Instruction, counts
 from scheduler.isa.occupancy import rules_of
 from scheduler.isa.reader import ListingReader, reader_of
+from scheduler.targets import Target
+from scheduler.targets.words import GENERAL, Words
 
 CONTEXT = 3  # equal lines shown around each change
 # Of a listing, bytes; of a source, lines: more is not compared while a page waits.
@@ -56,11 +59,25 @@ class DiffRow:
 
 
 @dataclass(frozen=True)
+class ClassRow:
+    """Instructions of a class on both sides, in all and in the inner loop; None where a side has
+    no loop."""
+
+    kind: str
+    title: str
+    whole: tuple[Figure, ...]
+    inner: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
 class FunctionDiff:
-    """Two device functions, normalised for registers, labels and addresses."""
+    """Two device functions, normalised for registers, labels and addresses. ``is_line_by_line`` is
+    whether they are in one language: else their instructions are only counted."""
 
     left: str
     right: str
+    classes: tuple[ClassRow, ...]
+    is_line_by_line: bool
     counts: Mapping[str, int]
     rows: tuple[DiffRow, ...]
 
@@ -98,6 +115,7 @@ class ComparePage:
     shown: int
     resources: tuple[ResourceRow, ...]
     same_source: bool
+    same_language: bool
     source: tuple[DiffRow, ...]
     functions: tuple[FunctionDiff, ...]
     unpaired: tuple[str, ...]
@@ -128,21 +146,26 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     shown = shown if 0 < shown < len(rows) else 1
     left, right = rows[0], rows[shown]
     too_large = tuple(_too_large(left, right))
-    one, other = ((), ()) if _LISTINGS in too_large else (_functions(left), _functions(right))
-    readers = _reader(left), _reader(right)
+    one, other = (None, None) if _LISTINGS in too_large else (_listing(left), _listing(right))
     same_source = left.kernel_id == right.kernel_id
-    is_shown = not same_source and _SOURCES not in too_large
-    pairs = _paired(left, one or (), right, other or ())
+    same_language = left.kernel.source_file == right.kernel.source_file
+    is_shown = same_language and not same_source and _SOURCES not in too_large
+    pairs = _paired(left, one.functions if one else (), right, other.functions if other else ())
     return ComparePage(
         sides=_sides(rows),
         shown=shown,
         resources=_resources(rows),
         same_source=same_source,
+        same_language=same_language,
         source=tuple(_source_rows(left.kernel.source, right.kernel.source)) if is_shown else (),
-        functions=tuple(_function_diff(a, b, readers) for a, b in pairs if a and b),
+        functions=tuple(
+            _function_diff((a, b), (one, other)) for a, b in pairs if a and b and one and other
+        ),
         unpaired=tuple(one.name for pair in pairs if None in pair for one in pair if one),
         missing=tuple(
-            _label(build, _EVERYTHING) for build, of in ((left, one), (right, other)) if of is None
+            _label(build, _EVERYTHING)
+            for build, of in ((left, one), (right, other))
+            if of is None and _LISTINGS not in too_large
         ),
         too_large=too_large,
     )
@@ -233,18 +256,24 @@ def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> S
     )
 
 
-def _functions(build: Build) -> tuple[Function, ...] | None:
-    """The functions of a build's listing; None where there is none, or its file is missing."""
+@dataclass(frozen=True)
+class _Listing:
+    target: Target
+    reader: ListingReader
+    dialect: str
+    functions: tuple[Function, ...]
+
+
+def _listing(build: Build) -> _Listing | None:
+    """A build's listing; None where there is none, or its file is missing."""
     if build.listing is None:
         return None
     with suppress(FileNotFoundError):
-        text = files.read(build.listing.path, build.listing.digest)
-        return _reader(build).parse(text.decode("utf-8", errors="replace")).functions
+        text = files.read(build.listing.path, build.listing.digest).decode(errors="replace")
+        target = targets.find(build.target)
+        reader = reader_of(target)
+        return _Listing(target, reader, reader.dialect_of(text), reader.parse(text).functions)
     return None
-
-
-def _reader(build: Build) -> ListingReader:
-    return reader_of(targets.find(build.target))
 
 
 def _paired(
@@ -259,21 +288,25 @@ def _paired(
 
 
 def _resources(builds: Sequence[Build]) -> tuple[ResourceRow, ...]:
-    """Figures of the device function that takes the most registers on each side."""
+    """Figures of the device function that takes the most registers on each side; of several makers
+    those that all have."""
     sides = [rules_of(targets.find(build.target)) for build in builds]
-    names = dict.fromkeys(name for rules in sides if rules for name in rules.numbers)
     largest = [_largest_function(build) for build in builds]
-    return tuple(_resource_row(name, [each.get(name) for each in largest]) for name in names)
+    if len(set(sides) - {None}) > 1:
+        largest = [
+            rules.comparable(one, targets.find(build.target)) if rules and one else {}
+            for rules, one, build in zip(sides, largest, builds, strict=True)
+        ]
+        names = dict.fromkeys(name for one in largest for name in one)
+    else:
+        names = dict.fromkeys(name for rules in sides if rules for name in rules.numbers)
+    return tuple(ResourceRow(name, _figures([one.get(name) for one in largest])) for name in names)
 
 
-def _resource_row(name: str, values: Sequence[int | None]) -> ResourceRow:
+def _figures(values: Sequence[int | None]) -> tuple[Figure, ...]:
     first = values[0]
-    return ResourceRow(
-        name,
-        tuple(
-            Figure(value, None if value is None or first is None else value - first)
-            for value in values
-        ),
+    return tuple(
+        Figure(value, None if value is None or first is None else value - first) for value in values
     )
 
 
@@ -317,9 +350,12 @@ def _source_row(
 
 
 def _function_diff(
-    left: Function, right: Function, readers: tuple[ListingReader, ListingReader]
+    functions: tuple[Function, Function], listings: tuple[_Listing, _Listing]
 ) -> FunctionDiff:
-    found = diff(left, right, readers)
+    left, right = functions
+    one, other = listings
+    is_line_by_line = one.dialect == other.dialect
+    found = diff(left, right, (one.reader, other.reader)) if is_line_by_line else ()
     rows = [
         DiffRow(
             change=row.change.value,
@@ -330,8 +366,33 @@ def _function_diff(
         )
         for row in found
     ]
-    counts = {change.value: count for change, count in summary(found).items()}
-    return FunctionDiff(left.name, right.name, counts, tuple(_folded(rows)))
+    changes = {change.value: count for change, count in summary(found).items()}
+    words = one.target.words if one.target.words == other.target.words else GENERAL
+    return FunctionDiff(
+        left=left.name,
+        right=right.name,
+        classes=tuple(_classes(functions, words)),
+        is_line_by_line=is_line_by_line,
+        counts=changes,
+        rows=tuple(_folded(rows)),
+    )
+
+
+def _classes(functions: Sequence[Function], words: Words) -> Iterator[ClassRow]:
+    whole = [counts(function.instructions) for function in functions]
+    loops = [function.inner_loop() for function in functions]
+    inner = [
+        None if loop is None else counts(function.of_loop(loop))
+        for function, loop in zip(functions, loops, strict=True)
+    ]
+    for kind, title in titles(words).items():
+        if any(kind in each for each in whole):
+            yield ClassRow(
+                kind.value,
+                title,
+                _figures([each.get(kind, 0) for each in whole]),
+                _figures([None if each is None else each.get(kind, 0) for each in inner]),
+            )
 
 
 def _text(instruction: Instruction) -> str:

@@ -49,6 +49,15 @@ class CudaRules(OccupancyRules):
         "code_bytes",
     )
 
+    common = MappingProxyType(
+        {
+            "registers": "registers",
+            "shared_bytes": "shared_bytes",
+            "scratch_bytes": "stack_bytes",
+            "code_bytes": "code_bytes",
+        }
+    )
+
     def max_waves(self, target: Target) -> int:
         return nvidia_hardware(target).max_warps
 

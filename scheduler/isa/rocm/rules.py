@@ -55,6 +55,15 @@ class AmdRules(OccupancyRules):
         "code_bytes",
     )
 
+    common = MappingProxyType(
+        {
+            "registers": "vgpr",
+            "shared_bytes": "lds_bytes",
+            "scratch_bytes": "scratch_bytes",
+            "code_bytes": "code_bytes",
+        }
+    )
+
     def max_waves(self, target: Target) -> int:
         return amd_hardware(target).max_waves_per_simd
 
