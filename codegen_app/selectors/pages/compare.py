@@ -224,8 +224,12 @@ def _label(build: Build, parts: Sequence[str]) -> str:
 
 
 def _sides(builds: Sequence[Build]) -> tuple[Side, ...]:
-    """What differs names each side; where nothing does, the target (1 query)."""
+    """What differs names each side, the compiler where nothing else does; where nothing differs,
+    the target (1 query)."""
     naming_parts = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
+    shorter = [part for part in naming_parts if part != "toolchain"]
+    if len({_label(build, shorter) for build in builds}) == len(builds):
+        naming_parts = shorter
     results = {
         result.build_id: result
         for result in BenchmarkResult.objects.filter(build__in=builds)

@@ -47,6 +47,11 @@ class Selections:
 
     buckets: tuple[Bucket, ...]
 
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Where those come from that were measured elsewhere."""
+        return tuple(sorted({row.serving.origin for row in self.buckets if row.serving.origin}))
+
 
 def selections() -> Selections:
     """All buckets (1 query), by problem; of the past the latest of each."""

@@ -11,8 +11,9 @@ from scheduler.isa.listing import Function, Instruction
 
 _WIDE = 16  # bytes: what one instruction moves of a thread at most, but on the newest GPUs
 _BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
-_MOVES = frozenset({"LDG", "STG", "LD", "ST"})
+_MOVES = frozenset({"LDG", "STG", "LD", "ST", "LDGSTS"})
 _PTX_ACCESS = re.compile(r"(?:ld|st)\.(?:(?:volatile|relaxed|weak|cta|gpu|sys)\.)*global\b")
+_PTX_COPY = re.compile(r"cp\.async\.c[ag]\.")
 _PTX_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64|128)\b")
 
 
@@ -42,14 +43,23 @@ def width_bytes(instruction: Instruction) -> int:
         return 0
     mnemonic = instruction.mnemonic
     if mnemonic[0].islower():
-        return _ptx_width(mnemonic)
+        return _ptx_width(mnemonic, instruction.operands)
     name, *suffixes = mnemonic.split(".")
     if name not in _MOVES:
         return 0
     return next((_BYTES[one] for one in suffixes if one in _BYTES), 4)
 
 
-def _ptx_width(mnemonic: str) -> int:
+def _ptx_width(mnemonic: str, operands: str) -> int:
+    if _PTX_COPY.match(mnemonic):
+        return next(
+            (
+                int(part)
+                for part in map(str.strip, operands.rstrip(";").split(","))
+                if part.isdecimal()
+            ),
+            0,
+        )
     element = _PTX_ELEMENT.search(mnemonic)
     if element is None or not _PTX_ACCESS.match(mnemonic):
         return 0

@@ -12,24 +12,41 @@ from scheduler.isa.instructions import Kind
 # The first part of the mnemonic, before its first dot.
 _SASS = {
     Kind.MATRIX: "HMMA IMMA DMMA BMMA QMMA OMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA",
-    Kind.LDS: "LDS STS LDSM STSM ATOMS LDGSTS UBLKCP UTMALDG UTMASTG MOVM",
-    Kind.GLOBAL: "LDG STG LD ST ATOM ATOMG RED REDG LDC LDCU ULDC CCTL CCTLL PREFETCH UTMAPF",
+    # Arguments and constants come by way of the constant cache, as AMD's s_load.
+    Kind.SCALAR: "LDC LDCU ULDC",
+    Kind.LDS: "LDS STS LDSM STSM ATOMS MOVM",
+    # Copies between global and shared memory are counted where the bytes are far.
+    Kind.GLOBAL: "LDG STG LD ST ATOM ATOMG RED REDG CCTL CCTLL PREFETCH LDGSTS UBLKCP UBLKRED"
+    " UBLKPF UTMALDG UTMASTG UTMAREDG UTMAPF",
     Kind.SCRATCH: "LDL STL",
     Kind.WAIT: "BAR DEPBAR MEMBAR LDGDEPBAR NANOSLEEP WARPSYNC FENCE SYNCS ERRBAR WARPGROUP ARRIVES"
-    " YIELD NOP UCGABAR_ARV UCGABAR_WAIT ACQBULK",
+    " YIELD NOP UCGABAR_ARV UCGABAR_WAIT ACQBULK PREEXIT UTMACMDFLUSH USETMAXREG",
     Kind.BRANCH: "BRA BRX BRXU JMP JMX JMXU EXIT RET CALL BSSY BSYNC BREAK KILL BPT RPCMOV BMOV",
 }
 _BY_NAME = {name: kind for kind, names in _SASS.items() for name in names.split()}
 _UNIFORM = re.compile(r"U[A-Z]|R2UR|S2UR|VOTEU|CREDUX")
+# The first prefix that fits decides, so longer ones stand before those that they begin with.
 _PTX = (
     ("mma", Kind.MATRIX),
-    ("wgmma", Kind.MATRIX),
+    ("wgmma.mma", Kind.MATRIX),
+    ("wgmma.", Kind.WAIT),
     ("tcgen05", Kind.MATRIX),
     ("ld.shared", Kind.LDS),
     ("st.shared", Kind.LDS),
     ("ldmatrix", Kind.LDS),
     ("stmatrix", Kind.LDS),
-    ("cp.async", Kind.LDS),
+    ("atom.shared", Kind.LDS),
+    ("red.shared", Kind.LDS),
+    ("cp.async.commit", Kind.WAIT),
+    ("cp.async.wait", Kind.WAIT),
+    ("cp.async.mbarrier", Kind.WAIT),
+    ("cp.async.bulk.commit", Kind.WAIT),
+    ("cp.async.bulk.wait", Kind.WAIT),
+    ("cp.", Kind.GLOBAL),
+    ("prefetch", Kind.GLOBAL),
+    ("ld.param", Kind.SCALAR),
+    ("st.param", Kind.SCALAR),
+    ("ld.const", Kind.SCALAR),
     ("ld.local", Kind.SCRATCH),
     ("st.local", Kind.SCRATCH),
     ("ld.", Kind.GLOBAL),
@@ -40,6 +57,9 @@ _PTX = (
     ("membar", Kind.WAIT),
     ("fence", Kind.WAIT),
     ("mbarrier", Kind.WAIT),
+    ("griddepcontrol", Kind.WAIT),
+    ("nanosleep", Kind.WAIT),
+    ("setmaxnreg", Kind.WAIT),
     ("bra", Kind.BRANCH),
     ("brx", Kind.BRANCH),
     ("call", Kind.BRANCH),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.isa.cuda.hazards import width_bytes
+from scheduler.isa.cuda.instructions import kind_of
 from scheduler.isa.cuda.reader import READER
 from scheduler.isa.hazards import HazardKind
 from scheduler.isa.instructions import Kind
@@ -43,20 +44,40 @@ def test_wide_ones_and_what_is_in_no_loop_are_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mnemonic", "width"),
+    ("text", "width"),
     [
         ("LDG.E.ENL2.256.CONSTANT", 32),
         ("LDG.E.U8", 1),
         ("STG.E.64", 8),
         ("ATOMG.E.ADD", 0),
-        ("LDC.64", 0),
+        ("LDGSTS.E.BYPASS.LTC128B.128", 16),
+        ("LDGSTS.E", 4),
+        ("UTMALDG.2D", 0),
         ("ld.global.nc.v4.b32", 16),
         ("st.global.b16", 2),
-        ("ld.param.b64", 0),
+        ("cp.async.cg.shared.global [%r1], [%rd2], 16, %r3;", 16),
+        ("cp.async.ca.shared.global.L2::128B [%r1], [%rd2], 4;", 4),
     ],
 )
-def test_what_one_access_moves(mnemonic: str, width: int) -> None:
-    assert width_bytes(Instruction(1, mnemonic, "", Kind.GLOBAL, 0)) == width
+def test_what_one_access_moves(text: str, width: int) -> None:
+    mnemonic, _, operands = text.partition(" ")
+    assert kind_of(mnemonic) is Kind.GLOBAL
+    assert width_bytes(Instruction(1, mnemonic, operands, Kind.GLOBAL, 0)) == width
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "kind"),
+    [
+        *(("LDC.64", Kind.SCALAR), ("ULDC", Kind.SCALAR), ("ld.param.b64", Kind.SCALAR)),
+        *(("LDGDEPBAR", Kind.WAIT), ("cp.async.wait_group", Kind.WAIT)),
+        *(("HGMMA.64x256x16.F32.BF16", Kind.MATRIX), ("WARPGROUP.ARRIVE", Kind.WAIT)),
+        *(("wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", Kind.MATRIX),),
+        *(("wgmma.wait_group.sync.aligned", Kind.WAIT), ("SYNCS.EXCH.64", Kind.WAIT)),
+        *(("LDSM.16.M88.4", Kind.LDS), ("LDL.64", Kind.SCRATCH), ("UIADD3", Kind.SCALAR)),
+    ],
+)
+def test_what_kind_of_work_an_instruction_does(mnemonic: str, kind: Kind) -> None:
+    assert kind_of(mnemonic) is kind
 
 
 def test_both_views_of_a_kernel_say_the_same_of_its_loads(sample_build: SampleBuild) -> None:
