@@ -56,6 +56,11 @@ class IndexGroup:
         return next((axis for axis in reversed(self.axes) if axis.size != 1), None)
 
     @property
+    def components(self) -> tuple[sympy.Symbol, ...]:
+        """The indices along the axes, where there are several."""
+        return tuple(map(self.component, range(len(self.axes)))) if len(self.axes) > 1 else ()
+
+    @property
     def texts(self) -> dict[str, str]:
         """Symbol names and how the kernel writes them."""
         names = {self.flat.name: f"{self.name}.flat"}
@@ -85,6 +90,15 @@ def collapsed(form: Affine, group: IndexGroup) -> Expr | None:
     return None
 
 
+@dataclass(frozen=True)
+class Strides:
+    """A strided access: the offset of its first element, and for each group of indices one stride
+    along its flat index, or one for each of its axes where they do not fall together."""
+
+    first: Expr
+    steps: Mapping[str, tuple[Expr, ...]]
+
+
 class Parametrizer:
     """Turns trees over the lowering's axes into trees over the kernel's indices and arguments.
 
@@ -112,6 +126,7 @@ class Parametrizer:
             for position, axis in enumerate(group.axes)
         }
         self._offsets: dict[tuple[str, tuple[Expr, ...]], Expr] = {}
+        self._strides: dict[tuple[str, tuple[Expr, ...]], Strides] = {}
         self._constants: dict[tuple[Expr, ArgType], Expr] = {}
         self._counts = counts  # shared by all that name arguments of the same kernel
         self._read: set[sympy.Symbol] = set()  # stand for values read from memory
@@ -147,6 +162,11 @@ class Parametrizer:
             self._offsets[key] = self._offset(access)
         return self._offsets[key]
 
+    def strides(self, access: Load | Store) -> Strides | None:
+        """The steps of an access, as arguments; None where its offset is no sum of steps."""
+        self.offset(access)
+        return self._strides.get((access.buffer, access.index))
+
     def _offset(self, access: Load | Store) -> Expr:
         name = self._kernel.arg_name(access.buffer)
         count = self._counts.get(name, 0)
@@ -157,15 +177,23 @@ class Parametrizer:
         form = address(access, buffer, self._ranges)
         if form is None:
             return self._expression(offset(access, buffer, self._ranges), "i64")
-        terms = [self._named(f"{prefix}_at", form.rest)]
+        first = self._named(f"{prefix}_at", form.rest)
+        steps: dict[str, tuple[Expr, ...]] = {}
+        terms = [first]
         for group in self._groups:
             together = collapsed(form, group)
             if together is not None:
-                terms.append(group.flat * self._named(f"{prefix}_{group.name}", together))
+                stride = self._named(f"{prefix}_{group.name}", together)
+                steps[group.name] = (stride,)
+                terms.append(group.flat * stride)
                 continue
-            for position, axis in enumerate(group.axes):
-                argument = self._named(f"{prefix}_{group.name}{position}", form.at(axis.var))
-                terms.append(self._rename[axis.var] * argument)
+            steps[group.name] = tuple(
+                self._named(f"{prefix}_{group.name}{position}", form.at(axis.var))
+                for position, axis in enumerate(group.axes)
+            )
+            for axis, stride in zip(group.axes, steps[group.name], strict=True):
+                terms.append(self._rename[axis.var] * stride)
+        self._strides[access.buffer, access.index] = Strides(first, steps)
         for position, part in enumerate(indirect):
             terms.append(part.symbol * self._named(f"{prefix}_x{position}", form.at(part.symbol)))
         return sympy.Add(*terms)

@@ -3,7 +3,7 @@ over the kernel's indices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -161,6 +161,16 @@ class ContractionInterface(Generic[Kernel]):
 
     def _read(self, operand: Operand, parametrizer: Parametrizer) -> Read:
         return Read(operand, parametrizer.value(operand.value), parametrizer)
+
+    def read_of(self, operand: Operand) -> Read:
+        """The operand in the kernel's terms."""
+        return next(read for read in self.reads if read.operand is operand)
+
+    def axis_sizes(self, group: str, position: int) -> Sequence[str]:
+        """The sizes of a group's axes after the first, which is never divided by; n's are those
+        of the member at ``position``."""
+        several = len(self.members) > 1 and group == "n"
+        return self.sizes[f"{group}{position}" if several else group][1:]
 
     @property
     def groups(self) -> tuple[IndexGroup, ...]:

@@ -3,7 +3,7 @@ which the build checks a call and sizes the workspace."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import sympy
 
@@ -36,29 +36,35 @@ class CuteDSLTemplateKernel(KernelInterface):
             for arg in self.args
         )
 
-    def constants(self, points: Expr, workspace_bytes: Expr, names: Mapping[str, str]) -> str:
+    def constants(
+        self,
+        points: Expr,
+        workspace_bytes: Expr,
+        names: Mapping[str, str] | None = None,
+        elements: Mapping[str, Expr] | None = None,
+    ) -> str:
         """What the build asks of a source: its arguments, and counts as C expressions of them.
 
-        ``points`` are the elements of the result (with none nothing is launched), ``names`` the
-        texts of symbols that are called otherwise.
+        ``points`` are the elements of the result: with none nothing is launched. ``names`` are the
+        texts of symbols that are called otherwise. ``elements`` of a buffer are those that a
+        pointer must be there for; where none are given, as many as the buffer has.
         """
         count = CountPrinter(names=names)
         arguments = [(arg.name, arg.type, arg.dtype) for arg in self.args]
-        elements = {
-            arg.name: count(sympy.Mul(*self.buffer_of(arg).size))
-            for arg in self.args
-            if arg.type == "ptr"
-        }
+        if elements is None:
+            pointers = [arg for arg in self.args if arg.type == "ptr"]
+            elements = {arg.name: sympy.Mul(*self.buffer_of(arg).size) for arg in pointers}
+        counts = (f"{_text(name)}: {_text(count(each))}" for name, each in elements.items())
         return (
             f"ARGUMENTS = ({_lines(map(_quoted, arguments))})\n"
             f"POINTS = {_text(count(points))}\n"
-            f"ELEMENTS = {{{_lines(f'{_text(a)}: {_text(b)}' for a, b in elements.items())}}}\n"
+            f"ELEMENTS = {{{_lines(counts)}}}\n"
             f"WORKSPACE = {_text(count(workspace_bytes))}\n"
         )
 
 
-def _lines(items: object) -> str:
-    return "".join(f"\n    {item}," for item in items) + "\n"  # type: ignore[attr-defined]
+def _lines(items: Iterable[str]) -> str:
+    return "".join(f"\n    {item}," for item in items) + "\n"
 
 
 def _quoted(items: tuple[str, ...]) -> str:

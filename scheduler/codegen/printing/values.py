@@ -118,6 +118,14 @@ class ValuePrinter(ABC):
             element = self.element(store.value, memory.buffer.dtype)
             self.lines.add(self.write(memory.pointer, self.place(store), element))
 
+    def pointer(self, buffer: str) -> str:
+        """The name of a buffer's pointer."""
+        return self._memory[buffer].pointer
+
+    def dtype(self, buffer: str) -> DType:
+        """The type of a buffer's elements."""
+        return self._memory[buffer].buffer.dtype
+
     def place(self, store: Store) -> str:
         """The offset that ``store`` writes to."""
         return self.index(self._address(store.buffer, store.index))

@@ -1,0 +1,272 @@
+"""A contraction group in CuteDSL: the functions that a template calls at each point of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy
+
+from scheduler.codegen.contraction.indices import IndexGroup, address, collapsed
+from scheduler.codegen.contraction.interface import ContractionInterface, Member
+from scheduler.codegen.contraction.operand import Operand
+from scheduler.codegen.cutedsl.epilogue import FLAT, EpiloguePrinter
+from scheduler.codegen.cutedsl.hooks import Hook, hook
+from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
+from scheduler.codegen.cutedsl.separate import Matrix, SeparateKernel, separate
+from scheduler.codegen.cutedsl.values import ValuePrinter, obstacle
+from scheduler.codegen.printing.lines import BlocksByIndent, Lines, Marks
+from scheduler.codegen.printing.values import Memory
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.ranges import loops_over
+from scheduler.ir.operations import Store
+from scheduler.ir.values import Load
+
+VECTORS = (8, 4, 2, 1)
+_POINT = ("batch", "m", "n")
+
+
+@dataclass(frozen=True)
+class TensorAccess:
+    """A strided operand as a tensor: the argument with its address, the offset of its first
+    element, and for each of batch, row and k its axes as (size, stride), outermost first: texts of
+    arguments or numbers. A group whose axes fall together is one axis."""
+
+    pointer: str
+    first: str
+    batch: tuple[tuple[str, str], ...]
+    row: tuple[tuple[str, str], ...]
+    k: tuple[tuple[str, str], ...]
+
+
+class ContractionHooks:
+    """Flat indices are ``batch``, ``m``, ``n``, ``k``; those along axes ``m_i0``, ``m_i1`` …"""
+
+    def __init__(
+        self, interface: ContractionInterface[CuteDSLTemplateKernel], marks: Marks
+    ) -> None:
+        self._interface = interface
+        self._marks = marks
+        kernel = interface.kernel
+        self._memory = {
+            name: Memory(kernel.arg_name(name), buffer) for name, buffer in kernel.buffers.items()
+        }
+
+    def obstacle(self) -> str:
+        """Why a tree of the group has no CuteDSL text, "" where all have one."""
+        trees = (tree for one in self._interface.members for tree in one.contraction.trees)
+        return next(filter(None, map(obstacle, trees)), "")
+
+    # ---- operands
+
+    def tensor(self, operand: Operand) -> TensorAccess:
+        """A strided operand's layout. Raises ``ValueError`` for one that is computed."""
+        interface = self._interface
+        parametrizer = interface.read_of(operand).parametrizer
+        strides = parametrizer.strides(operand.load) if operand.load else None
+        if strides is None or operand.load is None:
+            raise ValueError(f"{operand.name} is computed element by element")
+        axes = {
+            group.name: self._axes(operand, group, strides.steps[group.name])
+            for group in (operand.batch, operand.row, operand.k)
+        }
+        return TensorAccess(
+            interface.kernel.arg_name(operand.load.buffer),
+            str(IndexPrinter()(strides.first)),
+            axes[operand.batch.name],
+            axes[operand.row.name],
+            axes[operand.k.name],
+        )
+
+    def _axes(
+        self, operand: Operand, group: IndexGroup, steps: Sequence[Expr]
+    ) -> tuple[tuple[str, str], ...]:
+        extent = self._extent(operand, group)
+        printed = [IndexPrinter()(step) for step in steps]
+        if len(printed) == 1:
+            return ((extent, printed[0]),)
+        inner = [str(size) for size in self._sizes(group, self._position(operand))]
+        sizes = [f"{extent} // ({' * '.join(inner)})", *inner]
+        return tuple(zip(sizes, printed, strict=True))
+
+    def _extent(self, operand: Operand, group: IndexGroup) -> str:
+        names = {"batch": "batches", "m": "M", "k": "K"}
+        if group.name in names:
+            return names[group.name]
+        return self._interface.members[self._position(operand)].columns
+
+    def _position(self, operand: Operand) -> int:
+        members = self._interface.members
+        return next((i for i, member in enumerate(members) if member.b is operand), 0)
+
+    def _sizes(self, group: IndexGroup, position: int) -> Sequence[str]:
+        return self._interface.axis_sizes(group.name, position)
+
+    def read(self, operand: Operand) -> Hook:
+        """An element of an operand that is computed (behind a mask, through a function): a
+        function of its flat indices, ``read_a(batch, m, k)`` or ``read_b0(batch, n, k)``."""
+        value = self._interface.read_of(operand).value
+        lines = BlocksByIndent(self._marks)
+        printer = self._printer(lines)
+        lines.add(f"return {printer.element(value, operand.element)}")
+        groups = (operand.batch, operand.row, operand.k)
+        decoded = self._decoded(groups, self._position(operand), lines)
+        given = tuple(group.name for group in groups)
+        return self._hook(f"read_{operand.name.lower()}", given, decoded)
+
+    # ---- results
+
+    def epilogue_vector(self, position: int) -> int:
+        """The largest pack for which every store of a member is one aligned run along n."""
+        member = self._interface.members[position]
+        stores = member.contraction.stores
+        return next(
+            width
+            for width in VECTORS
+            if width == 1 or all(self._is_run(store, member, width) for store in stores)
+        )
+
+    def epilogue(self, position: int, vector: int = 1) -> Hook:
+        """What a member stores: a function of ``acc`` and of batch, m and n.
+
+        With ``vector`` above 1, ``acc`` is a list of that many results along n, of which the
+        first lies at a multiple of it; runs of memory are then read and written at once. Raises
+        ``ValueError`` where axes of n end inside a vector.
+        """
+        member = self._interface.members[position]
+        if vector > 1 and not _holds_vectors(member.n, vector):
+            raise ValueError(f"axes of n end inside {vector} elements")
+        body = BlocksByIndent(self._marks)
+        acc = "acc[j]" if vector > 1 else "acc"
+        printer = EpiloguePrinter(self._printer(body, {"acc": acc}), member, vector, self._is_run)
+        printer.run(self._interface.stores[position])
+        groups = (self._interface.batch, self._interface.m, member.n)
+        decoded = self._decoded(groups, position, body)
+        suffix = str(position) if len(self._interface.members) > 1 else ""
+        return self._hook(f"epilogue{suffix}", ("acc", *_POINT), decoded)
+
+    def _is_run(self, access: Load | Store, member: Member, width: int) -> bool:
+        """Whether ``width`` steps along n are one aligned run of memory."""
+        inner = member.n.innermost
+        groups = (self._interface.batch, self._interface.m, member.n)
+        ranges = loops_over(*(group.axes for group in groups))
+        form = address(access, self._interface.buffers[access.buffer], ranges)
+        if inner is None or form is None or form.at(inner.var) != 1:
+            return False
+        together = collapsed(form, member.n) == 1
+        own = {axis.var for axis in member.n.axes} if together else {inner.var}
+        steps = [step for var, step in form.coefficients.items() if var not in own]
+        return _holds_vectors(member.n, width) and all(
+            is_multiple(step, width) for step in (*steps, form.rest)
+        )
+
+    # ---- in kernels of their own
+
+    def results(self, position: int, first: Expr) -> Matrix:
+        """Where a member's results lie for a separate epilogue: in the accumulator's type."""
+        columns = self._interface.members[position].columns
+        return Matrix(self._interface.element.compute, "m", "M", "n", columns, first)
+
+    def separate_epilogue(self, position: int, first: Expr) -> SeparateKernel:
+        """The kernel that stores what a member's ``epilogue`` makes of ``results``."""
+        member = self._interface.members[position]
+        vector = next(
+            width
+            for width in VECTORS
+            if width <= self.epilogue_vector(position) and is_multiple(member.n.extent, width)
+        )
+        function = self.epilogue(position, vector)
+        lines = BlocksByIndent(self._marks, 2)
+        if vector == 1:
+            acc = "load(values, point)"
+        else:
+            lines.add(f"pack = load_pack(values, point, {vector})", ())
+            acc = f"[pack[j] for j in range({vector})]"
+        lines.add(function.call(acc=acc, batch="batch", m="m", n="n"), ())
+        return self._separate(function.name, self.results(position, first), vector, lines)
+
+    def operand(self, operand: Operand, first: Expr) -> Matrix:
+        """Where an operand's elements lie once a kernel of its own has computed them."""
+        row, rows = operand.row.name, self._extent(operand, operand.row)
+        return Matrix(operand.element, row, rows, "k", "K", first)
+
+    def separate_operand(self, operand: Operand, first: Expr) -> SeparateKernel:
+        """The kernel that computes ``operand``."""
+        function = self.read(operand)
+        vector = next(width for width in VECTORS if is_multiple(operand.k.extent, width))
+        lines = BlocksByIndent(self._marks, 2)
+        given = {"batch": "batch", operand.row.name: operand.row.name}
+        if vector == 1:
+            lines.add(f"store(values, point, {function.call(**given, k='k')})", ())
+        else:
+            element = function.call(**given, k="k + j")
+            lines.add(f"elements = [{element} for j in range({vector})]", ())
+            lines.add("store_pack(values, point, elements)", ())
+        name = function.name.replace("read", "operand")
+        return self._separate(name, self.operand(operand, first), vector, lines)
+
+    def _separate(self, name: str, matrix: Matrix, vector: int, body: Lines) -> SeparateKernel:
+        kernel = self._interface.kernel
+        return separate(name, matrix, vector, body, kernel.parameters, kernel.names)
+
+    def elements(self) -> dict[str, Expr]:
+        """How many elements each argument's buffer has at least, over the arguments: none where
+        all reads are behind masks, or at indices from memory."""
+        found: dict[str, Expr] = dict.fromkeys(self._interface.kernel.names, sympy.Integer(0))
+        name = self._interface.kernel.arg_name
+        for operand in (self._interface.a, *(one.b for one in self._interface.members)):
+            if operand.load is not None and operand.condition is None:
+                found[name(operand.load.buffer)] = symbol("K")
+        for member in self._interface.members:
+            for store in member.contraction.stores:
+                found[name(store.buffer)] = symbol(member.columns)
+        pointers = [arg.name for arg in self._interface.kernel.args if arg.type == "ptr"]
+        return {name: found[name] for name in pointers}
+
+    # ---- texts
+
+    def _printer(self, lines: Lines, accumulators: Mapping[str, str] | None = None) -> ValuePrinter:
+        return ValuePrinter(
+            lines,
+            self._memory,
+            accumulators,
+            index=IndexPrinter(names=FLAT),
+            index_type="cutlass.Int64",
+            address=lambda _, index: index[0],
+        )
+
+    def _decoded(self, groups: Iterable[IndexGroup], position: int, body: Lines) -> Lines:
+        """The body, after what divides those flat indices whose parts it uses."""
+        lines = BlocksByIndent(self._marks)
+        used = set(re.findall(r"\w+", str(body)))
+        for group in groups:
+            if used.isdisjoint(component.name for component in group.components):
+                continue
+            flat = group.name
+            sizes = self._sizes(group, position)
+            for place, size in reversed(list(enumerate(sizes, start=1))):
+                lines.add(f"{group.name}_i{place} = {flat} % {size}", ())
+                if place == 1:
+                    lines.add(f"{group.name}_i0 = {flat} // {size}", ())
+                    continue
+                rest = f"{group.name}_outside{place}"
+                lines.add(f"{rest} = {flat} // {size}", ())
+                flat = rest
+        lines.extend(body)
+        return lines
+
+    def _hook(self, name: str, given: tuple[str, ...], lines: Lines) -> Hook:
+        return hook(name, given, lines, self._interface.kernel.names)
+
+
+def _holds_vectors(n: IndexGroup, width: int) -> bool:
+    """Whether ``width`` neighbouring n, the first a multiple of it, lie on one axis."""
+    inner = n.innermost
+    if width == 1 or inner is None:
+        return width == 1
+    several = sum(axis.size != 1 for axis in n.axes) > 1
+    return not several or is_multiple(inner.size, width)

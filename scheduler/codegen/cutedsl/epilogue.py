@@ -1,0 +1,136 @@
+"""The body of a function that stores results: at one point, or at a vector of them along n."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import sympy
+
+from scheduler.codegen.contraction.interface import Member
+from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.values import ValuePrinter
+from scheduler.codegen.printing.lines import Lines
+from scheduler.ir.operations import Store
+from scheduler.ir.values import Load, Masked, Value, children
+
+FLAT = {f"{name}_flat": name for name in ("batch", "m", "n", "k")}
+"""Symbols of flat indices, and what they are called in the text."""
+
+
+class EpiloguePrinter:
+    """Prints a member's stores through ``values``, whose lines are the function's.
+
+    ``is_run`` says of an access of the member whether that many steps along n are one aligned run
+    of memory: those are read and written at once. What does not change along n is read once.
+    """
+
+    def __init__(
+        self,
+        values: ValuePrinter,
+        member: Member,
+        vector: int,
+        is_run: Callable[[Load | Store, Member, int], bool],
+    ) -> None:
+        self._values = values
+        self._member = member
+        self._vector = vector
+        self._is_run = is_run
+        self._packed: dict[int, str] = {}  # the lists of stores, by their place
+
+    def run(self, stores: Sequence[Store]) -> None:
+        """The statements of ``stores``, which are over the kernel's indices and arguments."""
+        if self._vector == 1:
+            for store in stores:
+                with self._values.computing(self._nodes(store)):
+                    self._values.store(store)
+            return
+        self._read_ahead()
+        lines = self._values.lines
+        for place, store in enumerate(self._member.contraction.stores):
+            if self._is_run(store, self._member, self._vector):
+                self._packed[place] = f"out{len(self._packed)}"
+                lines.add(f"{self._packed[place]} = [None] * {self._vector}", ())
+        inside = self._each(stores)
+        with lines.block(f"for j in cutlass.range_constexpr({self._vector})"):
+            for symbol in self._along_n():
+                name = _text(symbol)
+                if f"{name}_j" in str(inside):
+                    lines.add(f"{name}_j = {name} + j", ())
+            lines.extend(inside)
+        for place, name in self._packed.items():
+            store = stores[place]
+            pointer = self._values.pointer(store.buffer)
+            text = f"store_pack({pointer}, {self._values.place(store)}, {name})"
+            lines.add(text, self._nodes(store))
+
+    def _each(self, stores: Sequence[Store]) -> Lines:
+        """The statements for each ``j`` of a vector."""
+        values, index = self._values, self._values.index
+        outside, inside = values.lines, values.lines.nested()
+        along = {symbol.name: f"{_text(symbol)}_j" for symbol in self._along_n()}
+        values.lines, values.index = inside, IndexPrinter(names={**FLAT, **along})
+        with values.scope():
+            for place, store in enumerate(stores):
+                with values.computing(self._nodes(store)):
+                    self._store(place, store)
+        values.lines, values.index = outside, index
+        return inside
+
+    def _store(self, place: int, store: Store) -> None:
+        packed = self._packed.get(place)
+        if packed is None:
+            self._values.store(store)
+            return
+        dtype = self._values.dtype(store.buffer)
+        element = self._values.element(store.value, dtype)
+        self._values.lines.add(f"{packed}[j] = {element}")
+
+    def _read_ahead(self) -> None:
+        """Runs of memory at once, and what is the same for all of a vector."""
+        values, member = self._values, self._member
+        along = {*self._along_n(), member.n.flat, *member.n.components}
+        for store in member.contraction.stores:
+            with values.computing(self._nodes(store)):
+                for load in _plain_loads(store.value):
+                    made = member.parametrizer.value(load)
+                    assert isinstance(made, Load)
+                    if self._is_run(load, member, self._vector):
+                        self._read_pack(made)
+                    elif along.isdisjoint(made.index[0].free_symbols):
+                        values.value(made)
+
+    def _read_pack(self, load: Load) -> None:
+        values = self._values
+        if load in values.loads:
+            return
+        name = f"pack{len(values.loads)}"
+        pointer, offset = values.pointer(load.buffer), values.offset(load)
+        values.lines.add(f"{name} = load_pack({pointer}, {offset}, {self._vector})")
+        values.loads[load] = f"{name}[j]"
+
+    def _along_n(self) -> tuple[sympy.Symbol, ...]:
+        """The indices that grow by one along a vector: the flat one, and the innermost axis'."""
+        n = self._member.n
+        if not n.components:
+            return (n.flat,)
+        inner = next(place for place, axis in enumerate(n.axes) if axis is n.innermost)
+        return n.flat, n.component(inner)
+
+    def _nodes(self, store: Store) -> tuple[str, ...]:
+        return store.nodes or self._member.contraction.nodes
+
+
+def _text(symbol: sympy.Symbol) -> str:
+    name = str(symbol.name)
+    return FLAT.get(name, name)
+
+
+def _plain_loads(value: Value) -> Iterator[Load]:
+    """The reads that happen at every point, and whose index is not read from memory itself."""
+    if isinstance(value, Load):
+        if not value.indirect:
+            yield value
+        return
+    parts = (value.condition,) if isinstance(value, Masked) else children(value)
+    for part in parts:
+        yield from _plain_loads(part)
