@@ -91,12 +91,14 @@ def rms_norm(
 ) -> Tensor:
     """x / sqrt(mean of squares + eps) over the last dimensions, times weight.
 
-    Without ``eps`` it is the distance from 1 to the next value of the input's type.
+    Without ``eps`` it is the distance from 1 to the next value of the type that torch computes in:
+    float32 for narrower ones (torch/_decomp/decompositions.py, ``_fused_rms_norm``; the
+    documentation of torch.nn.RMSNorm says the input's own).
     """
     lead = input.rank - len(normalized_shape)
     dims = tuple(range(lead, input.rank))
     held = accumulator_type(input.dtype)
-    small = 2 * input.dtype.eps if eps is None else eps
+    small = 2 * held.eps if eps is None else eps
     inverse = reduce(
         b,
         input,

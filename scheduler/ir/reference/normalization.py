@@ -51,10 +51,10 @@ def rms_norm(a: Args) -> Array:
     x = a["input"]
     eps = a["eps"]
     if eps is None:
-        # torch: the machine epsilon (twice the unit roundoff) of the input's own type.
+        # torch: the machine epsilon (twice the unit roundoff) of the type that it computes in.
         if a[OWN_DTYPE] is None:
             raise UnsupportedUseError("eps by default, type not known")
-        eps = 2 * a[OWN_DTYPE].eps
+        eps = 2 * a[OWN_DTYPE].compute.eps
     axes = tuple(range(-len(a["normalized_shape"]), 0))
     mean_square = (x * x).mean(axis=axes, keepdims=True)
     return _affine(x / np.sqrt(mean_square + eps), a["weight"], None)
