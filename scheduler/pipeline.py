@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.flags import DEFAULT, Flags
-from scheduler.build.model import Build, Toolchain
+from scheduler.build.model import Build
 from scheduler.build.parallel import Progress, Request, build_all
 from scheduler.build.process import Cancellation
+from scheduler.build.toolchains import ToolchainFor
 from scheduler.bundle.manifest import ChosenBy, ExternEntry, Manifest
 from scheduler.bundle.writer import manifest_of
 from scheduler.codegen.caller import TemplateCaller
@@ -165,7 +166,7 @@ def _says_no_more(variant: CallVariant, larger: str) -> bool:
 def build_kernels(
     kernels: Sequence[RenderedKernel],
     targets: Sequence[Target],
-    toolchain_for: Callable[[Target], Toolchain],
+    toolchain_for: ToolchainFor,
     cache: CodeCache,
     *,
     flags: Flags = DEFAULT,
@@ -176,7 +177,12 @@ def build_kernels(
     """Build every kernel for every target over the cores: results by (kernel, target)."""
     places = [(kernel, target) for kernel in kernels for target in targets]
     requests = [
-        Request(kernel.source, kernel.symbol, target, toolchain_for(target), flags)
+        Request(
+            *(kernel.source, kernel.symbol, target),
+            toolchain_for(target, kernel.source_file),
+            flags,
+            kernel.source_file,
+        )
         for kernel, target in places
     ]
     results = build_all(requests, cache, workers or os.cpu_count() or 1, on_progress, cancellation)

@@ -29,7 +29,7 @@ _ANY_ERROR = re.compile(r"^.*?\b(?:fatal )?error: .*$", re.MULTILINE)
 # the source with a space or a number: no text of a kernel gets here.
 _MACHINE_ERROR = re.compile(
     r"^(?:[\w./+-]*(?:clang|lld|zig|hipcc)[\w.+-]*: )?(?:fatal )?(?:LLVM )?(?:error|ERROR): "
-    r"(?!.*\bsource\.hip:).*"
+    r"(?!.*\bsource\.(?:hip|py):).*"
     r"(?:No space left on device|Disk quota exceeded|Input/output error|Too many open files"
     r"|Read-only file system|Resource temporarily unavailable|NoSpaceLeft|checking cache failed"
     r"|sub-compilation of \w+ failed"
@@ -48,25 +48,27 @@ def build(
     limits: Limits = Limits(),
     cancellation: Cancellation | None = None,
     *,
+    source_file: str = "",
     trust_failures: bool = True,
 ) -> Build | Rejected:
     """Build a source, or find it built.
 
-    ``name`` is the symbol that the library must export. A source that does not compile, or that
+    ``name`` is the symbol that the library must export, ``source_file`` says the language (as
+    ``recipe_of``). A source that does not compile, or that
     takes the compiler over its limits, is ``Rejected`` with its log; the first kind is remembered
     too, and tried again without ``trust_failures``. A compiler that was killed from outside, or
     found no room, says nothing of the source: ``Interrupted``. A failure that names no line of the
     source is looked at twice, since a disk may have been full for a moment. Raises ``MachineError``
     for a cache that cannot be written, or has no room, ``Cancelled`` when stopped.
     """
-    recipe = recipe_of(target)
+    recipe = recipe_of(target, source_file)
     if obstacle := recipe.obstacle(toolchain):
         reason = f"the {toolchain.name} compiler cannot build for {target.name}: {obstacle}"
         return Rejected(Stage.COMPILE, reason)
-    key = _key(source, name, target, toolchain, flags)
+    key = _key(source, name, recipe, target, toolchain, flags)
     entry = cache.get(key)
     if entry is not None and (trust_failures or "reason" not in entry.record):
-        return _result(entry, target, toolchain, flags, source, cached=True)
+        return _result(entry, recipe, target, toolchain, flags, source, cached=True)
     for is_last in (False, True):
         with cache.workspace() as directory:
             steps = _Steps(recipe, toolchain, directory, cache, limits, cancellation)
@@ -76,7 +78,7 @@ def build(
             rejected = _make(steps, name, target, toolchain, flags)
             if rejected is None:
                 entry = _kept(steps, key, target)
-                return _result(entry, target, toolchain, flags, source, cached=False)
+                return _result(entry, recipe, target, toolchain, flags, source, cached=False)
             if steps.killed or isinstance(rejected, Interrupted):
                 return rejected
             if is_last or steps.blames_source:
@@ -188,7 +190,7 @@ def _make(
 ) -> Rejected | None:
     """Make the recipe's files."""
     recipe, directory = steps.recipe, steps.directory
-    for step in recipe.steps(target, toolchain, flags):
+    for step in recipe.steps(target, toolchain, flags, name):
         if step.before is not None:
             step.before(directory)
         if (rejected := steps.do(step.command, step.output)) is not None:
@@ -200,10 +202,11 @@ def _make(
     return Rejected(Stage.COMPILE, reason, steps.log) if reason else None
 
 
-def _key(source: str, name: str, target: Target, toolchain: Toolchain, flags: Flags) -> str:
+def _key(
+    source: str, name: str, recipe: Recipe, target: Target, toolchain: Toolchain, flags: Flags
+) -> str:
     """Everything that decides the output; of the commands all but where the compiler lies."""
-    recipe = recipe_of(target)
-    steps = recipe.steps(target, toolchain.without_paths(), flags)
+    steps = recipe.steps(target, toolchain.without_paths(), flags, name)
     return digest(
         *(recipe.version, source, name, target.name, platform.machine()),
         *(toolchain.name, toolchain.version, toolchain.path_digest),
@@ -212,7 +215,13 @@ def _key(source: str, name: str, target: Target, toolchain: Toolchain, flags: Fl
 
 
 def _result(
-    entry: Entry, target: Target, toolchain: Toolchain, flags: Flags, source: str, cached: bool
+    entry: Entry,
+    recipe: Recipe,
+    target: Target,
+    toolchain: Toolchain,
+    flags: Flags,
+    source: str,
+    cached: bool,
 ) -> Build | Rejected:
     record = entry.record
     if "reason" in record:
@@ -228,4 +237,5 @@ def _result(
         directory=entry.directory,
         resources=record["resources"],
         cached=cached,
+        source_file=recipe.source_file,
     )

@@ -33,6 +33,11 @@ class Toolchain:
     builtin_headers: str = ""
 
     @property
+    def reads(self) -> tuple[Path, ...]:
+        """Files and folders that its programs read besides their own."""
+        return ()
+
+    @property
     def programs(self) -> tuple[str, ...]:
         """The paths of all programs that it runs."""
         commands = (self.clang, self.linker, self.host)
@@ -68,7 +73,8 @@ class Build:
 
     ``directory`` holds the files that the target's recipe names. ``resources`` has an entry a
     device function, in its maker's own terms; empty where nothing is known. ``cached`` says that
-    nothing was compiled for this call.
+    nothing was compiled for this call, ``source_file`` which language the source is in ("": the
+    target's base scheduling's).
     """
 
     target: str
@@ -81,6 +87,7 @@ class Build:
     directory: Path
     resources: Mapping[str, Mapping[str, Any]]
     cached: bool
+    source_file: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """What build.json holds: not where it lies, nor how the compiler is called here."""
@@ -95,5 +102,5 @@ def _codec() -> Converter:
 
     codec = make_codec()
     renamed(codec, Toolchain, omitted=("clang", "linker", "host", "builtin_headers"))
-    renamed(codec, Build, omitted=("target", "directory", "cached"))
+    renamed(codec, Build, omitted=("target", "directory", "cached", "source_file"))
     return codec

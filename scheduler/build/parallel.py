@@ -24,6 +24,7 @@ class Request:
     target: Target
     toolchain: Toolchain
     flags: Flags = DEFAULT
+    source_file: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def build_all(
                 flags=request.flags,
                 limits=limits,
                 cancellation=cancellation,
+                source_file=request.source_file,
             ): request
             for request in places
         }

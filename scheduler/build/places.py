@@ -21,7 +21,8 @@ def places(toolchain: Toolchain, *folders: Path) -> Fence:
     programs = dict.fromkeys(map(Path, toolchain.programs))
     own = Path(toolchain.builtin_headers) if toolchain.builtin_headers else HEADERS
     fence = places_of(tuple(programs), *folders)
-    return Fence(read=(*fence.read, HEADERS, own), write=fence.write, execute=fence.execute)
+    read = (*fence.read, HEADERS, own, *toolchain.reads)
+    return Fence(read=read, write=fence.write, execute=fence.execute)
 
 
 def places_of(programs: tuple[Path, ...], *folders: Path) -> Fence:

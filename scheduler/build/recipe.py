@@ -4,13 +4,14 @@ the files that come of it are called."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Diagnostic, Toolchain
+from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 from scheduler.targets.registry import backend_of, part
 
@@ -51,6 +52,9 @@ class Recipe(ABC):
 
     intermediate_title: ClassVar[str] = ""
 
+    remedy: ClassVar[str] = "install the ziglang package"
+    """What a person does where no compiler is there."""
+
     without_code_object: ClassVar[str] = ""
     """What is said of a build whose compiler left no code object: its listing is the text in
     between then."""
@@ -75,8 +79,10 @@ class Recipe(ABC):
         """Why this compiler cannot build; "" where it can."""
 
     @abstractmethod
-    def steps(self, target: Target, toolchain: Toolchain, flags: Flags) -> tuple[Step, ...]:
-        """What is done, in order."""
+    def steps(
+        self, target: Target, toolchain: Toolchain, flags: Flags, symbol: str
+    ) -> tuple[Step, ...]:
+        """What is done, in order; ``symbol`` is what the library must export."""
 
     @abstractmethod
     def prepare(self, directory: Path, toolchain: Toolchain) -> None:
@@ -96,12 +102,26 @@ class Recipe(ABC):
         """The diagnostics of the kernel's own source, each once, in the log's order."""
 
 
-def recipe_of(target: Target) -> Recipe:
-    """The recipe of the target's backend."""
-    recipe: Recipe = part(backend_of(target).recipe)
-    return recipe
+def recipe_of(target: Target, source_file: str = "") -> Recipe:
+    """The recipe of the target's backend for sources that are called so; for those of its base
+    scheduling where no name is given. ``UserError`` where the backend builds no such sources."""
+    backend = backend_of(target)
+    recipe: Recipe = part(backend.recipe)
+    if source_file in ("", recipe.source_file):
+        return recipe
+    others: Iterable[Recipe] = map(part, backend.recipes)
+    found = next((one for one in others if one.source_file == source_file), None)
+    if found is None:
+        raise UserError(f"nothing builds {source_file} for {target.name}: choose another target")
+    return found
+
+
+def builds(target: Target, source_file: str) -> bool:
+    """Whether anything builds such sources for the target."""
+    backend = backend_of(target)
+    return any(part(one).source_file == source_file for one in (backend.recipe, *backend.recipes))
 
 
 def library_of(build: Build) -> Path:
     """What a device loads of a build."""
-    return build.directory / recipe_of(find(build.target)).library_file
+    return build.directory / recipe_of(find(build.target), build.source_file).library_file

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from scheduler.build.cache import CodeCache, digest
 from scheduler.build.model import AbsentToolchain, Toolchain
@@ -28,6 +28,13 @@ from scheduler.targets import Target
 from scheduler.targets.registry import backend_of, backends, part
 
 Found: TypeAlias = Toolchain | AbsentToolchain
+
+
+class ToolchainFor(Protocol):
+    """Which compiler builds such sources for a target: ``preferred`` of what was found."""
+
+    def __call__(self, target: Target, source_file: str = "", /) -> Toolchain: ...
+
 
 TOOL_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 _PROBE_LIMITS = Limits(seconds=10.0)
@@ -69,9 +76,10 @@ def bundled(cache: CodeCache | None = None) -> Toolchain:
     return found
 
 
-def preferred(found: Sequence[Found], target: Target) -> Toolchain:
-    """The first that builds for the target. ``UserError`` with each reason where none does."""
-    recipe, reasons = recipe_of(target), []
+def preferred(found: Sequence[Found], target: Target, source_file: str = "") -> Toolchain:
+    """The first that builds such sources for the target (``recipe_of`` says which are meant).
+    ``UserError`` with each reason where none does."""
+    recipe, reasons = recipe_of(target, source_file), []
     for one in found:
         if isinstance(one, AbsentToolchain):
             reasons.append(f"{one.name}: {one.reason}")
@@ -79,9 +87,7 @@ def preferred(found: Sequence[Found], target: Target) -> Toolchain:
             reasons.append(f"{one.name}: {obstacle}")
         else:
             return one
-    raise UserError(
-        f"no compiler for {target.name} ({'; '.join(reasons)}); install the ziglang package"
-    )
+    raise UserError(f"no compiler for {target.name} ({'; '.join(reasons)}); {recipe.remedy}")
 
 
 def headers_digest() -> str:

@@ -43,7 +43,8 @@ class Bundle:
 
     def library(self, kernel: str, target: str) -> Path:
         """The shared library of a kernel; ``UserError`` where the bundle has none."""
-        library = recipe_of(find(target)).library_file
+        source = Path(self.manifest.kernels[kernel].source).name
+        library = recipe_of(find(target), source).library_file
         path = self.folder / layout.build_folder(kernel, target) / library
         if not path.is_file():
             raise UserError(

@@ -154,7 +154,7 @@ def _write_kernel(
             continue
         place = out / layout.build_folder(kernel.name, target)
         place.mkdir()
-        for name in recipe_of(find(target)).files:
+        for name in recipe_of(find(target), kernel.source_file).files:
             if (build.directory / name).is_file():
                 shutil.copyfile(build.directory / name, place / name)
         (place / layout.BUILD_RECORD).write_text(record_of(build))

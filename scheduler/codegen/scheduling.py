@@ -11,11 +11,11 @@ from typing import ClassVar, TypeAlias
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
-from scheduler.codegen.template import KernelTemplate
+from scheduler.codegen.template import Config, KernelTemplate
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import GroupKind
 from scheduler.limits import RENDERING_STEPS
-from scheduler.outcome import Rejected, UserError
+from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.steps import LimitError, counted
 from scheduler.targets import Target
 from scheduler.targets.registry import backend_of, backends, part, targets_of
@@ -49,6 +49,11 @@ class BaseScheduling(ABC):
 
     comment_mark: ClassVar[str] = "//"
     """What begins a comment in a kernel's source."""
+
+    @classmethod
+    def obstacle(cls, target: Target) -> str:  # noqa: ARG003 - most serve all of a backend's
+        """Why the scheduling's kernels do not serve a target of its backends; "" where they do."""
+        return ""
 
     def __init__(
         self,
@@ -86,6 +91,17 @@ class BaseScheduling(ABC):
             )
         return self._templates[node.name]
 
+    def serves(self, node: SchedulerNode) -> bool:
+        """Whether there is a template for such a node."""
+        return node.kind in self._table
+
+    def owner(self, source_file: str) -> BaseScheduling:
+        """The scheduling whose kernels' sources are called so: this one, or one that competes
+        with it. Raises ``ValueError`` where there is none."""
+        if source_file != self.source_file:
+            raise ValueError(f"nothing here makes {source_file}")
+        return self
+
     def candidates(self, node: SchedulerNode) -> Candidates:
         """Every configuration for the node, rendered, and the ones rejected."""
         with _counted(node):
@@ -107,6 +123,15 @@ class BaseScheduling(ABC):
         with _counted(node):
             template = self.template(node)
             return template.generate(template.default_config())
+
+    def generate(self, node: SchedulerNode, template: str, config: Config) -> TemplateCaller:
+        """The candidate that the template of that name makes with a configuration that serves.
+        Raises ``ValueError`` where no template of the node is called so."""
+        with _counted(node):
+            own = self.template(node)
+            if own.name != template:
+                raise ValueError(f"{node.name} has no template {template}")
+            return own.generate(config)
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
         """The one kernel of that source: nodes that render the same text share it.
@@ -171,6 +196,79 @@ def _counted(node: SchedulerNode) -> Iterator[None]:
         raise error.at(f"kernel {node.name} ({', '.join(node.nodes)})") from error
 
 
+class CompetingSchedulings(BaseScheduling):
+    """A base scheduling and others that serve the same targets in other languages: a node's
+    candidates are those of all, its default is the base's. A schedule's kernels may be of each."""
+
+    def __init__(
+        self,
+        base: BaseScheduling,
+        others: Sequence[BaseScheduling],
+        absent: Sequence[RejectedConfig] = (),
+    ) -> None:
+        """``absent`` says of further ones why they do not compete on these targets."""
+        self.schedule, self.targets = base.schedule, base.targets
+        self.source_file, self.comment_mark = base.source_file, base.comment_mark  # type: ignore[misc]
+        self.comment = base.comment
+        self._all = (base, *others)
+        self._absent = tuple(absent)
+        self._order: dict[str, None] = {}
+
+    @property
+    def base(self) -> BaseScheduling:
+        return self._all[0]
+
+    def templates(self) -> TemplateTable:
+        return self.base.templates()
+
+    @property
+    def kernels(self) -> tuple[RenderedKernel, ...]:
+        defined = {kernel.name: kernel for one in self._all for kernel in one.kernels}
+        return tuple(defined[name] for name in self._order)
+
+    def template(self, node: SchedulerNode) -> KernelTemplate:
+        """The base's."""
+        return self.base.template(node)
+
+    def serves(self, node: SchedulerNode) -> bool:
+        return any(one.serves(node) for one in self._all)
+
+    def owner(self, source_file: str) -> BaseScheduling:
+        for one in self._all:
+            if one.source_file == source_file:
+                return one
+        raise ValueError(f"nothing here makes {source_file}")
+
+    def candidates(self, node: SchedulerNode) -> Candidates:
+        """The base's first; a competitor without a template for the node has none."""
+        found = [self.base.candidates(node)]
+        found += [one.candidates(node) for one in self._all[1:] if one.serves(node)]
+        return Candidates(
+            tuple(caller for one in found for caller in one.callers),
+            (*(rejected for one in found for rejected in one.rejected), *self._absent),
+        )
+
+    def default(self, node: SchedulerNode) -> TemplateCaller:
+        return self.base.default(node)
+
+    def generate(self, node: SchedulerNode, template: str, config: Config) -> TemplateCaller:
+        for one in self._all:
+            if one.serves(node) and one.template(node).name == template:
+                return one.generate(node, template, config)
+        raise ValueError(f"{node.name} has no template {template}")
+
+    def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
+        self._order.setdefault(kernel.name)
+        return self.owner(kernel.source_file).define_kernel(kernel)
+
+    def codegen(
+        self, node: SchedulerNode, caller: TemplateCaller
+    ) -> tuple[RenderedKernel, KernelCall]:
+        """As the scheduling does that the candidate is of."""
+        self._order.setdefault(caller.kernel.name)
+        return self.owner(caller.kernel.source_file).codegen(node, caller)
+
+
 SchedulingFactory: TypeAlias = Callable[[Schedule, tuple[Target, ...]], BaseScheduling]
 """What a backend gives for a schedule and its targets."""
 
@@ -192,7 +290,27 @@ def scheduling_for(schedule: Schedule, targets: Sequence[Target]) -> BaseSchedul
     if not reference:
         raise ValueError("a schedule needs at least one target")
     factory: SchedulingFactory = part(reference)
-    return factory(schedule, tuple(targets))
+    base = factory(schedule, tuple(targets))
+    return with_competitors(base, targets)
+
+
+def with_competitors(base: BaseScheduling, targets: Sequence[Target]) -> BaseScheduling:
+    """The scheduling with those that compete with it on these targets; itself where none does.
+
+    Only what serves all of the targets competes, since a kernel's one source is compiled for all.
+    """
+    references = [backend_of(target).competitors for target in targets]
+    shared = [name for name in references[0] if all(name in each for each in references[1:])]
+    others: list[BaseScheduling] = []
+    absent: list[RejectedConfig] = []
+    for name in shared:
+        factory: type[BaseScheduling] = part(name)
+        reason = next(filter(None, map(factory.obstacle, targets)), "")
+        if reason:
+            absent.append(RejectedConfig(factory.__name__, (), Rejected(Stage.RULE, reason)))
+        else:
+            others.append(factory(base.schedule, tuple(targets)))
+    return CompetingSchedulings(base, others, absent) if others or absent else base
 
 
 def served_together(target: Target) -> tuple[Target, ...]:

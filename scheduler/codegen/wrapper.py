@@ -68,7 +68,7 @@ class _Wrapper:
         return f"{dict(sorted(self._libraries.items()))!r}[self.device.target]"
 
     def render(self) -> str:
-        symbols = self._manifest["graph"]["symbols"]
+        symbols, kernels = self._manifest["graph"]["symbols"], self._manifest["kernels"]
         used = {*self._manifest["inputs"], *self._manifest["outputs"]}
         used.update(name for call in self._manifest["calls"] for name in self._buffers_of(call))
         given = [name for name in self._buffers if self._kind(name) in _GIVEN and name in used]
@@ -87,6 +87,7 @@ class _Wrapper:
             from_shapes=list(self._from_shapes(inputs)),
             body=list(self._body(given)),
             library=self._library(),
+            cutedsl=any(one["source"].endswith(".py") for one in kernels.values()),
             outputs=repr([self._key(name) for name in self._manifest["outputs"]]),
         )
 

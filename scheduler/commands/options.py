@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from scheduler.build.cache import CodeCache
-from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Found, Search, find_all, find_for, preferred
+from scheduler.build.toolchains import (
+    Found,
+    Search,
+    ToolchainFor,
+    find_all,
+    find_for,
+    preferred,
+)
 from scheduler.outcome import UserError
 from scheduler.targets import Target, find
 
@@ -75,9 +81,10 @@ def toolchains(arguments: argparse.Namespace) -> tuple[Found, ...]:
     return find_all(_search(arguments))
 
 
-def toolchain_for(arguments: argparse.Namespace) -> Callable[[Target], Toolchain]:
-    """The compiler to use for each target."""
-    return cache(lambda target: preferred(find_for(target, _search(arguments)), target))
+def toolchain_for(arguments: argparse.Namespace) -> ToolchainFor:
+    """The compiler to use for each target, and each kind of source of it."""
+    found = cache(lambda target: find_for(target, _search(arguments)))
+    return cache(lambda target, source="": preferred(found(target), target, source))
 
 
 def _search(arguments: argparse.Namespace) -> Search:

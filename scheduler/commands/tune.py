@@ -192,7 +192,7 @@ def _tune(
     )
     pool = Compilers(
         target,
-        options.toolchain_for(arguments)(target),
+        options.toolchain_for(arguments),
         options.code_cache(arguments),
         arguments.jobs or os.cpu_count() or 1,
         parse_flags(arguments.flags),
@@ -230,8 +230,10 @@ def _write(
         configs = result.configs | result.configs_at(usual) | result.configs_at(bindings)
 
         def choose(node: SchedulerNode) -> TemplateCaller | None:
-            config = configs.get(node.name)
-            return None if config is None else backend.template(node).generate(config)
+            chosen = configs.get(node.name)
+            if chosen is None:
+                return None
+            return backend.generate(node, chosen.template, chosen.config)
 
         return choose
 

@@ -12,6 +12,12 @@ SYSTEM_LIBRARIES = tuple(
     for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 )
 
+# What an interpreter and its libraries ask of the machine.
+SYSTEM_FILES = (
+    *(Path(name) for name in ("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat")),
+    *(Path("/proc/sys/vm"), Path("/sys/devices/system"), Path("/usr/share/zoneinfo")),
+)
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scheduler.fence.model import SYSTEM_LIBRARIES, Fence
+from scheduler.fence.model import SYSTEM_FILES, SYSTEM_LIBRARIES, Fence
 from scheduler.fence.process import enter
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -25,10 +25,6 @@ _KEPT = ("AMD_", "CUDA_", "GPU_", "HIP_", "HSA_", "LC_", "LD_LIBRARY_", "NVIDIA_
 _ALSO_KEPT = frozenset({"LANG", "PATH", "PYTHONHASHSEED", "PYTHONPATH", "TZ"})
 # A thread that is there before the fence is outside of it.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-_SYSTEM = (
-    *(Path(name) for name in ("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat")),
-    *(Path("/proc/sys/vm"), Path("/sys/devices/system"), Path("/usr/share/zoneinfo")),
-)
 
 
 def start_python(
@@ -56,7 +52,7 @@ def enter_python(fence: Fence) -> None:
         raise RuntimeError(f"{threads} threads are there before the fence")
     _die_with_parent()
     _be_ended_first()
-    enter(replace(fence, read=(*fence.read, *_interpreter(), *SYSTEM_LIBRARIES, *_SYSTEM)))
+    enter(replace(fence, read=(*fence.read, *_interpreter(), *SYSTEM_LIBRARIES, *SYSTEM_FILES)))
 
 
 def _is_kept(name: str) -> bool:

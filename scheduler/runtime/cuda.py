@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.build.cutedsl.toolchains import EXTRA, RUNTIME, runtime_library
 from scheduler.runtime.device import (
     Absent,
     DeviceError,
@@ -30,6 +31,7 @@ from scheduler.targets.nvidia import TARGETS, target_for
 
 KIND = "cuda"
 _DRIVER = "libcuda.so.1"
+_NOT_OPENED = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"
 _EXTRA = "the Python package cuda-bindings is not installed: pip install 'kiln[nvidia]'"
 
 
@@ -99,7 +101,7 @@ class CudaDevice:
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
         """Open a library that was built for this device's target, and find its function."""
         self._use()
-        opened = Library(library, "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED")
+        opened = _opened(library)
         try:
             function = opened.function(symbol, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND")
         except DeviceError:
@@ -259,6 +261,20 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
         raise DeviceError("CUDA_ERROR_UNKNOWN", str(error)) from None
     _raise_for_status(status)
     return values[0] if values else None
+
+
+def _opened(library: Path) -> Library:
+    """A kernel's library, with CuteDSL's own runtime where it was made by that."""
+    try:
+        return Library(library, _NOT_OPENED)
+    except DeviceError as error:
+        if RUNTIME not in str(error):
+            raise
+    runtime = runtime_library()
+    if runtime is None:
+        raise DeviceError(_NOT_OPENED, f"a CuteDSL kernel needs {RUNTIME}: {EXTRA}")
+    Library(runtime, _NOT_OPENED)  # stays: libraries find it by its name
+    return Library(library, _NOT_OPENED)
 
 
 def _raise_for(code: int) -> None:

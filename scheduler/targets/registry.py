@@ -32,12 +32,17 @@ class Backend:
     name: str
     targets: str  # tuple[Target, ...]
     scheduling: str  # codegen.scheduling.SchedulingFactory
-    recipe: str  # build.recipe.Recipe
+    recipe: str  # build.recipe.Recipe, of the scheduling's sources
     compilers: str  # build.toolchains: Callable[[Search], tuple[Found, ...]]
     listings: str  # isa.reader.ListingReader
     devices: str  # runtime.device.DeviceProvider
     device_ids: str  # a regular expression that the devices' ids match, and no other backend's
     default_device: str  # the id that one has where nothing is known of it, of ``{target}``
+    competitors: tuple[str, ...] = ()
+    """Further schedulings for the same targets (subclasses of codegen.scheduling.BaseScheduling),
+    whose candidates compete with those of ``scheduling``; the untuned choice stays that one's."""
+
+    recipes: tuple[str, ...] = ()  # build.recipe.Recipe, of the competitors' sources
     boards: str = ""  # tuple[Board, ...], the reference board of each target first
     occupancy: str = ""  # isa.occupancy.OccupancyRules
 
@@ -61,7 +66,8 @@ BUILT_IN = (
         targets="scheduler.targets.nvidia:TARGETS",
         scheduling="scheduler.codegen.rocm.scheduling:ROCmCPPScheduling",
         recipe="scheduler.build.cuda.recipe:RECIPE",
-        compilers="scheduler.build.cuda.toolchains:cuda_compilers",
+        recipes=("scheduler.build.cutedsl.recipe:RECIPE",),
+        compilers="scheduler.build.cutedsl.toolchains:nvidia_compilers",
         listings="scheduler.isa.cuda.reader:READER",
         devices="scheduler.runtime.cuda:DEVICES",
         device_ids=r"cuda:\d{1,3}",

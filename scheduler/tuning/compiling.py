@@ -8,10 +8,11 @@ from typing import Protocol
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.flags import DEFAULT, Flags
-from scheduler.build.model import Build, Toolchain
+from scheduler.build.model import Build
 from scheduler.build.process import Cancellation
+from scheduler.build.toolchains import ToolchainFor
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.outcome import Rejected
+from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.targets import Target
 
 
@@ -31,13 +32,13 @@ class Compilers:
     def __init__(
         self,
         target: Target,
-        toolchain: Toolchain,
+        toolchain_for: ToolchainFor,
         cache: CodeCache,
         workers: int,
         flags: Flags = DEFAULT,
     ) -> None:
         self._target = target
-        self._toolchain = toolchain
+        self._toolchain_for = toolchain_for
         self._cache = cache
         self._flags = flags
         self._cancellation = Cancellation()
@@ -45,11 +46,20 @@ class Compilers:
 
     def submit(self, caller: TemplateCaller) -> Future[Build | Rejected]:
         kernel = caller.kernel
+        try:
+            toolchain = self._toolchain_for(self._target, kernel.source_file)
+        except MachineError:
+            raise
+        except UserError as error:  # no compiler here is for sources of that kind
+            rejected: Future[Build | Rejected] = Future()
+            rejected.set_result(Rejected(Stage.COMPILE, str(error)))
+            return rejected
         return self._pool.submit(
             build,
-            *(kernel.source, kernel.symbol, self._target, self._toolchain, self._cache),
+            *(kernel.source, kernel.symbol, self._target, toolchain, self._cache),
             flags=self._flags,
             cancellation=self._cancellation,
+            source_file=kernel.source_file,
         )
 
     def close(self) -> None:

@@ -10,21 +10,28 @@ from pathlib import Path
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.problem import Shape
 from scheduler.tuning.ledger import read_winners
+from scheduler.tuning.space import TEMPLATE
 
 _MAX_NEAREST = 3
 
 
 @dataclass(frozen=True)
 class Known:
-    """A configuration that won."""
+    """A configuration that won, and of which template it was ("": not noted)."""
 
     shape: Shape
     config: Mapping[str, ConfigValue]
+    template: str = ""
+
+    @property
+    def searched(self) -> Mapping[str, ConfigValue]:
+        """As a search among several templates knows it."""
+        return {TEMPLATE: self.template, **self.config} if self.template else self.config
 
 
 def nearest(known: Iterable[Known], shape: Shape) -> list[Mapping[str, ConfigValue]]:
     """At most three different configurations of the nearest problems, the nearest first."""
-    at = [(one.shape.distance(shape), place, one.config) for place, one in enumerate(known)]
+    at = [(one.shape.distance(shape), place, one.searched) for place, one in enumerate(known)]
     found: list[Mapping[str, ConfigValue]] = []
     for distance, _, config in sorted(at, key=lambda item: item[:2]):
         if math.isinf(distance) or len(found) == _MAX_NEAREST:
@@ -36,4 +43,4 @@ def nearest(known: Iterable[Known], shape: Shape) -> list[Mapping[str, ConfigVal
 
 def from_ledger(path: Path) -> list[Known]:
     """The winners of an earlier run. Raises ``UserError`` where the file is no ledger."""
-    return [Known(one.shape, one.config) for one in read_winners(path)]
+    return [Known(one.shape, one.config, one.template) for one in read_winners(path)]

@@ -165,6 +165,7 @@ class Winner:
 
     config: Mapping[str, ConfigValue]
     shape: Shape
+    template: str = ""
 
 
 def read_winners(path: Path) -> list[Winner]:

@@ -18,6 +18,7 @@ from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
 from scheduler.targets import Target
 from scheduler.tuning.ledger import Operand
+from scheduler.tuning.space import TEMPLATE
 from scheduler.tuning.work import Work, work_of
 
 
@@ -51,7 +52,12 @@ class TuningProblem:
 
     @property
     def configs(self) -> tuple[Mapping[str, ConfigValue], ...]:
-        return tuple(caller.kernel.config for caller in self.callers)
+        """What is searched: the configurations, each with its template where there are several,
+        since parameters of one name need not mean the same in two."""
+        made = [_made_as(caller) for caller in self.callers]
+        if len({template for template, _ in made}) == 1:
+            return tuple(config for _, config in made)
+        return tuple({TEMPLATE: template, **config} for template, config in made)
 
     @property
     def tensors(self) -> tuple[TensorArg, ...]:
@@ -77,6 +83,11 @@ class TuningProblem:
         template = self.callers[0].kernel.template
         extents = tuple(size for arg in self.tensors for size in arg.size)
         return Shape(template, tuple(arg.dtype for arg in self.tensors), extents)
+
+
+def _made_as(caller: TemplateCaller) -> tuple[str, dict[str, ConfigValue]]:
+    """The template and the configuration that a candidate was made with."""
+    return caller.kernel.template, dict(caller.kernel.config)
 
 
 def find_problems(
@@ -130,7 +141,7 @@ def _problem(
     default, offered = shared.default(first), backend.candidates(first)
     usual = {name: info.hint for name, info in schedule.lowered.graph.symbols.items()}
     other = {name: size for name, size in bindings.items() if size != usual[name]}
-    others = tuple(c for c in offered.callers if c.kernel.config != default.kernel.config)
+    others = tuple(c for c in offered.callers if _made_as(c) != _made_as(default))
     return TuningProblem(
         identity=identity,
         node=first,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.tuning.space import Space
+from scheduler.tuning.space import TEMPLATE, Space
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_named
 from scheduler.tuning.strategies.strategy import History
 
@@ -34,8 +34,7 @@ class Search:
         self._size = len(configs)
         space = Space(tuple(configs))
         self._strategy = strategy_named(strategy).make(space, rng, expected_ns)
-        plain = [dict(config) for config in configs]
-        first_places = [0, *(plain.index(dict(one)) for one in first if dict(one) in plain)]
+        first_places = [0, *(place for one in first for place in _places(configs, one))]
         self._first = list(dict.fromkeys(first_places))
         self._results: dict[int, float] = {}
         self._pending: dict[int, None] = {}
@@ -64,3 +63,19 @@ class Search:
         for index in self._pending:
             history.add(index, middling)
         return history
+
+
+def _places(
+    configs: Sequence[Mapping[str, ConfigValue]], one: Mapping[str, ConfigValue]
+) -> list[int]:
+    """Where a configuration stands, of its template where both say which."""
+
+    def is_same(other: Mapping[str, ConfigValue]) -> bool:
+        templates = {config[TEMPLATE] for config in (one, other) if TEMPLATE in config}
+        return len(templates) < 2 and _parameters(one) == _parameters(other)
+
+    return [place for place, other in enumerate(configs) if is_same(other)]
+
+
+def _parameters(config: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+    return {name: value for name, value in config.items() if name != TEMPLATE}

@@ -16,6 +16,9 @@ import numpy.typing as npt
 
 Value: TypeAlias = int | float | str | bool
 Config: TypeAlias = Mapping[str, Value]
+#: The parameter of a search among several templates that names them.
+TEMPLATE = "template"
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 

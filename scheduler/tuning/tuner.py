@@ -74,6 +74,14 @@ class ProblemResult:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """A chosen configuration, and the template that it is of."""
+
+    template: str
+    config: Mapping[str, ConfigValue]
+
+
+@dataclass(frozen=True)
 class TuningResult:
     """A run: its problems, what it spent, and why it ended ("" when everything was tried)."""
 
@@ -88,21 +96,21 @@ class TuningResult:
         return tuple(entry for result in self.problems for entry in result.entries)
 
     @property
-    def configs(self) -> dict[str, Mapping[str, ConfigValue]]:
-        """The chosen configuration of each scheduler node that has one; of several sizes those
-        of the problems that came first."""
+    def configs(self) -> dict[str, Chosen]:
+        """What is chosen for each scheduler node that has such; of several sizes those of the
+        problems that came first."""
         return self._configs(self.problems)
 
-    def configs_at(self, bindings: Mapping[str, int]) -> dict[str, Mapping[str, ConfigValue]]:
+    def configs_at(self, bindings: Mapping[str, int]) -> dict[str, Chosen]:
         """The same of the problems at these sizes alone."""
         return self._configs(one for one in self.problems if one.problem.bindings == bindings)
 
-    def _configs(self, results: Iterable[ProblemResult]) -> dict[str, Mapping[str, ConfigValue]]:
-        configs: dict[str, Mapping[str, ConfigValue]] = {}
+    def _configs(self, results: Iterable[ProblemResult]) -> dict[str, Chosen]:
+        configs: dict[str, Chosen] = {}
         for result in results:
             if (chosen := result.chosen) is not None:
                 for node in result.problem.nodes:
-                    configs.setdefault(node, chosen.config)
+                    configs.setdefault(node, Chosen(chosen.template, chosen.config))
         return configs
 
 

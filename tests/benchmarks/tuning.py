@@ -120,7 +120,7 @@ def main() -> None:
         plan = pipeline.schedule(pipeline.lower(graph))
         backend = pipeline.scheduling(plan, (cpu,))
         problems = find_problems(plan, backend, cpu, hints(graph.symbols))
-        watch = Watch(Compilers(cpu, toolchain, cache, cores), cores)
+        watch = Watch(Compilers(cpu, lambda *_: toolchain, cache, cores), cores)
         watcher = threading.Thread(target=watch.look)
         watcher.start()
         device = open_device("cpu")

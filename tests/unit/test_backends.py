@@ -65,8 +65,8 @@ def plan() -> Schedule:
     return pipeline.schedule(pipeline.lower(graph(inputs, nodes, tensors, ("sum",), sizes)))
 
 
-def toolchain_for(target: Target) -> Toolchain:
-    return preferred(find_for(target, Search()), target)
+def toolchain_for(target: Target, source_file: str = "") -> Toolchain:
+    return preferred(find_for(target, Search()), target, source_file)
 
 
 def compiled(
@@ -110,7 +110,7 @@ def test_candidates_of_it_are_measured_in_the_worker_process(
     target = find("tiny")
     problems = find_problems(plan, pipeline.scheduling(plan, (target,)), target, {"s0": 16})
     device = open_device("tiny:0")
-    pool = Compilers(target, toolchain_for(target), cache, 1, DEFAULT)
+    pool = Compilers(target, toolchain_for, cache, 1, DEFAULT)
     budget = Budget(60.0, None, None)
     result = tune(plan, problems, device.info, pool, Meter(budget), SearchOptions("exhaustive"))
     entries = {entry.config["unroll"]: entry for entry in result.entries}

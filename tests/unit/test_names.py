@@ -31,6 +31,8 @@ COMMAND_LINES = {
     "codegen_app/postgres/server.py",
     "codegen_app/system_user.py",
     "scheduler/build/cuda/commands.py",
+    "scheduler/build/cutedsl/child.py",
+    "scheduler/build/cutedsl/commands.py",
     "scheduler/build/cuda/toolchains.py",
     "scheduler/build/rocm/commands.py",
     "scheduler/build/toolchains.py",

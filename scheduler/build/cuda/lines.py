@@ -11,6 +11,7 @@ import re
 
 _LOC = re.compile(r"^(\t\.loc\t)(\d+) (\d+) (\d+)(\s*// .*)$", re.MULTILINE)
 _INSTRUCTION = re.compile(r"^ +(/\*[0-9a-f]{4,}\*/) +(@!?U?P\w+ )?", re.MULTILINE)
+_REMARK = re.compile(r"^nvdisasm (?:warning|info) *:.*\n", re.MULTILINE)
 _FILE = re.compile(r'^\t\.file\t(\d+) "([^"]*)"', re.MULTILINE)
 
 
@@ -33,5 +34,6 @@ def at_callers(ptx: str, source_file: str) -> str:
 
 def narrowed(sass: str) -> str:
     """The disassembler's listing without most of the space before its instructions, which stand
-    under each other still."""
+    under each other still, and without what it says of itself."""
+    sass = _REMARK.sub("", sass)
     return _INSTRUCTION.sub(lambda match: f"  {match[1]} {match[2] or '':>6}", sass)

@@ -54,7 +54,13 @@ class CudaRecipe(HipRecipe):
             return "it does not make PTX"
         return "" if toolchain.clang and toolchain.linker else "no clang with an ld.lld"
 
-    def steps(self, target: Target, toolchain: Toolchain, flags: Flags) -> tuple[Step, ...]:
+    def steps(
+        self,
+        target: Target,
+        toolchain: Toolchain,
+        flags: Flags,
+        symbol: str,  # noqa: ARG002 - the source names it
+    ) -> tuple[Step, ...]:
         assert isinstance(toolchain, CudaToolchain)
         assembled: tuple[Step, ...] = ()
         if toolchain.ptxas:

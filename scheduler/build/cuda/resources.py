@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from scheduler.build.cuda.occupancy import Demand, occupancy
 from scheduler.targets import Target
 
-_THREADS = re.compile(r"^\.maxntid\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", re.MULTILINE)
+_THREADS = re.compile(r"^\.(?:max|req)ntid\s+(\d+)(?:,\s*(\d+))?(?:,\s*(\d+))?", re.MULTILINE)
 _USAGE = re.compile(
     r"Function properties for (?P<name>\w+)\n"
     r"\s*(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores,"
@@ -40,11 +40,17 @@ class Resources:
 
 
 def resources(
-    usage: str, ptx: str, target: Target, sections: Mapping[str, int]
+    usage: str,
+    ptx: str,
+    target: Target,
+    sections: Mapping[str, int],
+    dynamic: Mapping[str, int] | None = None,
 ) -> Mapping[str, Resources]:
     """By kernel, from what ptxas printed with ``-v``, the PTX that it read, and the bytes of each
-    section of the cubin that it wrote."""
-    threads, dynamic = block_sizes(ptx), dynamic_bytes(ptx)
+    section of the cubin that it wrote. ``dynamic`` is the shared memory that launches of a kernel
+    ask for, where the PTX does not say it."""
+    threads = block_sizes(ptx)
+    dynamic = dynamic_bytes(ptx) if dynamic is None else dynamic
     found = {}
     for match in _USAGE.finditer(usage):
         name, rest = match["name"], match["rest"]

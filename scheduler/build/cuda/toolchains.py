@@ -65,10 +65,10 @@ def _of(clang: Toolchain) -> CudaToolchain:
 def _with_assembler(clang: Toolchain, search: Search) -> Found:
     programs = {}
     for program in ("ptxas", "nvdisasm"):
-        found = _wheel_program(program) or shutil.which(program, path=search.path or os.defpath)
+        found = nvidia_program(program, search)
         if found is None:
             return AbsentToolchain(NAME, f"{program} is not installed: {EXTRA}")
-        programs[program] = Path(found)
+        programs[program] = found
     answer = answer_of(NAME, programs["ptxas"], "--version", search.cache)
     if isinstance(answer, AbsentToolchain):
         return answer
@@ -82,6 +82,12 @@ def _with_assembler(clang: Toolchain, search: Search) -> Found:
         ptxas=(str(programs["ptxas"]),),
         nvdisasm=(str(programs["nvdisasm"]),),
     )
+
+
+def nvidia_program(name: str, search: Search) -> Path | None:
+    """One of NVIDIA's programs: of a wheel, else in PATH."""
+    found = _wheel_program(name) or shutil.which(name, path=search.path or os.defpath)
+    return Path(found) if found else None
 
 
 def _wheel_program(name: str) -> Path | None:

@@ -62,7 +62,13 @@ class GpuRecipe(HipRecipe):
     def obstacle(self, toolchain: Toolchain) -> str:
         return "" if toolchain.clang and toolchain.linker else "no clang with an ld.lld"
 
-    def steps(self, target: Target, toolchain: Toolchain, flags: Flags) -> tuple[Step, ...]:
+    def steps(
+        self,
+        target: Target,
+        toolchain: Toolchain,
+        flags: Flags,
+        symbol: str,  # noqa: ARG002 - the source names it
+    ) -> tuple[Step, ...]:
         processor = amd_hardware(target).processor
 
         def bundle(directory: Path) -> None:
@@ -88,7 +94,13 @@ class EmulationRecipe(HipRecipe):
     def obstacle(self, toolchain: Toolchain) -> str:
         return "" if toolchain.host else "no C library for this machine; the bundled one has one"
 
-    def steps(self, target: Target, toolchain: Toolchain, flags: Flags) -> tuple[Step, ...]:
+    def steps(
+        self,
+        target: Target,
+        toolchain: Toolchain,
+        flags: Flags,
+        symbol: str,  # noqa: ARG002 - the source names it
+    ) -> tuple[Step, ...]:
         return (
             Step(commands.emulation_listing(target, toolchain, flags)),
             Step(commands.emulation_library(toolchain, flags)),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from scheduler.codegen.rocm.source import SOURCE_FILE
+from scheduler.codegen.cutedsl import source as cutedsl_source
+from scheduler.codegen.rocm import source as hip_source
 from scheduler.isa.cuda.hazards import hazards
 from scheduler.isa.cuda.instructions import falls_through, kind_of
 from scheduler.isa.cuda.liveness import live_registers
@@ -13,6 +14,8 @@ from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction, LineKind, Listing
 from scheduler.isa.reader import ListingReader, LiveRegisters
 
+# What the sources of these targets are called, in each language.
+_SOURCES = (hip_source.SOURCE_FILE, cutedsl_source.SOURCE_FILE)
 _SASS_LINE = re.compile(r'//## File "([^"]*)", line (\d+)')
 _SASS_INSTRUCTION = re.compile(
     r"\s+/\*[0-9a-f]{4,}\*/\s+(?:(?P<predicate>@!?U?P[T\d]+)\s+)?"
@@ -121,7 +124,7 @@ class _Reader:
             self._declared.add(line.split()[1].partition(",")[0])
 
     def _at(self, file: str, line: int) -> None:
-        self._source_line = line if file.rpartition("/")[2] == SOURCE_FILE else 0
+        self._source_line = line if file.rpartition("/")[2] in _SOURCES else 0
 
     def _at_label(self, number: int, label: str) -> None:
         if label in self._declared:

@@ -107,7 +107,7 @@ def test_lines_are_read_back_and_warm_the_next_run(tmp_path: Path) -> None:
     assert all(isinstance(json.loads(line), dict) for line in path.read_text().splitlines())
     measurement = read_jsonl(path)[3]["measurement"]
     assert measurement["median_ns"] == measurement["metrics"]["time"]["value"] == 5
-    assert from_ledger(path) == [Known(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64})]
+    assert from_ledger(path) == [Known(Shape("gemm", ("f16",), (64, 32)), {"BLOCK_M": 64}, "gemm")]
 
 
 def test_readers_of_the_first_ledgers_find_their_key_and_its_words() -> None:

@@ -27,7 +27,7 @@ from scheduler.tuning.ledger import CandidateState
 from scheduler.tuning.problem_state import Setting
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
-from scheduler.tuning.tuner import Event, Tuner, TuningResult
+from scheduler.tuning.tuner import Chosen, Event, Tuner, TuningResult
 from tests.unit.matrix.contractions import matmul
 
 CPU = find("cpu")
@@ -141,7 +141,7 @@ def test_without_a_budget_everything_is_tried_and_the_fastest_is_chosen(
     result, events = tune(world, one)
     callers = one[0].callers
     fastest = min(callers, key=lambda caller: world.time_of(caller.name))
-    assert result.configs == {"node0": fastest.kernel.config}
+    assert result.configs == {"node0": Chosen(fastest.kernel.template, fastest.kernel.config)}
     assert result.measurements == result.compiles == len(callers) == len(events)
     assert result.ended == ""
     states = [entry.state for entry in result.entries]
@@ -238,7 +238,7 @@ def test_cancelling_ends_the_run_with_what_was_seen(one: tuple[TuningProblem, ..
     assert len(events) == 4
     assert result.ended == "cancelled"
     best = min((e.entry for e in events), key=lambda e: e.median_ns or 0)
-    assert result.configs == {"node0": best.config}
+    assert result.configs == {"node0": Chosen(best.template, best.config)}
     assert {e.reason for e in result.entries if e.state is CandidateState.UNTRIED} == {
         "the run was cancelled"
     }

@@ -81,7 +81,7 @@ def tune(
     limits: Limits = LIMITS,
 ) -> TuningResult:
     """A whole run on CPU emulation."""
-    compilers = Saboteur(Compilers(CPU, bundled(cache), cache, 2), faults)
+    compilers = Saboteur(Compilers(CPU, lambda *_: bundled(cache), cache, 2), faults)
     setting = Setting("cpu", CPU, True, PLAN)
     with BenchEvaluator(
         "cpu", CPU, schedule.lowered, limits, cancellation=cancellation
@@ -117,7 +117,7 @@ def test_faults_are_distinguished_and_the_best_of_the_right_ones_is_chosen(
         assert entries[name].state in {CandidateState.MEASURED, CandidateState.CHOSEN}
         assert isinstance(entries[name].measurement, Measurement)
         assert entries[name].code_digest
-    assert result.configs["node0"] in (problem.configs[0], problem.configs[6])
+    assert result.configs["node0"].config in (problem.configs[0], problem.configs[6])
     assert "AUTOTUNE mm(32x32, 32x32)" in result.problems[0].autotune_text()
 
 
@@ -146,7 +146,7 @@ def test_cancelling_takes_effect_while_a_kernel_hangs(schedule: Schedule, cache:
     total_ns = time.monotonic() - cancelled_at[0]
     assert result.ended == "cancelled"
     assert total_ns < 60  # and not the 300 s that the limits give
-    assert result.configs == {"node0": problem.configs[0]}
+    assert result.configs["node0"].config == problem.configs[0]
 
 
 def test_edges_are_the_least_and_a_small_prime() -> None:

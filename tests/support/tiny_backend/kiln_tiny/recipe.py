@@ -30,7 +30,9 @@ class TinyRecipe(Recipe):
     def prepare(self, directory: Path, toolchain: Toolchain) -> None:
         """Nothing but the source is needed."""
 
-    def steps(self, target: Target, toolchain: Toolchain, flags: Flags) -> tuple[Step, ...]:
+    def steps(
+        self, target: Target, toolchain: Toolchain, flags: Flags, symbol: str
+    ) -> tuple[Step, ...]:
         # By its name: a fenced compiler cannot look at the machine to find out.
         machine = ("-target", f"{platform.machine()}-linux-gnu")
         compiler = (*toolchain.host, *machine, *flags.host, "-fPIC", "-g1")

@@ -1,0 +1,1 @@
+"""Building CuteDSL sources for NVIDIA GPUs (ADR 0017)."""

@@ -1,0 +1,233 @@
+"""Compiles one CuteDSL source in a process of its own, fenced: ``child.py NAME ARCH LEVEL``.
+
+It imports nothing of this package, and is started as a script: the interpreter and
+nvidia-cutlass-dsl are all that it reads. In the working folder it finds ``source.py`` and leaves
+the PTX, the cubin, what ptxas said, the object with the host's code, and a C file with the
+exported function. Errors are printed as ``source.py:LINE:COLUMN: error: MESSAGE``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SOURCE, PTX, CUBIN, USAGE = "source.py", "kernel.ptx", "kernel.cubin", "kernel.usage"
+OBJECT, HOST, EXPORTS = "kernel.device", "kernel.host.c", "kernel.exports"
+SHARED, OUTPUT = "kernel.shared", "kernel.output"
+_POINTER_ALIGNMENT, _WORKSPACE_ALIGNMENT = 16, 256
+_CONSTANTS = ("ARGUMENTS", "WORKSPACE", "POINTS", "ELEMENTS")
+_ELEMENTS = {
+    **{"f64": "Float64", "f32": "Float32", "f16": "Float16", "bf16": "BFloat16"},
+    **{"i64": "Int64", "i32": "Int32", "i16": "Int16", "i8": "Int8", "u8": "Uint8"},
+    **{"b8": "Uint8", "f8e4m3fn": "Float8E4M3FN", "f8e5m2": "Float8E5M2"},
+}
+_SCALARS = {"i32": "Int32", "i64": "Int64", "f32": "Float32", "f64": "Float64"}
+_C_SCALARS = {"i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
+# What an expression of the sizes is made of; all of it means the same in C.
+_EXPRESSION = re.compile(r"(?:[A-Za-z_]\w*|\d+|[-+*/%()?:<>=! ])*")
+# The host's part as LLVM's dialect: each launch's bytes of shared memory go into the third field of
+# its configuration, and its kernel is a global.
+_SHARED_FIELD = re.compile(
+    r"(%\w+) = llvm\.getelementptr %\w+\[0, 2\] : \(!llvm\.ptr\) -> !llvm\.ptr, "
+    r"!llvm\.struct<\(array<3 x i32>, array<3 x i32>, i64, ptr, ptr, i32\)>\s+"
+    r"llvm\.store (%\w+), \1 : i64"
+)
+_CONSTANT = r"^ *{} = llvm\.mlir\.constant\((\d+) : i64\)"
+_LAUNCHED = re.compile(
+    r"llvm\.mlir\.addressof @kernels_(\w+) : !llvm\.ptr\s+%\w+ = llvm\.load .*\s+"
+    r"%\w+ = llvm\.call @_cudaLaunchKernelEx\("
+)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# ptxas, as the DSL passes it on: all but how long it took.
+_PTXAS = re.compile(r"^(?:.*?ptxas output: )?(ptxas (?:info|warning| *\.).*)$", re.MULTILINE)
+
+
+class SourceError(Exception):
+    """The source is not what the build takes."""
+
+
+def main(name: str, arch: str, level: str) -> int:
+    """Status 0, or 1 with the errors printed."""
+    os.environ |= {"CUTE_DSL_ARCH": arch, "CUTE_DSL_NO_CACHE": "1", "NO_COLOR": "1"}
+    try:
+        with _captured(OUTPUT):
+            compile_source(name, level)
+        Path(USAGE).write_text(usage(_output()))
+    except OSError as error:  # a disk that is full, not the source's doing
+        print(f"error: {error.strerror}")
+        return 1
+    except BaseException as error:  # noqa: BLE001 - whatever a source or the DSL raises
+        print(described(error))
+        print(_output())
+        return 1
+    return 0
+
+
+@contextmanager
+def _captured(file: str) -> Iterator[None]:
+    """What this process prints, its compiled parts too, goes into a file."""
+    kept = [os.dup(number) for number in (1, 2)]
+    with Path(file).open("wb") as stream:
+        for number in (1, 2):
+            os.dup2(stream.fileno(), number)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, own in zip((1, 2), kept, strict=True):
+            os.dup2(own, number)
+
+
+def _output() -> str:
+    """What was printed, without colours, and with names as they are in the folder."""
+    text = _COLOUR.sub("", Path(OUTPUT).read_text(errors="replace"))
+    return text.replace(f"{Path.cwd()}/", "")
+
+
+def compile_source(name: str, level: str) -> None:
+    """Import the source and leave all files but what ptxas said."""
+    import cutlass
+    from cuda.bindings import driver
+    from cutlass import cute
+    from cutlass.cute.runtime import make_ptr
+
+    module = imported()
+    arguments = constant(module, "ARGUMENTS")
+    host = getattr(module, name, None)
+    if host is None:
+        raise SourceError(f"the source has no function {name}")
+    values: list[Any] = []
+    for _, kind, dtype in arguments:
+        if kind == "ptr":
+            element = getattr(cutlass, _ELEMENTS[dtype])
+            values.append(make_ptr(element, 256, cute.AddressSpace.gmem, _POINTER_ALIGNMENT))
+        else:
+            values.append(getattr(cutlass, _SCALARS[kind])(1))
+    values.append(make_ptr(cutlass.Uint8, 256, cute.AddressSpace.gmem, _WORKSPACE_ALIGNMENT))
+    values.append(driver.CUstream(0))
+    host.set_name_prefix("host", remove_cutlass_symbol=True, keep_mangled_name=False)
+    options = f"--opt-level {level} --keep-ptx --keep-cubin --dump-dir=. --generate-line-info"
+    compiled = cute.compile(host, *values, options=f"{options} remarks{{ptx}}")
+    Path(PTX).write_text(compiled.artifacts.PTX)
+    Path(CUBIN).write_bytes(compiled.artifacts.CUBIN)
+    compiled.export_to_c(file_path=".", file_name=OBJECT, function_prefix="kiln")
+    Path(SHARED).write_text(json.dumps(shared_bytes(str(compiled.ir_module))))
+    Path(HOST).write_text(exported_function(name, module))
+    Path(EXPORTS).write_text(f"{{ global: {name}; local: *; }};\n")
+
+
+def imported() -> types.ModuleType:
+    """The source as a module whose file has a relative name: the same lines in any folder."""
+    os.utime(SOURCE, (0, 0))  # when it was written is in the line table
+    module = types.ModuleType("source")
+    module.__file__ = SOURCE
+    sys.modules["source"] = module
+    exec(compile(Path(SOURCE).read_text(), SOURCE, "exec"), module.__dict__)  # noqa: S102
+    return module
+
+
+def constant(module: types.ModuleType, name: str) -> Any:
+    """One of the constants that every source has. Raises ``SourceError`` where it has not."""
+    if not hasattr(module, name):
+        raise SourceError(f"the source has no {name}; it needs {', '.join(_CONSTANTS)}")
+    return getattr(module, name)
+
+
+def exported_function(name: str, module: types.ModuleType) -> str:
+    """C: checks, sizes, and one call of the object's host function."""
+    arguments = constant(module, "ARGUMENTS")
+    pointers = [arg for arg, kind, _ in arguments if kind == "ptr"]
+    integers = [arg for arg, kind, _ in arguments if kind in ("i32", "i64")]
+    typed = [
+        f"{'void*' if kind == 'ptr' else _C_SCALARS[kind]} {arg}" for arg, kind, _ in arguments
+    ]
+    host = ", ".join([*typed, "void* workspace", "void* stream"])
+    given = ", ".join([*typed, "size_t* workspace_size, uint8_t* workspace, void* stream"])
+    sizes = ", ".join(f"int64_t {arg}" for arg in integers) or "void"
+    passed = ", ".join(integers)
+
+    def function(title: str, expression: str) -> str:
+        if not isinstance(expression, str) or not _EXPRESSION.fullmatch(expression):
+            raise SourceError(f"{title} is {expression!r}: it is no expression of the sizes")
+        return f"static int64_t {title}({sizes}) {{ return {expression}; }}"
+
+    counts = constant(module, "ELEMENTS")
+    unknown = sorted(set(counts) ^ set(pointers))
+    if unknown:
+        raise SourceError(f"ELEMENTS and the pointers differ in {', '.join(unknown)}")
+    lines = [
+        "#include <nvidia/cutedsl.h>",
+        f"int kiln__mlir_ciface_host({host});",
+        function("workspace_bytes", constant(module, "WORKSPACE")),
+        function("points", constant(module, "POINTS")),
+        *(function(f"elements_of_{arg}", counts[arg]) for arg in pointers),
+        f"PT_EXPORT int {name}({given}) {{",
+        "  if (workspace_size != NULL) {",
+        f"    *workspace_size = (size_t)workspace_bytes({passed});",
+        "    return 0;",
+        "  }",
+        f"  if (points({passed}) == 0) return 0;",
+    ]
+    for arg in pointers:
+        lines += [
+            f"  if ({arg} == NULL && elements_of_{arg}({passed}) > 0) return kInvalidValue;",
+            f"  if ((uintptr_t){arg} % {_POINTER_ALIGNMENT} != 0) return kInvalidValue;",
+        ]
+    call = ", ".join([*(arg for arg, _, _ in arguments), "workspace", "stream"])
+    lines += [
+        f"  if (workspace == NULL && workspace_bytes({passed}) > 0) return kInvalidValue;",
+        f"  if ((uintptr_t)workspace % {_WORKSPACE_ALIGNMENT} != 0) return kInvalidValue;",
+        "  int status = kiln_load();",
+        f"  return status != 0 ? status : kiln__mlir_ciface_host({call});",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def shared_bytes(host: str) -> dict[str, int]:
+    """The shared memory that the launches of each kernel ask for, from the host's part."""
+    body = host[host.index("llvm.func @host(") :]
+    values, kernels = [m[2] for m in _SHARED_FIELD.finditer(body)], _LAUNCHED.findall(body)
+    if len(values) != len(kernels):
+        raise SourceError(f"{len(kernels)} launches have {len(values)} sizes of shared memory")
+    found = {}
+    for kernel, value in zip(kernels, values, strict=True):
+        constants = re.search(_CONSTANT.format(value), body, re.MULTILINE)
+        if constants is None:
+            raise SourceError(f"the shared memory of {kernel} is not known before it is launched")
+        found[kernel] = int(constants[1])
+    return found
+
+
+def usage(output: str) -> str:
+    """What ptxas said of each kernel, in its own form."""
+    found = _PTXAS.findall(output)
+    lines = (re.sub(r"^ptxas +\. ", "    ", line) for line in found if "Compile time" not in line)
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def described(error: BaseException) -> str:
+    """The error at the source's line that it came from, where it came from one; all that the
+    compiler said of it below."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = next((f.lineno for f in reversed(frames) if Path(f.filename).name == SOURCE), None)
+    text = _COLOUR.sub("", str(error)).strip() or type(error).__name__
+    if isinstance(error, SyntaxError) and Path(error.filename or "").name == SOURCE:
+        line, text = error.lineno, error.msg
+    first, _, rest = text.partition("\n")
+    what = first if isinstance(error, SourceError) else f"{type(error).__name__}: {first}"
+    place = f"{SOURCE}:{line or 1}:1: "
+    return f"{place}error: {what}\n{rest}".rstrip()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,57 @@
+"""The command lines that make a library of a CuteDSL source, step by step. All names in them are
+relative and fixed, so that the output is the same in any folder."""
+
+from __future__ import annotations
+
+from scheduler.build.cutedsl import child
+from scheduler.build.cutedsl.toolchains import RUNTIME, CuteDSLToolchain
+from scheduler.build.flags import Flags
+from scheduler.build.rocm.commands import host_machine
+from scheduler.targets import Target
+from scheduler.targets.nvidia import nvidia_hardware
+
+SCRIPT = "compile.py"
+LISTING = "kernel.s"
+HOST_OBJECT = "kernel.host.o"
+LIBRARY = "kernel.so"
+
+
+def architecture(target: Target) -> str:
+    """What the DSL compiles for: since Hopper with the instructions of that architecture alone,
+    whose machine code runs on GPUs of exactly this compute capability."""
+    gpu = nvidia_hardware(target)
+    return f"{gpu.processor}a" if gpu.capability >= 90 else gpu.processor
+
+
+def compiled(
+    target: Target, toolchain: CuteDSLToolchain, flags: Flags, symbol: str
+) -> tuple[str, ...]:
+    """PTX, cubin and the host's object, by the DSL's own compiler."""
+    level = next((flag[2:] for flag in reversed(flags.values) if flag[:2] == "-O"), "3")
+    level = level if level in "0123" else "2"  # it has no levels for size
+    # Isolated: neither the user's settings nor the folder that it works in are looked at.
+    return (*toolchain.python, "-I", "-B", SCRIPT, symbol, architecture(target), level)
+
+
+def sass(toolchain: CuteDSLToolchain) -> tuple[str, ...]:
+    """The cubin's instructions, with the source's lines in between."""
+    return (*toolchain.nvdisasm, "-g", "-c", child.CUBIN)
+
+
+def host(toolchain: CuteDSLToolchain, flags: Flags) -> tuple[str, ...]:
+    """The exported function, and what the object calls."""
+    builtin = ("-isystem", "builtin") if toolchain.builtin_headers else ()
+    return (
+        *(*toolchain.clang, "-x", "c", f"--target={host_machine()}-unknown-linux-gnu"),
+        *("-std=c11", "-ffreestanding", "-nostdlibinc", *builtin, "-Iinclude/nvidia"),
+        *("-fno-color-diagnostics", "-ffile-compilation-dir=/kiln", "-fPIC", *flags.host),
+        *("-c", "-o", HOST_OBJECT, child.HOST),
+    )
+
+
+def library(toolchain: CuteDSLToolchain) -> tuple[str, ...]:
+    """Linked against CuteDSL's own runtime alone, which is found when the library is loaded."""
+    return (
+        *(*toolchain.linker, "-shared", "-Bsymbolic", f"--version-script={child.EXPORTS}"),
+        *(HOST_OBJECT, f"{child.OBJECT}.o", RUNTIME, "-o", LIBRARY),
+    )

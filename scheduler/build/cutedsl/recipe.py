@@ -1,0 +1,93 @@
+"""CuteDSL sources for NVIDIA GPUs: PTX, machine code and the host's part by NVIDIA's compiler, the
+exported function by clang."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from scheduler.build.cuda.lines import narrowed
+from scheduler.build.cuda.resources import resources
+from scheduler.build.cutedsl import child, commands
+from scheduler.build.cutedsl.toolchains import CHILD, RUNTIME, CuteDSLToolchain
+from scheduler.build.diagnostics import diagnostics
+from scheduler.build.elf import dynamic_symbols, section_bytes
+from scheduler.build.flags import Flags
+from scheduler.build.model import Diagnostic, Toolchain
+from scheduler.build.places import HEADERS
+from scheduler.build.recipe import Recipe, Step
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.targets import Target
+
+# What a library may leave open: functions of CuteDSL's runtime, and those of the C library.
+_OFFERED = re.compile(r"_cu[A-Za-z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)|printf|abort")
+
+
+class CuteDSLRecipe(Recipe):
+    """The same files as of a HIP source: a device, a worker and a wrapper see no difference."""
+
+    version = "1"
+    source_file = SOURCE_FILE
+    listing_file = commands.LISTING
+    listing_title = "SASS"
+    library_file = commands.LIBRARY
+    code_object_file = child.CUBIN
+    intermediate_file = child.PTX
+    intermediate_title = "PTX"
+    remedy = "install kiln[cutedsl]"
+
+    @property
+    def code_file(self) -> str:
+        return self.library_file
+
+    def obstacle(self, toolchain: Toolchain) -> str:
+        return "" if isinstance(toolchain, CuteDSLToolchain) else "it does not compile CuteDSL"
+
+    def steps(
+        self, target: Target, toolchain: Toolchain, flags: Flags, symbol: str
+    ) -> tuple[Step, ...]:
+        assert isinstance(toolchain, CuteDSLToolchain)
+        return (
+            Step(commands.compiled(target, toolchain, flags, symbol)),
+            Step(commands.sass(toolchain), output=commands.LISTING),
+            Step(commands.host(toolchain, flags), before=_narrowed),
+            Step(commands.library(toolchain)),
+        )
+
+    def prepare(self, directory: Path, toolchain: Toolchain) -> None:
+        (directory / "include").symlink_to(HEADERS)
+        assert isinstance(toolchain, CuteDSLToolchain)
+        (directory / commands.SCRIPT).symlink_to(CHILD)
+        (directory / RUNTIME).symlink_to(toolchain.runtime)
+        if toolchain.builtin_headers:
+            (directory / "builtin").symlink_to(toolchain.builtin_headers)
+
+    def unloadable(self, directory: Path, symbol: str) -> str:
+        symbols = dynamic_symbols((directory / self.library_file).read_bytes())
+        if symbol not in symbols.defined:
+            return f"the source does not export {symbol}"
+        unknown = sorted(name for name in symbols.undefined if not _OFFERED.fullmatch(name))
+        return f"nothing offers {', '.join(unknown)} when the library is loaded" if unknown else ""
+
+    def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
+        usage, ptx = ((directory / name).read_text() for name in (child.USAGE, child.PTX))
+        dynamic = json.loads((directory / child.SHARED).read_text())
+        sections = section_bytes((directory / child.CUBIN).read_bytes())
+        found = resources(usage, ptx, target, sections, dynamic)
+        return {name: asdict(one) for name, one in found.items()}
+
+    def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
+        return diagnostics(log, self.source_file)
+
+
+def _narrowed(directory: Path) -> None:
+    listing = directory / commands.LISTING
+    listing.write_text(narrowed(listing.read_text()))
+
+
+RECIPE = CuteDSLRecipe()
+"""The backend's part."""

@@ -1,0 +1,100 @@
+"""CuteDSL's compiler: the package nvidia-cutlass-dsl under this interpreter, NVIDIA's disassembler,
+and the bundled clang and linker for the exported function. The extra ``cutedsl`` has them."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+import sysconfig
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+from scheduler.build.cache import digest
+from scheduler.build.cuda.toolchains import cuda_compilers, nvidia_program
+from scheduler.build.model import AbsentToolchain, Toolchain
+from scheduler.build.toolchains import Found, Search, bundled, headers_digest
+from scheduler.fence.model import SYSTEM_FILES
+from scheduler.outcome import UserError
+
+NAME = "cutedsl"
+RUNTIME = "libcute_dsl_runtime.so"
+EXTRA = "pip install 'kiln[cutedsl]' gives nvidia-cutlass-dsl and nvdisasm"
+CHILD = Path(__file__).with_name("child.py")
+_PACKAGE = "nvidia-cutlass-dsl"
+
+
+@dataclass(frozen=True)
+class CuteDSLToolchain(Toolchain):
+    """What makes a library of a CuteDSL source. ``python`` is the interpreter that has the
+    package."""
+
+    python: tuple[str, ...] = ()
+    nvdisasm: tuple[str, ...] = ()
+    runtime: str = ""  # what libraries are linked against
+
+    @property
+    def programs(self) -> tuple[str, ...]:
+        own = (command[0] for command in (self.python, self.nvdisasm) if command)
+        return (*super().programs, *own)
+
+    @property
+    def reads(self) -> tuple[Path, ...]:
+        return (CHILD, Path(self.runtime), *_interpreter(), *SYSTEM_FILES)
+
+    def without_paths(self) -> CuteDSLToolchain:
+        made = super().without_paths()
+        assert isinstance(made, CuteDSLToolchain)
+        return replace(made, python=("python",), nvdisasm=("nvdisasm",), runtime=RUNTIME)
+
+
+def nvidia_compilers(search: Search) -> tuple[Found, ...]:
+    """Those of HIP sources, then CuteDSL's: each recipe takes its own."""
+    return (*cuda_compilers(search), _cutedsl(search))
+
+
+def _cutedsl(search: Search) -> Found:
+    try:
+        version = metadata.version(_PACKAGE)
+    except metadata.PackageNotFoundError:
+        return AbsentToolchain(NAME, f"{_PACKAGE} is not installed: {EXTRA}")
+    runtime = runtime_library()
+    if importlib.util.find_spec("cutlass") is None or runtime is None:
+        return AbsentToolchain(NAME, f"{_PACKAGE} {version} is not whole: {EXTRA}")
+    nvdisasm = nvidia_program("nvdisasm", search)
+    if nvdisasm is None:
+        return AbsentToolchain(NAME, f"nvdisasm is not installed: {EXTRA}")
+    try:
+        clang = bundled(search.cache)
+    except UserError as error:
+        return AbsentToolchain(NAME, str(error))
+    python = ".".join(platform.python_version_tuple()[:2])
+    return CuteDSLToolchain(
+        name=NAME,
+        version=f"{_PACKAGE} {version}, Python {python}, {clang.version}",
+        path_digest=digest("cutedsl", headers_digest(), CHILD.read_bytes()),
+        clang=clang.clang,
+        linker=clang.linker,
+        builtin_headers=clang.builtin_headers,
+        python=(sys.executable,),
+        nvdisasm=(str(nvdisasm),),
+        runtime=str(runtime),
+    )
+
+
+def runtime_library() -> Path | None:
+    """The package's runtime library, which every library made by it needs: it wants the driver
+    alone. None where the package is not installed."""
+    spec = importlib.util.find_spec("nvidia_cutlass_dsl")
+    for folder in (spec.submodule_search_locations if spec is not None else None) or ():
+        for found in sorted(Path(folder).glob(f"cu*/lib/{RUNTIME}"), reverse=True):
+            return found
+    return None
+
+
+def _interpreter() -> tuple[Path, ...]:
+    """Where the interpreter finds its modules, and what tells it so in a virtual environment."""
+    folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib")]
+    folders += [Path(entry) for entry in sys.path if Path(entry).name.endswith("-packages")]
+    return (*dict.fromkeys(folders), Path(sys.prefix) / "pyvenv.cfg")
