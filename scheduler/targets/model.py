@@ -48,6 +48,9 @@ class HipHardware(Hardware):
     that one block may ask for.
     """
 
+    copies_asynchronously: ClassVar[bool] = False
+    """Whether it copies to shared memory while the threads go on (``kiln/copies.h``)."""
+
     processor: str
     architecture: str
     max_lds_per_block_bytes: int = 65536

@@ -24,6 +24,7 @@ class NvidiaHardware(HipHardware):
     granules of ``register_granule``; each of ``warp_granule`` partitions has its part of them.
     """
 
+    copies_asynchronously: ClassVar[bool] = True  # cp.async, since compute capability 8.0
     words: ClassVar[Words] = NVIDIA
     figures: ClassVar[tuple[Figure, ...]] = (
         Figure("Registers", "an SM", "registers"),

@@ -73,6 +73,13 @@ class Operand:
                 return f"{self.name} has a stride or offset of {step}"
         return ""
 
+    @property
+    def copy_obstacle(self) -> str:
+        """Why it cannot be copied to shared memory as it lies, "" where it can."""
+        if self.load is None:
+            return f"{self.name} is computed element by element"
+        return "" if self.along_k else f"{self.name} is transposed on its way"
+
     def _outside(self, run: IndexGroup) -> list[Expr]:
         """Steps along the axes of the other groups."""
         form = self.form

@@ -60,7 +60,7 @@ class GemmTemplate(ROCmTemplate):
             self._members, lowered.buffers, lowered.graph.symbols, self.marks
         )
         self._sizes = self._problem_sizes()
-        self._texts: dict[tuple[bool, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
+        self._texts: dict[tuple[bool, int, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
         self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
 
@@ -91,6 +91,7 @@ class GemmTemplate(ROCmTemplate):
             ),
             interface.a.masked,
             any(b.masked for b in seconds),
+            next(filter(None, (one.copy_obstacle for one in (interface.a, *seconds))), ""),
         )
 
     def configs(self) -> Sequence[Config]:
@@ -111,7 +112,7 @@ class GemmTemplate(ROCmTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         chosen = GemmConfig.of(config)
-        kind = (chosen.split_k > 1, chosen.matrix_instr_nonkdim)
+        kind = (chosen.split_k > 1, chosen.matrix_instr_nonkdim, chosen.async_copies)
         if kind not in self._texts:
             self._texts[kind] = self._render_problem(chosen)
         before, after, origins = self._texts[kind]
@@ -147,7 +148,8 @@ class GemmTemplate(ROCmTemplate):
             "accumulator": interface.element.compute.cpp,
             "fields": [f"{field.strip()};" for field in parameters.split(",")],
             "groups": self._groups(),
-            "operands": self._operands(),
+            "operands": self._operands(asynchronous=bool(config.async_copies)),
+            "asynchronous": bool(config.async_copies),
             "members": [self._member(i, member) for i, member in enumerate(interface.members)],
             "multiplies": self.marks.mark(self._contraction_nodes()),
             "masked": any(
@@ -184,13 +186,15 @@ class GemmTemplate(ROCmTemplate):
             for kind, group in groups
         ]
 
-    def _operands(self) -> list[dict[str, Any]]:
+    def _operands(self, *, asynchronous: bool) -> list[dict[str, Any]]:
         interface = self.interface
         several = len(interface.members) > 1
-        found = [_operand(interface.a, "M", "M", interface.read_a())]
+        a = interface.address_a if asynchronous else interface.read_a
+        b = interface.address_b if asynchronous else interface.read_b
+        found = [_operand(interface.a, "M", "M", a())]
         for position, member in enumerate(interface.members):
             kind = f"N{position}" if several else "N"
-            found.append(_operand(member.b, kind, member.columns, interface.read_b(position)))
+            found.append(_operand(member.b, kind, member.columns, b(position)))
         return found
 
     def _member(self, position: int, member: Member) -> dict[str, Any]:

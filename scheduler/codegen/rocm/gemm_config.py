@@ -38,6 +38,27 @@ _TILES = (
     (16, 64, 128, 128),
     (16, 32, 128, 64),
 )
+# With asynchronous copies a warp has up to 64x64 of the result, since the next tiles are in no
+# registers; the small ones are for results that few blocks share.
+_ASYNC_TILES = (
+    (256, 128, 32, 256),
+    (128, 256, 32, 256),
+    (256, 128, 64, 256),
+    (128, 256, 64, 256),
+    (128, 128, 32, 128),
+    (128, 128, 64, 128),
+    (128, 128, 64, 256),
+    (128, 64, 64, 128),
+    (64, 128, 64, 128),
+    (64, 64, 64, 128),
+    (32, 64, 64, 128),
+    (16, 128, 64, 128),
+    (16, 64, 128, 128),
+)
+_ASYNC_STAGES = (3, 4)
+_ASYNC_SPLITS = (1, 4, 8)
+_SPLIT_AREA = 64 * 128  # of a tile, at most, where k is split
+_COPY_BYTES = (4, 8, 16)
 _SPLITS = (1, 2, 4, 8)
 _STAGES = (1, 2)
 _GROUPS = (1, 8)
@@ -45,9 +66,14 @@ _GROUPS = (1, 8)
 # multiplication reads and the addresses still fit: of 256 that RDNA can address (NVIDIA: 255), of
 # 512 on CDNA.
 _MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320, "cuda": 144}
+_MAX_HELD_WITH_COPIES = 168  # accumulators and addresses: no part of the next tile
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 # Compute units of a middling board; the default is the same for all targets, which share text.
 _COMPUTE_UNITS = 96
+
+
+_OPTIONAL = ("matrix_instr_nonkdim", "async_copies")  # of a configuration's names
+_HALF = 2  # bytes
 
 
 @dataclass(frozen=True)
@@ -58,6 +84,8 @@ class GemmConfig:
     step); ``group_m`` rows of tiles that are walked together; ``split_k`` parts of k that
     different blocks sum (a second kernel adds them). ``matrix_instr_nonkdim`` (Triton's name) is
     32 for the instructions whose result is 32x32; the others do not name it, nor does their text.
+    ``async_copies`` is 1 where tiles are copied to shared memory while others are multiplied, up to
+    ``stages`` - 1 of them at once; the others do not name it either.
     """
 
     block_m: int
@@ -70,6 +98,7 @@ class GemmConfig:
     vector_a: int
     vector_b: int
     matrix_instr_nonkdim: int = 0
+    async_copies: int = 0
 
     @property
     def size(self) -> int:
@@ -83,14 +112,17 @@ class GemmConfig:
     @staticmethod
     def of(config: Mapping[str, ConfigValue]) -> GemmConfig:
         """From a candidate's mapping; ``KeyError`` where a name is missing."""
-        needed, optional = list(GemmConfig.__dataclass_fields__), "matrix_instr_nonkdim"
-        needed.remove(optional)
-        named = {name: int(config[name.upper()]) for name in needed}
-        return GemmConfig(**named, matrix_instr_nonkdim=int(config.get(optional.upper(), 0)))
+        names = list(GemmConfig.__dataclass_fields__)
+        missing = {name: 0 for name in _OPTIONAL if name.upper() not in config}
+        return GemmConfig(
+            **missing, **{name: int(config[name.upper()]) for name in names if name not in missing}
+        )
 
     def lds_bytes(self, element: DType) -> int:
-        """Both tiles, each row padded by 16 bytes, for every stage."""
-        row = self.block_k * element.itemsize + 16
+        """Both tiles for every stage; rows are padded by 16 bytes, except where 16-bit elements
+        are copied asynchronously."""
+        padding = 0 if self.async_copies and element.itemsize == _HALF else 16
+        row = self.block_k * element.itemsize + padding
         return self.stages * (self.block_m + self.block_n) * row
 
 
@@ -100,6 +132,8 @@ class GemmProblem:
 
     ``obstacles_a`` says for each width (elements a load) why it is not possible, "" where it is.
     ``masked_a``: elements are computed or stand behind a mask, each with indices of its own.
+    ``copy_obstacle`` says why operands cannot be copied to shared memory as they lie, "" where
+    they can.
     """
 
     element: DType
@@ -111,6 +145,7 @@ class GemmProblem:
     obstacles_b: tuple[tuple[int, str], ...]
     masked_a: bool = False
     masked_b: bool = False
+    copy_obstacle: str = ""
 
     def widest(self) -> tuple[int, int]:
         """Elements a load of A and of B."""
@@ -121,14 +156,14 @@ def held_registers(config: GemmConfig, problem: GemmProblem) -> int:
     """Registers of a lane for its accumulators and its part of the next tiles.
 
     A load takes its data's registers and two for the address; one behind a mask three for the
-    indices that the mask looks at.
+    indices that the mask looks at. A copy takes its addresses alone.
     """
     held = config.block_m * config.block_n * problem.element.compute.itemsize // 4
     for block, vector, masked in (
         (config.block_m, config.vector_a, problem.masked_a),
         (config.block_n, config.vector_b, problem.masked_b),
     ):
-        data = max(vector * problem.element.itemsize // 4, 1)
+        data = 0 if config.async_copies else max(vector * problem.element.itemsize // 4, 1)
         held += block * config.block_k // vector * (data + (5 if masked else 2))
     return held // config.threads
 
@@ -154,6 +189,7 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
         shared = (tile for tile in _TILES if waves_along_m(*tile[:2], tile[3] // lanes, size))
         for tile, stages, split in product(shared, _STAGES, _SPLITS):
             yield GemmConfig(*tile, stages, _GROUPS[-1], split, a, b, size)
+    yield from _async_configs(problem)
     plain = GemmConfig(*_TILES[0], 1, 1, 1, a, b)
     for width in vector_widths(problem.element):
         if width > a:
@@ -167,6 +203,14 @@ def _common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[G
     a, b = problem.widest()
     for tile, stages, group, split in product(_TILES, _STAGES, groups, _SPLITS):
         yield GemmConfig(*tile, stages, group, split, a, b)
+
+
+def _async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Those with asynchronous copies, which only some targets have."""
+    a, b = problem.widest()
+    for tile, stages, split in product(_ASYNC_TILES, _ASYNC_STAGES, _ASYNC_SPLITS):
+        if split == 1 or tile[0] * tile[1] <= _SPLIT_AREA:
+            yield GemmConfig(*tile, stages, _GROUPS[-1], split, a, b, async_copies=1)
 
 
 def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZE) -> int:
@@ -214,11 +258,25 @@ def reject(
             f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
             f" {config.block_k} a part"
         )
+    if config.async_copies:
+        copied = _copy_obstacle(config, problem)
+        if copied:
+            return illegal(f"no asynchronous copies: {copied}")
     for target in targets:
         rejected = _reject_for(config, problem, hip_hardware(target))
         if rejected is not None:
             return rejected
     return None
+
+
+def _copy_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
+    if problem.copy_obstacle:
+        return problem.copy_obstacle
+    for name, vector in (("A", config.vector_a), ("B", config.vector_b)):
+        nbytes = vector * problem.element.itemsize
+        if nbytes not in _COPY_BYTES:
+            return f"{name} is read {nbytes} bytes at a time, not 4, 8 or 16"
+    return ""
 
 
 def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
@@ -228,10 +286,14 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
             f"no {size}x{size} matrix instruction for elements of type {element.label}"
             f" on {gpu.processor}"
         )
+    if config.async_copies and not gpu.copies_asynchronously:
+        return illegal(f"no asynchronous copies to {words.shared} on {gpu.processor}")
     lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
         return illegal(f"{lds} bytes of {words.shared}, more than the {most} of {gpu.processor}")
     held, most = held_registers(config, problem), _MAX_HELD_REGISTERS[gpu.architecture]
+    if config.async_copies:
+        most = _MAX_HELD_WITH_COPIES
     if held > most:
         return illegal(
             f"a {words.lane} holds {held} registers, more than the {most} of {gpu.processor}"

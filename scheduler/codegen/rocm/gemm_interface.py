@@ -46,6 +46,26 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         """The body of a member's second operand's ``read``."""
         return self._read_text(self.reads[1 + position])
 
+    def address_a(self) -> str:
+        """The body of A's ``at``, where it is copied as it lies."""
+        return self._address_text(self.reads[0])
+
+    def address_b(self, position: int) -> str:
+        """The body of a member's second operand's ``at``."""
+        return self._address_text(self.reads[1 + position])
+
+    def _address_text(self, read: Read) -> str:
+        operand, parametrizer = read.operand, read.parametrizer
+        assert operand.load is not None, "computed operands have no address"
+        lines = Lines(self._marks, _INDENT)
+        if operand.condition is not None:
+            condition = self._printer(lines, {}).value(parametrizer.value(operand.condition))
+            lines.add(f"inside = {condition};")
+        pointer = self._memory[operand.load.buffer].pointer
+        offset = self._index_text(parametrizer.offset(operand.load))
+        lines.add(f"return {pointer} + ({offset});")
+        return str(lines)
+
     def _read_text(self, read: Read) -> str:
         operand, parametrizer = read.operand, read.parametrizer
         lines = Lines(self._marks, _INDENT)

@@ -1,0 +1,179 @@
+"""Products whose tiles are copied to shared memory while others are multiplied: NVIDIA's alone.
+
+What they compute is tried on CPU emulation, where copies happen at once; that a GPU waits for them
+is for tests/gpu, and what the compiler makes of them for the listing here.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from scheduler import targets
+from scheduler.build.compile import build
+from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
+from scheduler.build.model import Build
+from scheduler.build.toolchains import Search
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.codegen.template import Config, KernelTemplate
+from scheduler.fusion.nodes import Schedule
+from scheduler.ir.dtypes import DType
+from tests.support.caches import KEPT
+from tests.unit.matrix.contractions import convolution, gathered_gelu, matmul, shared_input
+from tests.unit.matrix.running import Runner, random_values, tolerance
+
+KEY = "ASYNC_COPIES"
+
+
+def made(schedule: Schedule, target: str = "sm_90") -> KernelTemplate:
+    (node,) = schedule.nodes
+    return ROCmCPPScheduling(schedule, (targets.find(target),)).template(node)
+
+
+def asynchronous(schedule: Schedule, **config: int) -> TemplateCaller:
+    """The first candidate with asynchronous copies, with some of its constants exchanged."""
+    template = made(schedule)
+    first = next(one for one in template.configs() if KEY in one)
+    chosen = {**first, **config}
+    rejected = template.reject(chosen)
+    assert rejected is None, rejected
+    return template.generate(chosen)
+
+
+SMALL = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 64, "THREADS": 128}
+
+
+@pytest.mark.parametrize("block_k", [32, 64, 128])
+@pytest.mark.parametrize("dtype", [DType.F16, DType.F32], ids=lambda dtype: dtype.label)
+@pytest.mark.parametrize("k", [8, 72, 520])
+def test_whatever_the_number_of_tiles(
+    runner: Runner, rng: np.random.Generator, k: int, dtype: DType, block_k: int
+) -> None:
+    """Fewer than are on their way at once, an odd number, and a last one that is not whole."""
+    x, w, b = (random_values(rng, size, dtype) for size in ((70, k), (100, k), (100,)))
+    schedule = matmul(70, 100, k, dtype, bias=[100], b_transposed=True)
+    caller = asynchronous(schedule, **{**SMALL, "BLOCK_K": block_k, "BLOCK_M": 32}, STAGES=4)
+    out = runner(caller, {"arg0": x, "arg1": w, "bias": b})["buf0"]
+    assert np.abs(out - (x @ w.T + b)).max() <= tolerance(k, dtype, magnitude=4.0)
+
+
+def test_nothing_to_add(runner: Runner, rng: np.random.Generator) -> None:
+    x, w, b = (random_values(rng, size, DType.F16) for size in ((5, 0), (6, 0), (6,)))
+    caller = asynchronous(matmul(5, 6, 0, DType.F16, bias=[6], b_transposed=True), **SMALL)
+    out = runner(caller, {"arg0": x, "arg1": w, "bias": b})["buf0"]
+    np.testing.assert_array_equal(out, np.broadcast_to(b, (5, 6)))
+
+
+def test_parts_of_k_and_several_weights(runner: Runner, rng: np.random.Generator) -> None:
+    columns = (40, 16, 96)
+    x = random_values(rng, (50, 1032), DType.F16)
+    weights = [random_values(rng, (n, 1032), DType.F16) for n in columns]
+    biases = [random_values(rng, (n,), DType.F16) for n in columns]
+    inputs = {"x": x}
+    for i in range(3):
+        inputs |= {f"w{i}": weights[i], f"bias{i}": biases[i]}
+    caller = asynchronous(shared_input(50, columns, 1032, DType.F16), **SMALL, SPLIT_K=8)
+    out = runner(caller, inputs)
+    for i in range(3):
+        error = np.abs(out[f"y{i}"] - (x @ weights[i].T + biases[i])).max()
+        assert error <= tolerance(1032, DType.F16, magnitude=4.0)
+
+
+def test_a_window_with_padding(runner: Runner, rng: np.random.Generator) -> None:
+    """What lies outside of the image is not read: the copy gives zeros."""
+    x, w = (random_values(rng, s, DType.F16) for s in ((2, 8, 9, 11), (24, 8, 3, 3)))
+    schedule = convolution(x.shape, w.shape, DType.F16, padding=1, channels_last=True)
+    out = runner(asynchronous(schedule, **SMALL), {"x": x, "w": w})["y"]
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    expected = sum(
+        np.einsum("bchw,oc->bohw", padded[:, :, i : i + 9, j : j + 11], w[:, :, i, j])
+        for i in range(3)
+        for j in range(3)
+    )
+    assert np.abs(out - expected).max() <= tolerance(72, DType.F16, magnitude=4.0)
+
+
+def reasons(schedule: Schedule, target: str) -> set[str]:
+    template = made(schedule, target)
+
+    def reason(config: Config) -> str:
+        rejected = template.reject(config)
+        return rejected.reason if rejected else ""
+
+    return {reason(config) for config in template.configs() if KEY in config}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "counts"),
+    [
+        (
+            DType.F16,
+            {"sm_80": 34, "sm_86": 30, "sm_89": 30, "sm_90": 36, "sm_100": 36, "sm_120": 30},
+        ),
+        (DType.F32, {"sm_80": 21, "sm_86": 2, "sm_89": 2, "sm_90": 29, "sm_100": 29, "sm_120": 2}),
+        (DType.F64, {"sm_80": 2, "sm_86": 0, "sm_89": 0, "sm_90": 8, "sm_100": 8, "sm_120": 0}),
+    ],
+    ids=["f16", "f32", "f64"],
+)
+def test_how_many_serve(dtype: DType, counts: dict[str, int]) -> None:
+    """Of 50: a search has them beside the two hundred others."""
+    schedule = matmul(2240, 2048, 768, dtype, b_transposed=True)
+    found = {}
+    for target in counts:
+        template = made(schedule, target)
+        those = [config for config in template.configs() if KEY in config]
+        assert len(those) == 50
+        found[target] = sum(template.reject(config) is None for config in those)
+    assert found == counts
+
+
+LINEAR = matmul(256, 256, 512, DType.F16, b_transposed=True)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "target", "said"),
+    [
+        (LINEAR, "gfx942", {"no asynchronous copies to LDS on gfx942"}),
+        (LINEAR, "cpu", {"no asynchronous copies to LDS on gfx942"}),
+        (matmul(64, 64, 64, DType.F16), "sm_90", {"B0 is transposed on its way"}),
+        (gathered_gelu(64, 64, 64, 8, DType.F16), "sm_90", {"A is computed element by element"}),
+        (
+            matmul(64, 64, 63, DType.F16, b_transposed=True),
+            "sm_90",
+            {"A is read 2 bytes at a time, not 4, 8 or 16"},
+        ),
+    ],
+    ids=["gfx942", "its emulation", "transposed", "computed", "unaligned"],
+)
+def test_what_cannot_be_copied_says_why(schedule: Schedule, target: str, said: set[str]) -> None:
+    found = reasons(schedule, target)
+    assert "" not in found
+    assert {one.removeprefix("no asynchronous copies: ") for one in found} >= said
+
+
+def test_kernels_without_them_do_not_name_them() -> None:
+    template = made(LINEAR)
+    assert (
+        KEY not in template.default_config() or template.reject(template.default_config()) is None
+    )
+    plain = next(one for one in template.configs() if KEY not in one)
+    assert "copies" not in template.render(plain).source.replace("Copies", "copies").lower()
+
+
+def test_the_compiler_makes_asynchronous_copies_of_them() -> None:
+    """16 bytes each, past the registers: no wide load of the tiles is left."""
+    compilers = {one.name: one for one in cuda_compilers(Search(cache=KEPT))}
+    toolchain = compilers[NAME]
+    assert isinstance(toolchain, CudaToolchain), toolchain
+    caller = asynchronous(LINEAR, **SMALL)
+    result = build(caller.kernel.source, caller.name, targets.find("sm_90"), toolchain, KEPT)
+    assert isinstance(result, Build), result
+    listing = (result.directory / "kernel.s").read_text()
+    assert re.search(r"LDGSTS\.E\.BYPASS(\.\w+)*\.128", listing)
+    assert "LDGDEPBAR" in listing
+    assert not re.search(r"\bLDG\.E(\.\w+)*\.128", listing)
+    (found,) = result.resources.values()
+    assert found["shared_bytes"] == caller.kernel.launches[0].lds_bytes
