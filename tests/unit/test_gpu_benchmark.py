@@ -130,6 +130,7 @@ def test_without_torch_nothing_is_measured(
     ("arguments", "says"),
     [
         (["--tune", "soon"], "--tune: budget 'soon': write a time"),
+        (["--results", "nowhere.json"], "--results: nowhere.json"),
         (["--rounds", "1"], "--rounds: '1': a number of at least 2"),
     ],
 )

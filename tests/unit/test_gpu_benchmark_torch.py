@@ -3,16 +3,21 @@ counts as right, and a sample as torch loads it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from scheduler import samples
+from scheduler import pipeline, samples
+from scheduler.build.cache import CodeCache
 
 torch = pytest.importorskip("torch")
 
+from tests.benchmarks.gpu.making import Shop, recorded  # noqa: E402
 from tests.benchmarks.gpu.problems import Of, problems  # noqa: E402
 from tests.benchmarks.gpu.reference import bound_of, error_of, in_float64  # noqa: E402
 from tests.benchmarks.gpu.samples import program_of  # noqa: E402
 from tests.benchmarks.gpu.timing import extremes  # noqa: E402
+from tests.support import recorded as made_up  # noqa: E402
 
 
 class Narrow(torch.nn.Module):  # type: ignore[misc]
@@ -70,6 +75,22 @@ def test_a_sample_runs_in_torch_with_weights_put_in() -> None:
     assert got.isfinite().all()
     assert got.std() > 0
     assert error_of(got, in_float64(program, (image,))) <= bound_of(program, torch.float16)
+
+
+def test_what_was_recorded_of_a_graph_at_these_sizes_chooses_its_kernels(tmp_path: Path) -> None:
+    results = made_up.recorded()
+    shop = Shop(made_up.DEVICE, CodeCache(tmp_path))
+    graph = pipeline.load(samples.path(made_up.MODEL))
+    assert recorded(pipeline.schedule(pipeline.lower(graph)), shop, [results]) is None
+
+    plan = pipeline.schedule(pipeline.lower(pipeline.rebind(graph, made_up.SIZES)))
+    choose = recorded(plan, shop, [results])
+    assert choose is not None
+    (chosen,) = (one for one in results.runs[0].tasks[0].candidates if one.chosen)
+    for node in plan.nodes:
+        found = choose(node)
+        assert (found is not None) == (node.name == made_up.NODE)
+        assert found is None or found.kernel.config == chosen.config
 
 
 def test_every_problem_has_a_name_of_its_own() -> None:

@@ -1,12 +1,13 @@
 """Kernels on an NVIDIA GPU beside torch's own, right first, times second.
 
-    python -m tests.benchmarks.gpu [--only TEXT] [--tune 5s] [--json FILE] [--no-compile]
+    python -m tests.benchmarks.gpu [--only TEXT] [--tune 5s] [--results FILE] [--json FILE]
+                                   [--no-compile]
 
 Each problem in one process: Kiln's default configurations, with --tune also those that its tuner
-chooses here, torch eager, and torch.compile (max-autotune where sizes are static). A result further
-from float64 than its dtype explains is shown as wrong and not timed. Times are microseconds: the
-median of the rounds ± half of the middle half's width, each contender in a CUDA graph, the
-second-level cache emptied before each sample.
+chooses here, with --results those that it chose before, torch eager, and torch.compile
+(max-autotune where sizes are static). A result further from float64 than its dtype explains is
+shown as wrong and not timed. Times are microseconds: the median of the rounds ± half of the middle
+half's width, each contender in a CUDA graph, the second-level cache emptied before each sample.
 
 Exit status: 1 where a kernel of Kiln's is wrong, 3 where there is no such GPU or no torch for it.
 """
@@ -26,6 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from scheduler.build.cache import CodeCache
 from scheduler.outcome import UserError
+from scheduler.results import file as results_file
+from scheduler.results.model import Results
 from scheduler.runtime import cuda
 from scheduler.runtime.device import Absent
 from scheduler.runtime.lock import exclusive
@@ -89,6 +92,14 @@ def seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def results(text: str) -> Results:
+    """A file of recorded results, as argparse wants it."""
+    try:
+        return results_file.read(Path(text))
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def rounds(text: str) -> int:
     """At least two, for an interval."""
     if not text.isdecimal() or int(text) < 2:
@@ -111,6 +122,17 @@ def _parser() -> argparse.ArgumentParser:
         "--tune", type=seconds, default=0.0, metavar="TIME", help="tune each kernel so long as well"
     )
     parser.add_argument(
+        "--tune-only", action="append", default=[], metavar="TEXT", help="problems named so; repeat"
+    )
+    parser.add_argument(
+        "--results",
+        type=results,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="recorded results: what they chose for a problem's graph is taken as tuned; repeat",
+    )
+    parser.add_argument(
         "--rounds", type=rounds, default=50, metavar="N", help="samples of each (%(default)s)"
     )
     parser.add_argument("--commit", default="", help="what is measured, where there is no git")
@@ -125,7 +147,8 @@ def _settings(
     from tests.benchmarks.gpu.measuring import Settings
 
     shop = Shop(info, CodeCache(options.cache))
-    return Settings(shop, monitor, options.rounds, options.tune, with_compile)
+    only, known = tuple(options.tune_only), tuple(options.results)
+    return Settings(shop, monitor, options.rounds, options.tune, only, known, with_compile)
 
 
 def _measured(

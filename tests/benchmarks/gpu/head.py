@@ -27,7 +27,6 @@ def head_of(
         if not isinstance(one, AbsentToolchain)
     ]
     torchs = ", ".join(f"{name} {_version(name)}" for name in ("torch", "triton", "numpy"))
-    tuning = f"{options.tune:g} s for each kernel" if options.tune else "none"
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": options.commit or kiln_commit() or "not known: no git here (--commit says it)",
@@ -38,7 +37,7 @@ def head_of(
         f"Python {platform.python_version()}",
         "packages": torchs,
         "compilers": "; ".join([*compilers, *([f"Triton's: {found.title}"] if found else [])]),
-        "tuning": tuning,
+        "tuning": _tuning(options),
         "samples": f"{options.rounds} rounds, 95% intervals of the median in the JSON",
     }
 
@@ -47,6 +46,19 @@ def _clocks(info: DeviceInfo) -> str:
     """What it can reach; what it had is under the table."""
     sm, memory = (int(info.attributes[key]) // 1000 for key in ("clock_khz", "memory_clock_khz"))
     return f"SM at most {sm} MHz, memory at most {memory} MHz"
+
+
+def _tuning(options: argparse.Namespace) -> str:
+    parts = []
+    if options.tune:
+        of = f" of {', '.join(options.tune_only)}" if options.tune_only else ""
+        parts.append(f"{options.tune:g} s for each kernel{of}")
+    parts += [
+        f"{run.graph.name} by what was recorded on {run.finished_at[:10]} ({run.reason})"
+        for file in options.results
+        for run in file.runs
+    ]
+    return "; ".join(parts) or "none"
 
 
 def _version(name: str) -> str:

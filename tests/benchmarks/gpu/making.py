@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,15 +18,17 @@ from scheduler.build.recipe import library_of
 from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import ConfigValue
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings, hints
 from scheduler.ir.graph import InputKind
 from scheduler.outcome import UserError
+from scheduler.results.model import Results
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target, find
 from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.compiling import Compilers
-from scheduler.tuning.problems import find_problems
+from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
 from tests.benchmarks.gpu.problems import Loaded
 
@@ -71,13 +73,43 @@ def scheduled(problem: Loaded) -> Schedule:
 
 def tuned(plan: Schedule, shop: Shop, seconds: float) -> pipeline.Chooser:
     """Which candidate serves each node, by a short run of Kiln's tuner with that time a kernel."""
-    backend, bindings = pipeline.scheduling(plan, (shop.target,)), hints(plan.lowered.graph.symbols)
-    problems = find_problems(plan, backend, shop.target, bindings, [])
+    problems = _problems(plan, shop)
     pool = Compilers(
         shop.target, shop.compiler(shop.target), shop.cache, os.cpu_count() or 1, DEFAULT
     )
     meter = Meter(Budget(seconds * len(problems)))
-    configs = tune(plan, problems, shop.device, pool, meter, SearchOptions()).configs
+    found = tune(plan, problems, shop.device, pool, meter, SearchOptions())
+    return _chooser(plan, shop, found.configs)
+
+
+def recorded(plan: Schedule, shop: Shop, results: Sequence[Results]) -> pipeline.Chooser | None:
+    """The same by what was recorded of the graph at these sizes, for this target; None where that
+    is nothing."""
+    graph, bindings = plan.lowered.graph, hints(plan.lowered.graph.symbols)
+    configs: dict[str, Mapping[str, ConfigValue]] = {}
+    nodes = {problem.node.name: problem.nodes for problem in _problems(plan, shop)}
+    for run in (run for file in results for run in file.runs):
+        if (run.graph.digest, run.target, run.bindings) != (
+            graph.digest,
+            shop.target.name,
+            bindings,
+        ):
+            continue
+        for task in run.tasks:
+            for chosen in (one for one in task.candidates if one.chosen):
+                configs |= dict.fromkeys(nodes.get(task.node, ()), chosen.config)
+    return _chooser(plan, shop, configs) if configs else None
+
+
+def _problems(plan: Schedule, shop: Shop) -> tuple[TuningProblem, ...]:
+    backend = pipeline.scheduling(plan, (shop.target,))
+    return find_problems(plan, backend, shop.target, hints(plan.lowered.graph.symbols), [])
+
+
+def _chooser(
+    plan: Schedule, shop: Shop, configs: Mapping[str, Mapping[str, ConfigValue]]
+) -> pipeline.Chooser:
+    backend = pipeline.scheduling(plan, (shop.target,))
 
     def choose(node: SchedulerNode) -> TemplateCaller | None:
         config = configs.get(node.name)

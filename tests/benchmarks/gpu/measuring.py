@@ -11,10 +11,13 @@ from typing import Any
 
 import torch
 
+from scheduler import pipeline
+from scheduler.fusion.nodes import Schedule
 from scheduler.outcome import UserError
+from scheduler.results.model import Results
 from scheduler.runtime.nvml import Monitor
 from tests.benchmarks.gpu.kernels import OnTorch
-from tests.benchmarks.gpu.making import Shop, made, scheduled, tuned
+from tests.benchmarks.gpu.making import Shop, made, recorded, scheduled, tuned
 from tests.benchmarks.gpu.problems import Loaded, Problem
 from tests.benchmarks.gpu.reference import bound_of, error_of, in_float64
 from tests.benchmarks.gpu.results import COMPILE, EAGER, KILN, TUNED, Outcome, Row, judged, spread
@@ -25,13 +28,16 @@ Call = Callable[[], torch.Tensor]
 
 @dataclass(frozen=True)
 class Settings:
-    """``tune_s`` is the tuner's time for each kernel, 0 for no tuning; ``rounds`` the samples of
-    each contender."""
+    """``tune_s`` is the tuner's time for each kernel of the problems whose name has one of the
+    ``tune_only`` texts, 0 for no tuning; ``results`` were recorded before, and are tuned by
+    instead; ``rounds`` are the samples of each contender."""
 
     shop: Shop
     monitor: Monitor
     rounds: int
     tune_s: float
+    tune_only: tuple[str, ...]
+    results: tuple[Results, ...]
     with_compile: bool
 
 
@@ -78,11 +84,8 @@ def measured(problem: Problem, settings: Settings) -> Row:
         found = _Measured(expected, bound_of(loaded.program, _dtype(loaded)))
         plan = scheduled(loaded)
         shop = settings.shop
-        if settings.tune_s:
-            found.add(
-                TUNED,
-                lambda: OnTorch(made(plan, shop, tuned(plan, shop, settings.tune_s)), loaded),
-            )
+        if choose := _chooser(problem, plan, settings):
+            found.add(TUNED, lambda: OnTorch(made(plan, shop, choose()), loaded))
         found.add(KILN, lambda: OnTorch(made(plan, shop), loaded))
         found.add(EAGER, lambda: lambda: loaded.module(*loaded.inputs))
         if settings.with_compile:
@@ -95,6 +98,18 @@ def measured(problem: Problem, settings: Settings) -> Row:
     return Row(
         problem.name, problem.flops, problem.moved_bytes, found.bound, found.outcomes, readings
     )
+
+
+def _chooser(
+    problem: Problem, plan: Schedule, settings: Settings
+) -> Callable[[], pipeline.Chooser] | None:
+    """What chooses the kernels of ``tuned``; None where that is not asked for."""
+    shop, only = settings.shop, settings.tune_only
+    if (known := recorded(plan, shop, settings.results)) is not None:
+        return lambda: known
+    if settings.tune_s and (not only or any(text in problem.name for text in only)):
+        return lambda: tuned(plan, shop, settings.tune_s)
+    return None
 
 
 def _compiled(loaded: Loaded, *, dynamic: bool) -> Call:
