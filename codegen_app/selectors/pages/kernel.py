@@ -208,6 +208,11 @@ class KernelPage:
         return targets.find(self.build.target).words if self.build else GENERAL
 
     @property
+    def origins(self) -> tuple[str, ...]:
+        """Where its times come from that were measured elsewhere, each once."""
+        return tuple(dict.fromkeys(row.origin for row in self.results if row.origin))
+
+    @property
     def resource_tables(self) -> tuple[ResourceTable, ...]:
         """The resources, those of one maker in one table."""
         return _tables(self.resources)
@@ -359,7 +364,7 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
             yield ResourceRow(
                 build=build.id,
                 target=build.target,
-                note="compiled elsewhere" if build.elsewhere else "",
+                note="elsewhere" if build.elsewhere else "",
                 function=function,
                 waves=rules.waves(resources) if rules else 0,
                 max_waves=rules.max_waves(target) if rules else 0,

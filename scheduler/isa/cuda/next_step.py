@@ -13,8 +13,8 @@ _MOST_THREADS = 1024  # of a block
 
 @dataclass(frozen=True)
 class NextStep:
-    """What must change for more warps an SM: ``text`` reads ``2 fewer registers (of 64): 12 → 16
-    warps``. ``have`` is what the limiting resource would be then."""
+    """What must change for more warps an SM: ``text`` reads ``2 fewer registers: 12 → 16 warps``.
+    ``have`` is what the limiting resource would be then."""
 
     limiter: Limiter
     have: int
@@ -44,7 +44,7 @@ def _fewer_registers(demand: Demand, target: Target, now: Occupancy) -> NextStep
         return None
     change, more = demand.registers - have, warps(have)
     plural = "" if change == 1 else "s"
-    text = f"{change} fewer register{plural} ({have} a thread): {now.warps} → {more} warps"
+    text = f"{change} fewer register{plural}: {now.warps} → {more} warps"
     return NextStep(Limiter.REGISTERS, have, more, text)
 
 

@@ -43,8 +43,8 @@ def test_it_is_the_smallest_that_helps(demand: Demand, name: str) -> None:
 @pytest.mark.parametrize(
     ("demand", "target", "text"),
     [
-        (Demand(65, 0, 256), "sm_90", "1 fewer register (64 a thread): 24 → 32 warps"),
-        (Demand(212, 27648, 128), "sm_80", "44 fewer registers (168 a thread): 8 → 12 warps"),
+        (Demand(65, 0, 256), "sm_90", "1 fewer register: 24 → 32 warps"),
+        (Demand(212, 27648, 128), "sm_80", "44 fewer registers: 8 → 12 warps"),
         (Demand(32, 65536, 32), "sm_90", "8192 fewer bytes of shared memory: 3 → 4 warps"),
         (Demand(32, 0, 640), "sm_90", "blocks of 512 threads: 60 → 64 warps"),
         (Demand(16, 0, 32), "sm_90", "blocks of 64 threads: 32 → 64 warps"),
