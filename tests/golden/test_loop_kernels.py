@@ -14,7 +14,7 @@ from scheduler.codegen.template import KernelTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Pointwise, Store
 from scheduler.ir.values import Call, Cast, Load
-from tests.unit.codegen.cutedsl import cutedsl_template
+from tests.unit.codegen.cutedsl import cutedsl_attention, cutedsl_template
 from tests.unit.codegen.loopnest import at, axes, buffer
 from tests.unit.codegen.test_attention_kernels import attention
 from tests.unit.codegen.test_pointwise_kernels import SYMBOL, S, template
@@ -60,11 +60,23 @@ def causal_attention() -> KernelTemplate:
     return attention(DType.F16, S, 512, 64, 64, causal=True, key_heads=2)
 
 
+def causal_attention_in_cutedsl() -> KernelTemplate:
+    """The same for NVIDIA, without an epilogue."""
+    return cutedsl_attention(DType.F16, S, 512, 64, 64, causal=True, key_heads=2, plain=True)
+
+
+def prepared_attention_in_cutedsl() -> KernelTemplate:
+    """Masked, with keys that are computed and an epilogue."""
+    return cutedsl_attention(DType.BF16, S, 130, 128, 128, mask=DType.BOOL, computed=True)
+
+
 KERNELS = {
     "pointwise_bf16.hip": bias_and_tanh,
     "pointwise_bf16.py.txt": bias_and_tanh_in_cutedsl,
     "layer_norm_f16.hip": norm,
     "attention_f16.hip": causal_attention,
+    "attention_f16.py.txt": causal_attention_in_cutedsl,
+    "attention_prepared_bf16.py.txt": prepared_attention_in_cutedsl,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.codegen.cutedsl.attention import AttentionTemplate
 from scheduler.codegen.cutedsl.fused import has_epilogue, has_prologue
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
@@ -19,6 +20,7 @@ class CuteDSLScheduling(TemplateScheduling):
 
     def templates(self) -> TemplateTable:
         return {
+            GroupKind.ATTENTION: AttentionTemplate,
             GroupKind.POINTWISE: PointwiseTemplate,
         }
 

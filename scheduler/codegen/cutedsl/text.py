@@ -42,7 +42,7 @@ def device_functions(code: str) -> str:
     their file, each ending with two empty lines."""
     known = _device_functions()
     needed: set[str] = set()
-    pending = [name for name in known if re.search(rf"\b{name}\(", code)]
+    pending = [name for name in known if re.search(rf"(?<![.\w]){name}\(", code)]
     while pending:
         name = pending.pop()
         if name not in needed:

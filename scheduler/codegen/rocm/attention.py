@@ -10,41 +10,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import sympy
-
 from scheduler.arithmetic import round_up
-from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen import attention
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
-from scheduler.codegen.launch import Interface, ceil_div
+from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
-from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
-from scheduler.ir.operations import (
-    Attention,
-    Axis,
-    Buffer,
-    BufferKind,
-    Lowered,
-    Pointwise,
-    Store,
-    numel,
-)
-from scheduler.ir.values import Accumulator, Cast, Value, loads, walk
+from scheduler.ir.operations import Axis, numel
+from scheduler.ir.values import Accumulator, walk
 from scheduler.matrix_instructions import COMMON_SIZE, WIDEST_STEP_K
 from scheduler.outcome import Rejected
-from scheduler.targets import Target
 from scheduler.targets.model import hip_hardware
 
-_NARROW = (DType.F16, DType.BF16)
 # Rows and columns of a tile, threads. Each wave needs whole tiles of COMMON_SIZE rows, whether a
 # block's threads are waves of 32 or of 64, and the columns are whole steps along k.
 _SHAPES = (
@@ -59,7 +46,6 @@ _SHAPES = (
 # what leaves registers for the wide operands of gfx11's matrix instructions too.
 _MAX_ACCUMULATORS = 160
 _COMFORTABLE_ACCUMULATORS = 80
-_TILE = "a tile in LDS"
 
 
 @dataclass(frozen=True)
@@ -70,69 +56,8 @@ class _Operand:
     body: Lines
 
 
-class AttentionTemplate(LaunchTemplate):
-    """One ``Attention`` operation."""
-
-    name = "attention"
-
-    def __init__(
-        self,
-        node: SchedulerNode,
-        lowered: Lowered,
-        targets: tuple[Target, ...],
-        comment: MetadataComment | None = None,
-    ) -> None:
-        super().__init__(node, lowered, targets, comment)
-        operation = node.members[0]
-        if len(node.members) != 1 or not isinstance(operation, Attention):
-            raise ValueError(f"{node.name} is no attention")
-        self.operation = operation
-        self.element = _element(operation, lowered)
-        self._names = {axis.var.name: f"b{i}" for i, axis in enumerate(operation.batch)}
-        for name in ("row", "column", "depth", "value_depth"):
-            self._names[getattr(operation, name).var.name] = name
-        self._q, self._k, self._v, *masks = (
-            self._nest(scope.axes, scope.value) for scope in operation.scopes
-        )
-        self._mask = masks[0] if masks else None
-        self._out = self._nest(operation.points, *operation.results)
-
-    def _nest(self, axes: tuple[Axis, ...], *what: Value | Store) -> LoopNest:
-        """The accesses of an operand or of the stores, over axes as the kernel walks them."""
-        size = tuple(axis.size for axis in axes)
-        still = tuple(sympy.Integer(0) for _ in axes)
-        tile = Buffer(_TILE, self.element, size, still, BufferKind.INTERMEDIATE)
-        at = tuple(axis.var for axis in axes)
-        members = [
-            Pointwise(
-                f"part{number}",
-                axes,
-                one if isinstance(one, Store) else Store(_TILE, at, one, self.operation.nodes),
-                self.operation.nodes,
-            )
-            for number, one in enumerate(what)
-        ]
-        buffers = {**self.lowered.buffers, _TILE: tile}
-        return LoopNest(members, buffers, self.ranges, arrange=False)
-
-    @property
-    def _nests(self) -> tuple[LoopNest, ...]:
-        nests = (self._q, self._k, self._v, self._mask, self._out)
-        return tuple(nest for nest in nests if nest is not None)
-
-    @cached_property
-    def interface(self) -> Interface:
-        operation = self.operation
-        inputs = dict.fromkeys(name for nest in self._nests for name in nest.inputs)
-        symbols = {name for nest in self._nests for name in nest.symbols()}
-        points = numel(operation.points)
-        return Interface(
-            tuple(inputs),
-            self._out.outputs,
-            tuple(sorted(symbols)),
-            points,
-            any(nest.offsets_need_64_bits() for nest in self._nests),
-        )
+class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchTemplate):
+    """One ``Attention`` operation, its tiles in LDS."""
 
     # -- configurations --------------------------------------------------------------------------
 
@@ -195,7 +120,7 @@ class AttentionTemplate(LaunchTemplate):
 
     def render(self, config: Config) -> RenderedTemplate:
         operation = self.operation
-        index = self._printer(self._q, self.lines()).index
+        index = self._printer(self.q, self.lines()).index
         batch = numel(operation.batch)
         blocks = batch * ceil_div(operation.row.size, int(config["block_m"]))
         return self.finished(
@@ -223,19 +148,19 @@ class AttentionTemplate(LaunchTemplate):
         """What does not depend on the configuration."""
         lines = self.lines()
         batch = [axis for axis in self.operation.batch if axis.size != 1]
-        self._printer(self._q, lines).decode("batch", batch)
+        self._printer(self.q, lines).decode("batch", batch)
         operation = self.operation
         return {
             "batch_decode": lines,
-            "q": self._operand(self._q, operation.depth),
-            "k": self._operand(self._k, operation.depth),
-            "v": self._operand(self._v, operation.value_depth),
+            "q": self._operand(self.q, operation.depth),
+            "k": self._operand(self.k, operation.depth),
+            "v": self._operand(self.v, operation.value_depth),
             "mask": self._mask_lines(),
             "stores": self._store_lines(),
         }
 
     def _printer(self, nest: LoopNest, lines: Lines, pack: Pack | None = None) -> NestPrinter:
-        names = {**self._names, **self.renamed}
+        names = {**self.axis_names, **self.renamed}
         return NestPrinter(nest, lines, self.memory, pack, names)
 
     def _operand(self, nest: LoopNest, depth: Axis) -> _Operand:
@@ -264,10 +189,10 @@ class AttentionTemplate(LaunchTemplate):
 
     def _mask_lines(self) -> Lines:
         lines = self.lines(5)
-        if self._mask is None:
+        if self.mask is None:
             return lines
-        printer = self._printer(self._mask, lines)
-        statement = self._mask.statements[0]
+        printer = self._printer(self.mask, lines)
+        statement = self.mask.statements[0]
         with printer.values.computing(statement.store.nodes):
             text = printer.values.value(statement.store.value)
             if statement.store.value.dtype is DType.BOOL:
@@ -278,34 +203,12 @@ class AttentionTemplate(LaunchTemplate):
 
     def _store_lines(self) -> Lines:
         lines = self.lines(4)
-        printer = self._printer(self._out, lines)
+        printer = self._printer(self.out, lines)
         held = self.element.compute
         for store in self.operation.stores:
             for part in walk(store.value):
                 if isinstance(part, Accumulator):
                     same = part.dtype.compute is held
                     printer.values.bind(part, "acc" if same else convert("acc", held, part.dtype))
-        printer.run(self._out.statements, printer.store)
+        printer.run(self.out.statements, printer.store)
         return lines
-
-
-def _element(operation: Attention, lowered: Lowered) -> DType:
-    """The type of the tiles: 16 bits where the operands are, also if something was fused into
-    them (torch rounds there), else f32, or f64 where any operand is."""
-    operands = [_narrowest(value) for value in (operation.q, operation.k, operation.v)]
-    if len(set(operands)) == 1:
-        return operands[0]
-    stored = lowered.buffers[operation.stores[0].buffer].dtype
-    read = {
-        load.dtype for value in (operation.q, operation.k, operation.v) for load in loads(value)
-    }
-    if stored in _NARROW and stored in read:
-        return stored
-    return DType.F64 if DType.F64 in operands else DType.F32
-
-
-def _narrowest(value: Value) -> DType:
-    """The type that holds a tree's value without loss, seen through widening casts."""
-    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute:
-        value = value.value
-    return value.dtype if value.dtype.is_float else DType.F32

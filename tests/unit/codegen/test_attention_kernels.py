@@ -9,10 +9,11 @@ import pytest
 
 from scheduler import targets
 from scheduler.codegen.rocm.attention import AttentionTemplate
+from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
-from scheduler.ir.operations import Attention, Axis, GroupKind, Store
+from scheduler.ir.operations import Attention, Axis, GroupKind, Lowered, Store
 from scheduler.ir.values import Accumulator, Call, Cast, Load
 from scheduler.targets.amd import amd_hardware
 from tests.support.memory import from_device
@@ -28,22 +29,28 @@ from tests.unit.codegen.loopnest import (
 F32, F16, BF16, F64, BOOL = DType.F32, DType.F16, DType.BF16, DType.F64, DType.BOOL
 TARGETS = tuple(targets.find(n) for n in ("gfx942", "gfx1100"))
 S = symbol("s27")
+SYMBOL = SymbolInfo("s27", 40, 1, 500)
 BATCH, HEADS = 2, 4
 
 
-def attention(
+def attention_node(
     dtype: DType,
     rows: object,
-    columns: int,
+    columns: object,
     depth: int,
     value_depth: int,
     *,
     mask: DType | None = None,
     causal: bool = False,
     key_heads: int = HEADS,
-) -> AttentionTemplate:
-    """q as (batch, row, head, depth); k and v as (batch, head, column, depth); the output is
-    multiplied by 2 in the epilogue."""
+    plain: bool = False,
+    computed: bool = False,
+    scale: float | None = None,
+    info: SymbolInfo = SYMBOL,
+) -> tuple[SchedulerNode, Lowered]:
+    """q as (batch, row, head, depth); k and v as (batch, head, column, depth). The output is
+    multiplied by 2 in the epilogue where it is not ``plain``; with ``computed`` the keys are
+    doubled in the prologue."""
     b, h = axes(BATCH, HEADS, prefix="b")
     row, column = Axis(symbol("l"), as_expr(rows)), Axis(symbol("s"), as_expr(columns))
     d, e = Axis(symbol("d"), as_expr(depth)), Axis(symbol("e"), as_expr(value_depth))
@@ -60,18 +67,26 @@ def attention(
         tree = Load("m", (b.var, row.var, column.var), mask)
         tree = Cast(tree, F32) if mask.is_float and mask is not F32 else tree
     held = dtype.compute
-    doubled = Call("add", (Accumulator(held), Accumulator(held)), held)
+    result = Accumulator(held)
+    keys = Load("k", (b.var, key_head, column.var, d.var), dtype)
+    if computed:
+        wide = keys if held is dtype else Cast(keys, held)
+        keys = Cast(Call("add", (wide, wide), held), dtype)
+    stored = result if plain else Call("add", (result, result), held)
     operation = Attention(
         "att", (b, h), row, column, d, e,
         Load("q", (b.var, row.var, h.var, d.var), dtype),
-        Load("k", (b.var, key_head, column.var, d.var), dtype),
+        keys,
         Load("v", (b.var, key_head, column.var, e.var), dtype),
-        tree, causal, 1 / math.sqrt(depth),
-        (Store("o", (b.var, row.var, h.var, e.var), doubled),), (),
+        tree, causal, 1 / math.sqrt(depth) if scale is None else scale,
+        (Store("o", (b.var, row.var, h.var, e.var), stored),), (),
     )  # fmt: skip
-    node, lowered = group(
-        GroupKind.ATTENTION, [operation], buffers, (SymbolInfo("s27", 40, 1, 500),)
-    )
+    return group(GroupKind.ATTENTION, [operation], buffers, (info,))
+
+
+def attention(*args: object, **kwargs: object) -> AttentionTemplate:
+    """HIP's template for ``attention_node``."""
+    node, lowered = attention_node(*args, **kwargs)
     return AttentionTemplate(node, lowered, TARGETS)
 
 

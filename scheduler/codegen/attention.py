@@ -1,0 +1,120 @@
+"""Attention as templates of any language see it: its operands, mask and stores over named axes."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.launch import Interface, Kernel, OneLaunch
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import (
+    Attention,
+    Axis,
+    Buffer,
+    BufferKind,
+    Lowered,
+    Pointwise,
+    Store,
+    numel,
+)
+from scheduler.ir.values import Cast, Value, loads
+from scheduler.targets import Target
+
+_NARROW = (DType.F16, DType.BF16)
+_TILE = "a tile in shared memory"
+
+
+class AttentionTemplate(OneLaunch[Kernel]):
+    """One ``Attention`` operation.
+
+    In the texts the axes are ``b0``, ``b1`` … (batch), ``row``, ``column``, ``depth`` and
+    ``value_depth``.
+    """
+
+    name = "attention"
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        operation = node.members[0]
+        if len(node.members) != 1 or not isinstance(operation, Attention):
+            raise ValueError(f"{node.name} is no attention")
+        self.operation = operation
+        self.element = _element(operation, lowered)
+        self.axis_names = {axis.var.name: f"b{i}" for i, axis in enumerate(operation.batch)}
+        for name in ("row", "column", "depth", "value_depth"):
+            self.axis_names[getattr(operation, name).var.name] = name
+        self.q, self.k, self.v, *masks = (
+            self._nest(scope.axes, scope.value) for scope in operation.scopes
+        )
+        self.mask = masks[0] if masks else None
+        self.out = self._nest(operation.points, *operation.results)
+
+    def _nest(self, axes: tuple[Axis, ...], *what: Value | Store) -> LoopNest:
+        """The accesses of an operand or of the stores, over axes as the kernel walks them."""
+        size = tuple(axis.size for axis in axes)
+        still = tuple(sympy.Integer(0) for _ in axes)
+        tile = Buffer(_TILE, self.element, size, still, BufferKind.INTERMEDIATE)
+        at = tuple(axis.var for axis in axes)
+        members = [
+            Pointwise(
+                f"part{number}",
+                axes,
+                one if isinstance(one, Store) else Store(_TILE, at, one, self.operation.nodes),
+                self.operation.nodes,
+            )
+            for number, one in enumerate(what)
+        ]
+        buffers = {**self.lowered.buffers, _TILE: tile}
+        return LoopNest(members, buffers, self.ranges, arrange=False)
+
+    @property
+    def nests(self) -> tuple[LoopNest, ...]:
+        """Those of the operands, the mask where there is one, and the stores."""
+        nests = (self.q, self.k, self.v, self.mask, self.out)
+        return tuple(nest for nest in nests if nest is not None)
+
+    @cached_property
+    def interface(self) -> Interface:
+        operation = self.operation
+        inputs = dict.fromkeys(name for nest in self.nests for name in nest.inputs)
+        symbols = {name for nest in self.nests for name in nest.symbols()}
+        points = numel(operation.points)
+        return Interface(
+            tuple(inputs),
+            self.out.outputs,
+            tuple(sorted(symbols)),
+            points,
+            any(nest.offsets_need_64_bits() for nest in self.nests),
+        )
+
+
+def _element(operation: Attention, lowered: Lowered) -> DType:
+    """The type of the tiles: 16 bits where the operands are, also if something was fused into
+    them (torch rounds there), else f32, or f64 where any operand is."""
+    operands = [_narrowest(value) for value in (operation.q, operation.k, operation.v)]
+    if len(set(operands)) == 1:
+        return operands[0]
+    stored = lowered.buffers[operation.stores[0].buffer].dtype
+    read = {
+        load.dtype for value in (operation.q, operation.k, operation.v) for load in loads(value)
+    }
+    if stored in _NARROW and stored in read:
+        return stored
+    return DType.F64 if DType.F64 in operands else DType.F32
+
+
+def _narrowest(value: Value) -> DType:
+    """The type that holds a tree's value without loss, seen through widening casts."""
+    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute:
+        value = value.value
+    return value.dtype if value.dtype.is_float else DType.F32

@@ -1,0 +1,335 @@
+"""Attention for Hopper in CuteDSL: tiles by TMA, products by wgmma, weights in registers.
+
+Online softmax as in Milakov & Gimelshein (arXiv:1805.02867); a warpgroup that moves tiles, others
+that take turns at multiplying, and the scores of one tile beside the values of the one before, as
+in FlashAttention-3 (arXiv:2407.08608). A row whose scores are all minus infinity gives zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from scheduler.arithmetic import round_up
+from scheduler.codegen import attention
+from scheduler.codegen.cutedsl.attention_config import AttentionConfig, configs
+from scheduler.codegen.cutedsl.attention_hooks import HookPrinter
+from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
+from scheduler.codegen.cutedsl.nest import NestPrinter
+from scheduler.codegen.cutedsl.prepared import Prepared
+from scheduler.codegen.cutedsl.template import CuteDSLTemplate
+from scheduler.codegen.cutedsl.text import kernel_text
+from scheduler.codegen.cutedsl.tma import Tiles, read_tiles, written_tiles
+from scheduler.codegen.cutedsl.types import type_name
+from scheduler.codegen.cutedsl.values import obstacle
+from scheduler.codegen.kernel import Launch
+from scheduler.codegen.launch import Interface, ceil_div
+from scheduler.codegen.legality import illegal
+from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.printing.values import Memory
+from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.codegen.title import title
+from scheduler.ir.dtypes import DType
+from scheduler.ir.index.functions import as_expr
+from scheduler.ir.operations import Axis, numel
+from scheduler.outcome import Rejected
+from scheduler.targets.nvidia import nvidia_hardware
+
+_HOPPER = 90  # compute capability
+_TYPES = (DType.F16, DType.BF16)
+_DEEPEST = 256  # columns of one matrix instruction
+_STEP = 16  # of the depth, of a matrix instruction
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """The tensor of an operand or of the result as the host function makes it, and the place of a
+    batch entry in it, as texts."""
+
+    pointer: str
+    rows: str
+    step: str
+    extent: str
+    place: str
+
+
+@dataclass(frozen=True)
+class _PreparedText:
+    """A kernel that writes an operand in rows, as texts."""
+
+    operand: str
+    function: str
+    pointer: str
+    at: str
+    numel: str
+    grid: str
+    threads: int
+    vector: int
+    body: str
+
+
+class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], CuteDSLTemplate):
+    """One ``Attention`` operation of f16 or bf16."""
+
+    def new_kernel(self) -> CuteDSLTemplateKernel:
+        return CuteDSLTemplateKernel()
+
+    # -- configurations --------------------------------------------------------------------------
+
+    def configs(self) -> Sequence[Config]:
+        return configs()
+
+    def reject(self, config: Config) -> Rejected | None:
+        if self._unserved:
+            return illegal(self._unserved)
+        made = AttentionConfig.of(config)
+        shared = made.shared_bytes(self._tile_depth, self._tile_value_depth)
+        most = min(nvidia_hardware(each).max_lds_per_block_bytes for each in self.targets)
+        if shared > most:
+            return illegal(f"{shared} bytes of shared memory are more than a block's {most}")
+        registers = made.registers(self._tile_value_depth)
+        if registers > made.most_registers:
+            return illegal(
+                f"scores, weights and output take {registers} registers of a thread, more than the"
+                f" {made.most_registers} that leave enough for the rest"
+            )
+        return None
+
+    @cached_property
+    def _unserved(self) -> str:
+        """Why no configuration serves, "" where one may."""
+        operation = self.operation
+        other = [t.name for t in self.targets if nvidia_hardware(t).capability != _HOPPER]
+        if other:
+            return f"wgmma is an instruction of sm_90 alone, and this serves {', '.join(other)} too"
+        if self.element not in _TYPES:
+            return f"wgmma multiplies f16 and bf16 here, and these are {self.element.label}"
+        if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
+            return "the depth of a head must be static: it decides the tiles"
+        deepest = max(self._tile_depth, self._tile_value_depth)
+        if deepest > _DEEPEST:
+            return f"a depth of {deepest} is more than the {_DEEPEST} of one matrix instruction"
+        computed = (s.store.value for nest in self.nests for s in nest.statements)
+        return next(filter(None, map(obstacle, computed)), "")
+
+    def default_config(self) -> Config:
+        rows = self.hint(self.operation.row.size)
+        serving = [config for config in self.configs() if self.reject(config) is None]
+        if not serving:
+            reason = self._unserved or "none fits"
+            raise ValueError(
+                f"no configuration of attention serves {title(self.node, self.lowered)}: {reason}"
+            )
+
+        def fitness(config: Config) -> tuple[bool, int, int, bool, int]:
+            made = AttentionConfig.of(config)
+            tall = made.block_m > round_up(max(rows, 1), 64)
+            return not tall, made.block_n, made.warpgroups, made.pingpong, -made.stages
+
+        return max(serving, key=fitness)
+
+    @property
+    def _tile_depth(self) -> int:
+        return round_up(int(self.operation.depth.size), _STEP)
+
+    @property
+    def _tile_value_depth(self) -> int:
+        return round_up(int(self.operation.value_depth.size), _STEP)
+
+    # -- operands --------------------------------------------------------------------------------
+
+    @cached_property
+    def _read(self) -> tuple[Tiles | str, Tiles | str, Tiles | str]:
+        operation = self.operation
+        columns = (operation.row, operation.column, operation.column)
+        depths = (operation.depth, operation.depth, operation.value_depth)
+        q, k, v = (
+            read_tiles(nest, row, depth, self.element)
+            for nest, row, depth in zip((self.q, self.k, self.v), columns, depths, strict=True)
+        )
+        return q, k, v
+
+    @cached_property
+    def _written(self) -> Tiles | str:
+        operation = self.operation
+        return written_tiles(self.out, operation.row, operation.value_depth, self.element)
+
+    @cached_property
+    def _prepared(self) -> tuple[Prepared, ...]:
+        """The operands that a kernel before this one writes in rows: TMA cannot read them."""
+        operation = self.operation
+        rows = (operation.row, operation.column, operation.column)
+        depths = (operation.depth, operation.depth, operation.value_depth)
+        found: list[Prepared] = []
+        for position, tiles in enumerate(self._read):
+            if isinstance(tiles, str):
+                scope = operation.scopes[position]
+                before = found[-1].end if found else as_expr(0)
+                found.append(
+                    Prepared.of(
+                        "qkv"[position],
+                        scope,
+                        (rows[position], depths[position]),
+                        self.element,
+                        self.lowered.buffers,
+                        self.ranges,
+                        before,
+                        operation.nodes,
+                    )
+                )
+        return tuple(found)
+
+    def _tiles(self, position: int) -> Tiles:
+        tiles = self._read[position]
+        if isinstance(tiles, Tiles):
+            return tiles
+        name = "qkv"[position]
+        return next(each.tiles for each in self._prepared if each.operand == name)
+
+    @cached_property
+    def interface(self) -> Interface:
+        """With what is prepared, which may be larger than what it is made of."""
+        interface = super().interface
+        wide = any(each.nest.needs_64_bits() for each in self._prepared)
+        return replace(interface, wide=interface.wide or wide)
+
+    # -- text ------------------------------------------------------------------------------------
+
+    def render(self, config: Config) -> RenderedTemplate:
+        made, operation, kernel = AttentionConfig.of(config), self.operation, self.kernel
+        batch = numel(operation.batch)
+        blocks = batch * ceil_div(operation.row.size, made.block_m)
+        workspace = self._prepared[-1].end if self._prepared else as_expr(0)
+        partial = self.partial(
+            kernel_text("attention"),
+            lambda: kernel.constants(self.interface.points, workspace, self.renamed),
+            config=made,
+            grid=self._host(blocks),
+            prepared=[self._prepared_text(each) for each in self._prepared],
+            **self._texts,
+        )
+        source, origins = self.marks.finish(partial.finalize_all())
+        one = as_expr(1)
+        grids = [each.blocks for each in self._prepared]
+        launches = [
+            Launch(
+                f"{PLACEHOLDER}_prepare_{each.operand}_{number}",
+                (self.over_arguments(grids[number]), one, one),
+                (each.threads, 1, 1),
+                0,
+                (),
+            )
+            for number, each in enumerate(self._prepared)
+        ]
+        launches.append(
+            Launch(
+                f"{PLACEHOLDER}_kernel_{len(launches)}",
+                (self.over_arguments(blocks), one, one),
+                (made.threads, 1, 1),
+                made.shared_bytes(self._tile_depth, self._tile_value_depth),
+                (),
+                dynamic_lds=True,
+            )
+        )
+        values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
+        return RenderedTemplate(
+            source,
+            kernel.args,
+            values,
+            tuple(launches),
+            self.over_arguments(workspace),
+            origins,
+        )
+
+    @cached_property
+    def _host(self) -> IndexPrinter:
+        return IndexPrinter(wide=True, ranges=self.ranges, names=self.renamed)
+
+    @property
+    def _index_type(self) -> str:
+        return "cutlass.Int64" if self.interface.wide else "cutlass.Int32"
+
+    @cached_property
+    def _texts(self) -> dict[str, Any]:
+        """What does not depend on the configuration."""
+        operation = self.operation
+        names = {**self.axis_names, **self.renamed}
+        functions = HookPrinter(self.marks, self.memory, names, self.kernel.names, self._index_type)
+        batch_lines = self.lines()
+        printer = functions.printer(self.q, batch_lines, None)
+        printer.decode("batch", [axis for axis in operation.batch if axis.size != 1])
+        out, held = self._written, self.element.compute
+        mask = functions.mask(self.mask, operation.column) if self.mask else None
+        finish = None
+        if isinstance(out, str):
+            finish = functions.finish(self.out, operation.value_depth, held)
+        hooks = [hook for hook in (mask, finish) if hook]
+        return {
+            "index_type": self._index_type,
+            "element": type_name(self.element),
+            "depth": operation.depth.size,
+            "value_depth": operation.value_depth.size,
+            "tile_depth": self._tile_depth,
+            "tile_value_depth": self._tile_value_depth,
+            "causal": operation.causal,
+            "scale": repr(operation.scale),
+            "log2_e": repr(math.log2(math.e)),
+            # The greatest score is found before it is scaled, which a positive scale allows.
+            "scaled_first": self.mask is not None or operation.scale <= 0,
+            "rows": printer.index(operation.row.size),
+            "columns": printer.index(operation.column.size),
+            "batches": printer.index(numel(operation.batch)),
+            "batch_decode": batch_lines,
+            "parameters": self.kernel.parameters,
+            "arguments": self.kernel.names,
+            "q": self._operand(0, operation.row),
+            "k": self._operand(1, operation.column),
+            "v": self._operand(2, operation.column),
+            "out": None if isinstance(out, str) else self._tensor(out, operation.row),
+            "mask": mask,
+            "finish": finish,
+            "functions": hooks,
+            "hook_names": tuple(dict.fromkeys(a for each in hooks for a in each.hook.arguments)),
+            "marked": self.marks.mark(operation.nodes),
+        }
+
+    def _operand(self, position: int, row: Axis) -> _Operand:
+        return self._tensor(self._tiles(position), row)
+
+    def _tensor(self, tiles: Tiles, row: Axis) -> _Operand:
+        memory = self.memory.get(tiles.buffer.name)
+        names = {**self.axis_names, **self.renamed}
+        place = IndexPrinter(ranges=self.q.ranges, names=names)(tiles.sixteenths)
+        return _Operand(
+            pointer=memory.pointer if memory else tiles.buffer.name,
+            rows=self._host(row.size),
+            step=self._host(tiles.step),
+            extent=self._host(tiles.extent),
+            place=f"Int32({place})",
+        )
+
+    def _prepared_text(self, prepared: Prepared) -> _PreparedText:
+        lines = self.lines(2)
+        rows = Memory(f"{prepared.operand}_rows", prepared.tiles.buffer)
+        memory = {**self.memory, rows.buffer.name: rows}
+        pack = prepared.pack
+        printer = NestPrinter(
+            prepared.nest, lines, memory, pack, self.renamed, index_type=self._index_type
+        )
+        printer.decode("xindex", prepared.nest.outer)
+        printer.run(prepared.nest.statements, printer.store)
+        return _PreparedText(
+            operand=prepared.operand,
+            function=f"{PLACEHOLDER}_prepare_{prepared.operand}",
+            pointer=rows.pointer,
+            at=self._host(prepared.begin),
+            numel=printer.index(prepared.nest.outer_numel),
+            grid=self._host(prepared.blocks),
+            threads=prepared.threads,
+            vector=pack.width if pack else 1,
+            body=str(lines),
+        )

@@ -1,0 +1,85 @@
+"""Configurations of attention for Hopper: how large its tiles are, what they need of an SM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scheduler.codegen.template import Config
+
+_WARPGROUP = 128  # threads
+_ROWS = 64  # of a warpgroup's matrix instruction
+_BARRIERS_BYTES = 1024  # the tiles behind them begin at multiples of that
+_ITEMSIZE = 2
+# Registers of a thread that the scores, the weights and the output may take: what is left of
+# those that setmaxregister gives a thread, for two warpgroups (240) and for three (160). ptxas
+# spills, or runs the matrix instructions one by one, with 8 more.
+_MOST_REGISTERS = {1: 184, 2: 184, 3: 128}
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """``warpgroups`` of 64 rows each take ``block_n`` columns at a time, of which ``stages`` tiles
+    are in shared memory. With ``pingpong`` the warpgroups take turns: one multiplies while the
+    others exponentiate."""
+
+    warpgroups: int
+    block_n: int
+    stages: int
+    pingpong: bool
+
+    @staticmethod
+    def of(config: Config) -> AttentionConfig:
+        return AttentionConfig(
+            int(config["block_m"]) // _ROWS,
+            int(config["block_n"]),
+            int(config["stages"]),
+            bool(config["pingpong"]),
+        )
+
+    @property
+    def block_m(self) -> int:
+        """Rows of a block."""
+        return _ROWS * self.warpgroups
+
+    @property
+    def threads(self) -> int:
+        """Of the consumers, and the producer's warpgroup."""
+        return _WARPGROUP * (self.warpgroups + 1)
+
+    @property
+    def producer_registers(self) -> int:
+        """What the producer's warpgroup keeps of its registers."""
+        return {1: 56, 2: 24, 3: 32}[self.warpgroups]
+
+    @property
+    def consumer_registers(self) -> int:
+        """What it leaves to a thread of the others."""
+        return {1: 240, 2: 240, 3: 160}[self.warpgroups]
+
+    def shared_bytes(self, depth: int, value_depth: int) -> int:
+        """Barriers; the queries (whose place the output takes); keys and values of each stage.
+        The depths are the tiles'."""
+        rows = self.block_m * max(depth, value_depth)
+        columns = self.stages * self.block_n * (depth + value_depth)
+        return _BARRIERS_BYTES + (rows + columns) * _ITEMSIZE
+
+    def registers(self, value_depth: int) -> int:
+        """Of a thread, for scores, weights (two in one) and output."""
+        return self.block_n // 2 + self.block_n // 4 + value_depth // 2
+
+    @property
+    def most_registers(self) -> int:
+        """How many of those there may be."""
+        return _MOST_REGISTERS[self.warpgroups]
+
+
+def configs() -> Sequence[Config]:
+    """Every configuration, in the order in which they are tried."""
+    return [
+        {"block_m": block_m, "block_n": block_n, "stages": stages, "pingpong": pingpong}
+        for block_m in (128, 192, 64)
+        for block_n in (128, 64)
+        for stages in (2, 3)
+        for pingpong in ((True, False) if block_m > _ROWS else (False,))
+    ]

@@ -1,0 +1,105 @@
+"""The functions of attention's source that the model decides: its mask, and what it does with the
+result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.codegen.cutedsl.hooks import Hook, hook
+from scheduler.codegen.cutedsl.nest import NestPrinter
+from scheduler.codegen.cutedsl.types import type_name
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.loops.printer import Pack
+from scheduler.codegen.loops.statements import Statement
+from scheduler.codegen.printing.lines import BlocksByIndent, Marks
+from scheduler.codegen.printing.values import Memory
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import Axis
+from scheduler.ir.values import Accumulator, walk
+
+_WIDTH = 2  # neighbouring columns that a thread holds
+
+
+@dataclass(frozen=True)
+class ColumnsHook:
+    """A function that takes ``width`` neighbouring columns of a row at once, and its call: the
+    kernel's arguments and the batch's variables are what a warpgroup holds (``own``)."""
+
+    hook: Hook
+    width: int
+
+    @property
+    def definition(self) -> str:
+        return self.hook.definition
+
+    @property
+    def call(self) -> str:
+        arguments = (f"own.{name}" for name in self.hook.arguments)
+        return f"{self.hook.name}({', '.join((*self.hook.given, *arguments))})"
+
+
+@dataclass(frozen=True)
+class HookPrinter:
+    """Prints them: ``names`` are those of variables and symbols, ``arguments`` the kernel's."""
+
+    marks: Marks
+    memory: Mapping[str, Memory]
+    names: Mapping[str, str]
+    arguments: tuple[str, ...]
+    index_type: str
+
+    def printer(self, nest: LoopNest, lines: BlocksByIndent, pack: Pack | None) -> NestPrinter:
+        """Of a nest's statements, in the kernel's names."""
+        return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=self.index_type)
+
+    def mask(self, nest: LoopNest, column: Axis) -> ColumnsHook:
+        """``masked``: scores with the values of the mask, or without those that it leaves out."""
+        width = _width(nest, column)
+        lines = BlocksByIndent(self.marks)
+        printer = self.printer(nest, lines, Pack(column, width))
+        at = "j" if width > 1 else "0"
+
+        def take(statement: Statement) -> None:
+            value, values = statement.store.value, printer.values
+            with values.computing(statement.store.nodes):
+                text = values.value(value)
+                if value.dtype is DType.BOOL:
+                    combined = f"select({text}, scores[{at}], LOWEST)"
+                elif value.dtype.compute is DType.F32:
+                    combined = f"scores[{at}] + {text}"
+                else:
+                    combined = f"scores[{at}] + {type_name(DType.F32)}({text})"
+                values.lines.add(f"scores[{at}] = {combined}")
+
+        printer.run(nest.statements, take)
+        lines.add("return scores", ())
+        return self._hook("masked", "scores", "column", width, lines)
+
+    def finish(self, nest: LoopNest, value_depth: Axis, held: DType) -> ColumnsHook:
+        """``finish``: what is computed from the results, and stored."""
+        width = _width(nest, value_depth)
+        lines = BlocksByIndent(self.marks)
+        printer = self.printer(nest, lines, Pack(value_depth, width))
+        result = f"results[{'j' if width > 1 else '0'}]"
+        for statement in nest.statements:
+            for part in walk(statement.store.value):
+                if isinstance(part, Accumulator):
+                    same = part.dtype.compute is held
+                    text = result if same else printer.values.convert(result, held, part.dtype)
+                    printer.values.bind(part, text)
+        printer.run(nest.statements, printer.store)
+        return self._hook("finish", "results", "value_depth", width, lines)
+
+    def _hook(
+        self, name: str, values: str, column: str, width: int, lines: BlocksByIndent
+    ) -> ColumnsHook:
+        batch = (each for each in self.names.values() if re.fullmatch(r"b\d+", each))
+        given = (values, "row", column)
+        return ColumnsHook(hook(name, given, lines, (*batch, *self.arguments)), width)
+
+
+def _width(nest: LoopNest, axis: Axis) -> int:
+    """How many columns at once: two where that makes an access wider."""
+    return _WIDTH if any(nest.is_vector(a, axis, _WIDTH) for a in nest.accesses) else 1

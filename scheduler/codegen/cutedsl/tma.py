@@ -1,0 +1,107 @@
+"""Which accesses the tensor memory accelerator (TMA) can make: tiles of rows in a buffer.
+
+A TMA tensor has a contiguous dimension and strides that are multiples of 16 bytes (CUDA driver API,
+cuTensorMapEncodeTiled). Here it is (row, depth, place): the third dimension counts 16 bytes from
+the buffer's beginning, so that a batch entry may begin wherever an index expression says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy
+
+from scheduler.codegen.loops.nest import Access, LoopNest
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.bounds import bounds
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.operations import Axis, Buffer
+from scheduler.ir.values import Accumulator, Cast, Load, Value
+
+_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Rows of a buffer, ``step`` elements from one to the next; a batch entry's first element is
+    number ``first``, an expression of the batch's variables. Both are multiples of 16 bytes."""
+
+    buffer: Buffer
+    step: Expr
+    first: Expr
+
+    @property
+    def sixteenths(self) -> Expr:
+        """The place of a batch entry's first element, in 16 bytes."""
+        return self.first / sympy.Integer(elements(self.buffer.dtype))
+
+    @property
+    def extent(self) -> Expr:
+        """How many elements the buffer's memory spans."""
+        buffer = self.buffer
+        steps = zip(buffer.size, buffer.stride, strict=True)
+        return sympy.Add(*((size - 1) * step for size, step in steps), 1)
+
+
+def elements(dtype: DType) -> int:
+    """How many elements 16 bytes are."""
+    return _BYTES // dtype.itemsize
+
+
+def read_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles | str:
+    """What the nest of one operand reads, as tiles; else why it is not that."""
+    (statement,) = nest.statements
+    value = _without_widening(statement.value)
+    if not isinstance(value, Load):
+        return "it is computed"
+    if value.indirect:
+        return "its place is read from memory"
+    if value.dtype is not dtype:
+        return f"it is {value.dtype.label} in memory"
+    return _tiles(nest, nest.access(value.buffer, value.index), row, depth)
+
+
+def written_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles | str:
+    """What the nest of the stores writes, as tiles; else why it is not that."""
+    if len(nest.statements) != 1:
+        return "several results are stored"
+    (statement,) = nest.statements
+    value = statement.value
+    while isinstance(value, Cast) and value.dtype in (dtype, dtype.compute):
+        value = value.value
+    if not isinstance(value, Accumulator):
+        return "more than the result is computed"
+    store = statement.store
+    if nest.buffer(store.buffer).dtype is not dtype:
+        return f"it is {nest.buffer(store.buffer).dtype.label} in memory"
+    return _tiles(nest, nest.access(store.buffer, store.index), row, depth)
+
+
+def _without_widening(value: Value) -> Value:
+    while isinstance(value, Cast) and value.dtype is value.value.dtype.compute:
+        value = value.value
+    return value
+
+
+def _tiles(nest: LoopNest, access: Access, row: Axis, depth: Axis) -> Tiles | str:
+    offset, buffer = access.offset, nest.buffer(access.buffer)
+    step, along = offset.step(row.var), offset.step(depth.var)
+    if step is None or along is None:
+        return "an index divides the row or the depth"
+    if depth.size != 1 and along != 1:
+        return f"the depth has a stride of {along}"
+    unit = elements(buffer.dtype)
+    if row.size == 1:
+        step = sympy.Integer(unit)
+    elif not is_multiple(step, unit) or bounds(step, nest.ranges)[0] < unit:
+        return f"the row has a stride of {step}"
+    moved = {row.var, depth.var}
+    parts = [
+        *(variable * by for variable, by in offset.coefficients.items() if variable not in moved),
+        *sympy.Add.make_args(offset.rest),
+    ]
+    odd = next((part for part in parts if not is_multiple(part, unit)), None)
+    if odd is not None:
+        return f"a batch entry begins at {odd}"
+    return Tiles(buffer, step, sympy.Add(*parts))

@@ -1,0 +1,157 @@
+"""Attention in CuteDSL without a GPU: which problems it serves, with which tiles, what it prepares,
+and that NVIDIA's compiler takes its text without spilling."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from scheduler import targets
+from scheduler.codegen.cutedsl.attention import AttentionTemplate
+from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
+from scheduler.codegen.template import Config
+from scheduler.fusion.nodes import Schedule
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import SymbolInfo
+from tests.unit.codegen.cutedsl import cutedsl_attention
+from tests.unit.codegen.test_attention_kernels import S, attention_node
+
+F16, BF16, F32, BOOL = DType.F16, DType.BF16, DType.F32, DType.BOOL
+SMALL: Config = {"block_m": 64, "block_n": 64, "stages": 2, "pingpong": False}
+LARGE: Config = {"block_m": 128, "block_n": 128, "stages": 2, "pingpong": True}
+
+
+def serving(made: AttentionTemplate) -> list[Config]:
+    return [config for config in made.configs() if made.reject(config) is None]
+
+
+def reason(made: AttentionTemplate, config: Config) -> str:
+    rejected = made.reject(config)
+    assert rejected is not None
+    return rejected.reason
+
+
+@pytest.mark.parametrize(
+    ("depth", "count"), [(32, 20), (64, 20), (96, 16), (128, 16), (192, 6), (256, 4)]
+)
+def test_how_many_configurations_serve_a_depth(depth: int, count: int) -> None:
+    for dtype in (F16, BF16):
+        assert len(serving(cutedsl_attention(dtype, S, 512, depth, depth))) == count
+
+
+def test_what_it_cannot_serve_is_rejected_with_the_reason() -> None:
+    assert "these are f32" in reason(cutedsl_attention(F32, S, 512, 64, 64), SMALL)
+    deep = cutedsl_attention(F16, S, 512, 264, 64)
+    assert "a depth of 272 is more than the 256" in reason(deep, SMALL)
+    wide = cutedsl_attention(F16, S, 512, 256, 256)
+    assert "bytes of shared memory are more than a block's 232448" in reason(wide, LARGE)
+    assert "take 176 registers of a thread, more than the 128" in reason(
+        cutedsl_attention(F16, S, 512, 96, 160), {**LARGE, "block_m": 192}
+    )
+    node, lowered = attention_node(F16, S, 512, 64, 64)
+    both = tuple(targets.find(name) for name in ("sm_80", "sm_90"))
+    made = AttentionTemplate(node, lowered, both)
+    assert "an instruction of sm_90 alone, and this serves sm_80 too" in reason(made, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "block_m", "pingpong"),
+    [(1, 128, 64, False), (100, 128, 128, True), (4096, 64, 192, True), (4096, 128, 128, True)],
+)
+def test_the_default_is_as_tall_as_the_problem(
+    rows: int, depth: int, block_m: int, pingpong: bool
+) -> None:
+    made = cutedsl_attention(BF16, rows, 512, depth, depth)
+    config = made.default_config()
+    assert made.reject(config) is None
+    assert (config["block_m"], config["pingpong"]) == (block_m, pingpong)
+
+
+def test_every_configuration_is_a_candidate_or_rejected() -> None:
+    node, lowered = attention_node(F16, S, 512, 128, 128, causal=True)
+    backend = CuteDSLScheduling(Schedule(lowered, (node,), (), {}, {}), (targets.find("sm_90"),))
+    found = backend.candidates(node)
+    names = {caller.kernel.name for caller in found.callers}
+    assert len(names) == len(found.callers) == 16
+    assert len(found.callers) + len(found.rejected) == 20
+    assert backend.is_cutedsl_template(node)
+
+
+def test_operands_that_tma_reads_need_no_workspace() -> None:
+    for made in (
+        cutedsl_attention(F16, S, 512, 64, 64, key_heads=2),
+        cutedsl_attention(F16, 1, S, 72, 8, mask=BOOL),
+    ):
+        kernel = made.generate(SMALL).kernel
+        assert kernel.workspace_bytes == 0
+        assert [launch.function for launch in kernel.launches] == [f"{kernel.name}_kernel_0"]
+
+
+def test_operands_that_it_cannot_read_are_prepared_once_for_heads_that_share_them() -> None:
+    kernel = cutedsl_attention(F16, S, S, 64, 64, computed=True, key_heads=2).generate(SMALL).kernel
+    first, second = kernel.launches
+    assert first.function == f"{kernel.name}_prepare_k_0"
+    assert second.function == f"{kernel.name}_kernel_1"
+    sizes = dict.fromkeys(kernel.workspace_bytes.free_symbols, 40)
+    assert kernel.workspace_bytes.xreplace(sizes).doit() == 2 * 2 * 40 * 64 * F16.itemsize
+    # Rows of 100 elements begin at no multiple of 16 bytes; in the workspace they have 104.
+    odd = cutedsl_attention(F16, 40, 40, 100, 100).generate(SMALL).kernel
+    assert [launch.function.split("_")[-2] for launch in odd.launches] == ["q", "k", "v", "kernel"]
+    assert odd.workspace_bytes == 3 * 2 * 4 * 40 * 104 * F16.itemsize
+
+
+def test_shared_memory_of_the_record_is_that_of_the_text() -> None:
+    kernel = cutedsl_attention(F16, S, 512, 128, 128).generate(LARGE).kernel
+    (launch,) = kernel.launches
+    assert launch.lds_bytes == 1024 + (128 + 2 * 2 * 128) * 128 * 2
+    assert launch.dynamic_lds
+    assert launch.block == (384, 1, 1)
+
+
+def test_a_scale_that_is_not_positive_comes_before_the_maximum() -> None:
+    assert (
+        "SCALE = -2.0"
+        in cutedsl_attention(F16, 8, 8, 64, 64, scale=-2.0).generate(SMALL).kernel.source
+    )
+    assert (
+        "SCALE" not in cutedsl_attention(F16, 8, 8, 64, 64, scale=2.0).generate(SMALL).kernel.source
+    )
+
+
+def test_offsets_beyond_32_bits_are_counted_in_64() -> None:
+    long = SymbolInfo("s27", 40, 1, None)
+    kernel = cutedsl_attention(F16, S, S, 64, 64, mask=BOOL, info=long).generate(SMALL).kernel
+    assert "Index = cutlass.Int64" in kernel.source
+    assert '("s27", "i64", "")' in kernel.source
+
+
+CASES = {
+    "causal, with turns": (
+        cutedsl_attention(BF16, S, S, 128, 128, causal=True, key_heads=2, plain=True), LARGE,
+    ),
+    "masked, prepared, with an epilogue, in 64 bits": (
+        cutedsl_attention(
+            F16, S, S, 72, 40, mask=F16, computed=True, info=SymbolInfo("s27", 40, 1, None)
+        ),
+        SMALL,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(find_spec("cutlass") is None, reason="nvidia-cutlass-dsl is not installed")
+@pytest.mark.parametrize("name", CASES)
+def test_nvidias_compiler_takes_it_without_spilling(name: str, tmp_path: Path) -> None:
+    made, config = CASES[name]
+    kernel = made.generate(config).kernel
+    (tmp_path / "source.py").write_text(kernel.source)
+    run = [sys.executable, str(Path(__file__).parent / "compile_cutedsl.py"), kernel.name]
+    subprocess.run(run, cwd=tmp_path, check=True, timeout=300, capture_output=True)
+    text = "".join(path.read_text() for path in tmp_path.glob("*.ptx"))
+    assert {"wgmma.mma_async", "cp.async.bulk.tensor", "setmaxnreg.inc"} <= set(
+        re.findall(r"wgmma\.mma_async|cp\.async\.bulk\.tensor|setmaxnreg\.inc", text)
+    )
