@@ -96,6 +96,11 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
         raise KeyError(call.op)
     texts = [text for text, _ in args]
     if all(_CONSTANT.fullmatch(text) for text in texts):
-        # Python would compute with the constants while the kernel is traced, by its own rules.
-        texts[0] = f"dynamic({texts[0]})"
+        texts[0] = dynamic(texts[0])
     return form.format(*texts)
+
+
+def dynamic(text: str) -> str:
+    """``text``, a value of the kernel in any case. With constants alone Python would compute while
+    the kernel is traced, by its own rules, and round nothing."""
+    return f"dynamic({text})" if _CONSTANT.fullmatch(text) else text

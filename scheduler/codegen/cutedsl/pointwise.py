@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import ClassVar
 
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
@@ -22,6 +23,8 @@ from scheduler.outcome import Rejected
 
 class PointwiseTemplate(pointwise.PointwiseTemplate[CuteDSLTemplateKernel], CuteDSLTemplate):
     """Several stores over one set of axes, vectorised along the innermost one where legal."""
+
+    name: ClassVar[str] = "cutedsl_pointwise"
 
     def new_kernel(self) -> CuteDSLTemplateKernel:
         return CuteDSLTemplateKernel()

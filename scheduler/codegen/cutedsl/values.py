@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scheduler.codegen.cutedsl.functions import call_text, template
+from scheduler.codegen.cutedsl.functions import call_text, dynamic, template
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.literals import literal
 from scheduler.codegen.cutedsl.types import element_name, type_name
@@ -67,6 +67,7 @@ class ValuePrinter(values.ValuePrinter):
         held = source.compute
         if held is target:
             return text
+        text = dynamic(text)
         if target in (DType.F16, DType.BF16) and held is not DType.F32:
             text = f"{type_name(DType.F32)}({text})"
         elif held.is_float and target in (DType.U8, DType.I8, DType.I16):
