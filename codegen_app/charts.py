@@ -8,6 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from codegen_app.forms.axes import LANGUAGE_AXIS
 from codegen_app.selectors.ledger import Curve
 from codegen_app.selectors.pages.limits import LimitRow, Limits, Point
 from codegen_app.selectors.pages.node import CandidateRow
@@ -20,13 +21,13 @@ Figure = dict[str, Any]
 def axes(rows: Sequence[CandidateRow]) -> tuple[str, ...]:
     """What a chart of candidates can have as X or colour: parameters that differ (not to name one
     differs too), and the order."""
-    names = sorted({name for row in rows for name in row.config})
+    names = [LANGUAGE_AXIS, *sorted({name for row in rows for name in row.config})]
     return (POSITION, *(name for name in names if len({_value(row, name) for row in rows}) > 1))
 
 
 def _value(row: CandidateRow, name: str) -> str:
     """A candidate's parameter as text; ``UNNAMED`` where it leaves that to the kernel."""
-    return str(row.config.get(name, UNNAMED))
+    return row.language if name == LANGUAGE_AXIS else str(row.config.get(name, UNNAMED))
 
 
 def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | None:
@@ -172,7 +173,7 @@ def _trace(name: str, rows: Sequence[CandidateRow], x: str, colour: str) -> go.S
     return go.Scatter(
         name=f"{colour}={name}" if colour else "candidates",
         mode="markers",
-        x=[row.position if x == POSITION else row.config.get(x, UNNAMED) for row in rows],
+        x=[row.position if x == POSITION else _point(row, x) for row in rows],
         y=[timing.time.value / 1000 for timing in timings],
         error_y={
             "type": "data",
@@ -188,6 +189,10 @@ def _trace(name: str, rows: Sequence[CandidateRow], x: str, colour: str) -> go.S
         customdata=[row.url for row in rows],
         hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
     )
+
+
+def _point(row: CandidateRow, x: str) -> Any:
+    return row.language if x == LANGUAGE_AXIS else row.config.get(x, UNNAMED)
 
 
 def _key(group: tuple[str, Sequence[CandidateRow]]) -> tuple[bool, float, str]:

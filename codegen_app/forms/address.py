@@ -83,10 +83,12 @@ class GraphForm(AddressForm):
 
 
 class NodeForm(AddressForm):
-    """Whose times and at which sizes its limits are shown, and the chart's axes."""
+    """Whose times and at which sizes its limits are shown, the chart's axes, and in which language
+    the candidates are."""
 
     sizes = Number()
     times = Text()
+    language = Text()
     x = Text()
     colour = Text()
 
@@ -106,9 +108,10 @@ class KernelForm(AddressForm):
 
 
 class KernelsForm(AddressForm):
-    """A part of a name or template, and where the list begins."""
+    """A part of a name or template, a language, and where the list begins."""
 
     filter = Text()
+    language = Text()
     start = Number()
 
 
@@ -119,9 +122,10 @@ class SearchForm(AddressForm):
 
 
 class RunForm(AddressForm):
-    """``show=all``: candidates that were never tried as well."""
+    """``show=all``: candidates that were never tried as well; ``language``: those in one."""
 
     show = Text()
+    language = Text()
 
 
 class BundleForm(AddressForm):

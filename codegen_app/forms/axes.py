@@ -8,6 +8,9 @@ from django import forms
 
 from codegen_app.forms.address import Kept, kept
 
+#: An axis that is no parameter.
+LANGUAGE_AXIS = "language"
+
 
 class AxesForm(forms.Form):
     """X and colour, among the parameters that differ; an axis that is none is left out. ``others``
@@ -26,7 +29,7 @@ class AxesForm(forms.Form):
             none = [("", "none")] if name == "colour" else []
             field.choices = [*none, *((choice, choice) for choice in choices)]
             field.error_messages["invalid_choice"] = "No parameter %(value)s differs."
-        self.parameters = tuple(axes[1:])
+        self.parameters = tuple(name for name in axes[1:] if name != LANGUAGE_AXIS)
         self.full_clean()
         self.axis_x: str = self.cleaned_data.get("x") or axes[0]
         self.axis_colour: str = self.cleaned_data.get("colour") or ""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django import forms
 
 from codegen_app.forms.fields import DEFAULT_FLAGS, FlagsField, TargetsField
+from codegen_app.services.engine import served_names
+from scheduler.build.recipe import builds
+from scheduler.targets import find
 
 
 class BuildForm(forms.Form):
-    """Targets and flags."""
+    """Targets and flags; offered are the targets that something builds such sources for."""
 
     target = TargetsField(
         label="Build for", none_chosen="No target was chosen: tick at least one to build for."
@@ -27,3 +33,9 @@ class BuildForm(forms.Form):
             }
         ),
     )
+
+    def __init__(self, source_file: str, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(data)
+        field = self.fields["target"]
+        assert isinstance(field, TargetsField)
+        field.choices = [(name, name) for name in served_names() if builds(find(name), source_file)]

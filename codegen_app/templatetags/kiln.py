@@ -260,6 +260,20 @@ def emulated(flag: bool) -> SafeString:
 
 
 @register.simple_tag
+def times_fastest(row: Any) -> SafeString | str:
+    """How many times as long as the fastest language's a language's best takes; grey where their
+    intervals meet."""
+    if row.ratio is None:
+        return ""
+    if row.ratio == 1:
+        return format_html('<span class="status best">{}</span>', "fastest")
+    if row.is_clear:
+        return f"{row.ratio:.2f}"
+    title = "The intervals meet: no difference is shown"
+    return format_html('<span class="note" title="{}">{}</span>', title, f"{row.ratio:.2f}")
+
+
+@register.simple_tag
 def recorded(origin: str) -> SafeString:
     """Where a time comes from that was measured elsewhere; nothing for our own."""
     if not origin:

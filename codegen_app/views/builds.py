@@ -20,7 +20,7 @@ from scheduler.outcome import UserError
 def build_kernel(request: HttpRequest, name: str) -> HttpResponse:
     """Compile a kernel for any targets, with the flags that were asked for."""
     kernel = get_object_or_404(GeneratedKernel, name=name)
-    form = BuildForm(request.POST)
+    form = BuildForm(kernel.source_file, request.POST)
     if form.is_valid():
         names, flags = form.cleaned_data["target"], form.cleaned_data["flags"]
         try:

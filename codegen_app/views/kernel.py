@@ -35,7 +35,7 @@ def kernel(
         stages=[*(_stages(page.use) if page.use else ()), Crumb(page.name)],
         status=422 if builds else 200,
         address=address,
-        builds=builds or BuildForm(),
+        builds=builds or BuildForm(page.source_file),
         polling=_polling(request, page),
         **({} if as_json else _shown(request, page, address)),
     )
@@ -49,7 +49,7 @@ def _builds_alone(request: HttpRequest, page: KernelPage, address: KernelForm) -
         page,
         as_json=False,
         title=page.name,
-        builds=BuildForm(),
+        builds=BuildForm(page.source_file),
         polling=_polling(request, page),
     )
     if _is_over(page, address.number("waiting")):

@@ -50,11 +50,11 @@ def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:
 def download(request: HttpRequest, name: str, build: int, file: str) -> HttpResponseBase:
     """One file of a build: listing, code object, what lies between, or library."""
     row = get_object_or_404(
-        Build.objects.select_related("listing", "code_object", "intermediate", "library"),
+        Build.objects.select_related("kernel", "listing", "code_object", "intermediate", "library"),
         pk=build,
         kernel__name=name,
     )
-    recipe = recipe_of(targets.find(row.target))
+    recipe = recipe_of(targets.find(row.target), row.kernel.source_file)
     artifact = {
         recipe.listing_file: row.listing,
         recipe.code_object_file: row.code_object,

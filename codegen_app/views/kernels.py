@@ -10,9 +10,10 @@ from codegen_app.views.page import respond
 
 
 def kernels(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Kernels by name; ``?filter=`` and ``?start=``."""
+    """Kernels by name; ``?filter=``, ``?language=`` and ``?start=``."""
     address = KernelsForm(request.GET)
-    page = kernel_list(address.text("filter"), address.number("start") or 0)
+    start = address.number("start") or 0
+    page = kernel_list(address.text("filter"), start, address.text("language"))
     return respond(
         request, "pages/kernels.html", page, as_json=as_json, title="Kernels", address=address
     )

@@ -18,7 +18,9 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
     address = NodeForm(request.GET)
     sizes, times = address.number("sizes") or 0, address.text("times")
     page = found(f"scheduled node {pk}", node_page, pk, sizes, times)
-    axes = AxesForm(request.GET, charts.axes(page.candidates), "times", "sizes")
+    language = address.text("language")
+    shown = tuple(row for row in page.candidates if language in ("", row.language))
+    axes = AxesForm(request.GET, charts.axes(shown), "times", "sizes", "language")
     return respond(
         request,
         "pages/node.html",
@@ -29,8 +31,10 @@ def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> Ht
         address=address,
         previous=page.previous,
         next=page.next,
-        times=TimesForm(request.GET, page.buckets, "x", "colour", "sizes"),
+        times=TimesForm(request.GET, page.buckets, "x", "colour", "sizes", "language"),
         axes=axes,
-        figure=charts.candidates(page.candidates, axes.axis_x, axes.axis_colour),
+        candidates=shown,
+        language=language,
+        figure=charts.candidates(shown, axes.axis_x, axes.axis_colour),
         roofline=charts.roofline(page.limits),
     )

@@ -27,11 +27,13 @@ def tuning_run(
     """One run; while it is open the page asks for its inner part again. ``cancelling`` is a form
     that was filled in wrongly.
 
-    ``?show=all`` lists what a rule rejected or the budget left untried as well.
+    ``?show=all`` lists what a rule rejected or the budget left untried as well, ``?language=``
+    candidates in one language alone.
     """
     address = RunForm(request.GET)
     page = found(f"tuning run {pk}", run_page, pk)
     everything = address.text("show") == "all"
+    language = address.text("language")
     inner = bool(request.headers.get("HX-Request"))
     return respond(
         request,
@@ -46,7 +48,12 @@ def tuning_run(
         live=is_open(page.run.state),
         everything=everything,
         figure=json.dumps(charts.best_so_far(page.curves, page.emulated)),
-        ledger=[row for row in page.ledger if everything or row.kernel],
+        language=language,
+        ledger=[
+            row
+            for row in page.ledger
+            if (everything or row.kernel) and language in ("", row.language)
+        ],
     )
 
 

@@ -262,7 +262,8 @@ def make_build(
     """A build that is done, by the bundled compiler unless another is named."""
     code_cache, goal = CodeCache(cache), targets.find(target)
     with_ = toolchain or bundled(code_cache)
-    made = build(kernel.source, kernel.name, goal, with_, code_cache)
+    file = kernel.source_file
+    made = build(kernel.source, kernel.name, goal, with_, code_cache, source_file=file)
     assert isinstance(made, Built), made
     row, _ = Build.objects.get_or_create(
         kernel=kernel,
@@ -277,7 +278,7 @@ def make_build(
             "duration_s": made.duration_s,
             "log": made.log,
             "resources": dict(made.resources),
-            **kept_files(made, recipe_of(goal)),
+            **kept_files(made, recipe_of(goal, file)),
         },
     )
     return row

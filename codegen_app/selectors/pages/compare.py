@@ -12,6 +12,7 @@ from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from scheduler import targets
+from scheduler.codegen.languages import language_of
 from scheduler.isa.diff import Change, common_runs, diff, summary
 from scheduler.isa.instructions import titles
 from scheduler.isa.listing import Function, Instruction, counts
@@ -206,6 +207,7 @@ def builds_of(kernels: Sequence[str], target: str = "") -> list[int]:
 
 
 _LABELS: Mapping[str, Callable[[Build], str]] = {
+    "language": lambda build: language_of(build.kernel.source_file),
     "kernel": lambda build: _short(build.kernel),
     "target": lambda build: build.target,
     "flags": lambda build: " ".join(build.flags),

@@ -30,6 +30,7 @@ from codegen_app.selectors.pages.listing import ListingView, next_steps, read_li
 from codegen_app.selectors.pages.origins import lines_by_node
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
+from scheduler.codegen.languages import language_of
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.occupancy import Column, OccupancyRules, rules_of
 from scheduler.targets.words import GENERAL, Words
@@ -178,6 +179,7 @@ class KernelPage:
     url: str
     template: str
     config: Mapping[str, Any]
+    language: str
     source: str
     source_file: str
     source_digest: str
@@ -271,6 +273,7 @@ def kernel_page(
         url=kernel.get_absolute_url(),
         template=kernel.template,
         config=kernel.config,
+        language=language_of(kernel.source_file),
         source=kernel.source,
         source_file=kernel.source_file,
         source_digest=kernel.source_digest,
@@ -321,10 +324,10 @@ def _text(path: str, digest: str) -> str:
 
 def listing_of(name: str, build_id: int, view: str = "") -> ListingView:
     """A build's listing, or another of its texts (1 query); raises ``Build.DoesNotExist``."""
-    build = Build.objects.select_related("listing", "intermediate").get(
+    build = Build.objects.select_related("listing", "intermediate", "kernel").get(
         kernel__name=name, pk=build_id, listing__isnull=False
     )
-    title = recipe_of(targets.find(build.target)).intermediate_title
+    title = recipe_of(targets.find(build.target), build.kernel.source_file).intermediate_title
     asked = build.intermediate if view and view == title.lower() else None
     file = asked or build.listing
     assert file is not None
@@ -418,7 +421,7 @@ def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
 
 
 def _build_row(kernel: GeneratedKernel, build: Build) -> BuildRow:
-    recipe = recipe_of(targets.find(build.target))
+    recipe = recipe_of(targets.find(build.target), kernel.source_file)
     is_done = build.state == State.DONE
     lacks_code = is_done and bool(recipe.code_object_file) and build.code_object is None
     between = build.intermediate if build.intermediate_id != build.listing_id else None

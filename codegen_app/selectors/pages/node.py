@@ -19,10 +19,12 @@ from codegen_app.models import (
     TemplateNode,
 )
 from codegen_app.selectors import serving
+from codegen_app.selectors.languages import LanguageRow, Tried, by_language
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
+from scheduler.codegen.languages import language_of
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class CandidateRow:
     selected, ``selected`` whether in the page's bucket; ``rejections`` why runs dropped it."""
 
     position: int
+    language: str
     kernel: str
     url: str
     config: Mapping[str, Any]
@@ -120,6 +123,7 @@ class NodePage:
     bucket: serving.Bucket | None
     buckets: tuple[serving.Bucket, ...]
     candidates: tuple[CandidateRow, ...]
+    languages: tuple[LanguageRow, ...]
     offered: int
     rejected: tuple[RejectedConfigs, ...]
     runs: tuple[RunRow, ...]
@@ -152,6 +156,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
     problem, neighbours = node.problem, _neighbours(node)
     known = serving.known([node])
     bucket = known.find(bucket_name)
+    candidates = _candidates(node, known, bucket)
     return NodePage(
         id=node.pk,
         url=node.get_absolute_url(),
@@ -175,7 +180,8 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
         ),
         bucket=bucket,
         buckets=known.buckets,
-        candidates=_candidates(node, known, bucket),
+        candidates=candidates,
+        languages=by_language(map(_tried, candidates)),
         offered=node.offered,
         rejected=_rejected(node),
         runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
@@ -250,6 +256,7 @@ def _candidates(
     return tuple(
         CandidateRow(
             position=use.position,
+            language=language_of(use.kernel.source_file),
             kernel=use.kernel.name,
             url=f"{reverse('kernel', args=[use.kernel.name])}?node={node.pk}",
             config=use.kernel.config,
@@ -263,6 +270,12 @@ def _candidates(
         )
         for use in uses
     )
+
+
+def _tried(row: CandidateRow) -> tuple[Tried, str]:
+    metrics = row.timing.metrics if row.timing else {}
+    reason = "" if row.timing else next(iter(row.rejections), "")
+    return Tried(language=row.language, kernel=row.kernel, url=row.url, metrics=metrics), reason
 
 
 def _serves(known: serving.Known) -> Mapping[int, Iterable[str]]:

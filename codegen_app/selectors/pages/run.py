@@ -11,10 +11,12 @@ from django.db.models import F
 from django.urls import reverse
 
 from codegen_app.models import Candidate, State, TuningRun
+from codegen_app.selectors.languages import LanguageRow, Tried, by_language
 from codegen_app.selectors.ledger import Curve
 from codegen_app.selectors.ledger import curves as best_so_far
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.runs import RunRow, run_rows
+from scheduler.codegen.languages import language_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class LedgerRow(MeasuredRow):
     node: str
     node_url: str
     problem: str
+    language: str
     kernel: str
     kernel_url: str
     config: Mapping[str, Any]
@@ -38,15 +41,18 @@ class LedgerRow(MeasuredRow):
 
 @dataclass(frozen=True)
 class Best(MeasuredRow):
-    """The kernel of one problem that was chosen, or the fastest so far."""
+    """The kernel of one problem that was chosen, or the fastest so far; ``languages`` has the
+    fastest of each language where there are several."""
 
     node: str
     node_url: str
     problem: str
+    language: str
     kernel: str
     kernel_url: str
     measured: int
     chosen: bool
+    languages: tuple[LanguageRow, ...]
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,12 @@ class RunPage:
     ledger: tuple[LedgerRow, ...]
     curves: tuple[Curve, ...]
     waiting: tuple[str, ...] = ()  # why builds and problems of it are tried again later
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of its candidates; none where there is but one."""
+        found = sorted({row.language for row in self.ledger if row.language})
+        return tuple(found) if len(found) > 1 else ()
 
     @property
     def emulated(self) -> bool:
@@ -110,6 +122,7 @@ def _ledger_row(candidate: Candidate) -> LedgerRow:
         node=node.name,
         node_url=node.get_absolute_url(),
         problem=str(candidate.task.problem),
+        language=language_of(kernel.source_file) if kernel else "",
         kernel=kernel.name if kernel else "",
         kernel_url=reverse("kernel", args=[kernel.name]) if kernel else "",
         config=candidate.config,
@@ -124,26 +137,41 @@ def _ledger_row(candidate: Candidate) -> LedgerRow:
     )
 
 
+def _tried(row: LedgerRow) -> tuple[Tried, str]:
+    one = Tried(
+        language=row.language,
+        kernel=row.kernel,
+        url=row.kernel_url,
+        metrics=row.metrics,
+        emulated=row.emulated,
+    )
+    return one, f"{row.stage}: {row.reason}" if row.stage else ""
+
+
 def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
     """The fastest candidate of each problem, in the order of the graph."""
     by_problem: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
     for row in ledger:
-        if row.median_ns is not None:
-            by_problem[row.node_url, row.problem].append(row)
+        by_problem[row.node_url, row.problem].append(row)
     best = []
-    for (node_url, problem), rows in by_problem.items():
+    for (node_url, problem), of_problem in by_problem.items():
+        rows = [row for row in of_problem if row.median_ns is not None]
+        if not rows:
+            continue
         row = min(rows, key=lambda r: (not r.chosen, r.median_ns or 0.0))
         best.append(
             Best(
                 node=row.node,
                 node_url=node_url,
                 problem=problem,
+                language=row.language,
                 kernel=row.kernel,
                 kernel_url=row.kernel_url,
                 metrics=row.metrics,
                 measured=len(rows),
                 emulated=row.emulated,
                 chosen=row.chosen,
+                languages=by_language(_tried(one) for one in of_problem if one.language),
             )
         )
     return tuple(best)

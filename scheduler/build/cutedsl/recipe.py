@@ -36,6 +36,7 @@ class CuteDSLRecipe(Recipe):
     listing_title = "SASS"
     library_file = commands.LIBRARY
     code_object_file = child.CUBIN
+    code_object_title = "Cubin"
     intermediate_file = child.PTX
     intermediate_title = "PTX"
     remedy = "install kiln[cutedsl]"

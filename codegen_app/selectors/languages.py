@@ -1,0 +1,73 @@
+"""Candidates of one problem in several languages: the fastest of each, side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from codegen_app.selectors.measured_row import MeasuredRow
+
+
+@dataclass(frozen=True)
+class Tried(MeasuredRow):
+    """One candidate, whatever became of it: ``metrics`` are those of its time, if it has one."""
+
+    language: str
+    kernel: str
+    url: str
+
+
+@dataclass(frozen=True)
+class LanguageRow(Tried):
+    """The fastest candidate in a language; without a kernel where none was measured.
+
+    ``ratio`` is its median over that of the fastest of all (1.0: it is that one); ``is_clear`` says
+    that their intervals do not meet. ``tried`` counts the candidates in the language, ``measured``
+    those with a time, and ``reasons`` has why others have none, each once.
+    """
+
+    tried: int = 0
+    measured: int = 0
+    ratio: float | None = None
+    is_clear: bool = False
+    reasons: tuple[str, ...] = ()
+
+
+def by_language(candidates: Iterable[tuple[Tried, str]]) -> tuple[LanguageRow, ...]:
+    """A row for each language, the fastest first; none where all are in one. A candidate comes
+    with the reason why it has no time, "" where it has one or was not tried."""
+    groups: dict[str, list[tuple[Tried, str]]] = defaultdict(list)
+    for one, reason in candidates:
+        groups[one.language].append((one, reason))
+    if len(groups) < 2:
+        return ()
+    rows = sorted((_row(language, found) for language, found in groups.items()), key=_median)
+    return tuple(_beside(rows[0], row) for row in rows)
+
+
+def _row(language: str, found: list[tuple[Tried, str]]) -> LanguageRow:
+    timed = [one for one, _ in found if one.metrics]
+    best = min(timed, key=_median, default=None)
+    return LanguageRow(
+        language=language,
+        kernel=best.kernel if best else "",
+        url=best.url if best else "",
+        metrics=best.metrics if best else {},
+        emulated=bool(best and best.emulated),
+        origin=best.origin if best else "",
+        tried=len(found),
+        measured=len(timed),
+        reasons=tuple(dict.fromkeys(reason for _, reason in found if reason)),
+    )
+
+
+def _median(row: Tried) -> float:
+    return float("inf") if row.median_ns is None else row.median_ns
+
+
+def _beside(best: LanguageRow, row: LanguageRow) -> LanguageRow:
+    if not best.metrics or not row.metrics:
+        return row
+    is_clear = row is not best and row.time.low > best.time.high
+    return replace(row, ratio=row.time.value / best.time.value, is_clear=is_clear)

@@ -1,0 +1,184 @@
+"""Kernels in two languages for one node: each page says which is which, who is faster and by how
+much, and why another was refused."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import pytest
+from django.test import Client
+
+from codegen_app.forms.builds import BuildForm
+from codegen_app.models import Build, Candidate, GeneratedKernel, KernelUse, State, TuningTask
+from codegen_app.selectors.languages import Tried, by_language
+from codegen_app.selectors.pages.compare import compare_page
+from codegen_app.selectors.pages.kernel import kernel_page
+from codegen_app.services import artifacts
+from scheduler.benchmark.metrics import TIME, Metric
+from scheduler.build.cuda.toolchains import NAME
+from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.languages import LANGUAGES, language_of
+from scheduler.targets import find, registry
+from tests.support.caches import KEPT
+from tests.support.cutedsl_sources import ADD, named
+from tests.support.pages_world import World, make_build
+
+pytestmark = pytest.mark.django_db
+
+NODE = "linear_0"
+REFUSED = "nothing compiles CuteDSL here: install kiln[cutedsl]"
+
+
+@pytest.fixture
+def kernel(world: World) -> GeneratedKernel:
+    """One in CuteDSL, a candidate of the first node that a run could not build."""
+    comment = f"# Source node to ATen node mapping:\n#   {NODE} => {NODE}\n"
+    name = f"cutedsl_linear_{hashlib.sha256(ADD.encode()).hexdigest()[:8]}"
+    source = named(comment + ADD, name)
+    made = GeneratedKernel.objects.create(
+        name=name,
+        source_digest=hashlib.sha256(source.encode()).hexdigest(),
+        template="cutedsl_pointwise",
+        config={"block": 256},
+        source=source,
+        source_file=SOURCE_FILE,
+        launches=[
+            {"function": f"{name}_kernel_0", "grid": ["n"], "block": [256], "lds_bytes": 0}
+            | {"args": [], "dynamic_lds": True}
+        ],
+    )
+    KernelUse.objects.create(
+        kernel=made, template_node=world.nodes[0], position=len(world.kernels), description="block"
+    )
+    task = TuningTask.objects.get()
+    Candidate.objects.create(
+        task=task,
+        position=len(world.kernels),
+        kernel=made,
+        build=Build.objects.create(kernel=made, target="sm_90", toolchain_digest="of none"),
+        config=made.config,
+        **{"state": State.REJECTED, "stage": "compile", "reason": REFUSED},
+    )
+    return made
+
+
+@pytest.fixture
+def built(kernel: GeneratedKernel) -> Build:
+    sm_90 = find("sm_90")
+    toolchain = preferred(find_for(sm_90, Search(cache=KEPT)), sm_90, SOURCE_FILE)
+    return make_build(kernel, "sm_90", KEPT.root, toolchain)
+
+
+def words_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def test_each_source_has_a_language() -> None:
+    recipes = [name for one in registry.BUILT_IN for name in (one.recipe, *one.recipes)]
+    files = {registry.part(name).source_file for name in recipes}
+    assert files == set(LANGUAGES)
+    assert language_of("kernel.mojo") == "mojo"
+
+
+def test_the_kernels_page_reads_its_python(reader: Client, built: Build) -> None:
+    page = kernel_page(built.kernel.name, built.pk, None)
+    assert page.language == "CuteDSL"
+    html = reader.get(f"{page.url}?build={built.pk}").content.decode()
+    assert "Language CuteDSL" in words_of(html)
+    assert re.search(r'<span class="kn">import</span>', html)
+    assert f'node={NODE}">{NODE}</a>' in html, "the comment leads to the graph"
+    assert page.listing is not None
+    source = built.kernel.source.split("\n")
+    loads = [line for line in page.listing.lines if line.instruction == "global"]
+    assert {source[line.source - 1].strip() for line in loads} == {"out[i] = x[i] + y[i]"}
+    assert page.listing.follows_registers
+    ptx = kernel_page(built.kernel.name, built.pk, None, view="ptx").listing
+    assert ptx is not None
+    assert ptx.dialect == "ptx-listing"
+    for file, artifact in (("kernel.ptx", built.intermediate), ("kernel.cubin", built.code_object)):
+        answer = reader.get(f"{page.url}/{built.pk}/{file}")
+        assert b"".join(answer.streaming_content) == artifacts.read(artifact)  # type: ignore[attr-defined, arg-type]
+
+
+def test_it_can_be_built_where_something_builds_such_sources(
+    kernel: GeneratedKernel, world: World
+) -> None:
+    offered = [name for name, _ in BuildForm(kernel.source_file).fields["target"].choices]  # type: ignore[attr-defined]
+    assert "sm_90" in offered
+    assert "gfx942" not in offered
+    offered = [name for name, _ in BuildForm(world.kernels[0].source_file).fields["target"].choices]  # type: ignore[attr-defined]
+    assert {"sm_90", "gfx942"} <= set(offered)
+
+
+def test_it_is_compared_with_the_one_in_hip(reader: Client, world: World, built: Build) -> None:
+    toolchain = preferred(find_for(find("sm_90"), Search(cache=KEPT)), find("sm_90"))
+    assert toolchain.name == NAME
+    hip = make_build(world.kernels[0], "sm_90", KEPT.root, toolchain)
+    page = compare_page([hip.pk, built.pk])
+    assert [side.label.split()[0] for side in page.sides] == ["HIP", "CuteDSL"]
+    assert not page.source
+    (function,) = page.functions
+    assert function.is_line_by_line, "both are SASS"
+    html = reader.get(f"/compare?build={hip.pk}&build={built.pk}").content.decode()
+    assert "Two languages: their lines are not compared." in words_of(html)
+
+
+def test_node_and_run_say_who_won_and_why_another_did_not_run(
+    reader: Client, world: World, kernel: GeneratedKernel
+) -> None:
+    for address in (world.nodes[0].get_absolute_url(), world.run.get_absolute_url()):
+        html = reader.get(address).content.decode()
+        assert REFUSED in words_of(html)
+        alone = reader.get(f"{address}?language=CuteDSL").content.decode()
+        assert f"{kernel.name}</a>" in alone
+        table = re.search(
+            r'<table class="grid" id="(?:candidates|ledger)">.*?</table>', alone, re.S
+        )
+        assert table
+        assert world.kernels[0].name not in table[0]
+
+
+def test_kernels_are_listed_by_language(
+    reader: Client, world: World, kernel: GeneratedKernel
+) -> None:
+    html = reader.get("/kernels?language=CuteDSL").content.decode()
+    assert kernel.name in html
+    assert world.kernels[0].name not in html
+    assert "No kernel in Mojo" in words_of(reader.get("/kernels?language=Mojo").content.decode())
+
+
+def test_one_language_needs_no_column(reader: Client, world: World) -> None:
+    html = reader.get(world.nodes[0].get_absolute_url()).content.decode()
+    assert 'id="languages"' not in html
+
+
+def tried(language: str, median: float | None, spread: float = 1.0) -> Tried:
+    time = Metric(median, median - spread, median + spread, "ns", 9) if median else None
+    metrics = {TIME: time} if time else {}
+    return Tried(language=language, kernel=f"{language} {median}", url="", metrics=metrics)
+
+
+def test_the_fastest_of_each_language_is_set_against_the_fastest_of_all() -> None:
+    cute, hip, other = by_language(
+        [
+            *(
+                (tried("HIP", 30.0), ""),
+                (tried("HIP", 25.0), ""),
+                (tried("HIP", None), "check: wrong"),
+            ),
+            (tried("CuteDSL", 20.0), ""),
+            *((tried("Mojo", None), "rule: no"), (tried("Mojo", None), "rule: no")),
+        ]
+    )
+    assert (cute.language, cute.ratio, cute.is_clear) == ("CuteDSL", 1.0, False)
+    assert (hip.kernel, hip.ratio, hip.is_clear) == ("HIP 25.0", 1.25, True)
+    assert (hip.tried, hip.measured, hip.reasons) == (3, 2, ("check: wrong",))
+    assert (other.ratio, other.kernel, other.reasons) == (None, "", ("rule: no",))
+
+
+def test_intervals_that_meet_show_no_difference() -> None:
+    _, slower = by_language([(tried("HIP", 20.0), ""), (tried("CuteDSL", 21.0), "")])
+    assert slower.ratio == 1.05
+    assert not slower.is_clear
