@@ -16,7 +16,8 @@ from typing import Any
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
 from scheduler.codegen.cutedsl.attention_config import AttentionConfig, configs
-from scheduler.codegen.cutedsl.attention_hooks import HookPrinter
+from scheduler.codegen.cutedsl.attention_hooks import ColumnsHook, HookPrinter, index_type_of
+from scheduler.codegen.cutedsl.attention_split import Parts
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.nest import NestPrinter
@@ -30,10 +31,12 @@ from scheduler.codegen.kernel import Launch
 from scheduler.codegen.launch import Interface, ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Axis, numel
 from scheduler.outcome import Rejected
@@ -42,6 +45,8 @@ from scheduler.targets.nvidia import nvidia_hardware
 _HOPPER = 90  # compute capability
 _TYPES = (DType.F16, DType.BF16)
 _DEEPEST = 256  # columns of one matrix instruction
+_ENOUGH_BLOCKS = 264  # two for each SM of an H200
+_FEWEST_COLUMNS = 256  # that are worth a block of their own
 _STEP = 16  # of the depth, of a matrix instruction
 
 
@@ -55,6 +60,16 @@ class _Operand:
     step: str
     extent: str
     place: str
+
+
+@dataclass(frozen=True)
+class _PartsText:
+    """What the blocks of the same rows leave in the workspace, as texts."""
+
+    begin: str
+    totals: str
+    grid: str
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,8 @@ class _PreparedText:
 
 class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], CuteDSLTemplate):
     """One ``Attention`` operation of f16 or bf16."""
+
+    name = "cutedsl_attention"
 
     def new_kernel(self) -> CuteDSLTemplateKernel:
         return CuteDSLTemplateKernel()
@@ -125,12 +142,22 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
                 f"no configuration of attention serves {title(self.node, self.lowered)}: {reason}"
             )
 
-        def fitness(config: Config) -> tuple[bool, int, int, bool, int]:
+        splits = self._splits(rows)
+
+        def fitness(config: Config) -> tuple[bool, int, int, bool, int, int]:
             made = AttentionConfig.of(config)
             tall = made.block_m > round_up(max(rows, 1), 64)
-            return not tall, made.block_n, made.warpgroups, made.pingpong, -made.stages
+            difference = abs(made.splits - splits)
+            return not tall, made.block_n, made.warpgroups, made.pingpong, -difference, -made.stages
 
         return max(serving, key=fitness)
+
+    def _splits(self, rows: int) -> int:
+        """How many blocks should share the columns of the same rows, to occupy the GPU."""
+        batch = self.hint(numel(self.operation.batch))
+        blocks = max(batch * -(-rows // 64), 1)
+        parts = self.hint(self.operation.column.size) // _FEWEST_COLUMNS
+        return max(min(_ENOUGH_BLOCKS // blocks, parts), 1)
 
     @property
     def _tile_depth(self) -> int:
@@ -200,50 +227,59 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
     # -- text ------------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
-        made, operation, kernel = AttentionConfig.of(config), self.operation, self.kernel
-        batch = numel(operation.batch)
-        blocks = batch * ceil_div(operation.row.size, made.block_m)
-        workspace = self._prepared[-1].end if self._prepared else as_expr(0)
+        made, kernel, one = AttentionConfig.of(config), self.kernel, as_expr(1)
+        prepared = self._prepared[-1].end if self._prepared else as_expr(0)
+        batch, rows = numel(self.operation.batch), self.operation.row.size
+        blocks = batch * ceil_div(rows, made.block_m) * made.splits
+        parts = Parts(made.splits, batch * rows, self._tile_value_depth, prepared)
+        workspace = parts.end if made.splits > 1 else prepared
+        text = kernel_text("attention")
         partial = self.partial(
-            kernel_text("attention"),
+            text,
             lambda: kernel.constants(self.interface.points, workspace, self.renamed),
-            config=made,
-            grid=self._host(blocks),
-            prepared=[self._prepared_text(each) for each in self._prepared],
             **self._texts,
+            **self._config_texts(made, parts, blocks),
         )
         source, origins = self.marks.finish(partial.finalize_all())
-        one = as_expr(1)
-        grids = [each.blocks for each in self._prepared]
-        launches = [
-            Launch(
-                f"{PLACEHOLDER}_prepare_{each.operand}_{number}",
-                (self.over_arguments(grids[number]), one, one),
-                (each.threads, 1, 1),
-                0,
-                (),
-            )
-            for number, each in enumerate(self._prepared)
+        shared = made.shared_bytes(self._tile_depth, self._tile_value_depth)
+        launched = [
+            *((f"prepare_{p.operand}", p.blocks, p.threads, 0) for p in self._prepared),
+            ("kernel", blocks, made.threads, shared),
+            *([("combine", parts.blocks, parts.threads, 0)] if made.splits > 1 else []),
         ]
-        launches.append(
+        launches = tuple(
             Launch(
-                f"{PLACEHOLDER}_kernel_{len(launches)}",
-                (self.over_arguments(blocks), one, one),
-                (made.threads, 1, 1),
-                made.shared_bytes(self._tile_depth, self._tile_value_depth),
+                f"{PLACEHOLDER}_{name}_{number}",
+                (self.over_arguments(grid), one, one),
+                (threads, 1, 1),
+                lds,
                 (),
-                dynamic_lds=True,
+                dynamic_lds=lds > 0,
             )
+            for number, (name, grid, threads, lds) in enumerate(launched)
         )
         values = kernel.call_kernel(PLACEHOLDER, self.node.nodes).args
-        return RenderedTemplate(
-            source,
-            kernel.args,
-            values,
-            tuple(launches),
-            self.over_arguments(workspace),
-            origins,
-        )
+        bytes_ = self.over_arguments(workspace)
+        return RenderedTemplate(source, kernel.args, values, launches, bytes_, origins)
+
+    def _config_texts(self, made: AttentionConfig, parts: Parts, blocks: Expr) -> dict[str, Any]:
+        """What depends on the configuration."""
+        mask, finish = self._hooks
+        stored_by_tma = made.splits == 1 and isinstance(self._written, Tiles)
+        at_once = made.splits == 1 and not stored_by_tma
+        called = [hook for hook in (mask, finish if at_once else None) if hook]
+        return {
+            "config": made,
+            "stored_by_tma": stored_by_tma,
+            "held": tuple(dict.fromkeys(name for each in called for name in each.hook.arguments)),
+            "grid": self._host(blocks),
+            "parts": _PartsText(
+                begin=self._host(parts.begin),
+                totals=self._host(parts.totals),
+                grid=self._host(parts.blocks),
+                threads=parts.threads,
+            ),
+        }
 
     @cached_property
     def _host(self) -> IndexPrinter:
@@ -251,23 +287,15 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
 
     @property
     def _index_type(self) -> str:
-        return "cutlass.Int64" if self.interface.wide else "cutlass.Int32"
+        return index_type_of(self.interface.wide)
 
     @cached_property
     def _texts(self) -> dict[str, Any]:
         """What does not depend on the configuration."""
         operation = self.operation
-        names = {**self.axis_names, **self.renamed}
-        functions = HookPrinter(self.marks, self.memory, names, self.kernel.names, self._index_type)
-        batch_lines = self.lines()
-        printer = functions.printer(self.q, batch_lines, None)
-        printer.decode("batch", [axis for axis in operation.batch if axis.size != 1])
-        out, held = self._written, self.element.compute
-        mask = functions.mask(self.mask, operation.column) if self.mask else None
-        finish = None
-        if isinstance(out, str):
-            finish = functions.finish(self.out, operation.value_depth, held)
-        hooks = [hook for hook in (mask, finish) if hook]
+        printer, decoded = self._batch_decode(1)
+        mask, finish = self._hooks
+        out = self._written
         return {
             "index_type": self._index_type,
             "element": type_name(self.element),
@@ -283,7 +311,8 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "rows": printer.index(operation.row.size),
             "columns": printer.index(operation.column.size),
             "batches": printer.index(numel(operation.batch)),
-            "batch_decode": batch_lines,
+            "batch_decode": decoded,
+            "batch_decode_inside": self._batch_decode(2)[1],
             "parameters": self.kernel.parameters,
             "arguments": self.kernel.names,
             "q": self._operand(0, operation.row),
@@ -292,10 +321,29 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
             "out": None if isinstance(out, str) else self._tensor(out, operation.row),
             "mask": mask,
             "finish": finish,
-            "functions": hooks,
-            "hook_names": tuple(dict.fromkeys(a for each in hooks for a in each.hook.arguments)),
+            "prepared": [self._prepared_text(each) for each in self._prepared],
             "marked": self.marks.mark(operation.nodes),
         }
+
+    @cached_property
+    def _hook_printer(self) -> HookPrinter:
+        names = {**self.axis_names, **self.renamed}
+        wide = self.interface.wide
+        return HookPrinter(self.marks, self.memory, names, self.kernel.names, wide)
+
+    @cached_property
+    def _hooks(self) -> tuple[ColumnsHook | None, ColumnsHook]:
+        """The mask's function, and that of the results."""
+        operation, printer = self.operation, self._hook_printer
+        mask = printer.mask(self.mask, operation.column) if self.mask else None
+        return mask, printer.finish(self.out, operation.value_depth, self.element.compute)
+
+    def _batch_decode(self, indent: int) -> tuple[NestPrinter, Lines]:
+        """The batch's variables from its flat index."""
+        lines = self.lines(indent)
+        printer = self._hook_printer.printer(self.q, lines, None)
+        printer.decode("batch", [axis for axis in self.operation.batch if axis.size != 1])
+        return printer, lines
 
     def _operand(self, position: int, row: Axis) -> _Operand:
         return self._tensor(self._tiles(position), row)

@@ -11,6 +11,8 @@ _WARPGROUP = 128  # threads
 _ROWS = 64  # of a warpgroup's matrix instruction
 _BARRIERS_BYTES = 1024  # the tiles behind them begin at multiples of that
 _ITEMSIZE = 2
+_FEWEST_STAGES = 2
+SPLITS = (1, 4, 16)
 # Registers of a thread that the scores, the weights and the output may take: what is left of
 # those that setmaxregister gives a thread, for two warpgroups (240) and for three (160). ptxas
 # spills, or runs the matrix instructions one by one, with 8 more.
@@ -21,12 +23,14 @@ _MOST_REGISTERS = {1: 184, 2: 184, 3: 128}
 class AttentionConfig:
     """``warpgroups`` of 64 rows each take ``block_n`` columns at a time, of which ``stages`` tiles
     are in shared memory. With ``pingpong`` the warpgroups take turns: one multiplies while the
-    others exponentiate."""
+    others exponentiate. ``splits`` blocks share the columns of the same rows, and a second kernel
+    combines what they found: for few rows of many columns."""
 
     warpgroups: int
     block_n: int
     stages: int
     pingpong: bool
+    splits: int
 
     @staticmethod
     def of(config: Config) -> AttentionConfig:
@@ -35,6 +39,7 @@ class AttentionConfig:
             int(config["block_n"]),
             int(config["stages"]),
             bool(config["pingpong"]),
+            int(config["splits"]),
         )
 
     @property
@@ -77,9 +82,16 @@ class AttentionConfig:
 def configs() -> Sequence[Config]:
     """Every configuration, in the order in which they are tried."""
     return [
-        {"block_m": block_m, "block_n": block_n, "stages": stages, "pingpong": pingpong}
+        {
+            "block_m": block_m,
+            "block_n": block_n,
+            "stages": stages,
+            "pingpong": pingpong,
+            "splits": splits,
+        }
         for block_m in (128, 192, 64)
         for block_n in (128, 64)
         for stages in (2, 3)
         for pingpong in ((True, False) if block_m > _ROWS else (False,))
+        for splits in (SPLITS if block_m == _ROWS and stages == _FEWEST_STAGES else (1,))
     ]

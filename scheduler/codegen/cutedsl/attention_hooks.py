@@ -25,10 +25,12 @@ _WIDTH = 2  # neighbouring columns that a thread holds
 @dataclass(frozen=True)
 class ColumnsHook:
     """A function that takes ``width`` neighbouring columns of a row at once, and its call: the
-    kernel's arguments and the batch's variables are what a warpgroup holds (``own``)."""
+    kernel's arguments and the batch's variables are what a warpgroup holds (``own``). ``wide``: it
+    takes places of 64 bits."""
 
     hook: Hook
     width: int
+    wide: bool
 
     @property
     def definition(self) -> str:
@@ -36,8 +38,10 @@ class ColumnsHook:
 
     @property
     def call(self) -> str:
+        values, *places = self.hook.given
+        given = (values, *(f"Index({place})" if self.wide else place for place in places))
         arguments = (f"own.{name}" for name in self.hook.arguments)
-        return f"{self.hook.name}({', '.join((*self.hook.given, *arguments))})"
+        return f"{self.hook.name}({', '.join((*given, *arguments))})"
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,12 @@ class HookPrinter:
     memory: Mapping[str, Memory]
     names: Mapping[str, str]
     arguments: tuple[str, ...]
-    index_type: str
+    wide: bool
 
     def printer(self, nest: LoopNest, lines: BlocksByIndent, pack: Pack | None) -> NestPrinter:
         """Of a nest's statements, in the kernel's names."""
-        return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=self.index_type)
+        index_type = index_type_of(self.wide)
+        return NestPrinter(nest, lines, self.memory, pack, self.names, index_type=index_type)
 
     def mask(self, nest: LoopNest, column: Axis) -> ColumnsHook:
         """``masked``: scores with the values of the mask, or without those that it leaves out."""
@@ -97,7 +102,12 @@ class HookPrinter:
     ) -> ColumnsHook:
         batch = (each for each in self.names.values() if re.fullmatch(r"b\d+", each))
         given = (values, "row", column)
-        return ColumnsHook(hook(name, given, lines, (*batch, *self.arguments)), width)
+        return ColumnsHook(hook(name, given, lines, (*batch, *self.arguments)), width, self.wide)
+
+
+def index_type_of(wide: bool) -> str:
+    """The type of places."""
+    return type_name(DType.I64 if wide else DType.I32)
 
 
 def _width(nest: LoopNest, axis: Axis) -> int:

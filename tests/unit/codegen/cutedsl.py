@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler import targets
+from scheduler.build.compile import build
+from scheduler.build.model import Build
+from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.attention import AttentionTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.operations import Buffer, GroupKind, Pointwise
+from tests.support.caches import KEPT
 from tests.unit.codegen.loopnest import group
 from tests.unit.codegen.test_attention_kernels import attention_node
 
@@ -26,3 +31,14 @@ def cutedsl_attention(*args: object, **kwargs: object) -> AttentionTemplate:
     """CuteDSL's template for ``attention_node``."""
     node, lowered = attention_node(*args, **kwargs)
     return AttentionTemplate(node, lowered, SM_90)
+
+
+def built(caller: TemplateCaller) -> Build:
+    """A candidate's kernel, built as Kiln builds it."""
+    (target,), kernel = SM_90, caller.kernel
+    toolchain = preferred(find_for(target, Search(cache=KEPT)), target, kernel.source_file)
+    made = build(
+        kernel.source, kernel.name, target, toolchain, KEPT, source_file=kernel.source_file
+    )
+    assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
+    return made
