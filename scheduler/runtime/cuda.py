@@ -101,7 +101,7 @@ class CudaDevice:
     def load(self, library: Path, symbol: str, arg_types: Sequence[str]) -> LoadedKernel:
         """Open a library that was built for this device's target, and find its function."""
         self._use()
-        opened = _opened(library)
+        opened = open_library(library)
         try:
             function = opened.function(symbol, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND")
         except DeviceError:
@@ -263,7 +263,7 @@ def _call(function: Callable[..., Any], *args: Any) -> Any:
     return values[0] if values else None
 
 
-def _opened(library: Path) -> Library:
+def open_library(library: Path) -> Library:
     """A kernel's library, with CuteDSL's own runtime where it was made by that."""
     try:
         return Library(library, _NOT_OPENED)

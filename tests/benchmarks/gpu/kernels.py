@@ -10,7 +10,8 @@ import torch
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import BufferKind
 from scheduler.ir.storage import bind_buffer
-from scheduler.runtime.library import ExportedKernel, Library
+from scheduler.runtime.cuda import open_library
+from scheduler.runtime.library import ExportedKernel
 from tests.benchmarks.gpu.making import Made
 from tests.benchmarks.gpu.problems import Loaded
 
@@ -66,7 +67,7 @@ class OnTorch:
             call = each.at(self._bindings)
             entry = self._made.manifest.kernels[call.kernel]
             if call.kernel not in functions:
-                functions[call.kernel] = Library(self._made.libraries[call.kernel])
+                functions[call.kernel] = open_library(self._made.libraries[call.kernel])
             function = functions[call.kernel].function(entry.symbol)
             types = [arg.type for arg in entry.args]
             args = [

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -15,10 +16,9 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.flags import DEFAULT
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.recipe import library_of
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.toolchains import Found, Search, find_for, preferred
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.kernel import ConfigValue
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings, hints
 from scheduler.ir.graph import InputKind
@@ -30,6 +30,7 @@ from scheduler.tuning.budget import Budget, Meter
 from scheduler.tuning.compiling import Compilers
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
+from scheduler.tuning.tuner import Chosen
 from tests.benchmarks.gpu.problems import Loaded
 
 
@@ -44,10 +45,14 @@ class Shop:
     def target(self) -> Target:
         return find(self.device.target)
 
-    def compiler(self, target: Target) -> Toolchain:
-        """The best that is here. Raises ``UserError`` where there is none."""
+    @cached_property
+    def _compilers(self) -> tuple[Found, ...]:
         search = Search(path=os.environ.get("PATH", ""), cache=self.cache)
-        return preferred(find_for(target, search), target)
+        return find_for(self.target, search)
+
+    def compiler(self, target: Target, source_file: str = "", /) -> Toolchain:
+        """The best that is here for such sources. Raises ``UserError`` where there is none."""
+        return preferred(self._compilers, target, source_file)
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,7 @@ def scheduled(problem: Loaded) -> Schedule:
 def tuned(plan: Schedule, shop: Shop, seconds: float) -> pipeline.Chooser:
     """Which candidate serves each node, by a short run of Kiln's tuner with that time a kernel."""
     problems = _problems(plan, shop)
-    pool = Compilers(
-        shop.target, shop.compiler(shop.target), shop.cache, os.cpu_count() or 1, DEFAULT
-    )
+    pool = Compilers(shop.target, shop.compiler, shop.cache, os.cpu_count() or 1, DEFAULT)
     meter = Meter(Budget(seconds * len(problems)))
     found = tune(plan, problems, shop.device, pool, meter, SearchOptions())
     return _chooser(plan, shop, found.configs)
@@ -86,9 +89,9 @@ def recorded(plan: Schedule, shop: Shop, results: Sequence[Results]) -> pipeline
     """The same by what was recorded of the graph at these sizes, for this target; None where that
     is nothing."""
     graph, bindings = plan.lowered.graph, hints(plan.lowered.graph.symbols)
-    configs: dict[str, Mapping[str, ConfigValue]] = {}
+    configs: dict[str, Chosen] = {}
     nodes = {problem.node.name: problem.nodes for problem in _problems(plan, shop)}
-    for run in (run for file in results for run in file.runs):
+    for known, run in ((file, run) for file in results for run in file.runs):
         if (run.graph.digest, run.target, run.bindings) != (
             graph.digest,
             shop.target.name,
@@ -97,7 +100,9 @@ def recorded(plan: Schedule, shop: Shop, results: Sequence[Results]) -> pipeline
             continue
         for task in run.tasks:
             for chosen in (one for one in task.candidates if one.chosen):
-                configs |= dict.fromkeys(nodes.get(task.node, ()), chosen.config)
+                template = known.kernels[chosen.kernel].template
+                again = Chosen(template, chosen.config)
+                configs |= dict.fromkeys(nodes.get(task.node, ()), again)
     return _chooser(plan, shop, configs) if configs else None
 
 
@@ -106,14 +111,14 @@ def _problems(plan: Schedule, shop: Shop) -> tuple[TuningProblem, ...]:
     return find_problems(plan, backend, shop.target, hints(plan.lowered.graph.symbols), [])
 
 
-def _chooser(
-    plan: Schedule, shop: Shop, configs: Mapping[str, Mapping[str, ConfigValue]]
-) -> pipeline.Chooser:
+def _chooser(plan: Schedule, shop: Shop, configs: Mapping[str, Chosen]) -> pipeline.Chooser:
     backend = pipeline.scheduling(plan, (shop.target,))
 
     def choose(node: SchedulerNode) -> TemplateCaller | None:
-        config = configs.get(node.name)
-        return None if config is None else backend.template(node).generate(config)
+        chosen = configs.get(node.name)
+        if chosen is None:
+            return None
+        return backend.generate(node, chosen.template, chosen.config)
 
     return choose
 
