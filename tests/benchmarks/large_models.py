@@ -153,7 +153,7 @@ def compiled(model: str, cache: CodeCache, folder: Path) -> reader.Bundle:
     plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path(model))))
     made = pipeline.generate(plan, [target])
     toolchain = bundled(cache)
-    results = pipeline.build_kernels(made.kernels, [target], lambda _: toolchain, cache)
+    results = pipeline.build_kernels(made.kernels, [target], lambda *_: toolchain, cache)
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
     writer.write(folder / model, plan, made.manifest(), made.kernels, builds)
     return reader.read(folder / model)

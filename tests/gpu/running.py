@@ -104,7 +104,7 @@ def builds_of(
     """A build of every kernel, by its name. Tests may run beside each other on all cores."""
     workers = max(1, (os.cpu_count() or 1) // 4)
     made = pipeline.build_kernels(
-        generated.kernels, [target], lambda _: compiler, KEPT, workers=workers
+        generated.kernels, [target], lambda *_: compiler, KEPT, workers=workers
     )
     found: dict[str, Build] = {}
     for (name, _), result in made.items():

@@ -31,7 +31,7 @@ def compiled(model: str, targets: list[str], cache: CodeCache, out: Path) -> rea
     wanted = [find(name) for name in targets]
     generated = pipeline.generate(plan, wanted)
     toolchain = bundled(cache)
-    results = pipeline.build_kernels(generated.kernels, wanted, lambda _: toolchain, cache)
+    results = pipeline.build_kernels(generated.kernels, wanted, lambda *_: toolchain, cache)
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
     missing = {key: one for key, one in results.items() if key not in builds}
     assert not missing, missing
