@@ -32,6 +32,17 @@ from scheduler.targets.nvidia import TARGETS, target_for
 KIND = "cuda"
 _DRIVER = "libcuda.so.1"
 _NOT_OPENED = "CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"
+# What somebody can do about a status whose own text does not say it.
+_REMEDIES = {
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
+        "the driver is older than the PTX: update it, or have the code assembled here"
+        " (pip install 'kiln[nvidia]' gives ptxas)"
+    ),
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "build the kernel for the target that the device list names",
+    "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": (
+        "the driver and its library are of different versions: restart, or install the driver anew"
+    ),
+}
 _EXTRA = "the Python package cuda-bindings is not installed: pip install 'kiln[nvidia]'"
 
 
@@ -293,7 +304,9 @@ def _raise_for_status(status: Any) -> None:
     driver = _driver()
     if status != driver.CUresult.CUDA_SUCCESS:
         _, text = driver.cuGetErrorString(status)
-        raise DeviceError(status.name, _text(text) if text else status.name)
+        said = _text(text).rstrip(".") if text else status.name
+        remedy = _REMEDIES.get(status.name)
+        raise DeviceError(status.name, f"{said}; {remedy}" if remedy else said)
 
 
 def _text(value: bytes | str) -> str:

@@ -1,29 +1,47 @@
 """Random models through the whole engine for as long as one likes, against the reference.
 
-    python -m tests.benchmarks.fuzz [--seconds 300] [--from SEED] [--target cpu] [--ops 10]
+    python -m tests.benchmarks.fuzz [--seconds 300 | --models N] [--from SEED] [--ops 10]
+                                    [--device cuda:0 | --target cpu] [--workers N]
 
-Prints a line for each library of models, and for each model that is wrong, does not compile or
-is rejected: its seed and what happened. The same seed is the same model; ``--only SEED`` runs one
-and prints its graph. Exits with 1 when anything was wrong.
+Runs on CPU emulation of the target, or on the device that is named. Prints a line for each library
+of models, and for each model that is wrong, does not compile or is rejected: its seed and what
+happened. The same seed is the same model; ``--only SEED`` runs one and prints its graph. Each
+library has a process of its own, which nothing else goes down with. Exits with 1 when anything was
+wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import multiprocessing
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from scheduler.benchmark.verification import device_target
 from scheduler.build.cache import CodeCache
 from scheduler.build.flags import parse_flags
+from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.outcome import UserError
-from scheduler.runtime.device import DeviceError
+from scheduler.runtime.device import Device, DeviceError
 from scheduler.targets import Target, find
 from tests.benchmarks.printing import say
-from tests.support.emulated_models import Prepared, compile_all, differences, prepare, run
+from tests.support.models_as_kernels import (
+    Prepared,
+    compile_all,
+    differences,
+    opened,
+    prepare,
+    run_on,
+)
 from tests.support.random_models import BINDINGS, RandomModel, random_model
 
 MODELS = 24  # of one library
@@ -31,76 +49,143 @@ MODELS = 24  # of one library
 FAULTS = (ArithmeticError, DeviceError, LookupError, TypeError, UserError, ValueError)
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Models that become one library."""
+
+    seeds: range
+    ops: int
+    device: str
+    target: str
+    flags: str
+    cache: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a batch: models that were faulty, elements compared of all, what to say."""
+
+    models: int
+    faulty: int = 0
+    compared: int = 0
+    total: int = 0
+    lines: tuple[str, ...] = ()
+
+
 def main() -> int:
-    """Run for the time given; the number of faulty models decides the status."""
+    """Run for the time or the number of models given; faulty models decide the status."""
     options = _options()
-    target, flags = find(options.target), parse_flags(options.flags)
-    first = options.first if options.only is None else options.only
     end = time.monotonic() + options.seconds
     models = faults = compared = total = 0
+    say(f"{options.device}, target {options.target}, {options.workers} processes")
     with tempfile.TemporaryDirectory() as folder:
-        cache = CodeCache(Path(folder))
-        while time.monotonic() < end:
-            seeds = range(first, first + (MODELS if options.only is None else 1))
-            start = time.monotonic()
-            ready = list(_prepared(seeds, options.ops, target))
-            faulty = len(seeds) - len(ready)
-            try:
-                library = compile_all([one for _, _, one in ready], target, cache, flags)
-            except AssertionError as error:
-                say(f"seeds {seeds.start}..{seeds.stop - 1} do not compile: {error}")
-                return 1
-            for seed, model, one in ready:
-                found, seen, of = _compared(model, one, library, target)
-                compared, total = compared + seen, total + of
-                faulty += bool(found)
-                for line in found:
-                    say(f"seed {seed}: {line}")
-                if options.only is not None:
-                    _describe(model)
-            models, faults = models + len(seeds), faults + faulty
-            say(
-                f"{models} models, {faults} faulty; {compared} of {total} elements compared;"
-                f" {time.monotonic() - start:.1f} s"
-            )
-            if options.only is not None:
-                break
-            first = seeds.stop
+        for done in _outcomes(_batches(options, Path(folder), end), options.workers):
+            for line in done.lines:
+                say(line)
+            models, faults = models + done.models, faults + done.faulty
+            compared, total = compared + done.compared, total + done.total
+            say(f"{models} models, {faults} faulty; {compared} of {total} elements compared")
     return 1 if faults else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--models", type=int, metavar="N", help="that many, however long it takes")
     parser.add_argument("--from", dest="first", type=int, default=0, metavar="SEED")
     parser.add_argument("--only", type=int, metavar="SEED")
     parser.add_argument("--ops", type=int, default=10, help="of a model, about")
-    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--device", default="cpu", help="cuda:0, or cpu for the emulation")
+    parser.add_argument("--target", help="of the emulation; a GPU has its own")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes at a time")
     parser.add_argument("--flags", default="-O1")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.device != "cpu":
+        try:
+            options.target = device_target(options.device)
+        except (DeviceError, UserError) as error:
+            parser.error(str(error))
+    options.target = options.target or "cpu"
+    if options.only is not None:
+        options.first, options.models = options.only, 1
+    if options.models is not None:
+        options.seconds = float("inf")
+    return options
+
+
+def _batches(options: argparse.Namespace, cache: Path, end: float) -> Iterator[Batch]:
+    last = options.first + options.models if options.models is not None else sys.maxsize
+    for first in itertools.count(options.first, MODELS):
+        if first >= last or time.monotonic() >= end:
+            return
+        seeds = range(first, min(first + MODELS, last))
+        yield Batch(seeds, options.ops, options.device, options.target, options.flags, cache)
+
+
+def _outcomes(batches: Iterator[Batch], workers: int) -> Iterator[Outcome]:
+    """As they come: so many at a time, each in a fresh process."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, max_tasks_per_child=1) as pool:
+        running: set[Future[Outcome]] = set()
+        for batch in itertools.chain(batches, (None,)):
+            if batch is not None:
+                running.add(pool.submit(work, batch))
+            while running and (batch is None or len(running) >= workers):
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                yield from (one.result() for one in done)
+
+
+def work(batch: Batch) -> Outcome:
+    """Make, compile, run and judge the models of a batch."""
+    target, lines = find(batch.target), []
+    start = time.monotonic()
+    ready = list(_prepared(batch, target, lines))
+    faulty, compared, total = len(lines), 0, 0
+    cache = CodeCache(batch.cache)
+    found = find_for(target, Search(path=os.environ.get("PATH", ""), cache=cache))
+    try:
+        kernels = [one for _, _, one in ready]
+        compiler = preferred(found, target) if batch.device != "cpu" else None
+        library = compile_all(kernels, target, cache, parse_flags(batch.flags), compiler)
+    except AssertionError as error:
+        seeds = batch.seeds
+        lines.append(f"seeds {seeds.start}..{seeds.stop - 1} do not compile: {error}")
+        return Outcome(len(seeds), len(seeds), 0, 0, tuple(lines))
+    compiled = time.monotonic()
+    with closing(opened(batch.device, target)) as device:
+        for seed, model, one in ready:
+            wrong, seen, of = _compared(device, model, one, library)
+            compared, total = compared + seen, total + of
+            faulty += bool(wrong)
+            lines += [f"seed {seed}: {line}" for line in wrong]
+            if len(batch.seeds) == 1:
+                lines += _description(model)
+    seconds = f"{compiled - start:.1f} s to compile, {time.monotonic() - compiled:.1f} s to run"
+    lines.append(f"seeds {batch.seeds.start}..{batch.seeds.stop - 1}: {seconds}")
+    return Outcome(len(batch.seeds), faulty, compared, total, tuple(lines))
 
 
 def _prepared(
-    seeds: range, ops: int, target: Target
+    batch: Batch, target: Target, lines: list[str]
 ) -> Iterator[tuple[int, RandomModel, Prepared]]:
-    """Models with their kernels' texts; those that are rejected are printed."""
-    for seed in seeds:
-        model = random_model(Random(seed), ops)
+    """Models with their kernels' texts; a line for each that is rejected."""
+    for seed in batch.seeds:
+        model = random_model(Random(seed), batch.ops)
         try:
             yield seed, model, prepare(model.graph(), target)
         except FAULTS as error:
-            say(f"seed {seed}: {type(error).__name__}: {error}")
+            lines.append(f"seed {seed}: {type(error).__name__}: {error}")
 
 
 def _compared(
-    model: RandomModel, one: Prepared, library: Path, target: Target
+    device: Device, model: RandomModel, one: Prepared, library: Path
 ) -> tuple[list[str], int, int]:
     found: list[str] = []
     compared = total = 0
     for place, bindings in enumerate(BINDINGS):
         inputs = {given.name: model.values[given.name][place] for given in model.inputs}
         try:
-            got = run(one, library, target, inputs, bindings)
+            got = run_on(device, one, library, inputs, bindings)
             wrong, seen, of = differences(one.graph, got, inputs, bindings)
         except FAULTS as error:
             return [*found, f"{bindings}: {type(error).__name__}: {error}"], compared, total
@@ -109,11 +194,11 @@ def _compared(
     return found, compared, total
 
 
-def _describe(model: RandomModel) -> None:
+def _description(model: RandomModel) -> Iterator[str]:
     for name, meta in model.tensors.items():
         node = next((node for node in model.nodes if name in node.outputs), None)
         made = f" = {node.target}{node.args} {dict(node.kwargs)}" if node else f" {meta.stride}"
-        say(f"{name}: {meta.dtype.label}{list(meta.size)}{made}")
+        yield f"{name}: {meta.dtype.label}{list(meta.size)}{made}"
 
 
 if __name__ == "__main__":

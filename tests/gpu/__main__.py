@@ -1,9 +1,13 @@
 """All tests that need an NVIDIA GPU, with a log that says where and when it was.
 
-    python -m tests.gpu LOG [--workers N] [--commit TEXT] [pytest's own options …]
+    python -m tests.gpu LOG [--workers N] [--commit TEXT] [--models N] [--strata]
+                            [pytest's own options …]
+
+With ``--models`` so many random models follow (tests/benchmarks/fuzz.py), with ``--strata`` every
+candidate of every stratum (tests/benchmarks/strata.py), on all cores.
 
 Needs the engine's packages, pytest, cuda-bindings, and best ptxas and nvdisasm (kiln[nvidia]); no
-Django, no database, no hip-python. Exit status: pytest's, or 3 where there is no such GPU.
+Django, no database, no hip-python. Exit status: 0 where all went well, 3 where there is no GPU.
 """
 
 from __future__ import annotations
@@ -38,6 +42,8 @@ def main() -> int:
         "--workers", type=int, default=min(8, os.cpu_count() or 1), help="test processes at a time"
     )
     parser.add_argument("--commit", default="", help="what is tested, where there is no git")
+    parser.add_argument("--models", type=int, default=0, metavar="N", help="random models after it")
+    parser.add_argument("--strata", action="store_true", help="every candidate after it")
     options, rest = parser.parse_known_args()
     options.log.parent.mkdir(parents=True, exist_ok=True)
     found = cuda.DEVICES.probe()
@@ -50,10 +56,20 @@ def main() -> int:
         if not gpus:
             _say(log, "result:   nothing was tested: no NVIDIA GPU")
             return NO_GPU
-        started = time.monotonic()
-        status = _tested(log, options.workers, rest)
-        _say(log, f"result:   pytest ended with {status} after {time.monotonic() - started:.0f} s")
-    return status
+        statuses = [_run(log, "pytest", command_line(options.workers, rest))]
+        for name, arguments in _following(gpus[0], options):
+            command = [sys.executable, "-m", f"tests.benchmarks.{name}", *arguments]
+            statuses.append(_run(log, name, command))
+    return max(statuses)
+
+
+def _following(gpu: DeviceInfo, options: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """What is asked for beyond the tests."""
+    where = ["--device", gpu.id, "--workers", str(os.cpu_count() or 1)]
+    if options.models:
+        yield "fuzz", [*where, "--models", str(options.models)]
+    if options.strata:
+        yield "strata", where
 
 
 def _head(commit: str) -> Iterator[str]:
@@ -82,17 +98,18 @@ def command_line(workers: int, rest: list[str]) -> list[str]:
     """pytest with settings of its own: whoever's machine it is, its plugins stay out, but for the
     one that runs tests beside each other."""
     command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini")]
-    command += ["--rootdir", str(ROOT), "--confcutdir", str(HERE), "-v", "--durations=10"]
-    command += ["--tb=short"]
+    command += ["--rootdir", str(ROOT), "--confcutdir", str(HERE), "--durations=10"]
+    command += ["--tb=short", "-rfEsp"]
     if workers > 1 and importlib.util.find_spec("xdist"):
         command += ["-p", "xdist.plugin", "-n", str(workers)]
     return [*command, *rest, *(str(file) for file in sorted(HERE.glob("test_cuda_*.py")))]
 
 
-def _tested(log: TextIO, workers: int, rest: list[str]) -> int:
-    """Run pytest; each line goes to the log as it comes."""
+def _run(log: TextIO, name: str, command: list[str]) -> int:
+    """Run a program; each line goes to the log as it comes, and how it ended."""
+    started = time.monotonic()
     process = subprocess.Popen(
-        command_line(workers, rest),
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -102,7 +119,9 @@ def _tested(log: TextIO, workers: int, rest: list[str]) -> int:
     assert process.stdout is not None
     for line in process.stdout:
         _say(log, line.rstrip("\n"))
-    return process.wait()
+    status = process.wait()
+    _say(log, f"result:   {name} ended with {status} after {time.monotonic() - started:.0f} s")
+    return status
 
 
 def _commit() -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,31 @@ from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target, find
 from tests.gpu.running import PREAMBLE, Array, call
 from tests.support.caches import KEPT
+
+
+@pytest.fixture
+def say(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """A line for the log, beside what passed and failed: figures, or the device's own words."""
+    return lambda line: record_property("said", line)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The lines of all tests, in the order of their names."""
+    reports = [
+        report
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, ())
+    ]
+    said = [
+        f"{report.nodeid.rpartition('::')[2]}: {line}"
+        for report in sorted(reports, key=lambda report: str(report.nodeid))
+        for name, line in report.user_properties
+        if name == "said"
+    ]
+    if said:
+        terminalreporter.section("what was found")
+        for line in said:
+            terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from scheduler import pipeline, samples
+from scheduler.benchmark.verification import WHOLE_GRAPH, Finding
 from scheduler.build.cuda.toolchains import CudaToolchain
 from scheduler.build.model import Build
 from scheduler.bundle import reader, writer
 from scheduler.bundle.reader import Bundle
+from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Graph
 from scheduler.runtime.device import Device
@@ -38,6 +40,7 @@ SAMPLES = {
     "resnet_small": DType.F32,
     "vit_2layer": DType.F16,
 }
+LARGE = {"gpt2_124m": DType.F16, "llama3_8b_1layer": DType.BF16}
 DTYPES = (DType.F16, DType.BF16, DType.F32)
 
 
@@ -62,7 +65,7 @@ def call(device: Device, library: Path, symbol: str, *args: Array | int) -> None
 @cache
 def sample(name: str, dtype: DType) -> Graph:
     """A sample as if it had been exported in that dtype."""
-    graph, own = pipeline.load(samples.path(name)), SAMPLES[name]
+    graph, own = pipeline.load(samples.path(name)), (SAMPLES | LARGE)[name]
     if dtype is own:
         return graph
 
@@ -96,6 +99,23 @@ def bundle_of(graph: Graph, target: Target, compiler: CudaToolchain, out: Path) 
     builds = {(name, target.name): made for name, made in results.items()}
     writer.write(out, plan, generated.manifest(), generated.kernels, builds)
     return reader.read(out)
+
+
+def summary(findings: Sequence[Finding], bindings: Bindings) -> str:
+    """How many kernels and outputs of the graph were compared at a size, and how close."""
+    whole = [one.ratio for one in findings if one.name == WHOLE_GRAPH]
+    single = [one.ratio for one in findings if one.name != WHOLE_GRAPH]
+    said = f"{format_bindings(bindings) or 'fixed sizes'}: {len(single)} kernels, worst error"
+    said += f" {max(single):.3f} of the bound"
+    return f"{said}; whole graph {max(whole):.3f}" if whole else said
+
+
+def assert_all_passed(findings: Sequence[Finding]) -> None:
+    """Fail with each one that did not."""
+    failed = [
+        f"{one.name} {dict(one.bindings)}: {one.detail}" for one in findings if not one.passed
+    ]
+    assert not failed, "\n".join(failed)
 
 
 def builds_of(

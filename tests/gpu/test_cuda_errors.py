@@ -3,6 +3,7 @@ has the driver's name, and the next kernel is right."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,12 +16,19 @@ from scheduler.benchmark.measure import Bench, Limits, check, sampler
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.tolerance import Tolerance
 from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
+from scheduler.build.compile import build
+from scheduler.build.cuda.toolchains import CudaToolchain, cuda_compilers
 from scheduler.build.model import Build
+from scheduler.build.toolchains import Search
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
 from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import BoundBuffer
 from scheduler.outcome import Rejected, Stage
-from scheduler.runtime.device import DeviceInfo, Timing
+from scheduler.runtime.cuda import CudaDevice
+from scheduler.runtime.device import DeviceError, DeviceInfo, Timing
+from scheduler.targets import Target
+from tests.gpu.running import PREAMBLE
+from tests.support.caches import KEPT
 
 pytestmark = pytest.mark.gpu
 
@@ -112,6 +120,7 @@ def test_a_bad_kernel_is_named_and_takes_nothing_else_along(
     nvidia: DeviceInfo,
     case: Path,
     built: Callable[..., BuiltCandidate],
+    say: Callable[[str], None],
 ) -> None:
     with Bench(nvidia.id, LIMITS) as bench:
         bench.use(case)
@@ -119,13 +128,17 @@ def test_a_bad_kernel_is_named_and_takes_nothing_else_along(
         good = check(bench, built("good"), LIMITS)
     if stage is None:
         assert isinstance(bad, Check) and not bad.passed, bad
+        say(bad.detail)
     else:
+        say(f"{getattr(bad, 'stage', '')}: {getattr(bad, 'reason', bad)}")
         assert isinstance(bad, Rejected), bad
         assert (bad.stage, says in bad.reason) == (stage, True), bad
     assert isinstance(good, Check) and good.passed, good
 
 
-def test_more_memory_than_there_is_is_out_of_memory(nvidia: DeviceInfo, tmp_path: Path) -> None:
+def test_more_memory_than_there_is_is_out_of_memory(
+    nvidia: DeviceInfo, tmp_path: Path, say: Callable[[str], None]
+) -> None:
     """Asked for at once, so that none is taken from whoever else uses the GPU."""
     elements = nvidia.memory_bytes  # of four bytes each
     buffers = {"x": BoundBuffer("x", DType.F32, (elements,), (1,))}
@@ -133,10 +146,14 @@ def test_more_memory_than_there_is_is_out_of_memory(nvidia: DeviceInfo, tmp_path
     with BenchmarkWorker(nvidia.id) as worker, pytest.raises(WorkerLostError) as lost:
         worker.open(tmp_path)
     assert "CUDA_ERROR_OUT_OF_MEMORY" in lost.value.rejected.reason, lost.value.rejected
+    say(lost.value.rejected.reason)
 
 
 def test_two_processes_use_the_gpu_at_once(
-    nvidia: DeviceInfo, case: Path, built: Callable[..., BuiltCandidate]
+    nvidia: DeviceInfo,
+    case: Path,
+    built: Callable[..., BuiltCandidate],
+    say: Callable[[str], None],
 ) -> None:
     good, wrong = built("good"), built("wrong", "if (i < n) y[i] = 2.5f * x[i];")
     with Bench(nvidia.id, LIMITS) as first, Bench(nvidia.id, LIMITS) as second:
@@ -146,6 +163,27 @@ def test_two_processes_use_the_gpu_at_once(
             ours, theirs = check(first, good, LIMITS), check(second, wrong, LIMITS)
             assert isinstance(ours, Check) and ours.passed, ours
             assert isinstance(theirs, Check) and not theirs.passed, theirs
+    say("both were open, one's kernels right and the other's wrong, three times in turn")
+
+
+def test_a_driver_that_is_too_old_for_the_code_says_what_to_do(
+    device: CudaDevice, target: Target, tmp_path: Path, say: Callable[[str], None]
+) -> None:
+    """Simulated by PTX of a version that no driver has: the library holds its text."""
+    clang = cuda_compilers(Search(cache=KEPT))[-1]
+    assert isinstance(clang, CudaToolchain) and not clang.ptxas
+    made = build(PREAMBLE + _source(), "go", target, clang, KEPT)
+    assert isinstance(made, Build), made
+    library = tmp_path / "kernel.so"
+    code = (made.directory / "kernel.so").read_bytes()
+    (version,) = set(re.findall(rb"\.version \d\.\d", code))
+    library.write_bytes(code.replace(version, b".version 9.9"))
+    kernel = device.load(library, "go", ["ptr", "ptr", "i32"])
+    with pytest.raises(DeviceError) as error:
+        kernel([0, 0, N])
+    assert error.value.status == "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"
+    assert "the driver is older than the PTX: update it" in error.value.message
+    say(str(error.value))
 
 
 def test_a_right_kernel_is_timed_with_readings(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from scheduler import reference
 from scheduler.benchmark.gate import compare
-from scheduler.benchmark.verification import graph_tolerance, plan_of, verify
+from scheduler.benchmark.verification import WHOLE_GRAPH, graph_tolerance, plan_of, verify
 from scheduler.build.cuda.toolchains import CudaToolchain
 from scheduler.bundle.inputs import input_buffers
 from scheduler.bundle.reader import Bundle
@@ -21,7 +22,14 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.storage import Array, rounded_storage, widen
 from scheduler.runtime.device import DeviceInfo
 from scheduler.targets import Target
-from tests.gpu.running import DTYPES, SAMPLES, bundle_of, sample
+from tests.gpu.running import (
+    DTYPES,
+    SAMPLES,
+    assert_all_passed,
+    bundle_of,
+    sample,
+    summary,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -35,16 +43,15 @@ def test_a_model_is_right_at_every_size(
     target: Target,
     compiler: CudaToolchain,
     tmp_path: Path,
+    say: Callable[[str], None],
 ) -> None:
     """At the least, a prime and the usual size of its symbol; one that has none once."""
     bundle = bundle_of(sample(name, dtype), target, compiler, tmp_path / "bundle")
     for bindings in trial_bindings(bundle.manifest.symbols):
         findings = verify(bundle, nvidia.id, bindings)
-        failed = [
-            f"{one.name} {dict(bindings)}: {one.detail}" for one in findings if not one.passed
-        ]
-        assert not failed, "\n".join(failed)
-        assert findings[-1].name == "whole graph"
+        say(summary(findings, bindings))
+        assert_all_passed(findings)
+        assert findings[-1].name == WHOLE_GRAPH
 
 
 @pytest.mark.parametrize(("name", "bound"), [("llama_2layer", {"s70": 19}), ("resnet_small", {})])

@@ -11,7 +11,7 @@ from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref
 from scheduler.outcome import UserError
 from scheduler.targets import find
 from tests.support.caches import KEPT
-from tests.support.emulated_models import compile_all, prepare, run
+from tests.support.models_as_kernels import compile_all, prepare, run
 from tests.unit.lowering.graphs import graph, meta, node
 
 X = [GraphInput("x", InputKind.USER)]

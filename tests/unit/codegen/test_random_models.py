@@ -16,7 +16,7 @@ from scheduler.build.flags import Flags
 from scheduler.ir.dtypes import DType
 from scheduler.targets import find
 from tests.support.caches import KEPT
-from tests.support.emulated_models import compile_all, differences, prepare, run
+from tests.support.models_as_kernels import compile_all, differences, prepare, run
 from tests.support.random_models import BINDINGS, SYMBOL, RandomModel, random_model
 
 QUICK = Flags(("-O1",))  # compiled sooner; the compiler's own optimisation is not what is tested

@@ -4,50 +4,16 @@ matrix products and convolutions stand in tests/unit/matrix/test_configs.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.codegen.scheduling import served_together
-from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import GraphInput, InputKind, Node, Ref
-from scheduler.lowering import lower
 from scheduler.targets import find
-from tests.unit.lowering.graphs import graph, meta, node
+from tests.support.strata import FLOATS, LOOPS
 
 TARGETS = [target.name for target in served_together(find("gfx942"))]
-FLOATS = (DType.F16, DType.BF16, DType.F32, DType.F64)
-
-
-def _unary(target: str, dtype: DType, size: tuple[int, ...], made: tuple[int, ...], *args: object,
-           stride: tuple[int, ...] | None = None) -> Schedule:  # fmt: skip
-    tensors = {"x": meta(dtype, *size, stride=stride), "y": meta(dtype, *made)}
-    op: Node = node("y", target, Ref("x"), *args)  # type: ignore[arg-type]
-    return schedule(lower(graph([GraphInput("x", InputKind.USER)], [op], tensors, ("y",))))
-
-
-def _attention(dtype: DType, depth: int) -> Schedule:
-    tensors = {name: meta(dtype, 2, 4, 128, depth) for name in "qkvo"}
-    op = node("o", "aten.scaled_dot_product_attention.default", *(Ref(name) for name in "qkv"))
-    inputs = [GraphInput(name, InputKind.USER) for name in "qkv"]
-    return schedule(lower(graph(inputs, [op], tensors, ("o",))))
-
-
-LAYOUTS: dict[str, Callable[[DType], Schedule]] = {
-    "pointwise": lambda t: _unary("aten.tanh.default", t, (96, 768), (96, 768)),
-    "pointwise, turned": lambda t: _unary(
-        "aten.tanh.default", t, (96, 768), (96, 768), stride=(1, 96)
-    ),
-    "reduction, rows": lambda t: _unary("aten.sum.dim_IntList", t, (96, 768), (96,), (1,)),
-    "reduction, columns": lambda t: _unary("aten.sum.dim_IntList", t, (768, 96), (96,), (0,)),
-    "reduction, odd rows": lambda t: _unary("aten.sum.dim_IntList", t, (96, 767), (96,), (1,)),
-    "scan": lambda t: _unary("aten.cumsum.default", t, (96, 768), (96, 768), 1),
-    "attention, 32 deep": lambda t: _attention(t, 32),
-    "attention, 64 deep": lambda t: _attention(t, 64),
-}
 
 
 def serving(plan: Schedule, target: str) -> int:
@@ -67,6 +33,8 @@ COUNTS = {
     "reduction, rows": (26, 26, 21, 15),
     "reduction, columns": (8, 8, 8, 8),
     "reduction, odd rows": (8, 8, 8, 8),
+    "reduction, softmax": (44, 44, 36, 26),
+    "reduction, layer norm": (44, 44, 36, 26),
     "scan": (8, 8, 8, 8),
     "attention, 32 deep": (6, 6, 5, 3),
     "attention, 64 deep": (6, 6, 3, 1),
@@ -82,10 +50,10 @@ WITH_MORE = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", LOOPS)
 @pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d.label)
 def test_no_stratum_is_empty(dtype: DType, layout: str) -> None:
-    counts = {target: serving(LAYOUTS[layout](dtype), target) for target in TARGETS}
+    counts = {target: serving(LOOPS[layout](dtype), target) for target in TARGETS}
     assert min(counts.values()) > 0
     place = FLOATS.index(dtype)
     due = {

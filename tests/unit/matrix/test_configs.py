@@ -20,18 +20,9 @@ from scheduler.ir.dtypes import DType
 from scheduler.outcome import Stage, UserError
 from scheduler.targets import find, names
 from scheduler.targets.model import hip_hardware
-from tests.unit.matrix.contractions import convolution, matmul
+from tests.support.strata import MATRICES
+from tests.unit.matrix.contractions import matmul
 
-LAYOUTS = {
-    "mm": lambda dtype: matmul(2240, 2048, 256, dtype),
-    "linear": lambda dtype: matmul(2240, 2048, 256, dtype, b_transposed=True),
-    "strided": lambda dtype: matmul(2240, 2048, 256, dtype, a_stride=(1, 50304)),
-    "bmm": lambda dtype: matmul(2240, 2048, 256, dtype, batch=16, b_transposed=True),
-    "conv2d": lambda dtype: convolution((1, 8, 224, 224), (64, 8, 7, 7), dtype, padding=3),
-    "conv2d_channels_last": lambda dtype: convolution(
-        (1, 8, 224, 224), (64, 8, 7, 7), dtype, padding=3, channels_last=True
-    ),
-}
 # Configurations that serve a problem on one target (matrix products in any layout, a convolution
 # of NCHW, one with channels last): a change of the rules or of the table shows here.
 CDNA = {
@@ -92,9 +83,9 @@ def test_no_stratum_is_empty(dtype: DType, target: str) -> None:
     ordinary = UNLIKE_OTHERS.get(processor, usual)[dtype.label]
     large = LARGE_COUNTS.get(processor, {}).get(dtype.label, (0, 0, 0))
     plain, nchw, channels_last = zip(ordinary, large, strict=True)
-    counts = {name: serving(make(dtype), target) for name, make in LAYOUTS.items()}
+    counts = {name: serving(make(dtype), target) for name, make in MATRICES.items()}
     special = {"conv2d": nchw, "conv2d_channels_last": channels_last}
-    assert counts == {**dict.fromkeys(LAYOUTS, plain), **special}
+    assert counts == {**dict.fromkeys(MATRICES, plain), **special}
 
 
 def test_every_configuration_is_a_candidate_or_has_a_reason() -> None:

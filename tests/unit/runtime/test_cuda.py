@@ -419,6 +419,29 @@ def test_why_there_is_no_gpu_is_one_clear_line(
         assert error == f"{status}: {absent[0]}"
 
 
+def test_ptx_that_is_newer_than_the_driver_says_what_to_do(fake: Fake) -> None:
+    """A driver that is too old is met only here: it has all functions, and knows the GPU."""
+    said = fake.run(
+        """
+        import json, os
+        from pathlib import Path
+        from scheduler.runtime.device import DeviceError
+        from scheduler.runtime.devices import open_device
+        device = open_device("cuda:0")
+        p = device.allocate(4096)
+        kernel = device.load(Path(os.environ["KERNEL"]), "go", ["ptr", "ptr", "f32", "i32"])
+        try:
+            device.time([(kernel, [p, p, 1.0, 4], 0)])
+        except DeviceError as error:
+            print(json.dumps(str(error)))
+        """,
+        CUDA_FAKE_FAIL="cuModuleLoadData=222",
+    )
+    assert said.startswith("CUDA_ERROR_UNSUPPORTED_PTX_VERSION: ")
+    assert "the driver is older than the PTX: update it, or" in said
+    assert "\n" not in said
+
+
 def test_no_package_names_the_extra(fake: Fake) -> None:
     without = "import sys\nsys.modules['cuda.bindings'] = None\n"
     absent, error = fake.run(without + textwrap.dedent(OPEN))

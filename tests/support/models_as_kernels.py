@@ -1,4 +1,4 @@
-"""Runs whole graphs as kernels on CPU emulation, many graphs from one compilation, and judges them.
+"""Runs whole graphs as kernels on a device, many graphs from one compilation, and judges them.
 
 All kernels of all graphs become one source, each in a namespace of its own: a compiler's start and
 the headers are most of what a small kernel's compilation takes.
@@ -24,7 +24,7 @@ from scheduler import pipeline
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.flags import Flags
-from scheduler.build.model import Build
+from scheduler.build.model import Build, Toolchain
 from scheduler.build.toolchains import bundled
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
@@ -34,6 +34,8 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, Ref
 from scheduler.reference import evaluate
 from scheduler.runtime.cpu import CpuDevice
+from scheduler.runtime.cuda import CudaDevice
+from scheduler.runtime.device import Device
 from scheduler.targets import Target
 
 _INCLUDE = re.compile(r"^#include .*\n", re.MULTILINE)
@@ -74,14 +76,28 @@ class Library:
         return self.path
 
 
-class PoisonedDevice(CpuDevice):
+class _Poisoned:
     """Memory begins as NaN: an element that no kernel writes shows."""
 
-    def allocate(self, nbytes: int) -> int:
-        pointer = super().allocate(nbytes)
+    def allocate(self: Any, nbytes: int) -> int:
+        pointer = int(super().allocate(nbytes))  # type: ignore[misc]
         if pointer:
             self.fill(pointer, 0xFF, nbytes)
         return pointer
+
+
+class PoisonedCpu(_Poisoned, CpuDevice):
+    """The emulation."""
+
+
+class PoisonedCuda(_Poisoned, CudaDevice):
+    """An NVIDIA GPU."""
+
+
+def opened(device: str, target: Target) -> Device:
+    """``cpu`` emulates the target on one core; ``cuda:0`` is what it says."""
+    kind, _, index = device.partition(":")
+    return PoisonedCuda(int(index)) if kind == "cuda" else PoisonedCpu(target, threads=1)
 
 
 def prepare(graph: Graph, target: Target, *, fuse: bool = True) -> Prepared:
@@ -90,12 +106,17 @@ def prepare(graph: Graph, target: Target, *, fuse: bool = True) -> Prepared:
 
 
 def compile_all(
-    prepared: Sequence[Prepared], target: Target, cache: CodeCache, flags: Flags
+    prepared: Sequence[Prepared],
+    target: Target,
+    cache: CodeCache,
+    flags: Flags,
+    toolchain: Toolchain | None = None,
 ) -> Path:
-    """One library with the kernels of all. Raises ``AssertionError`` with the compiler's log."""
+    """One library with the kernels of all, by the bundled compiler if none is given. Raises
+    ``AssertionError`` with the compiler's log."""
     kernels = {k.name: k for one in prepared for k in one.generated.kernels}
     source = combined(list(kernels.values()))
-    made = build(source, next(iter(kernels)), target, bundled(cache), cache, flags)
+    made = build(source, next(iter(kernels)), target, toolchain or bundled(cache), cache, flags)
     assert isinstance(made, Build), f"{made.reason}\n{made.detail}\n{source}"
     return made.directory / "kernel.so"
 
@@ -113,18 +134,26 @@ def combined(kernels: Sequence[RenderedKernel]) -> str:
 def run(
     one: Prepared, path: Path, target: Target, values: Mapping[str, Any], bindings: dict[str, int]
 ) -> dict[str, Any]:
-    """The graph's outputs by name, through its kernels."""
-    manifest = one.generated.manifest()
-    device = PoisonedDevice(target, threads=1)
-    plan = one.generated.schedule
+    """The graph's outputs by name, through its kernels on the emulation."""
+    device = opened("cpu", target)
     try:
-        runner = extern_runner(plan, bindings)
-        with BundleRun(Library(manifest, path), device, bindings, runner) as loaded:  # type: ignore[arg-type]
-            got = loaded.run(
-                {n: values[n] for n, b in manifest.buffers.items() if b.source_name == n}
-            )
+        return run_on(device, one, path, values, bindings)
     finally:
         device.close()
+
+
+def run_on(
+    device: Device,
+    one: Prepared,
+    path: Path,
+    values: Mapping[str, Any],
+    bindings: dict[str, int],
+) -> dict[str, Any]:
+    """The graph's outputs by name, through its kernels on an open device."""
+    manifest = one.generated.manifest()
+    runner = extern_runner(one.generated.schedule, bindings)
+    with BundleRun(Library(manifest, path), device, bindings, runner) as loaded:  # type: ignore[arg-type]
+        got = loaded.run({n: values[n] for n, b in manifest.buffers.items() if b.source_name == n})
     return dict(zip(one.graph.outputs, (got[name] for name in manifest.outputs), strict=True))
 
 
