@@ -304,9 +304,9 @@ def _raise_for_status(status: Any) -> None:
     driver = _driver()
     if status != driver.CUresult.CUDA_SUCCESS:
         _, text = driver.cuGetErrorString(status)
-        said = _text(text).rstrip(".") if text else status.name
+        message = _text(text).rstrip(".") if text else status.name
         remedy = _REMEDIES.get(status.name)
-        raise DeviceError(status.name, f"{said}; {remedy}" if remedy else said)
+        raise DeviceError(status.name, f"{message}; {remedy}" if remedy else message)
 
 
 def _text(value: bytes | str) -> str:

@@ -31,7 +31,7 @@ from scheduler.bundle.externs import extern_runner
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.kernel import RenderedKernel
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Graph, Ref
+from scheduler.ir.graph import Graph, Node, Ref
 from scheduler.reference import evaluate
 from scheduler.runtime.cpu import CpuDevice
 from scheduler.runtime.cuda import CudaDevice
@@ -173,6 +173,8 @@ def reference(
         if noise is not None and function in _CENTRED:
             known = {n: _shaken(v, noise) if dtypes[n].is_float else v for n, v in values.items()}
         value = np.asarray(evaluate(node, known, bindings, dtypes=dtypes)[name])
+        if noise is not None and function == "layer_norm":
+            value = value + _centred(node, values, noise)
         if function.endswith("_"):  # what shares the memory sees it
             (written,) = (arg for arg in node.args if isinstance(arg, Ref))
             values[written.name][...] = value
@@ -192,6 +194,20 @@ def reference(
 def _shaken(value: Any, noise: Any) -> Any:
     """What a subtraction of a rounded mean does to an argument."""
     return value * (1 + _NOISE * DType.F32.eps * noise.choice((-1.0, 1.0), np.shape(value)))
+
+
+def _centred(node: Node, values: Mapping[str, Any], noise: Any) -> Any:
+    """What is left of a rounding of the argument when its mean is subtracted: all of it, over the
+    row's deviation. A product that is rounded for its mean and not where that is subtracted, as
+    fused multiply-adds have it, leaves it in a row of one element too."""
+    x, sizes, *more = (values[arg.name] if isinstance(arg, Ref) else arg for arg in node.args)
+    weight = more[0] if more and more[0] is not None else 1.0
+    axes = tuple(range(-len(sizes), 0))
+    if 0 in np.shape(x):
+        return 0.0
+    deviation = np.sqrt(np.var(x, axis=axes, keepdims=True) + node.kwargs.get("eps", 1e-5))
+    off = _NOISE * DType.F32.eps * np.abs(x * weight) / deviation
+    return off * noise.choice((-1.0, 1.0), np.shape(off))
 
 
 def _disturbed(value: Any, read: list[tuple[Any, DType]], own: DType, noise: Any) -> Any:

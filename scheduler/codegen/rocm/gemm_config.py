@@ -168,6 +168,20 @@ def held_registers(config: GemmConfig, problem: GemmProblem) -> int:
     return held // config.threads
 
 
+@lru_cache(maxsize=256)
+def _least_held(problem: GemmProblem, gpu: HipHardware, size: int) -> int:
+    """Of the tiles that the GPU's instructions share out: where each holds more than is good, the
+    smallest serve, rather than none."""
+    a, b = problem.widest()
+    step, lanes = step_k(problem.element, gpu, size), gpu.wavefront
+    shared = (
+        tile
+        for tile in _TILES
+        if tile[2] % step == 0 and waves_along_m(*tile[:2], tile[3] // lanes, size)
+    )
+    return min(held_registers(GemmConfig(*tile, 1, 1, 1, a, b), problem) for tile in shared)
+
+
 def vector_widths(element: DType) -> tuple[int, ...]:
     """Elements in loads of 16 bytes, 8 bytes, and one element."""
     return tuple(dict.fromkeys((16 // element.itemsize, max(1, 8 // element.itemsize), 1)))
@@ -291,7 +305,8 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
     lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
         return illegal(f"{lds} bytes of {words.shared}, more than the {most} of {gpu.processor}")
-    held, most = held_registers(config, problem), _MAX_HELD_REGISTERS[gpu.architecture]
+    held = held_registers(config, problem)
+    most = max(_MAX_HELD_REGISTERS[gpu.architecture], _least_held(problem, gpu, size))
     if config.async_copies:
         most = _MAX_HELD_WITH_COPIES
     if held > most:

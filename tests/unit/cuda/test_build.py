@@ -115,6 +115,15 @@ extern "C" PT_EXPORT int go(float* x, size_t*, unsigned char*, hipStream_t s) {
 """
 
 
+def test_a_remainder_is_exact_whatever_the_quotient(compilers: dict[str, CudaToolchain]) -> None:
+    """The compiler's own is x - trunc(x / y) * y for NVIDIA: on an H200 fmod(-3.2e38, 0.2) was
+    infinite. Long division in integers has another remainder."""
+    source = EXACT.replace("kiln::cos(x[threadIdx.x])", "kiln::fmod(x[threadIdx.x], x[0])")
+    made = build(source, "go", targets.find("sm_90"), compilers[NAME], KEPT)
+    assert isinstance(made, Build), made
+    assert "rem.u64" in (made.directory / "kernel.ptx").read_text()
+
+
 def test_what_must_be_rounded_by_itself_is(compilers: dict[str, CudaToolchain]) -> None:
     """The parts of a cosine's argument are sums whose rounding errors are computed too: fused with
     a product they would be other ones."""

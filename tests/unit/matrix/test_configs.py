@@ -15,12 +15,17 @@ from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.rocm.gemm_config import step_k, waves_along_m
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
+from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import GraphInput, InputKind, Ref
+from scheduler.ir.operations import GroupKind
+from scheduler.lowering import lower
 from scheduler.outcome import Stage, UserError
 from scheduler.targets import find, names
 from scheduler.targets.model import hip_hardware
 from tests.support.strata import MATRICES
+from tests.unit.lowering.graphs import graph, meta, node
 from tests.unit.matrix.contractions import matmul
 
 # Configurations that serve a problem on one target (matrix products in any layout, a convolution
@@ -61,11 +66,11 @@ LARGE_COUNTS = {
 }
 
 
-def serving(schedule: Schedule, *targets: str) -> tuple[int, int]:
+def serving(problem: Schedule, *targets: str) -> tuple[int, int]:
     """How many configurations serve, with the ordinary and with the larger instructions; those
     with asynchronous copies are counted in ``test_async_copies.py``."""
-    backend = ROCmCPPScheduling(schedule, tuple(find(name) for name in targets))
-    template = backend.template(schedule.nodes[0])
+    backend = ROCmCPPScheduling(problem, tuple(find(name) for name in targets))
+    template = backend.template(problem.nodes[0])
     plain = (config for config in template.configs() if "ASYNC_COPIES" not in config)
     found = [config for config in plain if template.reject(config) is None]
     large = sum("MATRIX_INSTR_NONKDIM" in config for config in found)
@@ -89,10 +94,10 @@ def test_no_stratum_is_empty(dtype: DType, target: str) -> None:
 
 
 def test_every_configuration_is_a_candidate_or_has_a_reason() -> None:
-    schedule = matmul(2240, 2048, 255, DType.F16)
-    backend = ROCmCPPScheduling(schedule, tuple(find(name) for name in names()))
-    found = backend.candidates(schedule.nodes[0])
-    total = len(backend.template(schedule.nodes[0]).configs())
+    problem = matmul(2240, 2048, 255, DType.F16)
+    backend = ROCmCPPScheduling(problem, tuple(find(name) for name in names()))
+    found = backend.candidates(problem.nodes[0])
+    total = len(backend.template(problem.nodes[0]).configs())
     assert len(found.callers) + len(found.rejected) == total
     assert all(item.rejected.stage is Stage.RULE for item in found.rejected)
     reasons = {item.rejected.reason for item in found.rejected}
@@ -106,8 +111,8 @@ def test_every_configuration_is_a_candidate_or_has_a_reason() -> None:
 
 @pytest.mark.parametrize("name", ["sm_89", "sm_90"])
 def test_rejections_for_nvidia_are_in_its_own_words(name: str) -> None:
-    schedule = matmul(2240, 2048, 256, DType.F32)
-    made = ROCmCPPScheduling(schedule, (find(name),)).template(schedule.nodes[0])
+    problem = matmul(2240, 2048, 256, DType.F32)
+    made = ROCmCPPScheduling(problem, (find(name),)).template(problem.nodes[0])
     rejected = filter(None, (made.reject(config) for config in made.configs()))
     reasons = " | ".join({one.reason for one in rejected})
     assert "a thread holds" in reasons
@@ -115,15 +120,15 @@ def test_rejections_for_nvidia_are_in_its_own_words(name: str) -> None:
 
 
 def test_integers_have_no_candidate_and_say_so() -> None:
-    schedule = matmul(64, 64, 64, DType.I32)
-    backend = ROCmCPPScheduling(schedule, (find("gfx942"),))
-    found = backend.candidates(schedule.nodes[0])
+    problem = matmul(64, 64, 64, DType.I32)
+    backend = ROCmCPPScheduling(problem, (find("gfx942"),))
+    found = backend.candidates(problem.nodes[0])
     assert not found.callers
     assert {item.rejected.reason for item in found.rejected} == {
         "no matrix kernel for elements of type i32"
     }
     with pytest.raises(UserError, match="no configuration of gemm serves"):
-        backend.default(schedule.nodes[0])
+        backend.default(problem.nodes[0])
 
 
 @pytest.mark.parametrize(
@@ -133,9 +138,9 @@ def test_integers_have_no_candidate_and_say_so() -> None:
 def test_the_default_serves_and_does_not_waste_the_device(
     m: int, n: int, k: int, batch: int | None
 ) -> None:
-    schedule = matmul(m, n, k, DType.F16, batch=batch, b_transposed=True)
-    backend = ROCmCPPScheduling(schedule, tuple(find(name) for name in names()))
-    template = backend.template(schedule.nodes[0])
+    problem = matmul(m, n, k, DType.F16, batch=batch, b_transposed=True)
+    backend = ROCmCPPScheduling(problem, tuple(find(name) for name in names()))
+    template = backend.template(problem.nodes[0])
     config = template.default_config()
     assert template.reject(config) is None
     computed = math.prod(
@@ -145,6 +150,25 @@ def test_the_default_serves_and_does_not_waste_the_device(
     # The least that 16x16 instructions compute, and at most as much again for the edges.
     least = math.prod(-(-extent // 16) * 16 for extent in (m, n))
     assert computed <= 2 * least
+
+
+@pytest.mark.parametrize("target", names())
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16, DType.F32], ids=lambda d: d.label)
+def test_a_product_of_two_computed_operands_has_a_kernel(dtype: DType, target: str) -> None:
+    """Each element of both has indices of its own, read from memory: no tile holds as few as is
+    good where instructions take 32 elements along k, and the smallest serve."""
+    tensors = {"x": meta(dtype, 6, 1), "i": meta(DType.I64, 8), "read": meta(dtype, 8, 1)}
+    tensors |= {"turned": meta(dtype, 1, 8), "y": meta(dtype, 8, 8)}
+    nodes = [
+        node("read", "aten.index.Tensor", Ref("x"), (Ref("i"),)),
+        node("turned", "aten.transpose.int", Ref("read"), -2, -1),
+        node("y", "aten.matmul.default", Ref("read"), Ref("turned")),
+    ]
+    inputs = [GraphInput(name, InputKind.USER) for name in ("x", "i")]
+    plan = schedule(lower(graph(inputs, nodes, tensors, ("y",))))
+    assert [one.kind for one in plan.nodes] == [GroupKind.GEMM]
+    backend = ROCmCPPScheduling(plan, (find(target),))
+    assert backend.default(plan.nodes[0]).kernel.launches
 
 
 @given(

@@ -39,11 +39,45 @@ KILN_INLINE T copysign(T magnitude, T sign) {
   else return __builtin_copysign(magnitude, sign);
 }
 
-// The sign of x, and the remainder is exact.
+namespace detail {
+
+// a - n * b for the whole n that leaves something from 0 to b, where a >= b > 0: long division of
+// the mantissas, as many bits at a time as a word has room for.
+template <typename T>
+KILN_INLINE T rest_of_division(T a, T b) {
+  using F = Format<T>;
+  constexpr int kRoom = 63 - F::mantissa;
+  constexpr uint64_t kLeading = uint64_t{1} << F::mantissa;
+  const uint64_t a_bits = bit_cast<typename F::Bits>(a), b_bits = bit_cast<typename F::Bits>(b);
+  const int a_exponent = static_cast<int>(a_bits >> F::mantissa);  // of a positive number
+  const int b_exponent = static_cast<int>(b_bits >> F::mantissa);
+  const uint64_t divisor = (b_bits & (kLeading - 1)) | (b_exponent ? kLeading : 0);
+  uint64_t rest = (a_bits & (kLeading - 1)) | (a_exponent ? kLeading : 0);
+  const int least = b_exponent ? b_exponent : 1;  // denormal numbers have that of the smallest
+  int left = (a_exponent ? a_exponent : 1) - least;
+  do {
+    const int bits = left < kRoom ? left : kRoom;
+    rest = (rest << bits) % divisor;
+    left -= bits;
+  } while (left > 0 && rest != 0);
+  return scale(static_cast<T>(rest), least - F::bias - F::mantissa);
+}
+
+}  // namespace detail
+
+// The sign of x, and the remainder is exact. Compilers expand their builtin to x - trunc(x / y) * y
+// on some GPUs, which is nothing like it where the quotient has more digits than a T.
 template <typename T>
 KILN_INLINE T fmod(T x, T y) {
-  if constexpr (__is_same(T, float)) return __builtin_fmodf(x, y);
-  else return __builtin_fmod(x, y);
+  using namespace detail;
+  const T a = abs(x), b = abs(y);
+  if (!(a < kInf<T>) || !(b > T(0))) return kNaN<T>;
+  if (a < b) return x;
+  const T quotient = a / b;
+  if (quotient >= pick<T>(0x1p23f, 0x1p52)) return copysign(rest_of_division(a, b), x);
+  // The quotient's rounding may have reached the next integer; the rest is exact.
+  const T rest = fma(-trunc(quotient), b, a);
+  return copysign(rest < T(0) ? rest + b : rest, x);
 }
 
 template <typename T>
@@ -220,7 +254,7 @@ KILN_INLINE T pow(T x, T y) {
   if (isnan(x) || isnan(y)) return x + y;
   const T a = abs(x);
   const bool whole = trunc(y) == y;
-  const bool odd = whole && abs(y) < pick<T>(0x1p24f, 0x1p53) && abs(fmod(y, T(2))) == T(1);
+  const bool odd = whole && abs(y) < pick<T>(0x1p24f, 0x1p53) && trunc(T(0.5) * y) != T(0.5) * y;
   const T sign = odd ? copysign(T(1), x) : T(1);
   if (isinf(y)) {
     if (a == T(1)) return T(1);
