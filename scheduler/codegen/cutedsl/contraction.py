@@ -15,7 +15,6 @@ from scheduler.codegen.cutedsl.epilogue import FLAT, EpiloguePrinter
 from scheduler.codegen.cutedsl.hooks import Hook, hook
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
-from scheduler.codegen.cutedsl.separate import Matrix, SeparateKernel, separate
 from scheduler.codegen.cutedsl.values import ValuePrinter, obstacle
 from scheduler.codegen.printing.lines import BlocksByIndent, Lines, Marks
 from scheduler.codegen.printing.values import Memory
@@ -163,55 +162,6 @@ class ContractionHooks:
         return _holds_vectors(member.n, width) and all(
             is_multiple(step, width) for step in (*steps, form.rest)
         )
-
-    # ---- in kernels of their own
-
-    def results(self, position: int, first: Expr) -> Matrix:
-        """Where a member's results lie for a separate epilogue: in the accumulator's type."""
-        columns = self._interface.members[position].columns
-        return Matrix(self._interface.element.compute, "m", "M", "n", columns, first)
-
-    def separate_epilogue(self, position: int, first: Expr) -> SeparateKernel:
-        """The kernel that stores what a member's ``epilogue`` makes of ``results``."""
-        member = self._interface.members[position]
-        vector = next(
-            width
-            for width in VECTORS
-            if width <= self.epilogue_vector(position) and is_multiple(member.n.extent, width)
-        )
-        function = self.epilogue(position, vector)
-        lines = BlocksByIndent(self._marks, 2)
-        if vector == 1:
-            acc = "load(values, point)"
-        else:
-            lines.add(f"pack = load_pack(values, point, {vector})", ())
-            acc = f"[pack[j] for j in range({vector})]"
-        lines.add(function.call(acc=acc, batch="batch", m="m", n="n"), ())
-        return self._separate(function.name, self.results(position, first), vector, lines)
-
-    def operand(self, operand: Operand, first: Expr) -> Matrix:
-        """Where an operand's elements lie once a kernel of its own has computed them."""
-        row, rows = operand.row.name, self._extent(operand, operand.row)
-        return Matrix(operand.element, row, rows, "k", "K", first)
-
-    def separate_operand(self, operand: Operand, first: Expr) -> SeparateKernel:
-        """The kernel that computes ``operand``."""
-        function = self.read(operand)
-        vector = next(width for width in VECTORS if is_multiple(operand.k.extent, width))
-        lines = BlocksByIndent(self._marks, 2)
-        given = {"batch": "batch", operand.row.name: operand.row.name}
-        if vector == 1:
-            lines.add(f"store(values, point, {function.call(**given, k='k')})", ())
-        else:
-            element = function.call(**given, k="k + j")
-            lines.add(f"elements = [{element} for j in range({vector})]", ())
-            lines.add("store_pack(values, point, elements)", ())
-        name = function.name.replace("read", "operand")
-        return self._separate(name, self.operand(operand, first), vector, lines)
-
-    def _separate(self, name: str, matrix: Matrix, vector: int, body: Lines) -> SeparateKernel:
-        kernel = self._interface.kernel
-        return separate(name, matrix, vector, body, kernel.parameters, kernel.names)
 
     def elements(self) -> dict[str, Expr]:
         """How many elements each argument's buffer has at least, over the arguments: none where

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scheduler.codegen.cutedsl.attention import AttentionTemplate
 from scheduler.codegen.cutedsl.fused import has_epilogue, has_prologue
+from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.codegen.scheduling import TEMPLATE_KINDS, TemplateScheduling, TemplateTable
@@ -21,6 +22,7 @@ class CuteDSLScheduling(TemplateScheduling):
     def templates(self) -> TemplateTable:
         return {
             GroupKind.ATTENTION: AttentionTemplate,
+            GroupKind.GEMM: GemmTemplate,
             GroupKind.POINTWISE: PointwiseTemplate,
         }
 

@@ -300,6 +300,37 @@ def gathered_gelu(m: int, n: int, k: int, rows: int, dtype: DType) -> Schedule:
     return scheduled([contraction], buffers)
 
 
+def scores(
+    batch: int, heads: int, sharing: int, rows: Size, columns: Size, depth: int, dtype: DType,
+    symbols: dict[str, SymbolInfo] | None = None,
+) -> Schedule:  # fmt: skip
+    """q k^T of attention with [batch, sequence, heads, depth] in memory: three batch axes that do
+    not fall together, of which ``sharing`` heads of q read the same k."""
+    ab, ah, ar = axis("b", batch), axis("h", heads), axis("r", sharing)
+    am, an, ak = axis("i", rows), axis("j", columns), axis("l", depth)
+    head = ah.var * sharing + ar.var
+    store = Store("y", (ab.var, head, am.var, an.var), stored(Accumulator(DType.F32), dtype))
+    buffers = [
+        buffer("q", dtype, [batch, rows, heads * sharing, depth]),
+        buffer("k", dtype, [batch, columns, heads, depth]),
+        buffer("y", dtype, [batch, heads * sharing, rows, columns], kind=BufferKind.OUTPUT),
+    ]
+    contraction = Contraction(
+        "op0",
+        "gemm",
+        "bmm",
+        (ab, ah, ar),
+        (am,),
+        (an,),
+        (ak,),
+        Load("q", (ab.var, am.var, head, ak.var), dtype),
+        Load("k", (ab.var, an.var, ah.var, ak.var), dtype),
+        (store,),
+        ("bmm",),
+    )
+    return scheduled([contraction], buffers, symbols=symbols)
+
+
 def split_heads(batch: int, sequence: int, heads: int, n: int, dtype: DType) -> Schedule:
     """linear of attention's output [batch, heads, sequence, 64]: k runs over (head, depth)."""
     am, an, ak = axis("i", batch * sequence), axis("j", n), axis("l", heads * 64)

@@ -18,6 +18,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
 from scheduler.matrix_instructions import MatrixInstruction
 from scheduler.runtime.cpu import CpuDevice
+from scheduler.runtime.device import Device
 from scheduler.targets import find
 from tests.support.memory import from_device, to_device
 
@@ -56,51 +57,66 @@ class Runner:
         bindings: Mapping[str, int] | None = None,
     ) -> dict[str, Array]:
         """Outputs by buffer, in float64; outputs are filled with NaN's bits before the run."""
-        request = caller.benchmark_request(self._target.name, bindings or {})
         library = Path(self.build(caller).directory) / "kernel.so"
         device = CpuDevice(self._target, 1)
         try:
-            kernel = device.load(library, request.symbol, request.arg_types)
-            pointers: dict[str, int] = {}
-            args: list[int | float] = []
-            for arg in request.args:
-                if isinstance(arg, TensorArg):
-                    pointers[arg.buffer] = self._place(device, arg, inputs.get(arg.buffer))
-                    args.append(pointers[arg.buffer])
-                else:
-                    args.append(arg.value)
-            workspace_bytes = kernel.workspace_bytes(args)
-            sizes = {arg.name: arg.value for arg in request.args if isinstance(arg, ScalarArg)}
-            said = evaluate(caller.kernel.workspace_bytes, {**request.bindings, **sizes})
-            assert workspace_bytes == said, "the manifest's figure is the library's"
-            kernel(args, device.allocate(workspace_bytes))
-            return {
-                arg.buffer: self._take(device, pointers[arg.buffer], arg)
-                for arg in request.args
-                if isinstance(arg, TensorArg) and arg.is_output
-            }
+            return run_library(device, library, caller, self._target.name, inputs, bindings or {})
         finally:
             device.close()
 
-    def _place(self, device: CpuDevice, arg: TensorArg, values: Array | None) -> int:
-        dtype = DType.from_label(arg.dtype)
-        held = np.full(_elements(arg), np.nan)
-        if not dtype.is_float:
-            held = np.zeros(_elements(arg))
-        memory = to_device(held, dtype)
-        if values is not None:
-            _strided(memory, arg)[...] = to_device(values, dtype)
-        pointer = device.allocate(memory.nbytes)
-        if memory.nbytes:
-            device.write(pointer, memory)
-        return pointer
 
-    def _take(self, device: CpuDevice, pointer: int, arg: TensorArg) -> Array:
-        dtype = DType.from_label(arg.dtype)
-        memory = np.zeros(_elements(arg), dtype.numpy)
-        if memory.nbytes:
-            device.read(pointer, memory)
-        return from_device(_strided(memory, arg), dtype)
+def run_library(
+    device: Device,
+    library: Path,
+    caller: TemplateCaller,
+    target: str,
+    inputs: Mapping[str, Array],
+    bindings: Mapping[str, int],
+) -> dict[str, Array]:
+    """What the caller's kernel, built into ``library``, gives on a device: outputs by buffer."""
+    request = caller.benchmark_request(target, bindings)
+    kernel = device.load(library, request.symbol, request.arg_types)
+    pointers: dict[str, int] = {}
+    args: list[int | float] = []
+    for arg in request.args:
+        if isinstance(arg, TensorArg):
+            pointers[arg.buffer] = _place(device, arg, inputs.get(arg.buffer))
+            args.append(pointers[arg.buffer])
+        else:
+            args.append(arg.value)
+    workspace_bytes = kernel.workspace_bytes(args)
+    sizes = {arg.name: arg.value for arg in request.args if isinstance(arg, ScalarArg)}
+    said = evaluate(caller.kernel.workspace_bytes, {**request.bindings, **sizes})
+    assert workspace_bytes == said, "the manifest's figure is the library's"
+    kernel(args, device.allocate(workspace_bytes))
+    device.synchronize()
+    return {
+        arg.buffer: _take(device, pointers[arg.buffer], arg)
+        for arg in request.args
+        if isinstance(arg, TensorArg) and arg.is_output
+    }
+
+
+def _place(device: Device, arg: TensorArg, values: Array | None) -> int:
+    dtype = DType.from_label(arg.dtype)
+    held = np.full(_elements(arg), np.nan)
+    if not dtype.is_float:
+        held = np.zeros(_elements(arg))
+    memory = to_device(held, dtype)
+    if values is not None:
+        _strided(memory, arg)[...] = to_device(values, dtype)
+    pointer = device.allocate(memory.nbytes)
+    if memory.nbytes:
+        device.write(pointer, memory)
+    return pointer
+
+
+def _take(device: Device, pointer: int, arg: TensorArg) -> Array:
+    dtype = DType.from_label(arg.dtype)
+    memory = np.zeros(_elements(arg), dtype.numpy)
+    if memory.nbytes:
+        device.read(pointer, memory)
+    return from_device(_strided(memory, arg), dtype)
 
 
 def _elements(arg: TensorArg) -> int:

@@ -1,0 +1,255 @@
+"""The matrix product of sm_90a in CuteDSL: TMA loads, warpgroups that multiply, and blocks that
+stay for one tile after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.contraction.axes import columns_contiguous, with_split_axes
+from scheduler.codegen.contraction.interface import ContractionInterface, argument
+from scheduler.codegen.cutedsl.contraction import VECTORS, ContractionHooks
+from scheduler.codegen.cutedsl.fused import has_epilogue
+from scheduler.codegen.cutedsl.gemm_config import (
+    MULTIPROCESSORS,
+    GemmConfig,
+    GemmProblem,
+    all_configs,
+    default_config,
+    reject,
+)
+from scheduler.codegen.cutedsl.gemm_operands import COPY_THREADS, Operands, aligned, wide
+from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
+from scheduler.codegen.cutedsl.template import CuteDSLTemplate
+from scheduler.codegen.cutedsl.text import kernel_text
+from scheduler.codegen.cutedsl.types import type_name
+from scheduler.codegen.kernel import Launch, LineOrigin
+from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.codegen.title import title
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.bindings import hints
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.operations import Contraction, Lowered
+from scheduler.outcome import Rejected, UserError
+from scheduler.targets import Target
+
+_CONFIGURATION = "<CONFIGURATION>"
+_SUM_BYTES = 4  # f32
+_ONE = sympy.Integer(1)
+
+
+class GemmTemplate(CuteDSLTemplate):
+    """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
+    epilogues as trees. Several members share ``a``: a tile's place in n chooses the member."""
+
+    name: ClassVar[str] = "cutedsl_gemm"
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        members = node.contractions
+        if len(members) != len(node.members):
+            raise TypeError(f"{node.name} has members that are no contractions")
+        self._members = self.prepare(members)
+        self.interface = ContractionInterface(
+            self._members, lowered.buffers, lowered.graph.symbols, CuteDSLTemplateKernel()
+        )
+        self._hooks = ContractionHooks(self.interface, self.marks)
+        self._operands = Operands(self.interface, self._hooks)
+        self._texts: dict[tuple[object, ...], tuple[str, str, tuple[LineOrigin, ...]]] = {}
+
+    def prepare(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
+        """The same contractions, seen the way that suits the kernel."""
+        split = with_split_axes(members)
+        if len(split) > 1:
+            return split
+        return (columns_contiguous(split[0], self.lowered.buffers),)
+
+    # ---- configurations
+
+    @cached_property
+    def _problem(self) -> GemmProblem:
+        interface, operands = self.interface, self._operands
+        sizes = hints(self.lowered.graph.symbols)
+        return GemmProblem(
+            interface.element,
+            evaluate(interface.batch.extent, sizes),
+            evaluate(interface.m.extent, sizes),
+            sum(evaluate(member.n.extent, sizes) for member in interface.members),
+            evaluate(interface.k.extent, sizes),
+            operands.obstacles[0],
+            next(filter(None, operands.obstacles[1:]), ""),
+            operands.mixed or self._hooks.obstacle(),
+            has_epilogue(self.node),
+        )
+
+    def configs(self) -> Sequence[Config]:
+        return [config.items() for config in all_configs(self._problem)]
+
+    def reject(self, config: Config) -> Rejected | None:
+        return reject(GemmConfig.of(config), self._problem, self.targets)
+
+    def default_config(self) -> Config:
+        chosen = default_config(self._problem, self.targets)
+        if chosen is None:
+            names = ", ".join(target.name for target in self.targets)
+            what = title(self.node, self.lowered)
+            raise UserError(f"no configuration of {self.name} serves {what} on {names}")
+        return chosen.items()
+
+    # ---- text
+
+    def render(self, config: Config) -> RenderedTemplate:
+        chosen = GemmConfig.of(config)
+        kind = (chosen.schedule, chosen.split_k, chosen.epilogue)
+        if kind not in self._texts:
+            self._texts[kind] = self._render_problem(chosen)
+        before, after, origins = self._texts[kind]
+        kernel = self.interface.kernel
+        return RenderedTemplate(
+            source=before + _numbers(chosen) + after,
+            args=kernel.args,
+            values=kernel.call_kernel(PLACEHOLDER, self.node.nodes).args,
+            launches=self._launches(chosen),
+            workspace_bytes=self._workspace_bytes(chosen),
+            line_origins=origins,
+        )
+
+    def _render_problem(self, config: GemmConfig) -> tuple[str, str, tuple[LineOrigin, ...]]:
+        """The text before and after the configuration, and what its lines compute."""
+        partial = self.partial(
+            kernel_text("gemm"), lambda: self._constants(config), **self._context(config)
+        )
+        # Lines are counted with a configuration in place: each has the same number.
+        numbers = _numbers(config)
+        source, origins = self.marks.finish(partial.finalize_all().replace(_CONFIGURATION, numbers))
+        before, after = source.split(numbers)
+        return before, after, origins
+
+    def _constants(self, config: GemmConfig) -> str:
+        workspace = self._workspace_bytes(config)
+        return self.interface.kernel.constants(
+            self._points, workspace, elements=self._hooks.elements()
+        )
+
+    def _context(self, config: GemmConfig) -> dict[str, Any]:
+        interface, operands = self.interface, self._operands
+        packs = [operands.pack_context(pack) for pack in operands.packs]
+        members = [self._member(i, config) for i in range(len(interface.members))]
+        nodes = tuple(dict.fromkeys(node for member in self._members for node in member.nodes))
+        return {
+            "configuration": _CONFIGURATION,
+            "element": type_name(interface.element),
+            "a_k_major": operands.along_k[0],
+            "b_k_major": operands.along_k[1],
+            "a": operands.tensor(0),
+            "multiprocessors": MULTIPROCESSORS,
+            "copy_threads": COPY_THREADS,
+            "parameters": interface.kernel.parameters,
+            "names": ", ".join(interface.kernel.names),
+            "functions": [part["definition"] for part in (*packs, *members)],
+            "members": members,
+            "packs": packs,
+            "pingpong": config.pingpong,
+            "split": config.split_k > 1,
+            "separate": config.separate_sums,
+            "multiplies": self.marks.mark(nodes),
+        }
+
+    def _member(self, position: int, config: GemmConfig) -> dict[str, Any]:
+        member = self.interface.members[position]
+        vector = self._vector(position)
+        function = self._hooks.epilogue(position, vector)
+        before = [f"tiles_n{other}" for other in range(position)]
+        return {
+            "suffix": self._suffix(position),
+            "columns": member.columns,
+            "before": f"({' + '.join(before)})" if len(before) > 1 else "".join(before) or "0",
+            "vector": vector,
+            "stored": self._columns_at_once(position) if config.separate_sums else vector,
+            "definition": function.definition,
+            "epilogue": function.call,
+            "b": self._operands.tensor(1 + position),
+            "sums": wide(self._first_sum(position, config)),
+            "finish_blocks": wide(self._finish_blocks(position)),
+        }
+
+    def _suffix(self, position: int) -> str:
+        return str(position) if len(self.interface.members) > 1 else ""
+
+    def _columns_at_once(self, position: int) -> int:
+        """Columns of sums that can be moved at once."""
+        extent = self.interface.members[position].n.extent
+        return next(width for width in VECTORS if is_multiple(extent, width))
+
+    def _vector(self, position: int) -> int:
+        """Columns of results that a thread stores at once."""
+        return min(self._hooks.epilogue_vector(position), self._columns_at_once(position))
+
+    # ---- workspace and launches
+
+    @property
+    def _points(self) -> Expr:
+        columns = sympy.Add(*(argument(member.columns) for member in self.interface.members))
+        return argument("batches") * argument("M") * columns
+
+    def _first_sum(self, position: int, config: GemmConfig) -> Expr:
+        """The byte at which a member's sums begin, after the operands."""
+        rows = argument("batches") * argument("M") * (config.split_k * _SUM_BYTES)
+        before = self.interface.members[:position]
+        sums = (aligned(rows * argument(member.columns)) for member in before)
+        return sympy.Add(*(pack.bytes for pack in self._operands.packs), *sums)
+
+    def _workspace_bytes(self, config: GemmConfig) -> Expr:
+        members = len(self.interface.members) if config.separate_sums else 0
+        return self._first_sum(members, config)
+
+    def _finish_blocks(self, position: int) -> Expr:
+        columns = argument(self.interface.members[position].columns)
+        runs = ceil_div(columns, self._vector(position))
+        return ceil_div(runs * argument("M") * argument("batches"), COPY_THREADS)
+
+    def _launches(self, config: GemmConfig) -> tuple[Launch, ...]:
+        """CuteDSL's device functions take what its host function makes of the arguments; their
+        names end in the number of the launch."""
+        copy = (COPY_THREADS, 1, 1)
+        shared = config.shared_bytes(self.interface.element)
+        packs = [(pack.name, pack.blocks, copy, 0) for pack in self._operands.packs]
+        tiles = ("tiles", self._blocks(config), (config.threads, 1, 1), shared)
+        finished = range(len(self.interface.members) if config.separate_sums else 0)
+        finish = [
+            (f"finish{self._suffix(position)}", self._finish_blocks(position), copy, 0)
+            for position in finished
+        ]
+        return tuple(
+            Launch(f"{PLACEHOLDER}_{name}_{i}", (blocks, _ONE, _ONE), threads, lds, (), lds > 0)
+            for i, (name, blocks, threads, lds) in enumerate((*packs, tiles, *finish))
+        )
+
+    def _blocks(self, config: GemmConfig) -> Expr:
+        """Blocks that stay, whole clusters of them."""
+        cluster = config.cluster_m * config.cluster_n
+        rows = ceil_div(argument("M"), config.block_m * config.cluster_m)
+        columns = (
+            ceil_div(argument(member.columns), config.block_n * config.cluster_n)
+            for member in self.interface.members
+        )
+        clusters = rows * sympy.Add(*columns) * argument("batches") * config.split_k
+        return sympy.Min(clusters, MULTIPROCESSORS // cluster) * cluster
+
+
+def _numbers(config: GemmConfig) -> str:
+    return "\n".join(f"{name} = {value}" for name, value in config.numbers().items())

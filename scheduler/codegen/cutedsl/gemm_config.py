@@ -1,0 +1,282 @@
+"""Configurations of the CuteDSL matrix product: which there are, which serve, the default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.legality import illegal
+from scheduler.ir.dtypes import DType
+from scheduler.outcome import Rejected
+from scheduler.targets import Target
+from scheduler.targets.model import hip_hardware
+
+PROCESSOR = "sm_90"
+MULTIPROCESSORS = 132  # of an H100 SXM and an H200: how many blocks stay
+ELEMENTS = (DType.F16, DType.BF16)
+VECTOR = 8  # columns of a row that a thread stores
+_WARPGROUP = 128
+_COOPERATIVE, _PINGPONG = "cooperative", "pingpong"
+FUSED, SEPARATE = "fused", "separate"
+
+# (block_m, block_n, block_k, warpgroups that multiply, schedule, stages)
+_TILES = (
+    (128, 256, 64, 2, _COOPERATIVE, (4, 3)),
+    (256, 128, 64, 2, _COOPERATIVE, (4, 3)),
+    (128, 192, 64, 2, _COOPERATIVE, (5, 4)),
+    (128, 128, 64, 2, _COOPERATIVE, (6, 4)),
+    (128, 64, 64, 2, _COOPERATIVE, (6, 4)),
+    (128, 128, 64, 2, _PINGPONG, (6, 5)),
+    (64, 256, 64, 2, _PINGPONG, (5, 4)),
+    (64, 128, 64, 2, _PINGPONG, (6, 4)),
+    (64, 256, 64, 1, _COOPERATIVE, (5,)),
+    (64, 128, 64, 1, _COOPERATIVE, (8, 4)),
+    (64, 128, 128, 1, _COOPERATIVE, (4,)),
+    (64, 64, 128, 1, _COOPERATIVE, (6,)),
+    (64, 32, 128, 1, _COOPERATIVE, (8,)),
+)
+_CLUSTERS = ((2, 1), (1, 2), (1, 1))
+_SPLITS = (1, 2, 4, 8)
+_GROUP_M = 8
+# Accumulators that a thread may hold of its 232 registers: the epilogue needs some beside them.
+_MAX_ACCUMULATORS = 128
+_BARRIER_BYTES = 1024  # the barriers of all stages, up to where the tiles begin
+
+# What the estimate knows of an H100 and an H200, each for one multiprocessor and clock.
+_MULTIPLIES = 2048  # of f16 or bf16, with their additions
+_L2_BYTES = 50
+_DRAM_BYTES = 18
+_STEP = 450  # clocks of a step at least, from barrier to barrier
+_TILE = 2500  # clocks that a tile's end takes where nothing hides it
+_LAUNCH = 6000
+
+
+@dataclass(frozen=True)
+class GemmConfig:
+    """One way to tile a product. Numbers are constants of the text, in upper case.
+
+    ``consumers`` warpgroups multiply; with the cooperative schedule they share a tile, with
+    pingpong each has a tile of its own and stores it while the other multiplies. ``cluster_m`` x
+    ``cluster_n`` blocks load the tiles that they share once. ``split_k`` parts of k go to
+    different blocks; a second kernel adds them. ``epilogue`` and ``prologue`` are "" where the
+    problem has none.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    stages: int
+    cluster_m: int
+    cluster_n: int
+    consumers: int
+    group_m: int
+    split_k: int
+    schedule: str
+    epilogue: str = ""
+    prologue: str = ""
+
+    def items(self) -> dict[str, ConfigValue]:
+        """As the kernel and the ledger name them."""
+        found: dict[str, ConfigValue] = dict(self.numbers())
+        found["schedule"] = self.schedule
+        named = {"epilogue": self.epilogue, "prologue": self.prologue}
+        return found | {name: value for name, value in named.items() if value}
+
+    def numbers(self) -> dict[str, int]:
+        """The constants of the text."""
+        return {name.upper(): getattr(self, name) for name in _NUMBERS}
+
+    @staticmethod
+    def of(config: Mapping[str, ConfigValue]) -> GemmConfig:
+        """From a candidate's mapping; ``KeyError`` where a name is missing."""
+        numbers = {name: int(config[name.upper()]) for name in _NUMBERS}
+        ways = {name: str(config.get(name, "")) for name in _WAYS}
+        return GemmConfig(**numbers, **ways)  # type: ignore[arg-type]
+
+    @property
+    def pingpong(self) -> bool:
+        return self.schedule == _PINGPONG
+
+    @property
+    def separate_sums(self) -> bool:
+        """Whether a second kernel stores the results, from sums in the workspace."""
+        return self.split_k > 1 or self.epilogue == SEPARATE
+
+    @property
+    def threads(self) -> int:
+        """Of a block: one warpgroup loads."""
+        return (1 + self.consumers) * _WARPGROUP
+
+    def shared_bytes(self, element: DType) -> int:
+        """Both tiles of every stage, and their barriers."""
+        stage = (self.block_m + self.block_n) * self.block_k * element.itemsize
+        return _BARRIER_BYTES + self.stages * stage
+
+    def accumulators(self) -> int:
+        """Sums that a thread holds."""
+        sharing = 1 if self.pingpong else self.consumers
+        return self.block_m * self.block_n // (sharing * _WARPGROUP)
+
+
+_WAYS = ("schedule", "epilogue", "prologue")
+_NUMBERS = ("block_m", "block_n", "block_k", "stages", "cluster_m", "cluster_n", "consumers",
+            "group_m", "split_k")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GemmProblem:
+    """What the rules look at: the element type, sizes at the hints, and what hinders TMA.
+
+    ``obstacle_a`` says why A cannot be loaded by TMA from where it lies, "" where it can;
+    ``hindrance`` is what hinders the kernel as a whole. ``epilogue``: something is
+    computed of the sums before they are stored.
+    """
+
+    element: DType
+    batches: int
+    m: int
+    n: int
+    k: int
+    obstacle_a: str = ""
+    obstacle_b: str = ""
+    hindrance: str = ""
+    epilogue: bool = False
+
+    @property
+    def prologue(self) -> bool:
+        return bool(self.obstacle_a or self.obstacle_b)
+
+
+def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+    """Every configuration, in a fixed order, before any rule."""
+    epilogues = (FUSED, SEPARATE) if problem.epilogue else ("",)
+    prologues = (SEPARATE, FUSED) if problem.prologue else ("",)
+    for tile, cluster, split in product(_TILES, _CLUSTERS, _SPLITS):
+        block_m, block_n, block_k, consumers, schedule, all_stages = tile
+        for stages in all_stages:
+            yield GemmConfig(
+                block_m, block_n, block_k, stages, *cluster, consumers, _GROUP_M, split,
+                schedule, epilogues[0], prologues[0],
+            )  # fmt: skip
+    # The others of a choice with the first tile alone: what they cost does not depend on it.
+    first = _TILES[0]
+    for epilogue, prologue in product(epilogues, prologues):
+        if (epilogue, prologue) != (epilogues[0], prologues[0]):
+            yield GemmConfig(
+                *first[:3], first[5][0], *_CLUSTERS[0], first[3], _GROUP_M, 1,
+                first[4], epilogue, prologue,
+            )  # fmt: skip
+
+
+def reject(
+    config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]
+) -> Rejected | None:
+    """The first rule that the configuration breaks, or None."""
+    return (
+        _reject_problem(problem, targets)
+        or _reject_ways(config, problem)
+        or _reject_size(config, problem)
+        or _reject_hardware(config, problem, targets)
+    )
+
+
+def _reject_problem(problem: GemmProblem, targets: tuple[Target, ...]) -> Rejected | None:
+    """What hinders every configuration."""
+    for target in targets:
+        processor = hip_hardware(target).processor
+        if processor != PROCESSOR:
+            return illegal(
+                f"no CuteDSL matrix product for {processor}: wgmma is an instruction of"
+                f" {PROCESSOR}a alone"
+            )
+    if problem.element not in ELEMENTS:
+        return illegal(
+            f"no CuteDSL matrix product of {problem.element.label}: wgmma multiplies f16 and bf16"
+            " (f32 would be rounded to tf32)"
+        )
+    return illegal(problem.hindrance) if problem.hindrance else None
+
+
+def _reject_ways(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
+    """The schedule, the epilogue and the prologue."""
+    if config.pingpong and config.split_k > 1:
+        return illegal("split-K gives parts of different lengths: pingpong needs equal ones")
+    if config.split_k > 1 and config.epilogue == SEPARATE:
+        return illegal("split-K stores its sums apart already")
+    if config.prologue == FUSED:
+        return illegal(f"{problem.obstacle_a or problem.obstacle_b}: TMA loads memory as it lies")
+    return None
+
+
+def _reject_size(config: GemmConfig, problem: GemmProblem) -> Rejected | None:
+    """What the sizes (their hints) leave without work."""
+    if config.split_k > 1 and problem.k < 2 * config.block_k * config.split_k:
+        return illegal(
+            f"split-K {config.split_k} leaves k={problem.k} fewer than two steps of"
+            f" {config.block_k} a part"
+        )
+    for name, cluster, block, extent in (
+        ("m", config.cluster_m, config.block_m, problem.m),
+        ("n", config.cluster_n, config.block_n, problem.n),
+    ):
+        if cluster > max(_tiles(extent, block), 1):
+            return illegal(f"a cluster of {cluster} tiles of {block}, but {name}={extent}")
+    return None
+
+
+def _reject_hardware(
+    config: GemmConfig, problem: GemmProblem, targets: tuple[Target, ...]
+) -> Rejected | None:
+    shared = config.shared_bytes(problem.element)
+    for target in targets:
+        gpu = hip_hardware(target)
+        if shared > gpu.max_lds_per_block_bytes:
+            return illegal(
+                f"{shared} bytes of shared memory, more than the {gpu.max_lds_per_block_bytes}"
+                f" of {gpu.processor}"
+            )
+    held = config.accumulators()
+    if held > _MAX_ACCUMULATORS:
+        return illegal(f"a thread holds {held} sums, more than {_MAX_ACCUMULATORS}")
+    return None
+
+
+def estimate(config: GemmConfig, problem: GemmProblem) -> float:
+    """Clocks of the whole product on an H200, roughly. For the default only: tuning measures."""
+    tiles_m = _tiles(problem.m, config.block_m * config.cluster_m) * config.cluster_m
+    tiles_n = _tiles(problem.n, config.block_n * config.cluster_n) * config.cluster_n
+    blocks = tiles_m * tiles_n * problem.batches * config.split_k
+    rounds = _tiles(blocks, MULTIPROCESSORS)
+    steps = _tiles(_tiles(problem.k, config.split_k), config.block_k)
+    area = config.block_m * config.block_n
+    multiply = area * config.block_k / _MULTIPLIES
+    loaded = config.block_m / config.cluster_n + config.block_n / config.cluster_m
+    load = loaded * config.block_k * problem.element.itemsize / _L2_BYTES
+    least = _STEP * config.block_k / 64
+    end = _TILE * area / (128 * 256)
+    operands = (problem.m + problem.n) * problem.k * problem.element.itemsize * problem.batches
+    memory = operands / (_DRAM_BYTES * max(min(blocks, MULTIPROCESSORS), 1))
+    time = max(rounds * (steps * max(multiply, load, least) + end), memory)
+    # Of equals, the one that multiplies less for nothing.
+    time += 0.02 * rounds * steps * multiply
+    if config.separate_sums:
+        sums = problem.batches * problem.m * problem.n * 4 * 2 * config.split_k
+        time += _LAUNCH + sums / (_DRAM_BYTES * MULTIPROCESSORS)
+    return time
+
+
+def _tiles(extent: int, block: int) -> int:
+    return -(-extent // block)
+
+
+@lru_cache(maxsize=4096)
+def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
+    """The fastest by ``estimate`` of those that serve every target; None where none does.
+
+    A model's layers repeat their problems, so results are cached.
+    """
+    by_time = sorted(all_configs(problem), key=lambda config: estimate(config, problem))
+    return next((one for one in by_time if reject(one, problem, targets) is None), None)

@@ -1,0 +1,240 @@
+"""Operands of a matrix product as TMA loads them: from where they lie, or from the workspace, where
+a kernel of their own lays them out (computed, behind a mask, with rows that are not aligned)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import sympy
+
+from scheduler.codegen.contraction.indices import collapsed
+from scheduler.codegen.contraction.interface import ContractionInterface, argument
+from scheduler.codegen.contraction.operand import Operand
+from scheduler.codegen.cutedsl.contraction import ContractionHooks, TensorAccess
+from scheduler.codegen.cutedsl.index import IndexPrinter
+from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
+from scheduler.codegen.launch import ceil_div
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.trees import indices
+
+COPY_THREADS = 256
+_ALIGNED = 256  # bytes at which the workspace, and each part of it, begins
+_TMA_BYTES = 16
+_MOST_BATCH_AXES = 3  # a descriptor has five
+_ONE = sympy.Integer(1)
+
+
+def tma_obstacle(operand: Operand, width: int) -> str:
+    """Why TMA cannot load an operand from where it lies, "" where it can. ``width`` elements are
+    16 bytes: all axes but the contiguous one step by multiples of that (CUDA driver API,
+    cuTensorMapEncodeTiled)."""
+    form, name = operand.form, operand.name
+    if form is None:
+        return f"{name} is computed element by element"
+    if operand.condition is not None:
+        return f"{name} stands behind a mask"
+    row, k = collapsed(form, operand.row), collapsed(form, operand.k)
+    if row is None or k is None:
+        return f"{name} has rows or columns of several strides"
+    if k == 1:
+        other, extent = row, operand.row.extent
+    elif row == 1:
+        other, extent = k, operand.k.extent
+    else:
+        return f"no axis of {name} is contiguous"
+    if other == 0 and extent != 1:
+        return f"{name} is the same along an axis"
+    if collapsed(form, operand.batch) is None and len(operand.batch.axes) > _MOST_BATCH_AXES:
+        return f"{name} has more axes than a TMA descriptor"
+    batch = [form.at(axis.var) for axis in operand.batch.axes if axis.size != 1]
+    for step in (other, *batch, form.rest):
+        if step.could_extract_minus_sign():
+            return f"{name} runs backwards"
+        if not is_multiple(step, width):
+            return f"{name} has a stride or offset of {step}, no multiple of 16 bytes"
+    return ""
+
+
+def is_along_k(operand: Operand) -> bool:
+    """Whether an operand that TMA loads is contiguous along k, not along its rows."""
+    assert operand.form is not None, "TMA loads what is one strided read"
+    return bool(collapsed(operand.form, operand.k) == _ONE)
+
+
+def aligned(size: Expr) -> Expr:
+    """Bytes up to where the next part of the workspace may begin."""
+    return ceil_div(size, _ALIGNED) * _ALIGNED
+
+
+def wide(expr: Expr) -> str:
+    """The text of a count, computed in 64 bits."""
+    return f"cutlass.Int64({expr})" if expr.is_Integer else IndexPrinter(wide=True)(expr)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """An operand in the workspace from byte ``first`` on: [batches, lines, run], each run of
+    ``width`` elements or a multiple. ``run`` is K with ``along_k``, else the rows' number; where
+    the operand is the same for every batch it lies there once."""
+
+    operand: Operand
+    rows: str
+    along_k: bool
+    per_batch: bool
+    width: int
+    first: Expr
+
+    @property
+    def name(self) -> str:
+        """Of its kernel."""
+        return f"pack_{self.operand.name.lower()}"
+
+    @property
+    def run(self) -> str:
+        return "K" if self.along_k else self.rows
+
+    @property
+    def lines(self) -> str:
+        return self.rows if self.along_k else "K"
+
+    @property
+    def batches(self) -> str:
+        return "batches" if self.per_batch else "1"
+
+    @property
+    def vectors(self) -> Expr:
+        """Runs of 16 bytes: one for each thread."""
+        batches = argument("batches") if self.per_batch else _ONE
+        return ceil_div(argument(self.run), self.width) * argument(self.lines) * batches
+
+    @property
+    def bytes(self) -> Expr:
+        return aligned(self.vectors * _TMA_BYTES)
+
+    @property
+    def blocks(self) -> Expr:
+        return ceil_div(self.vectors, COPY_THREADS)
+
+    @property
+    def pointer(self) -> str:
+        place = f"cute.assume({wide(self.first)}, divby={_ALIGNED})"
+        return f"cute.recast_ptr(workspace + {place}, dtype=ELEMENT)"
+
+    def tensor(self) -> dict[str, str]:
+        """Its pointer, shape and strides."""
+        pitch = f"tiles({self.run}, {self.width}) * {self.width}"
+        plane = f"cutlass.Int64({pitch}) * {self.lines}" if self.per_batch else "0"
+        row, k = (pitch, "1") if self.along_k else ("1", pitch)
+        return _tensor(self.pointer, self.rows, "batches", (row, k, plane))
+
+
+class Operands:
+    """All operands of a group: A, then each member's second one."""
+
+    def __init__(
+        self, interface: ContractionInterface[CuteDSLTemplateKernel], hooks: ContractionHooks
+    ) -> None:
+        self._hooks = hooks
+        self._interface = interface
+        self._width = _TMA_BYTES // interface.element.itemsize
+        self.all = (interface.a, *(member.b for member in interface.members))
+        self.rows = ("M", *(member.columns for member in interface.members))
+        self.obstacles = tuple(tma_obstacle(operand, self._width) for operand in self.all)
+
+    @cached_property
+    def along_k(self) -> tuple[bool, ...]:
+        """Which way each lies for TMA; second operands that are packed go the way of the rest."""
+        found = [
+            operand.along_k if hindered else is_along_k(operand)
+            for operand, hindered in zip(self.all, self.obstacles, strict=True)
+        ]
+        first, *seconds = found
+        direct = [way for way, no in zip(seconds, self.obstacles[1:], strict=True) if not no]
+        way = direct[0] if direct else seconds[0]
+        packed = zip(seconds, self.obstacles[1:], strict=True)
+        return first, *(way if no else own for own, no in packed)
+
+    @property
+    def mixed(self) -> str:
+        """Why second operands do not fit in one kernel, "" where they do."""
+        if len(set(self.along_k[1:])) == 1:
+            return ""
+        return "second operands lie along k and along n: one kernel multiplies them one way"
+
+    @cached_property
+    def packs(self) -> tuple[Pack, ...]:
+        """Those that TMA cannot load from where they lie, one after another in the workspace."""
+        packs: list[Pack] = []
+        first: Expr = sympy.Integer(0)
+        for operand, no, rows, way in zip(
+            self.all, self.obstacles, self.rows, self.along_k, strict=True
+        ):
+            if no:
+                packs.append(Pack(operand, rows, way, self._per_batch(operand), self._width, first))
+                first = first + packs[-1].bytes
+        return tuple(packs)
+
+    def _per_batch(self, operand: Operand) -> bool:
+        batch = {axis.var for axis in operand.batch.axes if axis.size != 1}
+        return any(batch & index.free_symbols for index in indices(operand.value))
+
+    def tensor(self, position: int) -> dict[str, str]:
+        """Pointer, shape and strides of what TMA loads: texts of the host function."""
+        operand = self.all[position]
+        pack = next((pack for pack in self.packs if pack.operand is operand), None)
+        if pack is not None:
+            return pack.tensor()
+        return self._lying(self._hooks.tensor(operand), self.rows[position])
+
+    def _lying(self, access: TensorAccess, rows: str) -> dict[str, str]:
+        at = "" if access.first == "0" else f" + {self._step(access.first)}"
+        (_, row), (_, k) = access.row[0], access.k[0]
+        # CuTe counts a flat index up along the first axis first.
+        innermost_first = access.batch[::-1]
+        batch = _mode(tuple(size for size, _ in innermost_first))
+        plane = _mode(tuple(self._step(step) for _, step in innermost_first))
+        strides = (self._step(row), self._step(k), plane)
+        return _tensor(f"{access.pointer}{at}", rows, batch, strides)
+
+    def _step(self, text: str) -> str:
+        """A stride or an offset, with what is known of it."""
+        return text if text.isdigit() else f"cute.assume({text}, divby={self._width})"
+
+    def pack_context(self, pack: Pack) -> Mapping[str, object]:
+        """What the text of its kernel takes."""
+        function = self._hooks.read(pack.operand)
+        row = pack.operand.row.name
+        run, line = ("k", row) if pack.along_k else (row, "k")
+        given = {"batch": "batch", row: row, "k": "k"} | {run: f"{run} + i"}
+        return {
+            "name": pack.name,
+            "operand": pack.operand.name,
+            "definition": function.definition,
+            "element": function.call(**given),
+            "width": pack.width,
+            "run": run,
+            "run_extent": pack.run,
+            "line": line,
+            "line_extent": pack.lines,
+            "whole": is_multiple(self._extent(pack), pack.width),
+            "batches": pack.batches,
+            "pointer": pack.pointer,
+            "blocks": wide(pack.blocks),
+        }
+
+    @staticmethod
+    def _extent(pack: Pack) -> Expr:
+        return (pack.operand.k if pack.along_k else pack.operand.row).extent
+
+
+def _mode(texts: tuple[str, ...]) -> str:
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _tensor(pointer: str, rows: str, batch: str, strides: tuple[str, str, str]) -> dict[str, str]:
+    # A descriptor has no empty axis: of a k of 0 nothing is loaded.
+    shape = f"({rows}, cutlass.max(K, 1), {batch})"
+    return {"pointer": pointer, "shape": shape, "stride": f"({', '.join(strides)})"}

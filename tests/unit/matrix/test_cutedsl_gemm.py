@@ -1,0 +1,177 @@
+"""Matrix products in CuteDSL without a GPU: which problems they serve, how, and that NVIDIA's
+compiler takes their text. What they compute is held by tests/gpu/test_cutedsl_gemm.py."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from scheduler.build.compile import build
+from scheduler.build.model import Build
+from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.codegen.cutedsl.gemm import GemmTemplate
+from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.codegen.template import Config
+from scheduler.fusion.nodes import Schedule
+from scheduler.ir.dtypes import DType
+from scheduler.outcome import Stage, UserError
+from scheduler.targets import find
+from tests.support.caches import KEPT
+from tests.support.cutedsl_products import PRODUCTS
+from tests.unit.matrix.contractions import gathered_gelu, matmul, split_heads
+
+SM_90 = find("sm_90")
+F16, BF16 = DType.F16, DType.BF16
+
+
+def template(schedule: Schedule, *targets: str) -> GemmTemplate:
+    named = tuple(find(name) for name in targets or ("sm_90",))
+    return GemmTemplate(schedule.nodes[0], schedule.lowered, named)
+
+
+def reason(made: GemmTemplate, **config: int | str) -> str:
+    given: Config = {**next(iter(made.configs())), **config}
+    rejected = made.reject(given)
+    assert rejected is not None and rejected.stage is Stage.RULE
+    return rejected.reason
+
+
+LARGE = matmul(4096, 4096, 4096, BF16, b_transposed=True)
+
+
+def test_what_hinders_a_problem_is_said_of_each_configuration() -> None:
+    assert "wgmma is an instruction of sm_90a alone" in reason(template(LARGE, "sm_90", "sm_100"))
+    single = template(matmul(4096, 4096, 4096, DType.F32))
+    assert "no CuteDSL matrix product of f32" in reason(single)
+    with pytest.raises(UserError, match=r"no configuration of cutedsl_gemm serves mm\("):
+        single.default_config()
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"STAGES": 5}, "246784 bytes of shared memory, more than the 232448 of sm_90"),
+        ({"BLOCK_M": 256, "STAGES": 2}, "a thread holds 256 sums, more than 128"),
+        ({"SPLIT_K": 64}, "split-K 64 leaves k=4096 fewer than two steps of 64 a part"),
+        ({"SPLIT_K": 2, "schedule": "pingpong"}, "pingpong needs equal ones"),
+        ({"CLUSTER_M": 64}, "a cluster of 64 tiles of 128, but m=4096"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else " ".join(value),
+)
+def test_rules_name_the_limit(config: dict[str, int | str], said: str) -> None:
+    assert said in reason(template(LARGE), **config)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "operand", "why"),
+    [
+        (gathered_gelu(64, 64, 64, 9, F16), "a", "A is computed element by element"),
+        (matmul(64, 64, 60, F16), "a", "A has a stride or offset of 60, no multiple of 16 bytes"),
+        (matmul(64, 60, 64, F16), "b0", "B0 has a stride or offset of 60"),
+        (split_heads(2, 32, 3, 64, F16), "a", "A has rows or columns of several strides"),
+        (matmul(64, 64, 64, F16, a_stride=(128, 2)), "a", "no axis of A is contiguous"),
+    ],
+    ids=["computed", "rows", "columns", "heads", "steps"],
+)
+def test_an_operand_that_tma_cannot_load_is_packed_before(
+    schedule: Schedule, operand: str, why: str
+) -> None:
+    """And the choice to load it as it lies is turned down with the reason."""
+    made = template(schedule)
+    config = made.default_config()
+    assert config["prologue"] == "separate"
+    assert why in reason(made, prologue="fused")
+    kernel = made.generate(config).kernel
+    first, tiles = kernel.launches
+    assert first.function == f"{kernel.name}_pack_{operand}_0"
+    assert tiles.function == f"{kernel.name}_tiles_1"
+    assert kernel.workspace_bytes != 0
+
+
+def test_operands_that_lie_well_need_no_workspace() -> None:
+    for schedule in (
+        LARGE,
+        matmul(72, 96, 33, F16, a_stride=(1, 264)),  # k is no run of either
+        matmul(40, 96, 80, BF16, batch=3),
+    ):
+        kernel = template(schedule).generate(template(schedule).default_config()).kernel
+        assert "prologue" not in kernel.config
+        (launch,) = kernel.launches
+        assert (launch.function, kernel.workspace_bytes) == (f"{kernel.name}_tiles_0", 0)
+
+
+def test_sizes_are_arguments() -> None:
+    """Problems that differ in numbers alone share one kernel."""
+    config = template(LARGE).default_config()
+    kernels = {
+        template(matmul(m, 4096, k, BF16, b_transposed=True)).generate(config).kernel.name
+        for m, k in ((4096, 4096), (1024, 512), (200, 4096))
+    }
+    assert len(kernels) == 1
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "said"),
+    [
+        (4096, 4096, 4096, {"BLOCK_M": 128, "BLOCK_N": 256, "CLUSTER_M": 2, "SPLIT_K": 1}),
+        (8192, 8192, 8192, {"BLOCK_M": 128, "CLUSTER_M": 2, "SPLIT_K": 1}),
+        (16, 4096, 14336, {"BLOCK_M": 64, "CLUSTER_M": 1}),
+        (200, 96, 64, {"BLOCK_M": 64, "SPLIT_K": 1}),
+    ],
+)
+def test_the_default_goes_by_the_size(m: int, n: int, k: int, said: dict[str, int]) -> None:
+    config = template(matmul(m, n, k, BF16, b_transposed=True)).default_config()
+    assert {name: config[name] for name in said} == said
+
+
+def test_few_rows_of_a_long_k_are_split() -> None:
+    config = template(matmul(16, 4096, 14336, BF16, b_transposed=True)).default_config()
+    assert int(config["SPLIT_K"]) > 1
+
+
+def test_an_epilogue_may_be_a_kernel_of_its_own() -> None:
+    made = template(matmul(512, 512, 512, F16, bias=(512,), relu=True))
+    ways = {str(config["epilogue"]) for config in made.configs() if made.reject(config) is None}
+    assert ways == {"fused", "separate"}
+    plain = template(matmul(512, 512, 512, F16))
+    assert all("epilogue" not in config for config in plain.configs())
+
+
+def test_every_configuration_is_a_candidate_or_rejected() -> None:
+    backend = CuteDSLScheduling(LARGE, (SM_90,))
+    (node,) = LARGE.nodes
+    found = backend.candidates(node)
+    assert len({caller.kernel.name for caller in found.callers}) == len(found.callers) == 210
+    assert len(found.callers) + len(found.rejected) == 264
+    assert backend.is_cutedsl_template(node)
+    assert not backend.is_cutedsl_fused_template(node)
+
+
+COMPILED = {
+    "128x128, pingpong": ({"tiles_0": 384}, {"multicast::cluster", "setmaxnreg.inc"}),
+    "three, split": (
+        {"tiles_0": 256, "finish0_1": 256, "finish1_2": 256, "finish2_3": 256},
+        {"cp.async.bulk.tensor", "wgmma.mma_async"},
+    ),
+    "computed and gathered": ({"pack_a_0": 256, "tiles_1": 256}, {"wgmma.mma_async"}),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_nvidias_compiler_takes_it(name: str) -> None:
+    """Nothing is spilled, and threads and shared memory are those of the record."""
+    threads, instructions = COMPILED[name]
+    kernel = PRODUCTS[name].caller().kernel
+    toolchain = preferred(find_for(SM_90, Search()), SM_90, SOURCE_FILE)
+    made = build(kernel.source, kernel.name, SM_90, toolchain, KEPT, source_file=SOURCE_FILE)
+    assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
+    found = {name.removeprefix(f"{kernel.name}_"): facts for name, facts in made.resources.items()}
+    assert {name: facts["threads"] for name, facts in found.items()} == threads
+    for launch in kernel.launches:
+        facts = made.resources[launch.function]
+        assert (facts["shared_bytes"], facts["threads"]) == (launch.lds_bytes, launch.block[0])
+        assert (facts["spill_store_bytes"], facts["spill_load_bytes"]) == (0, 0)
+    ptx = (made.directory / "kernel.ptx").read_text()
+    assert all(re.search(re.escape(one), ptx) for one in instructions)
