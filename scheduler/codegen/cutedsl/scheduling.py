@@ -10,6 +10,9 @@ from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.codegen.scheduling import TEMPLATE_KINDS, TemplateScheduling, TemplateTable
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.operations import GroupKind
+from scheduler.targets import Target
+
+_MAKER = "cuda"  # the backend whose targets are NVIDIA's
 
 
 class CuteDSLScheduling(TemplateScheduling):
@@ -18,6 +21,12 @@ class CuteDSLScheduling(TemplateScheduling):
 
     source_file = SOURCE_FILE
     comment_mark = "#"
+
+    @classmethod
+    def obstacle(cls, target: Target) -> str:
+        return (
+            "" if target.backend == _MAKER else f"CuteDSL is for NVIDIA's GPUs, not {target.name}"
+        )
 
     def templates(self) -> TemplateTable:
         return {

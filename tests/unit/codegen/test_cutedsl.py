@@ -11,16 +11,31 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from scheduler.build.compile import build
+from scheduler.build.model import Build
+from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.codegen.cutedsl.partial_render import PartialRender
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.codegen.names import is_named_by_code
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import GroupKind, Pointwise, Store
-from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
-from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value
+from scheduler.ir.values import Call, Cast, Const, Value
+from scheduler.targets import find
 from tests.support import cutedsl
+from tests.support.caches import KEPT
 from tests.support.memory import from_device, to_device
+from tests.support.pointwise_trees import (
+    TYPES,
+    as_stored,
+    functions_problem,
+    problem,
+    random_memory,
+    random_problem,
+    read,
+    tree,
+)
 from tests.unit.codegen.cutedsl import SM_90, cutedsl_template
 from tests.unit.codegen.loopnest import at, axes, buffer, group
 from tests.unit.matrix.contractions import matmul
@@ -36,10 +51,6 @@ def pointwise(value: Value, *inputs: DType, result: DType | None = None) -> Any:
     buffers = [buffer(f"x{i}", dtype, (POINTS,)) for i, dtype in enumerate(inputs)]
     buffers.append(buffer("y", result or value.dtype, (POINTS,)))
     return cutedsl_template([Pointwise("op0", walked, Store("y", at(walked), value), ())], buffers)
-
-
-def read(number: int, dtype: DType) -> Load:
-    return Load(f"x{number}", at(axes(POINTS)), dtype)
 
 
 # -- names, comments ------------------------------------------------------------------------------
@@ -84,6 +95,13 @@ def test_a_template_node_is_told_from_loops() -> None:
     product = matmul(64, 64, 64, DType.F16, bias=[64])
     has_template = GroupKind.GEMM in scheduling.templates()
     assert scheduling.is_cutedsl_template(product.nodes[0]) is has_template
+
+
+def test_only_nvidias_gpus_are_served() -> None:
+    reasons = {name: CuteDSLScheduling.obstacle(find(name)) for name in ("sm_80", "gfx942", "cpu")}
+    assert reasons["sm_80"] == ""
+    assert reasons["gfx942"] == "CuteDSL is for NVIDIA's GPUs, not gfx942"
+    assert reasons["cpu"]
 
 
 # -- late places ----------------------------------------------------------------------------------
@@ -136,84 +154,6 @@ def test_only_functions_that_are_called_stand_beside_a_kernel() -> None:
 
 # -- random trees ---------------------------------------------------------------------------------
 
-TYPES = (*(DType.F16, DType.BF16, F32, F64), *(DType.I64, DType.I32, DType.I8, DType.U8), BOOL)
-_DIVISIONS = ("floordiv", "truncdiv", "remainder", "fmod")
-# Steps, whose place a last digit moves, and what grows beyond its type.
-_LEFT_OUT = {"erfinv", "pow", "lshift", "rshift", "exp", "exp2", "sinh", "cosh", "expm1", "tan"}
-
-
-def tree(rng: Random, dtype: DType, depth: int) -> Value:
-    """A random tree of the type that holds ``dtype``."""
-    held = dtype.compute
-    if depth == 0 or rng.random() < 0.1:
-        plain = read(TYPES.index(dtype), dtype)
-        return plain if held is dtype else Cast(plain, held)
-    choice = rng.random()
-    if choice < 0.25:
-        return converted(rng, held, depth)
-    if choice < 0.35:
-        parts = (tree(rng, BOOL, depth - 1), *(tree(rng, held, depth - 1) for _ in range(2)))
-        return Masked(*parts)
-    return call(rng, held, depth)
-
-
-def converted(rng: Random, dtype: DType, depth: int) -> Value:
-    """From another type, by way of a 16-bit float at times. Floats become no integers: out of
-    range, machines differ."""
-    source = rng.choice([one for one in TYPES if dtype.is_float or not one.is_float])
-    value = tree(rng, source, depth - 1)
-    if dtype is F32 and rng.random() < 0.5:
-        value = Cast(value, rng.choice([DType.F16, DType.BF16]))
-    return Cast(value, dtype)
-
-
-def call(rng: Random, dtype: DType, depth: int) -> Value:
-    function = FUNCTIONS[rng.choice([name for name in FUNCTIONS if fits(name, dtype)])]
-    if function.result is Result.BOOL:
-        argument = F32 if function.domain is Domain.FLOAT else rng.choice(TYPES).compute
-        args = tuple(tree(rng, argument, depth - 1) for _ in range(function.arity))
-        return Call(function.name, args, BOOL)
-    args = [tree(rng, dtype, depth - 1) for _ in range(function.arity)]
-    if function.result is Result.SECOND:
-        args[0] = tree(rng, BOOL, depth - 1)
-    if function.name in _DIVISIONS:
-        args[1] = Const(rng.choice([1, 2, 3, 7]), dtype)
-    return Call(function.name, tuple(args), dtype)
-
-
-def fits(name: str, dtype: DType) -> bool:
-    function = FUNCTIONS[name]
-    if name in _LEFT_OUT or (name in _DIVISIONS and dtype.is_float):
-        return False
-    if function.result is Result.BOOL:
-        return dtype is BOOL
-    return {
-        Domain.FLOAT: dtype.is_float,
-        Domain.NUMBER: dtype is not BOOL,
-        Domain.INTEGER: not dtype.is_float and dtype is not BOOL,
-        Domain.BOOL: dtype is BOOL,
-        Domain.ANY: True,
-    }[function.domain]
-
-
-def meant(value: Value, memory: dict[str, np.ndarray]) -> np.ndarray:
-    """What a tree gives, each step rounded to its own type."""
-    if isinstance(value, Const):
-        return np.full(POINTS, value.value, value.dtype.wide)
-    if isinstance(value, Load):
-        return from_device(memory[value.buffer], value.dtype)
-    if isinstance(value, Masked):
-        parts = (meant(part, memory) for part in (value.condition, value.value, value.other))
-        return np.where(*parts)
-    args = [
-        meant(part, memory) for part in (value.args if isinstance(value, Call) else [value.value])
-    ]
-    with np.errstate(all="ignore"):
-        result = FUNCTIONS[value.op].numpy(*args) if isinstance(value, Call) else args[0]
-        if value.dtype is BOOL:
-            return np.asarray(result != 0)
-        return from_device(to_device(np.asarray(result), value.dtype), value.dtype)
-
 
 @settings(
     max_examples=60,
@@ -224,25 +164,27 @@ def meant(value: Value, memory: dict[str, np.ndarray]) -> np.ndarray:
 )
 @given(st.integers(0, 2**32), st.sampled_from(TYPES))
 def test_random_trees_give_what_they_mean(seed: int, dtype: DType) -> None:
-    rng = Random(seed)
-    value = tree(rng, dtype, 5)
-    stored = value if value.dtype is dtype else Cast(value, dtype)
-    numbers = np.random.default_rng(seed)
-    memory = {
-        f"x{i}": to_device(
-            numbers.integers(0, 2, POINTS)
-            if one is BOOL
-            # Quarters: sums and products of a few of them are exact.
-            else numbers.integers(-30, 30, POINTS) / (4 if one.is_float else 1),
-            one,
+    made = problem([as_stored(tree(Random(seed), dtype, 5), dtype)], random_memory(seed))
+    caller = made.template.generate(CONFIG)
+    assert not made.faults(cutedsl.run(caller, made.memory)), caller.kernel.source
+
+
+HELD = [dtype for dtype in TYPES if dtype.compute is dtype]
+
+
+@pytest.mark.parametrize("dtype", HELD, ids=lambda dtype: dtype.label)
+def test_every_function_of_every_type_gives_what_numpy_gives(dtype: DType) -> None:
+    made = functions_problem(dtype)
+    assert not made.faults(cutedsl.run(made.template.generate(CONFIG), made.memory))
+
+
+def test_random_trees_compile() -> None:
+    """By NVIDIA's own compiler, whose rules are not all said anywhere."""
+    made = random_problem(7, 27).template
+    toolchain = preferred(find_for(SM_90[0], Search()), SM_90[0], SOURCE_FILE)
+    for vector in (1, 2):
+        kernel = made.generate({"threads": 128, "vector": vector}).kernel
+        found = build(
+            kernel.source, kernel.name, SM_90[0], toolchain, KEPT, source_file=SOURCE_FILE
         )
-        for i, one in enumerate(TYPES)
-    }
-    caller = pointwise(stored, *TYPES, result=dtype).generate(CONFIG)
-    got = from_device(cutedsl.run(caller, memory)["y"], dtype)
-    want = meant(stored, memory)
-    if not dtype.is_float:
-        assert (got == want).all(), caller.kernel.source
-        return
-    close = np.isclose(got, want, rtol=64 * dtype.eps, atol=64 * dtype.eps, equal_nan=True)
-    assert close.all(), (got[~close], want[~close], caller.kernel.source)
+        assert isinstance(found, Build), found

@@ -1,0 +1,78 @@
+"""Kernels in CuteDSL on an NVIDIA GPU: every function and random trees, against NumPy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from scheduler.build.compile import build
+from scheduler.build.model import Build, Toolchain
+from scheduler.build.recipe import library_of
+from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.ir.dtypes import DType
+from scheduler.outcome import UserError
+from scheduler.runtime.cuda import CudaDevice
+from scheduler.targets import Target
+from tests.gpu.running import call
+from tests.support.caches import KEPT
+from tests.support.pointwise_trees import (
+    POINTS,
+    TYPES,
+    Memory,
+    functions_problem,
+    random_problem,
+)
+
+pytestmark = pytest.mark.gpu
+
+Run = Callable[[TemplateCaller, Memory], Memory]
+
+
+@pytest.fixture(scope="session")
+def compiler(target: Target) -> Toolchain:
+    try:
+        search = Search(path=os.environ.get("PATH", ""), cache=KEPT)
+        return preferred(find_for(target, search), target, SOURCE_FILE)
+    except UserError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def run(target: Target, compiler: Toolchain, device: CudaDevice) -> Run:
+    """Call a kernel over ``POINTS`` points on copies of what it reads."""
+
+    def run(caller: TemplateCaller, memory: Memory) -> Memory:
+        kernel = caller.kernel
+        made = build(kernel.source, kernel.name, target, compiler, KEPT, source_file=SOURCE_FILE)
+        assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
+        arrays = {}
+        for arg in kernel.args:
+            name = str(caller.call.args[arg.name])
+            empty = np.full(POINTS, 0, DType.from_label(arg.dtype).numpy)
+            arrays[name] = empty if arg.is_output else memory[name].copy()
+        call(device, library_of(made), kernel.name, *arrays.values())
+        return arrays
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "dtype", [one for one in TYPES if one.compute is one], ids=lambda dtype: dtype.label
+)
+def test_every_function_gives_what_numpy_gives(dtype: DType, run: Run) -> None:
+    made = functions_problem(dtype)
+    caller = made.template.generate({"threads": 128, "vector": 1})
+    assert not made.faults(run(caller, made.memory))
+
+
+@pytest.mark.parametrize("vector", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_trees_give_what_they_mean(seed: int, vector: int, run: Run) -> None:
+    made = random_problem(seed, 27)
+    caller = made.template.generate({"threads": 128, "vector": vector})
+    assert not made.faults(run(caller, made.memory))
