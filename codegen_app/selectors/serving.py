@@ -1,16 +1,18 @@
 """What serves a scheduled node, and how fast it is there: the one query for pages and bundles.
 
 A time says something of one device model, architecture, compiler and binding of the sizes alone:
-these four are a ``Bucket``, and nothing is chosen or added across two of them.
+these four are a ``Bucket``, and nothing is chosen or added across two of them. Candidates in
+several languages compete for a node: a bucket's compiler is that of the target's base language, and
+kernels in others, with compilers of their own, are in every bucket of their device, target, sizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from django.db.models import F, Max, QuerySet, Value
+from django.db.models import F, Max, Q, QuerySet, Value
 from django.db.models.functions import Concat, Left
 
 from codegen_app.models import (
@@ -23,6 +25,7 @@ from codegen_app.models import (
 from codegen_app.models.benchmark_result import IMPORTED, WITH_ORIGIN
 from codegen_app.models.result_import import origin_text
 from scheduler import targets
+from scheduler.build.recipe import recipe_of
 from scheduler.ir.bindings import format_bindings
 
 _NOT_SHOWN = ("rejected_samples", "check_detail")
@@ -158,10 +161,18 @@ def results(
 
 
 def results_with(device_name: str, target: str, toolchain: str) -> QuerySet[BenchmarkResult]:
-    """Measurements on a device model of code that a compiler made."""
+    """Measurements on a device model of code that a compiler made, and of kernels in other
+    languages than the target's own, which have other compilers."""
     return BenchmarkResult.objects.alias(toolchain=_TOOLCHAIN).filter(
-        environment__device_name=device_name, environment__target=target, toolchain=toolchain
+        Q(toolchain=toolchain) | ~Q(kernel__source_file=base_source(target)),
+        environment__device_name=device_name,
+        environment__target=target,
     )
+
+
+def base_source(target: str) -> str:
+    """What a source in the target's base language is called."""
+    return recipe_of(targets.find(target)).source_file
 
 
 def smaller(buckets: Iterable[Bucket], bucket: Bucket) -> tuple[tuple[str, int, Bucket], ...]:
@@ -188,18 +199,35 @@ _TOOLCHAIN = Left(Concat("build__toolchain", Value(" "), "build__toolchain_versi
 
 
 def _measured(problems: Iterable[int], used: Collection[str]) -> Iterable[tuple[Bucket, datetime]]:
+    """Other languages' kernels make a bucket of their own where the base language has none."""
+    own: list[tuple[Bucket, datetime]] = []
+    others: list[tuple[Bucket, datetime]] = []
+    for is_base, bucket, latest in _measured_by_compiler(problems, used):
+        (own if is_base else others).append((bucket, latest))
+    where = {_without_compiler(bucket) for bucket, _ in own}
+    return [*own, *(one for one in others if _without_compiler(one[0]) not in where)]
+
+
+def _without_compiler(bucket: Bucket) -> tuple[str, str, str]:
+    return bucket.device_name, bucket.target, format_bindings(bucket.bindings)
+
+
+def _measured_by_compiler(
+    problems: Iterable[int], used: Collection[str]
+) -> Iterator[tuple[bool, Bucket, datetime]]:
     rows = (
         BenchmarkResult.objects.filter(problem__in=problems)
         .order_by()
         .annotate(device=F("environment__device_name"), arch=F("environment__target"))
-        .annotate(toolchain=_TOOLCHAIN)
-        .values("device", "arch", "toolchain", "bindings", "emulated", *_ORIGIN)
+        .annotate(toolchain=_TOOLCHAIN, file=F("kernel__source_file"))
+        .values("device", "arch", "toolchain", "file", "bindings", "emulated", *_ORIGIN)
         .annotate(latest=Max("created_at"))
     )
     for row in rows:
         where = (row["device"], row["arch"], row["toolchain"])
         bucket = _bucket(*where, row["bindings"], used, row["emulated"])
-        yield replace(bucket, origin=_origin(*(row[name] for name in _ORIGIN))), row["latest"]
+        bucket = replace(bucket, origin=_origin(*(row[name] for name in _ORIGIN)))
+        yield row["file"] == base_source(row["arch"]), bucket, row["latest"]
 
 
 _ORIGIN = tuple(

@@ -47,7 +47,26 @@ def request_builds(
 
     Raises ``UserError`` for an unknown target, or one that no compiler here builds for.
     """
-    toolchain = compilers.toolchain_for(target)
+    by_language: dict[str, list[GeneratedKernel]] = {}
+    for kernel in kernels:
+        by_language.setdefault(kernel.source_file, []).append(kernel)
+    found: dict[int, Build] = {}
+    for source_file in sorted(by_language) or [""]:
+        toolchain = compilers.toolchain_for(target, source_file)
+        found |= _request(by_language.get(source_file, ()), target, toolchain, flags, priority)
+    if waiting := sum(build.state == State.QUEUED for build in found.values()):
+        queue.notify(queue.Kind.COMPILE, waiting)
+    return found
+
+
+def _request(
+    kernels: Iterable[GeneratedKernel],
+    target: str,
+    toolchain: Toolchain,
+    flags: Flags,
+    priority: int,
+) -> dict[int, Build]:
+    """``request_builds`` with one compiler, without a word to the workers."""
     # In one order everywhere: two that ask for the same rows then do not wait for each other.
     by_key = {kernel.pk: kernel for kernel in sorted(kernels, key=lambda kernel: kernel.pk)}
     identity = {
@@ -66,8 +85,6 @@ def request_builds(
     rows.filter(state=State.CANCELLED).update(**work.QUEUED_AGAIN)
     found = {build.kernel_id: build for build in rows}
     rows.filter(state=State.QUEUED, priority__lt=priority).update(priority=priority)
-    if waiting := sum(build.state == State.QUEUED for build in found.values()):
-        queue.notify(queue.Kind.COMPILE, waiting)
     return found
 
 
@@ -148,6 +165,7 @@ def run_build(build: Build) -> None:
                 compilers.code_cache(),
                 Flags(tuple(build.flags)),
                 cancellation=cancellation,
+                source_file=kernel.source_file,
                 # What is asked for again is compiled, whatever is remembered of its failure.
                 trust_failures=build.attempts <= 1,
             )
@@ -269,7 +287,7 @@ def _record_failure(build: Build, rejected: Rejected) -> None:
 
 
 def _recipe(build: Build) -> Recipe:
-    return recipe_of(targets.find(build.target))
+    return recipe_of(targets.find(build.target), build.kernel.source_file)
 
 
 def kept_files(result: Built, recipe: Recipe) -> dict[str, Artifact | None]:

@@ -283,7 +283,7 @@ def _files_of(rows: Iterable[Build]) -> Iterable[tuple[str, bytes | str]]:
     """The files of a kernel's builds, each with its path in the bundle."""
     for row in rows:
         place = layout.build_folder(row.kernel.name, row.target)
-        recipe = recipe_of(targets.find(row.target))
+        recipe = recipe_of(targets.find(row.target), row.kernel.source_file)
         files = {
             recipe.listing_file: row.listing,
             recipe.code_object_file: row.code_object,

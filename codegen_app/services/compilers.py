@@ -30,6 +30,7 @@ def found() -> tuple[Toolchain, ...]:
     return tuple(one for one in toolchains() if isinstance(one, Toolchain))
 
 
-def toolchain_for(target: str) -> Toolchain:
-    """The compiler that builds for a target here; ``UserError`` with reasons where none does."""
-    return preferred(toolchains(), targets.find(target))
+def toolchain_for(target: str, source_file: str = "") -> Toolchain:
+    """The compiler that builds such sources for a target here, those of its base scheduling where
+    no name is given; ``UserError`` with reasons where none does."""
+    return preferred(toolchains(), targets.find(target), source_file)

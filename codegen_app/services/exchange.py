@@ -163,6 +163,7 @@ def _made(problem: Problem, line: _Line) -> GeneratedKernel | None:
             caller = made.get(line.kernel)
             if caller is not None:
                 prepared = engine.scheduled(node.graph.file.digest)
-                row = kernels.record_candidate(node, node.offered, prepared, caller)
+                backend = engine.scheduling_for(node.graph.file.digest, line.target)
+                row = kernels.record_candidate(node, node.offered, prepared, caller, backend)
                 return row if row.source_digest == line.source_digest else None
     return None

@@ -13,7 +13,7 @@ from codegen_app.services.engine import Scheduled, generator
 from scheduler.codegen import problem
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
-from scheduler.codegen.scheduling import RejectedConfig
+from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.text import print_expr
 from scheduler.ir.operations import GroupKind
@@ -191,12 +191,16 @@ def _record_candidates(
 
 
 def record_candidate(
-    row: TemplateNode, position: int, scheduled: Scheduled, caller: TemplateCaller
+    row: TemplateNode,
+    position: int,
+    scheduled: Scheduled,
+    caller: TemplateCaller,
+    backend: BaseScheduling,
 ) -> GeneratedKernel:
-    """The row of a candidate that was searched for, with its use by the node."""
+    """The row of a candidate of this backend that was searched for, with its use by the node."""
     kernel = _kernels([caller.kernel])[caller.name]
     node = scheduled.node(row.name)
-    comment = scheduled.backend.comment
+    comment = backend.owner(caller.kernel.source_file).comment
     KernelUse.objects.bulk_create(
         [
             KernelUse(

@@ -27,6 +27,8 @@ from codegen_app.models import (
 )
 from codegen_app.services import builds, ledger, queue, tuning
 from codegen_app.services.faults import fault_of
+from scheduler import targets
+from scheduler.build.recipe import builds as can_build
 from scheduler.outcome import MachineError, UserError
 
 _AT_ONCE = 20  # nodes of a transaction
@@ -117,7 +119,7 @@ def _plan_part(run: TuningRun, first_nodes: Sequence[tuple[int, int, str]], star
     part = [one for one in first_nodes[start : start + _AT_ONCE] if one[1] not in made]
     nodes = TemplateNode.objects.in_bulk([pk for pk, _, _ in part])
     # The tuner asks for what it wants to try; it begins with the defaults, wherever it is.
-    uses = _uses(nodes.values(), 1 if run.has_budget else run.candidate_limit)
+    uses = _uses(nodes.values(), run.target, 1 if run.has_budget else run.candidate_limit)
     kernels = [use.kernel for of_kernel in uses.values() for use in of_kernel]
     priority = tuning.build_priority(run)
     built = builds.request_builds(kernels, run.target, priority=priority) if kernels else {}
@@ -170,10 +172,14 @@ def _carry_on_finished(built: Iterable[Build]) -> None:
             ledger.build_is_over(build)
 
 
-def _uses(nodes: Iterable[TemplateNode], limit: int | None) -> dict[int, list[KernelUse]]:
-    """The candidates of each node that the run tries, the default first."""
+def _uses(
+    nodes: Iterable[TemplateNode], target: str, limit: int | None
+) -> dict[int, list[KernelUse]]:
+    """The candidates of each node that the run tries, the default first; none in a language that
+    nothing builds for the target."""
     uses: dict[int, list[KernelUse]] = {node.pk: [] for node in nodes}
     rows = KernelUse.objects.filter(template_node__in=list(uses)).select_related("kernel")
     for use in rows.defer("kernel__source").order_by("template_node", "position"):
-        uses[use.template_node_id].append(use)
+        if can_build(targets.find(target), use.kernel.source_file):
+            uses[use.template_node_id].append(use)
     return {pk: each[:limit] for pk, each in uses.items()}

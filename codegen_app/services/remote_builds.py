@@ -17,7 +17,7 @@ from scheduler.build.model import Build as Built
 from scheduler.build.model import Toolchain
 from scheduler.build.recipe import recipe_of
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.outcome import Rejected, Stage
+from scheduler.outcome import MachineError, Rejected, Stage, UserError
 
 _LOOK_S = 0.1
 # A build that no other worker took by then is done here, beside the measurements.
@@ -49,7 +49,13 @@ class RemoteBuilds:
     def submit(self, caller: TemplateCaller) -> Future[Built | Rejected]:
         """Ask for a build; what is there already is there at once."""
         future: Future[Built | Rejected] = Future()
-        build = self._request(caller)
+        try:
+            build = self._request(caller)
+        except MachineError:
+            raise
+        except UserError as error:  # no compiler here is for sources of that kind
+            future.set_result(Rejected(Stage.COMPILE, str(error)))
+            return future
         if build.state not in OPEN_STATES and (there := _built_or_asked(build, cached=True)):
             future.set_result(there)
             return future
@@ -123,7 +129,8 @@ def built(build: Build, *, cached: bool) -> Built | Rejected:
         reason = build.reason or "the build was cancelled"
         return Rejected(Stage.COMPILE, reason, build.log or build.detail)
     toolchain = Toolchain(build.toolchain, build.toolchain_version, build.toolchain_digest)
-    recipe = recipe_of(targets.find(build.target))
+    source_file = build.kernel.source_file
+    recipe = recipe_of(targets.find(build.target), source_file)
     return Built(
         target=build.target,
         toolchain=toolchain,
@@ -135,4 +142,5 @@ def built(build: Build, *, cached: bool) -> Built | Rejected:
         directory=artifacts.local_folder(build.library, recipe.library_file),
         resources=build.resources,
         cached=cached,
+        source_file=source_file,
     )

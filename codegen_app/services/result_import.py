@@ -292,7 +292,9 @@ class _Run:
         """
         caller = self._rendered(node, one)
         if caller is not None:
-            row = kernels.record_candidate(node, one.position, self._scheduled, caller)
+            row = kernels.record_candidate(
+                *(node, one.position, self._scheduled, caller, self._backend)
+            )
             if not self._is_offered(node, caller):
                 uses = KernelUse.objects.filter(kernel=row, template_node=node, is_default=False)
                 uses.update(generator="")
@@ -303,21 +305,30 @@ class _Run:
                 f"kernel: the generator of this version does not make {one.kernel}; to show it by"
                 " the text in the file, import with its sources"
             )
-        if not is_named_by_code(one.kernel, text.source, self._backend.comment_mark):
+        if not is_named_by_code(one.kernel, text.source, self._comment_mark(text.source_file)):
             raise UserError(f"kernel: the source of {one.kernel} in the file is not what it names")
         return _shown(one, text, node)
 
+    def _comment_mark(self, source_file: str) -> str:
+        known = {one.source_file: one.comment_mark for one in self._backend.members}
+        if source_file not in known:
+            raise UserError(f"kernel: nothing makes {source_file} for {self._record.target}")
+        return known[source_file]
+
     def _rendered(self, node: TemplateNode, one: CandidateRecord) -> TemplateCaller | None:
-        template = self._backend.template(self._scheduled.node(node.name))
-        config = dict(one.config)
-        if config not in self._configs(self._backend, node):
-            return None
-        caller = template.generate(config)
-        return caller if caller.name == one.kernel else None
+        scheduled, config = self._scheduled.node(node.name), dict(one.config)
+        for member in self._backend.members:
+            if member.serves(scheduled) and config in self._configs(member, node):
+                caller = member.template(scheduled).generate(config)
+                if caller.name == one.kernel:
+                    return caller
+        return None
 
     def _is_offered(self, node: TemplateNode, caller: TemplateCaller) -> bool:
         """Whether code for all targets has it too: kernels of others are shown, not called."""
         everyones = self._scheduled.backend
+        if caller.kernel.source_file != everyones.source_file:
+            return False
         template = everyones.template(self._scheduled.node(node.name))
         config = dict(caller.kernel.config)
         return config in self._configs(everyones, node) and template.reject(config) is None
@@ -327,8 +338,10 @@ class _Run:
         key = id(backend), node.name
         if key not in self._offered:
             template = backend.template(self._scheduled.node(node.name))
-            configs = [template.default_config(), *template.configs()]
-            self._offered[key] = [dict(config) for config in configs]
+            configs = [dict(config) for config in template.configs()]
+            if backend in (self._backend.members[0], self._scheduled.backend):
+                configs = [dict(template.default_config()), *configs]
+            self._offered[key] = configs
         return self._offered[key]
 
 

@@ -19,6 +19,7 @@ from codegen_app.models import (
     BenchmarkResult,
     Build,
     Candidate,
+    GeneratedKernel,
     State,
     TuningRun,
     TuningTask,
@@ -30,7 +31,7 @@ from scheduler.benchmark.measurement import Measurement
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.problem import Shape
-from scheduler.outcome import Rejected, Stage
+from scheduler.outcome import MachineError, Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.known import Known
@@ -105,21 +106,24 @@ class _Attempt:
         self._places = {caller.name: place for place, caller in reversed(list(callers))}
 
     def request_build(self, caller: TemplateCaller) -> Build:
-        """The build of a candidate, which is in the ledger from now on."""
+        """The build of a candidate, which is in the ledger from now on. Raises ``UserError``
+        where no compiler here makes it."""
         planned = self._planned.get(caller.name)
         if planned is not None and planned.build is not None:
             return planned.build
         run, place = self._task.run, self._places[caller.name]
         with transaction.atomic():
             row = self._task.template_node
-            kernel = kernels.record_candidate(row, place, self._scheduled, caller)
-            priority = tuning.build_priority(run)
-            build = builds.request_builds([kernel], run.target, priority=priority)[kernel.pk]
+            backend = engine.scheduling_for(run.graph.file.digest, run.target)
+            kernel = kernels.record_candidate(row, place, self._scheduled, caller, backend)
+            build, obstacle = _requested(kernel, run)
             Candidate.objects.get_or_create(
                 task=self._task,
                 kernel=kernel,
                 defaults={"position": place, "build": build, "config": dict(kernel.config)},
             )
+        if build is None:
+            raise UserError(obstacle)
         return build
 
     def note(self, event: Event) -> None:
@@ -142,6 +146,17 @@ class _Attempt:
             if entry.kernel and (entry == result.chosen or entry.kernel not in found):
                 found[entry.kernel] = entry
         return [(self._places[kernel], entry) for kernel, entry in found.items()]
+
+
+def _requested(kernel: GeneratedKernel, run: TuningRun) -> tuple[Build | None, str]:
+    """The build of a candidate; None and the reason where no compiler here makes it."""
+    try:
+        priority = tuning.build_priority(run)
+        return builds.request_builds([kernel], run.target, priority=priority)[kernel.pk], ""
+    except MachineError:
+        raise
+    except UserError as error:
+        return None, str(error)
 
 
 def _begin(task: TuningTask, problem: TuningProblem) -> None:

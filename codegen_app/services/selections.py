@@ -1,6 +1,7 @@
 """Which kernel serves a problem on a kind of device: the winner, with its history.
 
-Every toolchain, and every binding of the symbolic sizes, is a bucket with a choice of its own.
+Every toolchain, and every binding of the symbolic sizes, is a bucket with a choice of its own. A
+bucket's toolchain is that of the target's base language, whatever language the winner is in.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selection
-from codegen_app.selectors.serving import results_with
+from codegen_app.selectors.serving import base_source, results_with
 from codegen_app.services import audit
 from scheduler.outcome import UserError
 
@@ -32,7 +33,7 @@ def offer(result: BenchmarkResult, run_name: str) -> Selection:
         "problem_id": result.problem_id,
         "target": device.target,
         "device_name": device.device_name,
-        "toolchain": toolchain_of(result.build),
+        "toolchain": _bucket_toolchain(result),
         "bindings": result.bindings,
     }
     serving = _serving(bucket)
@@ -108,6 +109,17 @@ def bucket_of(selection: Selection) -> dict[str, Any]:
 def toolchain_of(build: Build) -> str:
     """The compiler as a bucket names it."""
     return f"{build.toolchain} {build.toolchain_version}"[:240]
+
+
+def _bucket_toolchain(result: BenchmarkResult) -> str:
+    """The compiler of the bucket that a result is chosen in: that of the target's base language,
+    which made the other candidates of the task."""
+    base = base_source(result.environment.target)
+    if result.kernel.source_file == base or result.task_id is None:
+        return toolchain_of(result.build)
+    rivals = Build.objects.filter(candidates__task=result.task_id, kernel__source_file=base)
+    rival = rivals.order_by("candidates__position").first()
+    return toolchain_of(rival or result.build)
 
 
 def _serving(bucket: dict[str, Any]) -> Selection | None:

@@ -69,6 +69,11 @@ def kernel_name(prefix: str, node: SchedulerNode, graph: Graph, source: str) -> 
     return f"{prefix}_{fused_name(graph.named(node.nodes))}_{code_digest(source)}"
 
 
+def backend_of_kernel(name: str) -> str:
+    """Which backend made the kernel of that name: ``rocm``, ``cutedsl``."""
+    return name.partition("_")[0]
+
+
 def is_named_by_code(name: str, source: str, comment_mark: str) -> bool:
     """Whether a kernel's name is that of its text, whatever the comment above it says."""
     lines = source.splitlines(keepends=True)

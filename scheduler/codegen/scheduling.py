@@ -91,6 +91,11 @@ class BaseScheduling(ABC):
             )
         return self._templates[node.name]
 
+    @property
+    def members(self) -> tuple[BaseScheduling, ...]:
+        """The schedulings of one language each that this one is made of."""
+        return (self,)
+
     def serves(self, node: SchedulerNode) -> bool:
         """Whether there is a template for such a node."""
         return node.kind in self._table
@@ -217,6 +222,10 @@ class CompetingSchedulings(BaseScheduling):
     @property
     def base(self) -> BaseScheduling:
         return self._all[0]
+
+    @property
+    def members(self) -> tuple[BaseScheduling, ...]:
+        return self._all
 
     def templates(self) -> TemplateTable:
         return self.base.templates()

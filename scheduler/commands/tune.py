@@ -41,7 +41,7 @@ from scheduler.tuning.buckets import ShapeBucket, parse_buckets, without_repeats
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
 from scheduler.tuning.compiling import Compilers
 from scheduler.tuning.known import from_ledger
-from scheduler.tuning.ledger import CandidateState, legacy_state, write_jsonl
+from scheduler.tuning.ledger import CandidateState, best_of_backends, legacy_state, write_jsonl
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
@@ -293,7 +293,11 @@ def _report(
         keys = ("node", "problem", "calls", "states", "default_ns", "chosen_ns", "config", "tied")
         facts = _facts(result) | {"total_seconds": round(meter.seconds, 3)}
         out = {"bundle": None if failed else str(arguments.out), **facts}
-        problems = [dict(zip(keys, row, strict=True)) for row in rows]
+        problems = [
+            dict(zip(keys, row, strict=True))
+            | {"backends": [asdict(best) for best in best_of_backends(problem.entries)]}
+            for row, problem in zip(rows, result.problems, strict=True)
+        ]
         print_json(
             out | {"problems": [one | {"fates": _legacy_states(one["states"])} for one in problems]}
         )
@@ -302,6 +306,10 @@ def _report(
         ("node", "problem", "calls", "candidates", "default ms", "chosen ms", "configuration", ""),
         [(*row[:3], _text(row[3]), *map(_ms, row[4:6]), _text(row[6]), row[7]) for row in rows],
     )
+    for problem in result.problems:
+        backends = best_of_backends(problem.entries)
+        if len(backends) > 1:
+            print_progress(f"{problem.problem.node.name}: {', '.join(map(str, backends))}")
     print_progress(
         f"{result.measurements} measured, {result.compiles} compiled in {meter.seconds:.1f} s"
         + (f"; {result.ended}" if result.ended else "")

@@ -66,6 +66,7 @@ BUILT_IN = (
         targets="scheduler.targets.nvidia:TARGETS",
         scheduling="scheduler.codegen.rocm.scheduling:ROCmCPPScheduling",
         recipe="scheduler.build.cuda.recipe:RECIPE",
+        competitors=("scheduler.codegen.cutedsl.scheduling:CuteDSLScheduling",),
         recipes=("scheduler.build.cutedsl.recipe:RECIPE",),
         compilers="scheduler.build.cutedsl.toolchains:nvidia_compilers",
         listings="scheduler.isa.cuda.reader:READER",

@@ -19,6 +19,7 @@ from cattrs import Converter
 from scheduler.benchmark.measurement import Measurement
 from scheduler.build.model import Build
 from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.names import backend_of_kernel
 from scheduler.codegen.problem import Shape
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import Rejected, Stage, UserError
@@ -192,6 +193,37 @@ def read_jsonl(path: Path) -> dict[int, dict[str, Any]]:
 
 
 @dataclass(frozen=True)
+class BackendBest:
+    """The fastest candidate of one backend, of ``timed`` that were timed. ``ratio`` is its time
+    over that of the fastest of all, ``samples`` what its median is of."""
+
+    backend: str
+    kernel: str
+    median_ns: float
+    samples: int
+    timed: int
+    ratio: float
+
+    def __str__(self) -> str:
+        counted = f"n={self.samples}, {self.timed} timed"
+        return f"{self.backend} {self.median_ns / 1e6:.4f} ms ({counted}; {self.ratio:.2f}x)"
+
+
+def best_of_backends(entries: Iterable[Entry]) -> tuple[BackendBest, ...]:
+    """The fastest candidate of each backend whose candidates were timed, the fastest first."""
+    timed: dict[str, list[tuple[float, str, int]]] = {}
+    for entry in entries:
+        if entry.measurement is not None:
+            one = (entry.measurement.median_ns, entry.kernel, len(entry.measurement.samples_ns))
+            timed.setdefault(backend_of_kernel(entry.kernel), []).append(one)
+    best = sorted((min(each), backend, len(each)) for backend, each in timed.items())
+    return tuple(
+        BackendBest(backend, kernel, median, samples, count, median / best[0][0][0])
+        for (median, kernel, samples), backend, count in best
+    )
+
+
+@dataclass(frozen=True)
 class Operand:
     """An input of a problem, as the log shows it."""
 
@@ -225,6 +257,9 @@ def autotune_text(
         share = timed[0][1] / median
         tie = " (tied)" if entry.tied else ""
         lines.append(f"  {name} {median / 1e6:.4f} ms {share:.1%} {entry.description}{tie}")
+    backends = best_of_backends(entry for *_, entry in timed)
+    if len(backends) > 1:
+        lines.append(f"best of each backend: {', '.join(map(str, backends))}")
     lines.append(
         f"SingleProcess AUTOTUNE benchmarking takes {seconds:.4f} seconds for {len(timed)} choices"
     )

@@ -11,16 +11,21 @@ from django.test import Client
 
 from codegen_app.forms.builds import BuildForm
 from codegen_app.models import Build, Candidate, GeneratedKernel, KernelUse, State, TuningTask
+from codegen_app.selectors import serving
 from codegen_app.selectors.languages import Tried, by_language
 from codegen_app.selectors.pages.compare import compare_page
+from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.selectors.pages.kernel import kernel_page
-from codegen_app.services import artifacts
+from codegen_app.selectors.pages.node import node_page
+from codegen_app.selectors.pages.run import run_page
+from codegen_app.services import artifacts, outcomes
 from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.build.cuda.toolchains import NAME
 from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.codegen.languages import LANGUAGES, language_of
 from scheduler.targets import find, registry
+from tests.app import factories
 from tests.support.caches import KEPT
 from tests.support.cutedsl_sources import ADD, named
 from tests.support.pages_world import World, make_build
@@ -138,6 +143,43 @@ def test_node_and_run_say_who_won_and_why_another_did_not_run(
         )
         assert table
         assert world.kernels[0].name not in table[0]
+
+
+def test_candidates_of_two_compilers_meet_in_one_bucket(reader: Client) -> None:
+    task = factories.task()
+    where = {"problem": task.problem, "task": task}
+    device = factories.environment(device="cuda:0", device_name="NVIDIA H200", target="sm_90")
+    hip = factories.candidate(task, build=factories.build(target="sm_90"))
+    cute = factories.kernel(source_file=SOURCE_FILE, template="cutedsl_gemm")
+    made = factories.build(kernel=cute, target="sm_90", toolchain="cutedsl")
+    won = factories.candidate(task, build=made)
+    for position, kernel in enumerate((hip.kernel, cute)):
+        node = task.template_node
+        KernelUse.objects.create(
+            kernel=kernel, template_node=node, position=position, is_default=not position
+        )
+    results = [
+        factories.result(one.build, median, environment=device, **where)
+        for one, median in ((hip, 30_000.0), (won, 20_000.0))
+    ]
+    Candidate.objects.filter(pk=won.pk).update(state=State.DONE, result=results[1])
+    Candidate.objects.filter(pk=hip.pk).update(state=State.DONE, result=results[0])
+    outcomes.choose(won, results[1], [])
+    (bucket,) = serving.known([task.template_node]).buckets
+    assert bucket.toolchain == "bundled 22"
+    page = node_page(task.template_node_id)
+    assert [(row.language, row.ratio, row.is_clear) for row in page.languages] == [
+        ("CuteDSL", 1.0, False),
+        ("HIP", 1.5, True),
+    ]
+    (selected,) = [row for row in page.candidates if row.selected]
+    assert selected.kernel == cute.name
+    graph = graph_page(task.run.graph_id)
+    assert [row.serving.median_ns for row in graph.scheduled if row.serving] == [20_000.0]
+    (best,) = run_page(task.run_id).best
+    assert [row.language for row in best.languages] == ["CuteDSL", "HIP"]
+    html = words_of(reader.get(task.run.get_absolute_url()).content.decode())
+    assert "HIP 30.00 µs, 30.00 \N{EN DASH} 30.00 , n 5: 1.50 times the fastest" in html
 
 
 def test_kernels_are_listed_by_language(

@@ -342,7 +342,7 @@ def test_when_a_toolchain_changes(world: World, monkeypatch: pytest.MonkeyPatch)
 
     new = replace(compilers.toolchain_for("cpu"), version="99")
     with monkeypatch.context() as patch:
-        patch.setattr(compilers, "toolchain_for", lambda _: new)
+        patch.setattr(compilers, "toolchain_for", lambda *_: new)
         assert len(schedules.run_due()) == 1
         assert schedules.run_due() == []
     assert schedules.run_due() == [], "hosts with different compilers are no change each time"

@@ -18,10 +18,10 @@ from scheduler.codegen.rocm.gemm_config import (
     GemmConfig,
     GemmProblem,
     all_configs,
-    default_config,
     reject,
     vector_widths,
 )
+from scheduler.codegen.rocm.gemm_default import default_config
 from scheduler.codegen.rocm.gemm_interface import GemmInterface
 from scheduler.codegen.rocm.template import ROCmTemplate
 from scheduler.codegen.rocm.text import kernel_text

@@ -61,15 +61,13 @@ _SPLIT_AREA = 64 * 128  # of a tile, at most, where k is split
 _COPY_BYTES = (4, 8, 16)
 _SPLITS = (1, 2, 4, 8)
 _STAGES = (1, 2)
-_GROUPS = (1, 8)
+GROUPS = (1, 8)
 # Registers of a lane that accumulators and the next tile may hold together, so that what the
 # multiplication reads and the addresses still fit: of 256 that RDNA can address (NVIDIA: 255), of
 # 512 on CDNA.
 _MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320, "cuda": 144}
 _MAX_HELD_WITH_COPIES = 168  # accumulators and addresses: no part of the next tile
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
-# Compute units of a middling board; the default is the same for all targets, which share text.
-_COMPUTE_UNITS = 96
 
 
 _OPTIONAL = ("matrix_instr_nonkdim", "async_copies")  # of a configuration's names
@@ -198,12 +196,12 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     come with the default's ``group_m`` alone.
     """
     a, b = problem.widest()
-    yield from _common_configs(problem, _GROUPS)
+    yield from common_configs(problem, GROUPS)
     for size, lanes in OTHER_SIZES:
         shared = (tile for tile in _TILES if waves_along_m(*tile[:2], tile[3] // lanes, size))
         for tile, stages, split in product(shared, _STAGES, _SPLITS):
-            yield GemmConfig(*tile, stages, _GROUPS[-1], split, a, b, size)
-    yield from _async_configs(problem)
+            yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, size)
+    yield from async_configs(problem)
     plain = GemmConfig(*_TILES[0], 1, 1, 1, a, b)
     for width in vector_widths(problem.element):
         if width > a:
@@ -212,19 +210,19 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
             yield replace(plain, vector_b=width)
 
 
-def _common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[GemmConfig]:
+def common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[GemmConfig]:
     """Those of the instruction size that every target serves."""
     a, b = problem.widest()
     for tile, stages, group, split in product(_TILES, _STAGES, groups, _SPLITS):
         yield GemmConfig(*tile, stages, group, split, a, b)
 
 
-def _async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
+def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
     """Those with asynchronous copies, which only some targets have."""
     a, b = problem.widest()
     for tile, stages, split in product(_ASYNC_TILES, _ASYNC_STAGES, _ASYNC_SPLITS):
         if split == 1 or tile[0] * tile[1] <= _SPLIT_AREA:
-            yield GemmConfig(*tile, stages, _GROUPS[-1], split, a, b, async_copies=1)
+            yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, async_copies=1)
 
 
 def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZE) -> int:
@@ -323,50 +321,3 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
     if config.block_k % step:
         return illegal(f"BLOCK_K {config.block_k} is no multiple of {step} on {gpu.processor}")
     return None
-
-
-def estimate(config: GemmConfig, problem: GemmProblem) -> float:
-    """Time of the whole product, in steps of one matrix operation of 16x16x16, roughly.
-
-    Rounds of blocks over the compute units, times what one block does: multiplications, reading
-    its operands (a load of 16 bytes a thread costs about as much as two matrix operations), and
-    storing its results. A model for the default only: tuning measures.
-    """
-    tiles = _tiles(problem.m, config.block_m) * _tiles(problem.n, config.block_n)
-    steps = _tiles(_tiles(problem.k, config.split_k), config.block_k)
-    area = config.block_m * config.block_n
-    # A compute unit runs four waves at once: a block of fewer allows another beside it, if its LDS
-    # does, and fewer waves than that leave units idle.
-    together = max(1, 65536 // config.lds_bytes(problem.element))
-    together = min(together, max(1, 256 // config.threads))
-    idle = max(1.0, 256 / (together * config.threads))
-    rounds = _tiles(tiles * problem.batches * config.split_k, _COMPUTE_UNITS * together)
-    multiply = area * config.block_k / 4096 * together * idle
-    read = (
-        config.block_m * config.block_k / config.vector_a
-        + config.block_n * config.block_k / config.vector_b
-    ) * (2 * together / 256)
-    barriers = 8 if config.stages == 1 else 5
-    store = area / 256 * (4 if config.split_k > 1 else 1)
-    launch = 2000 if config.split_k > 1 else 0
-    return (
-        rounds * (steps * (max(multiply, read) + 0.3 * min(multiply, read) + barriers) + store)
-        + launch
-    )
-
-
-def _tiles(extent: int, block: int) -> int:
-    return -(-extent // block)
-
-
-@lru_cache(maxsize=4096)
-def default_config(problem: GemmProblem, targets: tuple[Target, ...]) -> GemmConfig | None:
-    """The fastest by ``estimate`` of those that serve every target; None where none does.
-
-    ``estimate`` does not distinguish instructions: only the common configurations are tried, the
-    fastest first, since the rules cost more. A model's layers repeat their problems, so results
-    are cached.
-    """
-    configs = _common_configs(problem, _GROUPS[-1:])
-    by_time = sorted(configs, key=lambda config: estimate(config, problem))
-    return next((one for one in by_time if reject(one, problem, targets) is None), None)

@@ -156,11 +156,31 @@ def test_what_cannot_be_copied_says_why(schedule: Schedule, target: str, said: s
 
 def test_kernels_without_them_do_not_name_them() -> None:
     template = made(LINEAR)
-    assert (
-        KEY not in template.default_config() or template.reject(template.default_config()) is None
-    )
     plain = next(one for one in template.configs() if KEY not in one)
-    assert "copies" not in template.render(plain).source.replace("Copies", "copies").lower()
+    assert not re.search(r"async|copies|staged", template.render(plain).source, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "tile"),
+    [
+        (matmul(4096, 4096, 4096, DType.BF16, b_transposed=True), (128, 128, 32)),
+        (matmul(16, 14336, 4096, DType.BF16, b_transposed=True), (16, 64, 128)),
+    ],
+    ids=["large", "few rows"],
+)
+def test_they_are_the_default_where_every_target_has_them(
+    schedule: Schedule, tile: tuple[int, int, int]
+) -> None:
+    """Of the tiles that an H200 was fastest with, one; and none in a source that AMD takes too."""
+    alone = made(schedule).default_config()
+    assert alone[KEY] == 1
+    assert tuple(alone[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")) == tile
+    both = ROCmCPPScheduling(schedule, (targets.find("sm_90"), targets.find("gfx942")))
+    assert KEY not in both.template(schedule.nodes[0]).default_config()
+
+
+def test_without_a_configuration_that_copies_the_default_is_another() -> None:
+    assert KEY not in made(matmul(64, 64, 64, DType.F16)).default_config()
 
 
 def test_the_compiler_makes_asynchronous_copies_of_them() -> None:
@@ -174,6 +194,8 @@ def test_the_compiler_makes_asynchronous_copies_of_them() -> None:
     listing = (result.directory / "kernel.s").read_text()
     assert re.search(r"LDGSTS\.E\.BYPASS(\.\w+)*\.128", listing)
     assert "LDGDEPBAR" in listing
+    assert "LDSM.16.M88.4" in listing, "four matrices at once, as the instruction wants them"
+    assert not re.search(r"\bLDS\.\w*128", listing)
     assert not re.search(r"\bLDG\.E(\.\w+)*\.128", listing)
     (found,) = result.resources.values()
     assert found["shared_bytes"] == caller.kernel.launches[0].lds_bytes

@@ -19,6 +19,7 @@ from scheduler.tuning.ledger import (
     Entry,
     Operand,
     autotune_text,
+    best_of_backends,
     best_so_far,
     read_jsonl,
     state_of,
@@ -144,16 +145,31 @@ def test_the_log_reads_as_inductors_does() -> None:
         Operand("torch.float16", (32, 16), (16, 1)),
     ]
     text = autotune_text(
-        "mm(64x32, 32x16)", operands, [entry("slow", 2e6), entry("fast", 1e6)], 0.5
+        "mm(64x32, 32x16)", operands, [entry("rocm_slow", 2e6), entry("rocm_fast", 1e6)], 0.5
     )
     assert text.splitlines() == [
         "AUTOTUNE mm(64x32, 32x16) (times of the CPU emulation)",
         "strides: [32, 1], [16, 1]",
         "dtypes: torch.float16, torch.float16",
-        "  fast 1.0000 ms 100.0% BLOCK_M=64",
-        "  slow 2.0000 ms 50.0% BLOCK_M=64",
+        "  rocm_fast 1.0000 ms 100.0% BLOCK_M=64",
+        "  rocm_slow 2.0000 ms 50.0% BLOCK_M=64",
         "SingleProcess AUTOTUNE benchmarking takes 0.5000 seconds for 2 choices",
     ]
+
+
+def test_the_log_says_which_backend_won_and_by_how_much() -> None:
+    times = {"rocm_a": 3e6, "cutedsl_a": 2e6, "rocm_b": 5e6, "cutedsl_b": 1e6}
+    entries = [entry(kernel, time) for kernel, time in times.items()]
+    best = best_of_backends(entries)
+    assert [(one.backend, one.kernel, one.timed, one.ratio) for one in best] == [
+        ("cutedsl", "cutedsl_b", 2, 1.0),
+        ("rocm", "rocm_a", 2, 3.0),
+    ]
+    lines = autotune_text("mm(64x32, 32x16)", [], entries, 0.5).splitlines()
+    assert lines[-2] == (
+        "best of each backend: cutedsl 1.0000 ms (n=1, 2 timed; 1.00x),"
+        " rocm 3.0000 ms (n=1, 2 timed; 3.00x)"
+    )
 
 
 def test_a_line_that_lacks_something_is_named_with_its_field(tmp_path: Path) -> None:
