@@ -18,9 +18,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -33,18 +33,23 @@ from scheduler.benchmark.verification import device_target
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Toolchain
+from scheduler.build.recipe import library_of
 from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import RenderedKernel
+from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.scheduling import scheduling_for
 from scheduler.ir.bindings import Bindings, format_bindings, hints
-from scheduler.outcome import Rejected, UserError
+from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.runtime.device import DeviceError
 from scheduler.targets import Target, find
 from scheduler.tuning.evaluator import edge_bindings
 from tests.benchmarks.printing import say
+from tests.support.models_as_kernels import combined
 from tests.support.strata import Stratum, strata
 
 CANDIDATES = 12  # of one piece of work
+NO_COMPILER = "no compiler"
 LIMITS = Limits(load_s=120.0, check_s=120.0)
 
 
@@ -67,11 +72,13 @@ class Outcome:
     wrong: int = 0
     worst: float = 0.0  # error / bound of those that are right
     lines: list[str] = field(default_factory=list)
+    unbuilt: Counter[str] = field(default_factory=Counter)  # for want of a compiler, by reason
 
     def add(self, other: Outcome) -> None:
         self.right, self.wrong = self.right + other.right, self.wrong + other.wrong
         self.worst = max(self.worst, other.worst)
         self.lines += other.lines
+        self.unbuilt += other.unbuilt
 
 
 def main() -> int:
@@ -96,6 +103,8 @@ def main() -> int:
             )
             for line in outcome.lines:
                 say(f"  {line}")
+            for reason, count in outcome.unbuilt.items():
+                say(f"  {count} not built here: {reason}")
             total.add(outcome)
     templates = ", ".join(sorted({_template(one, options.target) for one in wanted.values()}))
     say(
@@ -151,9 +160,11 @@ def work(piece: Piece) -> Outcome:
     (node,) = one.plan.nodes
     found = scheduling_for(one.plan, (target,)).candidates(node)
     outcome, built = Outcome(), list[tuple[TemplateCaller, Path]]()
-    for caller in found.callers[piece.first : piece.first + CANDIDATES]:
-        made = _built(caller, target, piece.cache)
-        if isinstance(made, Rejected):
+    callers = found.callers[piece.first : piece.first + CANDIDATES]
+    for caller, made in _built(callers, target, piece.cache):
+        if isinstance(made, Rejected) and made.reason == NO_COMPILER:
+            outcome.unbuilt[made.detail] += 1
+        elif isinstance(made, Rejected):
             outcome.wrong += 1
             outcome.lines.append(f"{caller.description}: {made.reason} {made.detail[-500:]}")
         else:
@@ -177,15 +188,39 @@ def _stratum(title: str) -> Stratum:
 
 
 @cache
-def _compiler(target: Target, root: Path) -> Toolchain:
+def _compiler(target: Target, source_file: str, root: Path) -> Toolchain | Rejected:
+    search = Search(path=os.environ.get("PATH", ""), cache=CodeCache(root))
+    try:
+        return preferred(find_for(target, search), target, source_file)
+    except UserError as error:
+        return Rejected(Stage.COMPILE, NO_COMPILER, str(error))
+
+
+def _built(
+    callers: Sequence[TemplateCaller], target: Target, root: Path
+) -> Iterator[tuple[TemplateCaller, Path | Rejected]]:
+    """The library that each is in: all C++ in one, or each its own where one does not compile."""
+    plain = {c.name: c.kernel for c in callers if c.kernel.source_file == SOURCE_FILE}
+    together: Path | Rejected | None = None
+    if plain:
+        source, first = combined(list(plain.values())), next(iter(plain.values()))
+        together = _library(replace(first, source=source), target, root)
+    for caller in callers:
+        if caller.name in plain and isinstance(together, Path):
+            yield caller, together
+        else:
+            yield caller, _library(caller.kernel, target, root)
+
+
+def _library(kernel: RenderedKernel, target: Target, root: Path) -> Path | Rejected:
+    compiler = _compiler(target, kernel.source_file, root)
+    if isinstance(compiler, Rejected):
+        return compiler
     cache = CodeCache(root)
-    return preferred(find_for(target, Search(path=os.environ.get("PATH", ""), cache=cache)), target)
-
-
-def _built(caller: TemplateCaller, target: Target, root: Path) -> Path | Rejected:
-    compiler = _compiler(target, root)
-    made = build(caller.kernel.source, caller.name, target, compiler, CodeCache(root))
-    return made if isinstance(made, Rejected) else made.directory / "kernel.so"
+    made = build(
+        kernel.source, kernel.symbol, target, compiler, cache, source_file=kernel.source_file
+    )
+    return made if isinstance(made, Rejected) else library_of(made)
 
 
 def _checked(
