@@ -17,7 +17,7 @@ Source: TypeAlias = Literal["lane", "value"]
 COMMON_SIZE = 16
 # Bytes that a lane reads from LDS at once, at most.
 _READ_BYTES = 16
-_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+_BYTES = {"f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2}
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,11 @@ class MatrixInstruction:
 
     ``name`` is the builtin's without ``__builtin_amdgcn_`` (NVIDIA's: of the function in
     ``nvidia/mma.h`` that holds the PTX instruction); ``element`` and ``accumulator`` are
-    labels of dtypes (A and B, C and D). ``processors`` are LLVM's names, of single GPUs (gfx942,
-    sm_90) or of a whole generation (gfx11). ``copies``: lanes that hold each element of A and of B.
-    ``modifiers``: immediate operands behind C, all 0. ``bits``: the builtin takes its operands'
-    bits as 16-bit integers. ``source`` names the document of shape and layouts.
+    labels of dtypes (A and B, C and D), or "tf32": f32 that the instruction rounds to 10 bits of
+    mantissa, to nearest, ties away from zero. ``processors`` are LLVM's names, of single GPUs
+    (gfx942, sm_90) or of a whole generation (gfx11). ``copies``: lanes that hold each element of A
+    and of B. ``modifiers``: immediate operands behind C, all 0. ``bits``: the builtin takes its
+    operands' bits as 16-bit integers. ``source`` names the document of shape and layouts.
     """
 
     name: str
@@ -88,6 +89,11 @@ class MatrixInstruction:
     def family(self) -> str:
         """mfma, wmma, mma."""
         return self.name.partition("_")[0]
+
+    @property
+    def held(self) -> str:
+        """The label of the dtype that registers of A and B hold."""
+        return "f32" if self.element == "tf32" else self.element
 
     @property
     def a_values(self) -> int:
@@ -247,6 +253,22 @@ def _mma(element: str) -> MatrixInstruction:
     )
 
 
+def _mma_tf32() -> MatrixInstruction:
+    """NVIDIA's for f32 that may be rounded. No template asks for it: an exported graph does not say
+    whether its author allowed that (torch: ``float32_matmul_precision``)."""
+    group, in_group = Digit("lane", 4, 8, 1), Digit("lane", 1, 4, 1)
+    f16 = _mma("f16")
+    return MatrixInstruction(
+        "mma_m16n8k8_f32_tf32",
+        _SM80,
+        *(16, 8, 8, 32, "tf32", "f32"),
+        a=Layout((group, Digit("value", 1, 2, 8)), (in_group, Digit("value", 2, 2, 4))),
+        b=Layout((in_group, Digit("value", 1, 2, 4)), (group,)),
+        d=f16.d,
+        source="PTX ISA: matrix fragments for mma.m16n8k8; cvt.rna.tf32.f32",
+    )
+
+
 INSTRUCTIONS = (
     _mfma("f32_16x16x4f32", 16, 4, "f32"),
     _mfma("f32_32x32x2f32", 32, 2, "f32"),
@@ -265,6 +287,7 @@ INSTRUCTIONS = (
     _wmma("f32_16x16x16_bf16_w32_gfx12", "bf16", 12),
     _mma("f16"),
     _mma("bf16"),
+    _mma_tf32(),
 )
 # Rows and columns of other square results, which only some targets have, with the lanes that each
 # takes.

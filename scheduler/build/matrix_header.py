@@ -37,6 +37,9 @@ _HEAD = """\
 
 namespace kiln::instruction {
 
+// A name for f32 that an instruction rounds to 10 bits of mantissa: to nearest, ties away from 0.
+struct tf32;
+
 // The instruction with M rows for elements of type T: kAvailable says whether this target has it.
 template <typename T, int M>
 struct Select {
@@ -62,8 +65,8 @@ def text() -> str:
 
 def struct(one: MatrixInstruction) -> str:
     """The traits of one instruction."""
-    element, accumulator = (DType.from_label(label).cpp for label in (one.element, one.accumulator))
-    operand = "short" if one.bits else element
+    element, accumulator = _cpp(one.element), _cpp(one.accumulator)
+    operand = "short" if one.bits else _cpp(one.held)
     lines = [
         f"// {one.source}",
         f"struct {one.name} {{",
@@ -130,9 +133,13 @@ def _tables() -> str:
 
 def _select(one: MatrixInstruction) -> str:
     return (
-        f"template <>\nstruct Select<{DType.from_label(one.element).cpp}, {one.m}> {{\n"
+        f"template <>\nstruct Select<{_cpp(one.element)}, {one.m}> {{\n"
         f"  static constexpr bool kAvailable = true;\n  using type = {one.name};\n}};\n"
     )
+
+
+def _cpp(element: str) -> str:
+    return element if element == "tf32" else DType.from_label(element).cpp
 
 
 def _if(word: str, processors: Iterable[str]) -> str:

@@ -104,7 +104,7 @@ def test_the_hardware_lays_matrices_out_as_the_table_says(
     rng = np.random.default_rng(one.m * 1000 + one.k)
     a, b = rng.integers(-8, 9, (one.m, one.k)), rng.integers(-8, 9, (one.k, one.n))
     c = rng.integers(-99, 100, (one.m, one.n))
-    element, accumulator = DType.from_label(one.element), DType.from_label(one.accumulator)
+    element, accumulator = DType.from_label(one.held), DType.from_label(one.accumulator)
     held = _encode(_lanes(one, one.d, c, one.d_values), accumulator)
     run(
         MULTIPLY.replace("NAME", one.name),
@@ -114,3 +114,31 @@ def test_the_hardware_lays_matrices_out_as_the_table_says(
     )
     expected = _lanes(one, one.d, 2 * (a @ b) + c, one.d_values)
     np.testing.assert_array_equal(held, expected)
+
+
+def test_tf32_rounds_to_nearest_as_the_emulation_does(
+    target: Target, run: Callable[..., None]
+) -> None:
+    """As ``tests/unit/runtime/test_matrix_instructions.py`` holds the emulation to: operands to 10
+    bits of mantissa, ties away from zero."""
+    (one,) = (row for row in NVIDIA_ROWS if row.element == "tf32")
+    if one not in of_processor(nvidia_hardware(target).processor):
+        pytest.skip(f"{target.name} has no {one.name}")
+    rng = np.random.default_rng(1688)
+    a = rng.standard_normal((one.m, one.k)).astype(np.float32)
+    b = rng.standard_normal((one.k, one.n)).astype(np.float32)
+    a[0, :2] = 1 + 2.0**-11, -(1 + 2.0**-11)  # halfway between two neighbours
+    held = np.zeros((one.lanes, one.d_values), np.float32)
+    run(
+        MULTIPLY.replace("NAME", one.name),
+        _lanes(one, one.a, a, one.a_values),
+        _lanes(one, one.b, b, one.b_values),
+        held,
+    )
+    expected = _lanes(one, one.d, 2 * (_tf32(a) @ _tf32(b)), one.d_values)
+    np.testing.assert_allclose(held, expected, rtol=1e-5, atol=1e-5)
+
+
+def _tf32(values: Array) -> Array:
+    mantissa, exponent = np.frexp(values.astype(np.float64))
+    return np.ldexp(np.copysign(np.trunc(np.abs(mantissa) * 2**11 + 0.5), mantissa), exponent - 11)

@@ -21,6 +21,7 @@ from scheduler.targets.amd import amd_hardware
 from scheduler.targets.model import hip_hardware
 
 (MMA_M16N8K16,) = (one for one in INSTRUCTIONS if one.name == "mma_m16n8k16_f32_f16")
+(MMA_TF32,) = (one for one in INSTRUCTIONS if one.element == "tf32")
 
 
 def by_name(one: MatrixInstruction) -> str:
@@ -60,7 +61,7 @@ def test_a_lane_has_the_same_k_of_each_of_its_rows_of_a_and_of_its_column_of_b(
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
 def test_products_are_summed_in_the_type_that_kernels_compute_in(one: MatrixInstruction) -> None:
     """Rules count a lane's accumulators, and templates name their type, by ``DType.compute``."""
-    assert one.accumulator == DType.from_label(one.element).compute.label
+    assert one.accumulator == DType.from_label(one.held).compute.label
 
 
 @pytest.mark.parametrize("one", INSTRUCTIONS, ids=by_name)
@@ -93,6 +94,27 @@ def test_a_column_may_depend_on_the_value_as_nvidias_does() -> None:
             assert one.b.at(lane, i) == (thread * 2 + (i & 1) + (8 if i >= 2 else 0), group)
             assert one.d.at(lane, i) == (group if i < 2 else group + 8, thread * 2 + (i & 1))
     assert (one.a_values, one.b_values, one.d_values, one.d_columns) == (8, 4, 4, 2)
+
+
+def test_tf32_lies_as_the_ptx_isa_says() -> None:
+    """Matrix fragments for mma.m16n8k8 of .tf32: four values of A, two of B, four of D a lane."""
+    one = MMA_TF32
+    for lane in range(32):
+        group, thread = lane >> 2, lane % 4
+        for i in range(4):
+            row = group if i in (0, 2) else group + 8
+            assert one.a.at(lane, i) == (row, thread if i < 2 else thread + 4)
+            assert one.d.at(lane, i) == (group if i < 2 else group + 8, thread * 2 + (i & 1))
+        for i in range(2):
+            assert one.b.at(lane, i) == (thread + 4 * i, group)
+    assert (one.a_values, one.b_values, one.d_values) == (4, 2, 4)
+
+
+@pytest.mark.parametrize("name", names())
+def test_products_of_f32_are_rounded_nowhere(name: str) -> None:
+    """f32 is multiplied as f32, by an instruction of its own (CDNA) or by FMA, never as tf32."""
+    chosen = select(hip_hardware(find(name)).processor, "f32")
+    assert chosen is None or chosen.element == "f32"
 
 
 def test_the_header_is_up_to_date() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from scheduler.build.model import Build
 from scheduler.build.toolchains import Search
 from scheduler.isa.instructions import Kind
 from scheduler.isa.reader import reader_of
+from scheduler.matrix_instructions import of_processor
 from scheduler.targets.nvidia import TARGETS
 from tests.support.caches import KEPT
 
@@ -153,3 +155,31 @@ def test_how_the_programs_are_called_is_in_no_record(compilers: dict[str, CudaTo
     assert moved.without_paths() == one.without_paths()
     text = json.dumps(compiled("sm_90", one).to_json())
     assert one.ptxas[0] not in text
+
+
+@pytest.mark.parametrize("target", [target.name for target in TARGETS])
+def test_every_matrix_instruction_of_the_table_assembles(
+    target: str, compilers: dict[str, CudaToolchain]
+) -> None:
+    """Those that no template asks for too (tf32), by the name that SASS has for them."""
+    rows = of_processor(target)
+    kernels = "".join(
+        f"""
+extern "C" __global__ void k_{row.name}(const kiln::instruction::{row.name}::A* a,
+                                        const kiln::instruction::{row.name}::B* b,
+                                        kiln::instruction::{row.name}::D* d) {{
+  const int lane = threadIdx.x;
+  d[lane] = kiln::mma::multiply_add(kiln::instruction::{row.name}{{}}, a[lane], b[lane], d[lane]);
+}}
+"""
+        for row in rows
+    )
+    source = f"""#include <kiln/mma.h>
+{kernels}
+extern "C" PT_EXPORT int go() {{ return 0; }}
+"""
+    made = build(source, "go", targets.find(target), compilers[NAME], KEPT)
+    assert isinstance(made, Build), made
+    listing = (made.directory / "kernel.s").read_text()
+    found = set(re.findall(r"HMMA\.\d+\.F32(?:\.[A-Z]\w+)?", listing))
+    assert found == {"HMMA.16816.F32", "HMMA.16816.F32.BF16", "HMMA.1688.F32.TF32"}

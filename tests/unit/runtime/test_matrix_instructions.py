@@ -22,7 +22,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import MatrixInstruction, of_processor
 from scheduler.runtime.device import DeviceError
 from scheduler.targets.amd import amd_hardware
-from tests.unit.test_matrix_instructions import MMA_M16N8K16
+from tests.unit.test_matrix_instructions import MMA_M16N8K16, MMA_TF32
 
 Array = np.ndarray[Any, Any]
 Place = tuple[int, int]  # lane, item
@@ -251,6 +251,54 @@ def test_a_row_alone_is_enough_for_emulation_and_for_a_waves_tile(run: Callable[
     out = np.zeros_like(c)
     run(source, "go", registers_a, registers_b, c, out, target="cpu-gfx1100")
     np.testing.assert_array_equal(out, a @ b + c)
+
+
+def test_tf32_rounds_what_it_multiplies_and_nothing_else(run: Callable[..., None]) -> None:
+    """Operands to 10 bits of mantissa, ties away from zero; sums in f32."""
+    one = MMA_TF32
+    source = f"""
+    #include <kiln/mma.h>
+    namespace kiln::instruction {{ {struct(one)} }}
+    using I = kiln::instruction::{one.name};
+    __global__ void k(const I::A* a, const I::B* b, I::D* c) {{
+      const int lane = threadIdx.x;
+      c[lane] = kiln_cpu::multiply<I>(a[lane], b[lane], c[lane], __LINE__);
+    }}
+    EXPORT go(void* a, void* b, void* c, size_t*, uint8_t*, hipStream_t stream) {{
+      hipLaunchKernelGGL(k, dim3(1), dim3(32), 0, stream, (I::A*)a, (I::B*)b, (I::D*)c);
+      return hipGetLastError();
+    }}
+    """
+    rng = np.random.default_rng(1688)
+    a, b = rng.standard_normal((16, 8)), rng.standard_normal((8, 8))
+    a[0], b[:, 0] = 0, 0
+    # Halfway between two neighbours, to either side, and just below the middle.
+    a[0, :4] = 1 + 2.0**-11, -(1 + 2.0**-11), 1 + 2.0**-11 - 2.0**-23, 1 + 3 * 2.0**-11
+    b[:4, 0] = 1, 2.0**-2, 2.0**-4, 2.0**-6
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    lanes = np.arange(32)[:, None]
+    group, thread = lanes // 4, lanes % 4
+    i = np.arange(4)
+    registers_a = a[group + 8 * (i % 2), thread + 4 * (i // 2)]
+    i = np.arange(2)
+    registers_b = b[thread + 4 * i, group]
+    held = np.zeros((32, 4), np.float32)
+    run(source, "go", registers_a, registers_b, held, target="cpu-gfx1100")
+    i = np.arange(4)
+    out = np.zeros((16, 8))
+    out[group + 8 * (i // 2), 2 * thread + i % 2] = held
+    rounded_a, rounded_b = _tf32(a), _tf32(b)
+    np.testing.assert_allclose(out, rounded_a @ rounded_b, rtol=1e-5, atol=1e-6)
+    up, up_twice = 1 + 2.0**-10, 1 + 2 * 2.0**-10
+    assert out[0, 0] == up - up / 4 + 1 / 16 + up_twice / 64
+    assert np.abs(out - a.astype(float) @ b).max() > 1e-4, "it did round"
+
+
+def _tf32(values: Array) -> Array:
+    """Rounded to 11 significant bits, ties away from zero, by arithmetic alone."""
+    mantissa, exponent = np.frexp(values.astype(np.float64))
+    whole = np.trunc(np.abs(mantissa) * 2**11 + 0.5)
+    return np.ldexp(np.copysign(whole, mantissa), exponent - 11)
 
 
 def test_a_layout_here_uses_every_register_once() -> None:

@@ -9,6 +9,9 @@
 
 namespace kiln::instruction {
 
+// A name for f32 that an instruction rounds to 10 bits of mantissa: to nearest, ties away from 0.
+struct tf32;
+
 // The instruction with M rows for elements of type T: kAvailable says whether this target has it.
 template <typename T, int M>
 struct Select {
@@ -379,6 +382,26 @@ struct mma_m16n8k16_f32_bf16 {
   KILN_COORDINATE(d_column, lane % 4 * 2 + value % 2)
 };
 
+// PTX ISA: matrix fragments for mma.m16n8k8; cvt.rna.tf32.f32
+struct mma_m16n8k8_f32_tf32 {
+  using Element = tf32;
+  using Accumulator = float;
+  using A = float __attribute__((ext_vector_type(4)));
+  using B = float __attribute__((ext_vector_type(2)));
+  using D = float __attribute__((ext_vector_type(4)));
+  static constexpr int kM = 16, kN = 8, kK = 8, kLanes = 32;
+  static constexpr int kCopies = 1, kRepeats = 2;
+  static constexpr int kValuesA = 4, kValuesB = 2;
+  static constexpr int kRowsA = 2;
+  static constexpr int kValues = 4, kColumns = 2;
+  KILN_COORDINATE(a_row, lane / 4 + value % 2 * 8)
+  KILN_COORDINATE(a_column, lane % 4 + value / 2 * 4)
+  KILN_COORDINATE(b_row, lane % 4 + value * 4)
+  KILN_COORDINATE(b_column, lane / 4)
+  KILN_COORDINATE(d_row, lane / 4 + value / 2 * 8)
+  KILN_COORDINATE(d_column, lane % 4 * 2 + value % 2)
+};
+
 #endif
 
 // X(name, number of modifiers): each instruction of this target
@@ -533,7 +556,8 @@ struct Select<__bf16, 16> {
 
 #define KILN_MATRIX_INSTRUCTIONS(X) \
   X(mma_m16n8k16_f32_f16, 0) \
-  X(mma_m16n8k16_f32_bf16, 0)
+  X(mma_m16n8k16_f32_bf16, 0) \
+  X(mma_m16n8k8_f32_tf32, 0)
 
 template <>
 struct Select<_Float16, 16> {
@@ -545,6 +569,12 @@ template <>
 struct Select<__bf16, 16> {
   static constexpr bool kAvailable = true;
   using type = mma_m16n8k16_f32_bf16;
+};
+
+template <>
+struct Select<tf32, 16> {
+  static constexpr bool kAvailable = true;
+  using type = mma_m16n8k8_f32_tf32;
 };
 
 #endif

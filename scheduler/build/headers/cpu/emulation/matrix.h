@@ -14,6 +14,19 @@ inline double widen(double value) { return value; }
 inline float widen(short bits) { return __builtin_bit_cast(float, uint32_t(uint16_t(bits)) << 16); }
 inline float widen(__bf16 value) { return widen(__builtin_bit_cast(short, value)); }
 
+// What an instruction takes of an element: of f32 for tf32 its 10 highest bits of mantissa, rounded to
+// nearest, ties away from zero (infinity and NaN have none that could carry).
+template <typename I, typename T>
+inline auto taken(T value) {
+  if constexpr (__is_same(typename I::Element, kiln::instruction::tf32)) {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, float(value));
+    if ((bits & 0x7f800000u) == 0x7f800000u) return float(value);
+    return __builtin_bit_cast(float, (bits + 0x1000u) & ~0x1fffu);
+  } else {
+    return widen(value);
+  }
+}
+
 template <typename T>
 inline auto element(const T& value, int i) {
   if constexpr (requires { value[0]; }) {
@@ -90,10 +103,10 @@ __attribute__((noinline, convergent)) typename I::D multiply(typename I::A a, ty
     repeated->own[lane] = {a, b};
   }
   for (int v = 0; v < I::kValuesA; ++v) {
-    tile.a[I::a_column(lane, v)][I::a_row(lane, v)] = widen(element(a, v));
+    tile.a[I::a_column(lane, v)][I::a_row(lane, v)] = taken<I>(element(a, v));
   }
   for (int v = 0; v < I::kValuesB; ++v) {
-    tile.b[I::b_column(lane, v)][I::b_row(lane, v)] = widen(element(b, v));
+    tile.b[I::b_column(lane, v)][I::b_row(lane, v)] = taken<I>(element(b, v));
   }
   for (int v = 0; v < I::kValues; ++v) tile.c[I::d_column(lane, v)][I::d_row(lane, v)] = c[v];
   meet(me, Wait::matrix, line, [&] {

@@ -19,8 +19,29 @@
           "r"(y.word[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));                             \
     return instruction::name::D{d0, d1, d2, d3};                                                   \
   }
+
+// f32 in the format of tf32 (which only the GPU knows): rounded to nearest, ties away from zero.
+__device__ __forceinline__ uint32_t to_tf32(float value) {
+  uint32_t rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(value));
+  return rounded;
+}
+
+#define KILN_MMA_TF32(name)                                                                        \
+  __device__ __forceinline__ instruction::name::D multiply_add(                                    \
+      instruction::name, instruction::name::A a, instruction::name::B b, instruction::name::D c) { \
+    float d0, d1, d2, d3;                                                                          \
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"                                       \
+        " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"                     \
+        : "=f"(d0), "=f"(d1), "=f"(d2), "=f"(d3)                                                   \
+        : "r"(to_tf32(a[0])), "r"(to_tf32(a[1])), "r"(to_tf32(a[2])), "r"(to_tf32(a[3])),          \
+          "r"(to_tf32(b[0])), "r"(to_tf32(b[1])), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));     \
+    return instruction::name::D{d0, d1, d2, d3};                                                   \
+  }
 #if defined(KILN_MATRIX_INSTRUCTIONS)
 KILN_MMA_M16N8K16(mma_m16n8k16_f32_f16, "f32.f16.f16.f32")
 KILN_MMA_M16N8K16(mma_m16n8k16_f32_bf16, "f32.bf16.bf16.f32")
+KILN_MMA_TF32(mma_m16n8k8_f32_tf32)
 #endif
+#undef KILN_MMA_TF32
 #undef KILN_MMA_M16N8K16
