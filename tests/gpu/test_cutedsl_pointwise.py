@@ -15,17 +15,22 @@ from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.ir.dtypes import DType
+from scheduler.ir.values import Call, Const
 from scheduler.outcome import UserError
 from scheduler.runtime.cuda import CudaDevice
 from scheduler.targets import Target
 from tests.gpu.running import call
 from tests.support.caches import KEPT
 from tests.support.pointwise_trees import (
+    F32,
     POINTS,
     TYPES,
     Memory,
     functions_problem,
+    problem,
+    random_memory,
     random_problem,
+    read,
 )
 
 pytestmark = pytest.mark.gpu
@@ -68,6 +73,16 @@ def test_every_function_gives_what_numpy_gives(dtype: DType, run: Run) -> None:
     made = functions_problem(dtype)
     caller = made.template.generate({"threads": 128, "vector": 1})
     assert not made.faults(run(caller, made.memory))
+
+
+def test_the_sign_of_a_negated_value_is_kept(run: Run) -> None:
+    """ptxas and the driver lost it where nothing but the sign was asked for."""
+    x = read(TYPES.index(F32), F32)
+    inverse = Call("asinh", (Call("abs", (x,), F32),), F32)
+    value = Call("copysign", (Const(1.0, F32), Call("neg", (inverse,), F32)), F32)
+    made = problem([value], random_memory(1))
+    found = run(made.template.generate({"threads": 128, "vector": 2}), made.memory)
+    assert (found["y0"] == -1).all()
 
 
 @pytest.mark.parametrize("vector", [1, 2])

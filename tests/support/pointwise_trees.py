@@ -28,8 +28,20 @@ def read(number: int, dtype: DType) -> Load:
 
 TYPES = (*(DType.F16, DType.BF16, F32, F64), *(DType.I64, DType.I32, DType.I8, DType.U8), BOOL)
 _DIVISIONS = ("floordiv", "truncdiv", "remainder", "fmod")
-# Steps, whose place a last digit moves, and what grows beyond its type.
-_LEFT_OUT = {"erfinv", "pow", "lshift", "rshift", "exp", "exp2", "sinh", "cosh", "expm1", "tan"}
+# What takes the sign of NaN, which machines choose, and what grows beyond its type.
+_LEFT_OUT = {
+    "erfinv",
+    "copysign",
+    "pow",
+    "lshift",
+    "rshift",
+    "exp",
+    "exp2",
+    "sinh",
+    "cosh",
+    "expm1",
+    "tan",
+}
 
 
 def tree(rng: Random, dtype: DType, depth: int) -> Value:

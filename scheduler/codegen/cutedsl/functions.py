@@ -50,7 +50,7 @@ _OF_FLOATS: Mapping[str, str] = {
     "round": "cute.math.roundeven({})",
     "pow": "cute.math.pow({}, {})",
     "atan2": "cute.math.atan2({}, {})",
-    "copysign": "cute.math.copysign({}, {})",
+    "copysign": "with_sign({}, {})",
     "fmod": "{} % {}",
     "truncdiv": "cute.math.trunc({} / {})",
     "rsqrt": "reciprocal_root({})",
