@@ -15,6 +15,8 @@ class HazardKind(StrEnum):
 
     SPILLS = "spills"
     SCRATCH = "scratch"
+    BANK_CONFLICTS = "bank conflicts"
+    UNCOALESCED = "uncoalesced accesses"
     NARROW = "narrow accesses"
     CODE_SIZE = "code size"
 

@@ -27,8 +27,8 @@ class Instruction:
     """One instruction. ``line`` is 1-based in the listing, ``source_line`` in the kernel's
     source, 0 where the compiler made it for itself. ``target`` is the label that a
     branch names, or "". ``operands`` is without comments; after one that does not fall through
-    the next is not executed. A ``conditional`` one does nothing in threads whose predicate says
-    so."""
+    the next is not executed. A ``conditional`` one does nothing in threads whose ``predicate``
+    says so, which a reader may leave out."""
 
     line: int
     mnemonic: str
@@ -38,6 +38,7 @@ class Instruction:
     target: str = ""
     falls_through: bool = True
     conditional: bool = False
+    predicate: str = ""
 
 
 @dataclass(frozen=True)

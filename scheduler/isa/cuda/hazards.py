@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from scheduler.isa.cuda import addresses
 from scheduler.isa.hazards import Hazard, HazardKind, in_private_memory
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
@@ -18,9 +19,11 @@ _PTX_ELEMENT = re.compile(r"\.[bsuf](8|16|32|64|128)\b")
 
 
 def hazards(function: Function) -> tuple[Hazard, ...]:
-    """Local memory, and narrow accesses to global memory in the inner loop. What of an address
-    the threads of a warp share, and so conflicts of banks, is not in the instructions."""
-    return (*in_private_memory(function), *_narrow(function))
+    """Local memory, narrow accesses to global memory in the inner loop, and what the addresses of
+    SASS show: conflicts of banks, accesses to scattered sectors."""
+    is_sass = not function.instructions[0].mnemonic[0].islower()
+    seen = addresses.hazards(function) if is_sass else ()
+    return (*in_private_memory(function), *seen, *_narrow(function))
 
 
 def _narrow(function: Function) -> tuple[Hazard, ...]:

@@ -143,6 +143,7 @@ class _Reader:
                 *(number, mnemonic, operands, kind, self._source_line, target),
                 falls_through=falls_through(mnemonic, match["predicate"] or ""),
                 conditional=match["predicate"] is not None,
+                predicate=(match["predicate"] or "")[1:],
             )
         )
 
