@@ -7,7 +7,7 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from scheduler.commands.trust import remember
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings, hints
-from scheduler.outcome import Rejected
+from scheduler.outcome import Rejected, UserError
 from scheduler.results import file as results_file
 from scheduler.results.collect import Circumstances, collect
 from scheduler.results.model import Compiler
@@ -139,6 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
         strategy=arguments.strategy,
         budget=meter.budget,
         started=started,
+        others=_others(arguments, result, target),
     )
     results = collect(result, circumstances, {node.name for node in plan.nodes})
     results_file.write(arguments.out / layout.RESULTS, results)
@@ -149,6 +150,23 @@ def run(arguments: argparse.Namespace) -> int:
 def _compiler(toolchain: Toolchain, flags: str) -> Compiler:
     given = parse_flags(flags).values
     return Compiler(toolchain.name, toolchain.version, toolchain.path_digest, given)
+
+
+def _others(
+    arguments: argparse.Namespace, result: TuningResult, target: Target
+) -> dict[str, Compiler]:
+    """The compilers of candidates in other languages than the target's base, by what their sources
+    are called; those that are not here made nothing."""
+    found = options.toolchain_for(arguments)
+    base = found(target)
+    compilers: dict[str, Compiler] = {}
+    for name in sorted(
+        {caller.kernel.source_file for one in result.problems for caller in one.problem.callers}
+    ):
+        with suppress(UserError):
+            if (own := found(target, name)).name != base.name:
+                compilers[name] = _compiler(own, arguments.flags)
+    return compilers
 
 
 def _problems(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from scheduler.benchmark.measurement import Measurement
@@ -37,7 +37,8 @@ _REASON, _DETAIL = 500, 2**20  # characters
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What the result itself does not say."""
+    """What the result itself does not say. ``compiler`` makes the target's base language,
+    ``others`` are those of sources in further ones, by what such a source is called."""
 
     origin: Origin
     graph: Graph
@@ -47,6 +48,11 @@ class Circumstances:
     strategy: str
     budget: Budget
     started: datetime
+    others: Mapping[str, Compiler] = field(default_factory=dict)
+
+    def compiled_by(self, source_file: str) -> int:
+        """Which of the run's compilers made such sources."""
+        return [*self.others].index(source_file) + 1 if source_file in self.others else 0
 
 
 def collect(result: TuningResult, facts: Circumstances, nodes: Collection[str]) -> Results:
@@ -122,12 +128,12 @@ def _run(
         started_at=facts.started.isoformat(),
         finished_at=over.isoformat(),
         devices=(facts.device,),
-        compilers=(facts.compiler,),
-        tasks=tuple(_task(one) for one in problems),
+        compilers=(facts.compiler, *facts.others.values()),
+        tasks=tuple(_task(one, facts) for one in problems),
     )
 
 
-def _task(one: ProblemResult) -> TaskRecord:
+def _task(one: ProblemResult, facts: Circumstances) -> TaskRecord:
     problem = one.problem
     return TaskRecord(
         problem=problem.identity.digest,
@@ -143,11 +149,11 @@ def _task(one: ProblemResult) -> TaskRecord:
         state=DONE,
         reason="",
         spent_s=round(one.seconds, 6),
-        candidates=tuple(_candidates(one)),
+        candidates=tuple(_candidates(one, facts)),
     )
 
 
-def _candidates(one: ProblemResult) -> Iterator[CandidateRecord]:
+def _candidates(one: ProblemResult, facts: Circumstances) -> Iterator[CandidateRecord]:
     """Each kernel once: of configurations that render alike the chosen one's line counts, else the
     first. What rules rejected comes last, as in the ledger."""
     callers = {caller.name: caller for caller in reversed(one.problem.callers)}
@@ -158,10 +164,12 @@ def _candidates(one: ProblemResult) -> Iterator[CandidateRecord]:
         if entry.kernel and (entry.kernel in seen or other):
             continue
         seen.add(entry.kernel)
-        yield _candidate(place, entry, callers.get(entry.kernel))
+        yield _candidate(place, entry, callers.get(entry.kernel), facts)
 
 
-def _candidate(place: int, entry: Entry, caller: TemplateCaller | None) -> CandidateRecord:
+def _candidate(
+    place: int, entry: Entry, caller: TemplateCaller | None, facts: Circumstances
+) -> CandidateRecord:
     record = CandidateRecord(
         position=place,
         state=CANCELLED if entry.state is CandidateState.UNTRIED else REJECTED,
@@ -181,6 +189,7 @@ def _candidate(place: int, entry: Entry, caller: TemplateCaller | None) -> Candi
     )
     if caller is None or record.state == CANCELLED:
         return replace(record, reason=record.reason or _NEITHER)
+    compiler = facts.compiled_by(caller.kernel.source_file)
     return replace(
         record,
         state=REJECTED if entry.measurement is None else DONE,
@@ -188,6 +197,6 @@ def _candidate(place: int, entry: Entry, caller: TemplateCaller | None) -> Candi
         description=entry.description[:300],
         call=call_text(caller.call),
         line_origins=caller.kernel.line_origins,
-        build=BuildFacts(0, entry.code_digest, entry.compile_s, entry.resources),
+        build=BuildFacts(compiler, entry.code_digest, entry.compile_s, entry.resources),
         timed=None if entry.measurement is None else timed_record(entry.measurement, 0),
     )

@@ -5,6 +5,7 @@ Nothing is compiled, and nothing runs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -63,10 +64,20 @@ def problem(target: str = TARGET) -> TuningProblem:
     return find_problems(plan, backend, find(target), SIZES, [NODE])[0]
 
 
-def recorded(device: DeviceInfo = DEVICE, commit: str = "c" * 40) -> Results:
-    """One run of one problem: a winner, one that crashed, one untried, and what rules rejected."""
+def recorded(
+    device: DeviceInfo = DEVICE, commit: str = "c" * 40, others: Mapping[str, Compiler] = {}
+) -> Results:
+    """One run of one problem: a winner, one that crashed, the rest untried, and what rules
+    rejected. With ``others``, the compilers of further languages, a kernel in each of those was
+    measured too."""
     of = problem(device.target)
     entries = [_entry(of, place, device) for place in range(len(of.callers))]
+    for file in others:
+        place = [caller.kernel.source_file for caller in of.callers].index(file)
+        measured = _measured(of, of.callers[place].name, device)
+        entries[place] = replace(
+            entries[place], state=CandidateState.MEASURED, order=3, measurement=measured
+        )
     rejected = [
         replace(
             entries[0],
@@ -91,6 +102,7 @@ def recorded(device: DeviceInfo = DEVICE, commit: str = "c" * 40) -> Results:
         strategy="model",
         budget=Budget(60.0, None, 3),
         started=datetime(2026, 11, 20, 11, 0, tzinfo=UTC),
+        others=others,
     )
     return collect(TuningResult((result,), 1.5, 3, 2, ""), facts, {NODE})
 

@@ -13,8 +13,10 @@ import jsonschema
 import pytest
 
 from scheduler import results
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
+from scheduler.results.model import Compiler
 from tests.support import recorded
 
 SCHEMA = json.loads(Path(results.__file__).with_name("schema.json").read_text())
@@ -57,6 +59,19 @@ def test_it_holds_what_happened_to_every_candidate(good: Any) -> None:
     assert timed is not None
     assert timed.readings == {"sm_clock_mhz": (1980.0, 1980.0, 1965.0)}
     assert found.devices == (recorded.DEVICE,)
+
+
+def test_a_build_names_the_compiler_of_its_own_language() -> None:
+    cutedsl = Compiler("cutedsl", "4.8", "e" * 64, ("-O3",))
+    results = recorded.recorded(others={SOURCE_FILE: cutedsl})
+    found = results_file.from_json(json.loads(json.dumps(results_file.to_json(results))), "r")
+    (run,) = found.runs
+    compilers = {
+        found.kernels[one.kernel].source_file: run.compilers[one.build.compiler].name
+        for one in run.tasks[0].candidates
+        if one.build is not None
+    }
+    assert compilers == {"source.hip": "bundled", "source.py": "cutedsl"}
 
 
 @pytest.mark.parametrize("name", ["results.json", "results.json.gz"])
