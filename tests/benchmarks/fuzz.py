@@ -138,7 +138,6 @@ def _outcomes(batches: Iterator[Batch], workers: int) -> Iterator[Outcome]:
 def work(batch: Batch) -> Outcome:
     """Make, compile, run and judge the models of a batch."""
     target, lines = find(batch.target), []
-    start = time.monotonic()
     ready = list(_prepared(batch, target, lines))
     faulty, compared, total = len(lines), 0, 0
     cache = CodeCache(batch.cache)
@@ -151,7 +150,6 @@ def work(batch: Batch) -> Outcome:
         seeds = batch.seeds
         lines.append(f"seeds {seeds.start}..{seeds.stop - 1} do not compile: {error}")
         return Outcome(len(seeds), len(seeds), 0, 0, tuple(lines))
-    compiled = time.monotonic()
     with closing(opened(batch.device, target)) as device:
         for seed, model, one in ready:
             wrong, seen, of = _compared(device, model, one, library)
@@ -160,8 +158,6 @@ def work(batch: Batch) -> Outcome:
             lines += [f"seed {seed}: {line}" for line in wrong]
             if len(batch.seeds) == 1:
                 lines += _description(model)
-    seconds = f"{compiled - start:.1f} s to compile, {time.monotonic() - compiled:.1f} s to run"
-    lines.append(f"seeds {batch.seeds.start}..{batch.seeds.stop - 1}: {seconds}")
     return Outcome(len(batch.seeds), faulty, compared, total, tuple(lines))
 
 

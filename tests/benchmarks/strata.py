@@ -97,15 +97,18 @@ def main() -> int:
         ]
         for title, outcome in _by_stratum(pieces, options.workers):
             serving, turned_down = counts[title]
+            here = f"{serving} candidates"
+            if unbuilt := outcome.unbuilt.total():
+                here += f" ({unbuilt} of them not built here)"
             say(
-                f"{title}: {serving} candidates, {outcome.wrong} wrong, worst error"
-                f" {outcome.worst:.3f} of the bound; {turned_down} configurations turned down"
+                f"{title}: {here}, {outcome.wrong} wrong, worst error {outcome.worst:.3f}"
+                f" of the bound; {turned_down} configurations turned down"
             )
             for line in outcome.lines:
                 say(f"  {line}")
-            for reason, count in outcome.unbuilt.items():
-                say(f"  {count} not built here: {reason}")
             total.add(outcome)
+    for reason, count in total.unbuilt.items():
+        say(f"{count} candidates were not built here: {reason}")
     templates = ", ".join(sorted({_template(one, options.target) for one in wanted.values()}))
     say(
         f"{len(wanted)} strata of {templates}: {total.right + total.wrong} candidates,"
