@@ -193,9 +193,9 @@ class Candidate(models.Model):
                 | (~Q(state=State.DONE) & Q(result__isnull=True)),
             ),
             models.CheckConstraint(
-                name="candidate_without_kernel_is_refused",
+                name="candidate_without_build_is_over",
                 condition=Q(kernel__isnull=False, build__isnull=False)
-                | Q(kernel__isnull=True, state__in=[State.REJECTED, State.CANCELLED]),
+                | Q(build__isnull=True, state__in=[State.REJECTED, State.CANCELLED]),
             ),
         ]
 

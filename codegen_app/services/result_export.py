@@ -112,7 +112,7 @@ class _Run:
         kernel, result = row.kernel, row.result
         use = uses.get(row.kernel_id or 0)
         name, timed = "", None
-        if kernel is not None:
+        if kernel is not None and row.build is not None:
             name = kernel.name
             self._kernels.setdefault(name, _kernel(kernel))
         if result is not None:

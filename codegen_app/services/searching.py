@@ -8,6 +8,7 @@ worker takes over answers from the rows what was seen before, and measures only 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -117,11 +118,12 @@ class _Attempt:
             backend = engine.scheduling_for(run.graph.file.digest, run.target)
             kernel = kernels.record_candidate(row, place, self._scheduled, caller, backend)
             build, obstacle = _requested(kernel, run)
-            Candidate.objects.get_or_create(
-                task=self._task,
-                kernel=kernel,
-                defaults={"position": place, "build": build, "config": dict(kernel.config)},
-            )
+            config = dict(kernel.config)
+            defaults: dict[str, Any] = {"position": place, "build": build, "config": config}
+            if build is None:
+                rejected = {"state": State.REJECTED, "stage": Stage.COMPILE, "reason": obstacle}
+                defaults |= rejected | {"finished_at": timezone.now()}
+            Candidate.objects.get_or_create(task=self._task, kernel=kernel, defaults=defaults)
         if build is None:
             raise UserError(obstacle)
         return build
@@ -156,7 +158,7 @@ def _requested(kernel: GeneratedKernel, run: TuningRun) -> tuple[Build | None, s
     except MachineError:
         raise
     except UserError as error:
-        return None, str(error)
+        return None, str(error)[:500]
 
 
 def _begin(task: TuningTask, problem: TuningProblem) -> None:
@@ -286,11 +288,10 @@ def _known(target: str, template: str) -> list[Known]:
     winners = Candidate.objects.filter(
         chosen=True, task__run__target=target, task__shape__template=template
     )
+    newest = winners.order_by("-pk").values_list("task__shape", "config", "kernel__template")
     return [
-        Known(Shape(template, tuple(shape["dtypes"]), tuple(shape["extents"])), config)
-        for shape, config in winners.order_by("-pk").values_list("task__shape", "config")[
-            :_KNOWN_AT_MOST
-        ]
+        Known(Shape(template, tuple(shape["dtypes"]), tuple(shape["extents"])), config, own or "")
+        for shape, config, own in newest[:_KNOWN_AT_MOST]
     ]
 
 
