@@ -28,8 +28,8 @@ class BuildForm(forms.Form):
                 "size": 36,
                 "spellcheck": "false",
                 "autocomplete": "off",
-                "title": "-O levels, floating-point and unrolling options, -mcumode,"
-                " -mllvm=-amdgpu-…, -DNAME=value",
+                "title": "-O levels; of HIP sources floating-point and unrolling options and"
+                " -DNAME=value, on GPUs of AMD -mcumode and -mllvm=-amdgpu-…",
             }
         ),
     )

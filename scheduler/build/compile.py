@@ -18,6 +18,7 @@ from scheduler.build.places import places
 from scheduler.build.process import Cancellation, Completed, Limits, run
 from scheduler.build.recipe import Recipe, recipe_of
 from scheduler.build.toolchains import TOOL_ENVIRONMENT
+from scheduler.codegen.languages import language_of
 from scheduler.fence import Fence
 from scheduler.outcome import Interrupted, MachineError, Rejected, Stage
 from scheduler.targets import Target
@@ -65,6 +66,10 @@ def build(
     if obstacle := recipe.obstacle(toolchain):
         reason = f"the {toolchain.name} compiler cannot build for {target.name}: {obstacle}"
         return Rejected(Stage.COMPILE, reason)
+    if foreign := recipe.foreign(flags):
+        language = language_of(recipe.source_file)
+        what = f"{' '.join(foreign)} changes nothing in {language} for {target.name}"
+        return Rejected(Stage.COMPILE, f"{what}: build without it")
     key = _key(source, name, recipe, target, toolchain, flags)
     entry = cache.get(key)
     if entry is not None and (trust_failures or "reason" not in entry.record):

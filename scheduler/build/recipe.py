@@ -78,6 +78,10 @@ class Recipe(ABC):
     def obstacle(self, toolchain: Toolchain) -> str:
         """Why this compiler cannot build; "" where it can."""
 
+    def foreign(self, flags: Flags) -> tuple[str, ...]:  # noqa: ARG002 - most take all
+        """Allowed flags that would change nothing here: they are for other targets' compilers."""
+        return ()
+
     @abstractmethod
     def steps(
         self, target: Target, toolchain: Toolchain, flags: Flags, symbol: str

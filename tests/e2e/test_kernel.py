@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from codegen_app.models import Build, State
 from codegen_app.services import builds, work
-from tests.support.pages_world import World
+from scheduler.build.cache import CodeCache
+from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.targets import find
+from tests.support.pages_world import World, make_build
 
 
 def compile_one(build: Build) -> None:
@@ -88,6 +92,25 @@ def test_a_loop_alone_and_the_whole_again(page: Page, world: World) -> None:
     expect(page.locator("[data-pane=listing] .pin", has_text="global_load").first).to_be_visible()
     page.locator(".pane").get_by_role("link", name="Whole listing").click()
     expect(rows).to_have_count(whole)
+
+
+@pytest.mark.parametrize("view", ["sass", "ptx"])
+def test_source_and_sass_lead_to_each_other(
+    page: Page, world: World, code_cache: Path, view: str
+) -> None:
+    toolchain = preferred(find_for(find("sm_90"), Search(CodeCache(code_cache))), find("sm_90"))
+    build = make_build(world.kernels[0], "sm_90", code_cache, toolchain)
+    page.goto(f"{world.kernels[0].get_absolute_url()}?build={build.pk}&view={view}")
+    source = page.locator("[data-pane=source] .l", has_text="acc += x[i] * x[i]")
+    source.click()
+    load = page.locator("[data-pane=listing] .pin", has=page.locator(".i-global")).first
+    expect(load).to_be_in_viewport()
+    load.click()  # releases it
+    expect(source).not_to_have_class(re.compile(r"\bpin\b"))
+    load = page.locator("[data-pane=listing] .l", has=page.locator(".i-global")).first
+    load.click()
+    expect(source).to_have_class(re.compile(r"\bpin\b"))
+    expect(source).to_be_in_viewport()
 
 
 def test_the_blocks_lead_to_their_lines(page: Page, world: World) -> None:

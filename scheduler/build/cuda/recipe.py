@@ -54,6 +54,9 @@ class CudaRecipe(HipRecipe):
             return "it does not make PTX"
         return "" if toolchain.clang and toolchain.linker else "no clang with an ld.lld"
 
+    def foreign(self, flags: Flags) -> tuple[str, ...]:
+        return tuple(value for value in flags.values if value not in flags.host)
+
     def steps(
         self,
         target: Target,

@@ -48,6 +48,9 @@ class CuteDSLRecipe(Recipe):
     def obstacle(self, toolchain: Toolchain) -> str:
         return "" if isinstance(toolchain, CuteDSLToolchain) else "it does not compile CuteDSL"
 
+    def foreign(self, flags: Flags) -> tuple[str, ...]:
+        return tuple(value for value in flags.values if not value.startswith("-O"))
+
     def steps(
         self, target: Target, toolchain: Toolchain, flags: Flags, symbol: str
     ) -> tuple[Step, ...]:

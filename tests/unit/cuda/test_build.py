@@ -13,11 +13,13 @@ import pytest
 from scheduler import targets
 from scheduler.build.compile import build
 from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
+from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build
 from scheduler.build.toolchains import Search
 from scheduler.isa.instructions import Kind
 from scheduler.isa.reader import reader_of
 from scheduler.matrix_instructions import of_processor
+from scheduler.outcome import Rejected
 from scheduler.targets.nvidia import TARGETS
 from tests.support.caches import KEPT
 
@@ -44,6 +46,15 @@ MULTIPLIED = 1 + next(i for i, line in enumerate(SOURCE.split("\n")) if "multipl
 LARGE_ENOUGH = [target for target in TARGETS if target.name not in {"sm_86", "sm_89", "sm_120"}]
 
 Compiled = Callable[..., Build]
+
+
+def test_flags_for_amds_gpus_are_refused_rather_than_left_out(
+    compilers: dict[str, CudaToolchain],
+) -> None:
+    flags = parse_flags("-O2 -mcumode -ffast-math")
+    rejected = build(SOURCE, "go", targets.find("sm_90"), compilers[NAME], KEPT, flags)
+    assert isinstance(rejected, Rejected)
+    assert rejected.reason == "-mcumode changes nothing in HIP for sm_90: build without it"
 
 
 @pytest.fixture(scope="module")
