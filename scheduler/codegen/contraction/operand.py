@@ -21,6 +21,10 @@ from scheduler.ir.index.trees import indices
 from scheduler.ir.operations import Buffer
 from scheduler.ir.values import Const, Load, Masked, Value, walk
 
+_TRANSPOSED_BYTES = (
+    2  # of elements that matrices in shared memory can be transposed of as they are read
+)
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -78,7 +82,11 @@ class Operand:
         """Why it cannot be copied to shared memory as it lies, "" where it can."""
         if self.load is None:
             return f"{self.name} is computed element by element"
-        return "" if self.along_k else f"{self.name} is transposed on its way"
+        if self.along_k or self.element.itemsize == _TRANSPOSED_BYTES:
+            return ""
+        return (
+            f"{self.name} is transposed on its way, which copies of 16-bit elements alone need not"
+        )
 
     def _outside(self, run: IndexGroup) -> list[Expr]:
         """Steps along the axes of the other groups."""

@@ -25,7 +25,9 @@ _COMPUTE_UNITS = 96
 # Of ``estimate_with_copies``, fitted to what an H200 took for bf16 at 4096x4096x4096,
 # 1024x1024x1024 and 16x14336x4096 and for f32 at 2048x2048x2048; nanoseconds.
 _SMS = 132
-_REGISTERS, _OTHER_REGISTERS = 65536, 100  # of an SM; of a thread beside its accumulators
+_REGISTERS, _MAX_REGISTERS = 65536, 255  # of an SM; of a thread
+_OTHER_REGISTERS = 100  # of a thread beside its accumulators and the addresses of its copies
+_SPILLED = 1.2
 _SHARED_BYTES_PER_NS = 240.0
 _PER_PRODUCT = {2: 0.00040, 4: 0.0055, 8: 0.0110}  # by bytes of an element
 _ALONE, _ALONE_PER_ELEMENT = 8.0, 0.0035  # a warp's step along k that waits for itself
@@ -72,7 +74,7 @@ def estimate_with_copies(config: GemmConfig, problem: GemmProblem, shared_bytes:
     stored and added by another kernel.
     """
     warps, area = config.threads // 32, config.block_m * config.block_n
-    registers = min(255, area // config.threads + _OTHER_REGISTERS)
+    registers = min(_MAX_REGISTERS, area // config.threads + _OTHER_REGISTERS)
     held = min(
         shared_bytes // config.lds_bytes(problem.element),
         _REGISTERS // (registers * config.threads),
@@ -89,6 +91,11 @@ def estimate_with_copies(config: GemmConfig, problem: GemmProblem, shared_bytes:
     barriers = _BARRIER / config.block_k if together == 1 else 0.0  # another block goes on
     k = _blocks(problem.k, config.split_k)
     computed = rounds * k * (max(alone, multiplied + read) + barriers)
+    copies = (
+        (config.block_m + config.block_n) * config.block_k // (config.vector_a * config.threads)
+    )
+    if area // config.threads + _OTHER_REGISTERS + 2 * copies > _MAX_REGISTERS:
+        computed *= _SPILLED
     given = problem.batches * (problem.m + problem.n) * problem.k * problem.element.itemsize
     time = max(computed, given / _READ_BYTES_PER_NS)
     if config.split_k == 1:

@@ -60,7 +60,7 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
         lines = Lines(self._marks, _INDENT)
         if operand.condition is not None:
             condition = self._printer(lines, {}).value(parametrizer.value(operand.condition))
-            lines.add(f"inside = {condition};")
+            lines.add(f"inside = inside && ({condition});")
         pointer = self._memory[operand.load.buffer].pointer
         offset = self._index_text(parametrizer.offset(operand.load))
         lines.add(f"return {pointer} + ({offset});")

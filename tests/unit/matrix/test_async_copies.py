@@ -60,6 +60,21 @@ def test_whatever_the_number_of_tiles(
     assert np.abs(out - (x @ w.T + b)).max() <= tolerance(k, dtype, magnitude=4.0)
 
 
+@pytest.mark.parametrize("tile", [(64, 64, 64), (32, 64, 32), (16, 32, 32)], ids=str)
+@pytest.mark.parametrize("a_turned", [False, True], ids=["a along k", "a along m"])
+def test_operands_that_are_contiguous_along_their_rows(
+    runner: Runner, rng: np.random.Generator, a_turned: bool, tile: tuple[int, int, int]
+) -> None:
+    """Copied as they lie, and transposed as they are read: lines of every length."""
+    m, n, k = 72, 104, 88
+    x, w = random_values(rng, (m, k), DType.F16), random_values(rng, (k, n), DType.F16)
+    schedule = matmul(m, n, k, DType.F16, a_stride=(1, m) if a_turned else None)
+    block_m, block_n, block_k = tile
+    sizes = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "THREADS": 64}
+    out = runner(asynchronous(schedule, **sizes, STAGES=3), {"arg0": x, "arg1": w})["buf0"]
+    assert np.abs(out - x @ w).max() <= tolerance(k, DType.F16, magnitude=4.0)
+
+
 def test_nothing_to_add(runner: Runner, rng: np.random.Generator) -> None:
     x, w, b = (random_values(rng, size, DType.F16) for size in ((5, 0), (6, 0), (6,)))
     caller = asynchronous(matmul(5, 6, 0, DType.F16, bias=[6], b_transposed=True), **SMALL)
@@ -138,7 +153,11 @@ LINEAR = matmul(256, 256, 512, DType.F16, b_transposed=True)
     [
         (LINEAR, "gfx942", {"no asynchronous copies to LDS on gfx942"}),
         (LINEAR, "cpu", {"no asynchronous copies to LDS on gfx942"}),
-        (matmul(64, 64, 64, DType.F16), "sm_90", {"B0 is transposed on its way"}),
+        (
+            matmul(64, 64, 64, DType.F32),
+            "sm_90",
+            {"B0 is transposed on its way, which copies of 16-bit elements alone need not"},
+        ),
         (gathered_gelu(64, 64, 64, 8, DType.F16), "sm_90", {"A is computed element by element"}),
         (
             matmul(64, 64, 63, DType.F16, b_transposed=True),
@@ -165,8 +184,9 @@ def test_kernels_without_them_do_not_name_them() -> None:
     [
         (matmul(4096, 4096, 4096, DType.BF16, b_transposed=True), (128, 128, 32)),
         (matmul(16, 14336, 4096, DType.BF16, b_transposed=True), (16, 64, 128)),
+        (matmul(2048, 2048, 2048, DType.F32, b_transposed=True), (256, 128, 32)),
     ],
-    ids=["large", "few rows"],
+    ids=["large", "few rows", "f32"],
 )
 def test_they_are_the_default_where_every_target_has_them(
     schedule: Schedule, tile: tuple[int, int, int]
@@ -180,21 +200,24 @@ def test_they_are_the_default_where_every_target_has_them(
 
 
 def test_without_a_configuration_that_copies_the_default_is_another() -> None:
-    assert KEY not in made(matmul(64, 64, 64, DType.F16)).default_config()
+    assert KEY not in made(matmul(64, 64, 64, DType.F32)).default_config()
 
 
-def test_the_compiler_makes_asynchronous_copies_of_them() -> None:
+@pytest.mark.parametrize("transposed", [True, False], ids=["weights of [n, k]", "of [k, n]"])
+def test_the_compiler_makes_asynchronous_copies_of_them(transposed: bool) -> None:
     """16 bytes each, past the registers: no wide load of the tiles is left."""
     compilers = {one.name: one for one in cuda_compilers(Search(cache=KEPT))}
     toolchain = compilers[NAME]
     assert isinstance(toolchain, CudaToolchain), toolchain
-    caller = asynchronous(LINEAR, **SMALL)
+    schedule = matmul(256, 256, 512, DType.F16, b_transposed=transposed)
+    caller = asynchronous(schedule, **SMALL)
     result = build(caller.kernel.source, caller.name, targets.find("sm_90"), toolchain, KEPT)
     assert isinstance(result, Build), result
     listing = (result.directory / "kernel.s").read_text()
     assert re.search(r"LDGSTS\.E\.BYPASS(\.\w+)*\.128", listing)
     assert "LDGDEPBAR" in listing
     assert "LDSM.16.M88.4" in listing, "four matrices at once, as the instruction wants them"
+    assert ("LDSM.16.MT88.4" in listing) is not transposed
     assert not re.search(r"\bLDS\.\w*128", listing)
     assert not re.search(r"\bLDG\.E(\.\w+)*\.128", listing)
     (found,) = result.resources.values()
