@@ -19,6 +19,10 @@ from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.isa.reader import reader_of
 from scheduler.outcome import Rejected, UserError
+from scheduler.runtime import cuda
+from scheduler.runtime.cuda import open_library
+from scheduler.runtime.device import DeviceError
+from scheduler.runtime.library import ExportedKernel, Library
 from scheduler.targets import find
 from tests.support.cutedsl_sources import ADD, TWO, named
 
@@ -140,3 +144,34 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     with pytest.raises(UserError, match=r"is not installed: pip install 'kiln\[cutedsl\]'"):
         preferred(find_for(SM_90, Search()), SM_90, SOURCE_FILE)
     assert preferred(find_for(SM_90, Search()), SM_90)
+
+
+def test_its_library_opens_with_the_packages_runtime_and_checks_what_it_is_given(
+    toolchain: Toolchain, shared_cache: CodeCache
+) -> None:
+    """All that needs no GPU: the workspace's bytes, nothing to do, pointers that are none."""
+    made = built(TWO, toolchain, shared_cache)
+    assert isinstance(made, Build), made
+    opened = open_library(library_of(made))
+    status: list[int] = []
+    go = ExportedKernel(opened.function("go"), ["ptr", "ptr", "i32"], 0, status.append)
+    assert go.workspace_bytes([0, 0, 1000]) == 4000
+    for args in ([0, 0, 0], [0, 256, 8], [256, 256 + 4, 8], [256, 256, 8]):
+        go(args)
+    assert status == [0, 0, 1, 1, 1], "the last of them lacks its workspace"
+
+
+def test_a_library_without_that_runtime_says_what_to_install(
+    toolchain: Toolchain, shared_cache: CodeCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = built(TWO, toolchain, shared_cache)
+    assert isinstance(made, Build), made
+    reason = f"{RUNTIME}: cannot open shared object file"
+
+    def lacking(path: Path, status: str) -> Library:
+        raise DeviceError(status, reason)
+
+    monkeypatch.setattr(cuda, "Library", lacking)
+    monkeypatch.setattr(cuda, "runtime_library", lambda: None)
+    with pytest.raises(DeviceError, match=r"needs libcute_dsl_runtime\.so: .*kiln\[cutedsl\]"):
+        open_library(library_of(made))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -129,7 +130,10 @@ def test_without_its_compiler_each_candidate_of_a_language_is_refused(
 
 
 def test_a_bundle_holds_kernels_of_the_language_that_was_chosen(
-    plan: Schedule, problem: TuningProblem, tmp_path: Path
+    plan: Schedule,
+    problem: TuningProblem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     won = of(problem, "source.py")
 
@@ -152,6 +156,15 @@ def test_a_bundle_holds_kernels_of_the_language_that_was_chosen(
     assert names == {"kernel.s", "kernel.cubin", "kernel.ptx", "kernel.so", "build.json"}
     facts = json.loads((out / f"kernels/{kernel.name}/sm_90/build.json").read_text())
     assert set(facts["resources"]) == {one.function for one in kernel.launches}
-    wrapper = (out / "wrapper.py").read_text()
-    compile(wrapper, "wrapper.py", "exec")
-    assert "libcute_dsl_runtime.so" in wrapper
+    wrapper = importlib.util.spec_from_file_location("wrapper", out / "wrapper.py")
+    assert wrapper is not None and wrapper.loader is not None
+    module = importlib.util.module_from_spec(wrapper)
+    wrapper.loader.exec_module(module)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(module.ctypes, "CDLL", _absent)
+    with pytest.raises(SystemExit, match="kernels in CuteDSL need it: pip install nvidia-cutlass"):
+        module._load_cutedsl()
+
+
+def _absent(name: str) -> None:
+    raise OSError(f"{name}: cannot open shared object file")
