@@ -77,6 +77,7 @@ class _PreparedText:
     """A kernel that writes an operand in rows, as texts."""
 
     operand: str
+    reason: str
     function: str
     pointer: str
     at: str
@@ -372,6 +373,7 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         printer.run(prepared.nest.statements, printer.store)
         return _PreparedText(
             operand=prepared.operand,
+            reason=str(self._read["qkv".index(prepared.operand)]),
             function=f"{PLACEHOLDER}_prepare_{prepared.operand}",
             pointer=rows.pointer,
             at=self._host(prepared.begin),

@@ -50,7 +50,8 @@ def elements(dtype: DType) -> int:
 
 
 def read_tiles(nest: LoopNest, row: Axis, depth: Axis, dtype: DType) -> Tiles | str:
-    """What the nest of one operand reads, as tiles; else why it is not that."""
+    """What the nest of one operand reads, as tiles; else why it is not that, in words that stand in
+    the source: no name of the model's is among them."""
     (statement,) = nest.statements
     value = _without_widening(statement.value)
     if not isinstance(value, Load):
@@ -88,20 +89,19 @@ def _tiles(nest: LoopNest, access: Access, row: Axis, depth: Axis) -> Tiles | st
     offset, buffer = access.offset, nest.buffer(access.buffer)
     step, along = offset.step(row.var), offset.step(depth.var)
     if step is None or along is None:
-        return "an index divides the row or the depth"
+        return "an index divides its rows or its depth"
     if depth.size != 1 and along != 1:
-        return f"the depth has a stride of {along}"
+        return "its depth does not run on in memory"
     unit = elements(buffer.dtype)
     if row.size == 1:
         step = sympy.Integer(unit)
     elif not is_multiple(step, unit) or bounds(step, nest.ranges)[0] < unit:
-        return f"the row has a stride of {step}"
+        return "its rows do not begin at multiples of 16 bytes"
     moved = {row.var, depth.var}
     parts = [
         *(variable * by for variable, by in offset.coefficients.items() if variable not in moved),
         *sympy.Add.make_args(offset.rest),
     ]
-    odd = next((part for part in parts if not is_multiple(part, unit)), None)
-    if odd is not None:
-        return f"a batch entry begins at {odd}"
+    if not all(is_multiple(part, unit) for part in parts):
+        return "its batch entries do not begin at multiples of 16 bytes"
     return Tiles(buffer, step, sympy.Add(*parts))

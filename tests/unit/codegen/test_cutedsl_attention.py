@@ -3,9 +3,11 @@ and that NVIDIA's compiler takes its text without spilling."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 
 import pytest
+from sympy import Symbol
 
 from scheduler import targets
 from scheduler.codegen.cutedsl.attention import AttentionTemplate
@@ -102,6 +104,15 @@ def test_operands_that_it_cannot_read_are_prepared_once_for_heads_that_share_the
     assert odd.workspace_bytes == 3 * 2 * 4 * 40 * 104 * F16.itemsize
 
 
+def test_the_text_says_why_an_operand_is_prepared() -> None:
+    computed = cutedsl_attention(F16, S, S, 64, 64, computed=True).generate(SMALL).kernel
+    assert "k in rows: it is computed, which TMA cannot read" in computed.source
+    odd = cutedsl_attention(F16, S, S, 100, 64).generate(SMALL).kernel
+    starts = "do not begin at multiples of 16 bytes, which TMA cannot read"
+    assert f"q in rows: its batch entries {starts}" in odd.source
+    assert f"k in rows: its rows {starts}" in odd.source
+
+
 def test_shared_memory_of_the_record_is_that_of_the_text() -> None:
     kernel = cutedsl_attention(F16, S, 512, 128, 128).generate(LARGE).kernel
     (launch,) = kernel.launches
@@ -166,3 +177,20 @@ def test_nvidias_compiler_takes_it_without_spilling(name: str) -> None:
     text = (made.directory / "kernel.ptx").read_text()
     for instruction in ("wgmma.mma_async", "cp.async.bulk.tensor", "setmaxnreg.inc"):
         assert instruction in text
+
+
+@pytest.mark.parametrize("name", ["own", "T", "class", "q_rows", "KERNEL_NAME"])
+def test_a_size_may_be_called_anything(name: str) -> None:
+    size = Symbol(name, integer=True, nonnegative=True)
+    info = SymbolInfo(name, 40, 1, 500)
+    made = cutedsl_attention(F16, size, size, 100, 64, mask=BOOL, computed=True, info=info)
+    for config in (SMALL, SPLIT):
+        kernel = made.generate(config).kernel
+        code = ast.parse(kernel.source)
+        functions = {one.name: one for one in code.body if isinstance(one, ast.FunctionDef)}
+        parameters = [one.arg for one in functions[kernel.name].args.args]
+        assert parameters[-3:] == [
+            f"n_{name}".replace("KERNEL_NAME", "kernel_name"),
+            "workspace",
+            "stream",
+        ]
