@@ -102,7 +102,7 @@ def command_line(workers: int, rest: list[str]) -> list[str]:
     command += ["--tb=short", "-rfEsp"]
     if workers > 1 and importlib.util.find_spec("xdist"):
         command += ["-p", "xdist.plugin", "-n", str(workers)]
-    return [*command, *rest, *(str(file) for file in sorted(HERE.glob("test_cuda_*.py")))]
+    return [*command, *rest, *(str(file) for file in sorted(HERE.glob("test_cu*.py")))]
 
 
 def _run(log: TextIO, name: str, command: list[str]) -> int:
