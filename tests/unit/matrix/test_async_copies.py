@@ -111,6 +111,16 @@ def test_a_window_with_padding(runner: Runner, rng: np.random.Generator) -> None
     assert np.abs(out - expected).max() <= tolerance(72, DType.F16, magnitude=4.0)
 
 
+def test_beyond_the_end_of_k_nothing_is_copied(runner: Runner, rng: np.random.Generator) -> None:
+    """What a mask lets through would meet zeros there: an infinity would become NaN."""
+    x, w = (random_values(rng, s, DType.F16) for s in ((1, 8, 4, 4), (8, 8, 3, 3)))
+    x[0, 0, 0, 0] = np.inf  # the first of k, at the pixel in the second row and column
+    schedule = convolution(x.shape, w.shape, DType.F16, padding=1, channels_last=True)
+    out = runner(asynchronous(schedule, **SMALL), {"x": x, "w": w})["y"]
+    assert not np.isnan(out).any()
+    np.testing.assert_array_equal(out[0, :, 1, 1], np.copysign(np.inf, w[:, 0, 0, 0]))
+
+
 def reasons(schedule: Schedule, target: str) -> set[str]:
     template = made(schedule, target)
 
