@@ -30,6 +30,10 @@ class TracedError(Exception):
     """Python would compute this while the kernel is traced, by its own rules."""
 
 
+# What Python computes of integers as a kernel does.
+_AS_PYTHON = (operator.add, operator.sub, operator.mul, operator.floordiv)
+
+
 @dataclass(frozen=True)
 class Raw:
     """A value without its type, as ``ir_value`` gives it."""
@@ -68,9 +72,11 @@ class Numeric:
 
     def _operate(self, other: Any, function: Callable[[Any, Any], Any], swap: bool = False) -> Any:
         other = other if isinstance(other, Numeric) else _numeric(other)
-        if self.constant and other.constant:
-            raise TracedError(f"{self!r} and {other!r}")
         kind = promoted(type(self), type(other))
+        if self.constant and other.constant:
+            if kind.is_float or function not in _AS_PYTHON or swap:
+                raise TracedError(f"{self!r} and {other!r}")
+            return kind(int(function(int(self.value), int(other.value))))
         a, b = to_held(self.value, kind), to_held(other.value, kind)
         with np.errstate(all="ignore"):
             result = function(b, a) if swap else function(a, b)
