@@ -101,7 +101,7 @@ class ValuePrinter(values.ValuePrinter):
 
     def variable(self, dtype: DType, name: str, text: str) -> str:
         # Branches of a kernel assign what is there before, in its own type.
-        return f"{name} = {text or literal(0, dtype)}"
+        return f"{name} = {dynamic(text or literal(0, dtype))}"
 
     def assignment(self, name: str, text: str) -> str:
         return f"{name} = {text}"

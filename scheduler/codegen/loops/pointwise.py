@@ -45,7 +45,8 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
             )
         widest = max(self._itemsize(access) for access in self._packs(axis, vector))
         if vector * widest > _WIDEST_BYTES:
-            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a lane")
+            lane = self.targets[0].words.lane
+            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a {lane}")
         return None
 
     def default_config(self) -> Config:

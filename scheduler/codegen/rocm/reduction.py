@@ -75,7 +75,8 @@ class ReductionTemplate(LoopTemplate):
             return illegal(f"no access is a run of {vector} aligned elements along the reduction")
         widest = max(self.lowered.buffers[a.buffer].dtype.itemsize for a in packs)
         if vector * widest > _WIDEST_BYTES:
-            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a lane")
+            lane = self.targets[0].words.lane
+            return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a {lane}")
         return None
 
     def _reject_keep(self, lanes: int, vector: int) -> Rejected | None:
