@@ -8,12 +8,12 @@ import os
 import platform
 from datetime import UTC, datetime
 
-from scheduler.build.cuda.toolchains import cuda_compilers
 from scheduler.build.model import AbsentToolchain
-from scheduler.build.toolchains import Search
+from scheduler.build.toolchains import Search, find_for
 from scheduler.results.origin import kiln_commit
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.nvml import Monitor
+from scheduler.targets import find
 from tests.benchmarks.gpu.compilers import CCompiler
 
 
@@ -23,7 +23,7 @@ def head_of(
     """A line for each fact, by its name."""
     compilers = [
         f"{one.name} ({one.version})"
-        for one in cuda_compilers(Search(path=os.environ.get("PATH", "")))
+        for one in find_for(find(info.target), Search(path=os.environ.get("PATH", "")))
         if not isinstance(one, AbsentToolchain)
     ]
     torchs = ", ".join(f"{name} {_version(name)}" for name in ("torch", "triton", "numpy"))
