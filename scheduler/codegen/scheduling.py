@@ -249,9 +249,10 @@ class CompetingSchedulings(BaseScheduling):
         raise ValueError(f"nothing here makes {source_file}")
 
     def candidates(self, node: SchedulerNode) -> Candidates:
-        """The base's first; a competitor without a template for the node has none."""
+        """The base's first; a competitor without a template for the node says so."""
         found = [self.base.candidates(node)]
-        found += [one.candidates(node) for one in self._all[1:] if one.serves(node)]
+        for one in self._all[1:]:
+            found.append(one.candidates(node) if one.serves(node) else _without_template(one, node))
         return Candidates(
             tuple(caller for one in found for caller in one.callers),
             (*(rejected for one in found for rejected in one.rejected), *self._absent),
@@ -276,6 +277,11 @@ class CompetingSchedulings(BaseScheduling):
         """As the scheduling does that the candidate is of."""
         self._order.setdefault(caller.kernel.name)
         return self.owner(caller.kernel.source_file).codegen(node, caller)
+
+
+def _without_template(scheduling: BaseScheduling, node: SchedulerNode) -> Candidates:
+    reason = Rejected(Stage.RULE, f"no template for {node.kind} kernels")
+    return Candidates((), (RejectedConfig(type(scheduling).__name__, (), reason),))
 
 
 SchedulingFactory: TypeAlias = Callable[[Schedule, tuple[Target, ...]], BaseScheduling]

@@ -18,6 +18,7 @@ from scheduler.codegen.cutedsl.partial_render import PartialRender
 from scheduler.codegen.cutedsl.scheduling import CuteDSLScheduling
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.codegen.names import is_named_by_code
+from scheduler.codegen.scheduling import scheduling_for
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import GroupKind, Pointwise, Store
@@ -38,6 +39,7 @@ from tests.support.pointwise_trees import (
 )
 from tests.unit.codegen.cutedsl import SM_90, cutedsl_template
 from tests.unit.codegen.loopnest import at, axes, buffer, group
+from tests.unit.codegen.test_reduction_kernels import layer_norm
 from tests.unit.matrix.contractions import matmul
 
 F32, F64, BOOL = DType.F32, DType.F64, DType.BOOL
@@ -150,6 +152,15 @@ def test_only_functions_that_are_called_stand_beside_a_kernel() -> None:
         "store",
         "sigmoid",
     ]
+
+
+def test_a_node_without_a_template_says_so_among_its_candidates() -> None:
+    members, buffers = layer_norm(8, 96)
+    node, lowered = group(GroupKind.REDUCTION, members, buffers)
+    found = scheduling_for(Schedule(lowered, (node,), (), {}, {}), SM_90).candidates(node)
+    assert found.callers, "HIP's serve it"
+    reasons = {one.template: one.rejected.reason for one in found.rejected}
+    assert reasons["CuteDSLScheduling"] == "no template for reduction kernels"
 
 
 # -- random trees ---------------------------------------------------------------------------------
