@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import re
+import tokenize
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ HOSTILE = (
     "mm\x00system(0);",
     "mm*/ system(0); /*",
     "mm, system(0)",
+    "mm\n__import__('os').system('0')\n#",
+    "mm\x0c__import__('os').system('0')",
     "mm\\",
     "mm??/",
     "mm\r#define float double\r//",
@@ -40,6 +45,31 @@ def kernels(document: Any, folder: Path) -> list[RenderedKernel]:
     plan = pipeline.schedule(pipeline.lower(pipeline.load(path)))
     backend = pipeline.scheduling(plan, [targets.find("gfx942")])
     return [backend.default(node).kernel for node in plan.nodes]
+
+
+def in_cutedsl(document: Any, folder: Path) -> list[RenderedKernel]:
+    """The first kernel in CuteDSL of every node that has such."""
+    path = exported.write(folder / "model.pt2", document)
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(path)))
+    backend = pipeline.scheduling(plan, [targets.find("sm_90")])
+    offered = (backend.candidates(node).callers for node in plan.nodes)
+    found = (
+        [one.kernel for one in each if one.kernel.source_file == "source.py"] for each in offered
+    )
+    return [each[0] for each in found if each]
+
+
+def python_codes(found: list[RenderedKernel]) -> list[list[str]]:
+    """What Python makes of the sources, which is no comment."""
+    skipped = (tokenize.COMMENT, tokenize.NL)
+    return [
+        [
+            token.string
+            for token in tokenize.generate_tokens(io.StringIO(source).readline)
+            if token.type not in skipped
+        ]
+        for source in (kernel.source.replace(kernel.name, "KERNEL") for kernel in found)
+    ]
 
 
 def codes(found: list[RenderedKernel]) -> list[list[str]]:
@@ -83,6 +113,26 @@ def test_a_nodes_name_is_never_code(model: str, tmp_path: Path) -> None:
         for kernel in changed:
             computed = {node for origin in kernel.line_origins for node in origin.nodes}
             assert computed <= set(kernel.nodes) <= set(names.values())
+
+
+@pytest.mark.parametrize("model", exported.MODELS)
+def test_nor_is_it_in_cutedsl_which_its_compiler_runs(model: str, tmp_path: Path) -> None:
+    document = exported.MODELS[model]()
+    plain = python_codes(in_cutedsl(document, tmp_path))
+    for hostile in HOSTILE:
+        names = {name: f"{hostile}{i}{hostile}" for i, name in enumerate(node_names(document))}
+        changed = in_cutedsl(exported.renamed(document, names), tmp_path)
+        assert python_codes(changed) == plain, hostile
+    for name in SYMBOLS if "s0" in str(document) else ():
+        changed = in_cutedsl(exported.with_symbols(document, {"s0": name}), tmp_path)
+        # As a set of words: sizes stand in the order of their names, in the constants' texts too.
+        inside = re.compile(rf"\b{size_names([name, 's1'])[name]}\b")
+        found = [words(inside.sub("s0", " ".join(each))) for each in python_codes(changed)]
+        assert found == [words(" ".join(each)) for each in plain], name
+
+
+def words(text: str) -> list[str]:
+    return sorted(re.findall(r"\w+|[^\w\s]", text))
 
 
 @pytest.mark.parametrize("model", [name for name in exported.MODELS if name != "convolution"])
