@@ -94,9 +94,10 @@ def test_a_template_node_is_told_from_loops() -> None:
     scheduling = CuteDSLScheduling(Schedule(made.lowered, (made.node,), (), {}, {}), SM_90)
     assert not scheduling.is_cutedsl_template(made.node)
     assert not scheduling.is_cutedsl_fused_template(made.node)
-    product = matmul(64, 64, 64, DType.F16, bias=[64])
-    has_template = GroupKind.GEMM in scheduling.templates()
-    assert scheduling.is_cutedsl_template(product.nodes[0]) is has_template
+    for bias in (None, [64]):
+        (product,) = matmul(64, 64, 64, DType.F16, bias=bias).nodes
+        assert scheduling.is_cutedsl_template(product)
+        assert scheduling.is_cutedsl_fused_template(product) is (bias is not None)
 
 
 def test_only_nvidias_gpus_are_served() -> None:
