@@ -158,13 +158,18 @@ def _candidates(one: ProblemResult, facts: Circumstances) -> Iterator[CandidateR
     first. What rules rejected comes last, as in the ledger."""
     callers = {caller.name: caller for caller in reversed(one.problem.callers)}
     chosen = one.chosen.kernel if one.chosen is not None else ""
+    base = one.problem.callers[0].kernel.source_file  # the default is the base language's
     seen: set[str] = set()
     for place, entry in enumerate(one.entries):
         other = entry.kernel == chosen and entry.state is not CandidateState.CHOSEN
         if entry.kernel and (entry.kernel in seen or other):
             continue
         seen.add(entry.kernel)
-        yield _candidate(place, entry, callers.get(entry.kernel), facts)
+        caller = callers.get(entry.kernel)
+        file = base if caller is None else caller.kernel.source_file
+        compiled = file == base or file in facts.others
+        # One that no compiler was there for has no build, and its line no kernel.
+        yield _candidate(place, entry, caller if compiled else None, facts)
 
 
 def _candidate(

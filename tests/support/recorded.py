@@ -65,11 +65,14 @@ def problem(target: str = TARGET) -> TuningProblem:
 
 
 def recorded(
-    device: DeviceInfo = DEVICE, commit: str = "c" * 40, others: Mapping[str, Compiler] = {}
+    device: DeviceInfo = DEVICE,
+    commit: str = "c" * 40,
+    others: Mapping[str, Compiler] = {},
+    instead: Mapping[int, Entry] = {},
 ) -> Results:
     """One run of one problem: a winner, one that crashed, the rest untried, and what rules
     rejected. With ``others``, the compilers of further languages, a kernel in each of those was
-    measured too."""
+    measured too. ``instead`` has other lines, by their places."""
     of = problem(device.target)
     entries = [_entry(of, place, device) for place in range(len(of.callers))]
     for file in others:
@@ -78,6 +81,8 @@ def recorded(
         entries[place] = replace(
             entries[place], state=CandidateState.MEASURED, order=3, measurement=measured
         )
+    for place, entry in instead.items():
+        entries[place] = entry
     rejected = [
         replace(
             entries[0],
@@ -107,9 +112,10 @@ def recorded(
     return collect(TuningResult((result,), 1.5, 3, 2, ""), facts, {NODE})
 
 
-def _entry(of: TuningProblem, place: int, device: DeviceInfo) -> Entry:
+def untried(of: TuningProblem, place: int) -> Entry:
+    """The line of a candidate that the budget did not reach."""
     caller = of.callers[place]
-    entry = Entry(
+    return Entry(
         problem=of.title,
         node=of.node.name,
         bindings=of.bindings,
@@ -122,6 +128,10 @@ def _entry(of: TuningProblem, place: int, device: DeviceInfo) -> Entry:
         reason="the budget of 3 measurements was spent",
         shape=of.shape,
     )
+
+
+def _entry(of: TuningProblem, place: int, device: DeviceInfo) -> Entry:
+    caller, entry = of.callers[place], untried(of, place)
     if place == 0:
         return replace(
             entry,

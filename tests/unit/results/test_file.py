@@ -6,6 +6,7 @@ import copy
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
 from scheduler.results.model import Compiler
+from scheduler.tuning.ledger import CandidateState
 from tests.support import recorded
 
 SCHEMA = json.loads(Path(results.__file__).with_name("schema.json").read_text())
@@ -72,6 +74,19 @@ def test_a_build_names_the_compiler_of_its_own_language() -> None:
         if one.build is not None
     }
     assert compilers == {"source.hip": "bundled", "source.py": "cutedsl"}
+
+
+def test_a_candidate_whose_compiler_was_not_there_has_no_build() -> None:
+    reason = "no compiler for sm_90: install kiln[cutedsl]"
+    of, was = recorded.problem(), {"stage": "compile", "reason": reason}
+    place = [one.kernel.source_file for one in of.callers].index(SOURCE_FILE)
+    entry = recorded.untried(of, place)
+    refused = replace(entry, state=CandidateState.COMPILE_ERROR, order=3, at_s=1.0, **was)
+    results = recorded.recorded(instead={place: refused})
+    found = results_file.from_json(json.loads(json.dumps(results_file.to_json(results))), "r")
+    line = next(one for one in found.runs[0].tasks[0].candidates if one.position == place)
+    assert (line.state, line.stage, line.reason) == ("rejected", "compile", reason)
+    assert (line.kernel, line.build) == ("", None)
 
 
 @pytest.mark.parametrize("name", ["results.json", "results.json.gz"])
