@@ -293,6 +293,10 @@ class Tensor:
         value = np.asarray([kind(element.ir_value()).value])
         self._pointer.memory[self._place(index)] = to_device(value, DType.from_label(kind.label))[0]
 
+    def fill(self, value: int) -> None:
+        for position in range(self._count):
+            self[position] = self._pointer.dtype(Raw(value))
+
     def load(self) -> list[Numeric]:
         return [self[position] for position in range(self._count)]
 
@@ -302,7 +306,7 @@ class Tensor:
             self[position] = element
 
 
-def _memory_of(array: np.ndarray, label: str) -> Pointer:
+def memory_of(array: np.ndarray, label: str) -> Pointer:
     if label in ("b8", "u8"):
         return Pointer(array.view(np.int8), Int8)
     return Pointer(array, BY_LABEL[label])
@@ -347,7 +351,7 @@ STREAM = object()
 
 
 @contextmanager
-def _modules() -> Iterator[None]:
+def modules() -> Iterator[None]:
     """The modules that a source imports, for as long as it is read."""
     state = SimpleNamespace()
     cutlass, cute = ModuleType("cutlass"), ModuleType("cutlass.cute")
@@ -429,8 +433,8 @@ def run(
             outputs[value] = array
         else:
             array[...] = memory[value]
-        args.append(_memory_of(array, arg.dtype))
-    with _modules():
+        args.append(memory_of(array, arg.dtype))
+    with modules():
         source: dict[str, Any] = {"__name__": caller.kernel.name}
         exec(compile(caller.kernel.source, caller.kernel.source_file, "exec"), source)
         assert [one[0] for one in source["ARGUMENTS"]] == [one.name for one in caller.kernel.args]

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
 from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import evaluate, symbol
-from scheduler.ir.operations import BufferKind
+from scheduler.ir.operations import BufferKind, GroupKind
 from scheduler.lowering.interpret import interpret
 from scheduler.targets import find
 from tests.support.memory import from_device, to_device
@@ -37,7 +38,9 @@ class Product:
 
     def caller(self) -> TemplateCaller:
         schedule = self.problem()
-        template = GemmTemplate(schedule.nodes[0], schedule.lowered, (find("sm_90"),))
+        (node,) = schedule.nodes
+        of_kind = GemmTemplate if node.kind is GroupKind.GEMM else ConvolutionTemplate
+        template = of_kind(node, schedule.lowered, (find("sm_90"),))
         config = {**template.default_config(), **self.config}
         rejected = template.reject(config)
         assert rejected is None, rejected
@@ -72,6 +75,18 @@ def _large(**config: int | str) -> Product:
     )
 
 
+def _windows(**layout: int | bool) -> Product:
+    return Product(
+        lambda: contractions.convolution(
+            (2, 16, 9, 11),
+            (24, 16, 3, 3),
+            F16,
+            bias=True,
+            **layout,  # type: ignore[arg-type]
+        )
+    )
+
+
 _TWO = {"CONSUMERS": 2, "BLOCK_K": 64, "CLUSTER_M": 1, "CLUSTER_N": 1}
 
 PRODUCTS: dict[str, Product] = {
@@ -101,12 +116,22 @@ PRODUCTS: dict[str, Product] = {
     "epilogue apart": Product(
         lambda: contractions.gathered_gelu(128, 96, 72, 9, F16), {"epilogue": "separate"}
     ),
+    "windows, channels last": _windows(channels_last=True, padding=1),
+    "windows, channels first": _windows(padding=1, stride=2),
+    "pixels": Product(
+        lambda: contractions.convolution((1, 16, 5, 6), (24, 16, 1, 1), BF16, channels_last=True)
+    ),
+    "windows in groups": Product(
+        lambda: contractions.convolution(
+            (1, 32, 5, 4), (32, 16, 3, 3), F16, padding=1, groups=2, channels_last=True, bias=True
+        )
+    ),
     "no k": Product(lambda: contractions.matmul(8, 16, 0, F16, bias=(16,), relu=True)),
     "no rows": Product(lambda: contractions.matmul(0, 16, 8, F16)),
     "split in two": _large(SPLIT_K=2),
     "split in four": _large(SPLIT_K=4, BLOCK_M=64, BLOCK_N=128, BLOCK_K=64, STAGES=8, CONSUMERS=1),
     "three, split": Product(
-        lambda: contractions.shared_input(40, [64, 101, 136], 1032, F16), {"SPLIT_K": 2}
+        lambda: contractions.shared_input(24, [32, 37, 40], 1032, F16), {"SPLIT_K": 2}
     ),
     "128x256": _large(**_TWO, BLOCK_M=128, BLOCK_N=256, STAGES=4),
     "128x256, pairs along m": _large(

@@ -117,6 +117,35 @@ class ContractionHooks:
         given = tuple(group.name for group in groups)
         return self._hook(f"read_{operand.name.lower()}", given, decoded)
 
+    def read_run(self, operand: Operand, width: int) -> Hook:
+        """``width`` elements of an operand that lie side by side, at once: a function of a tensor
+        of registers that holds zeros (what stands behind a mask) and of the first's indices.
+        Raises ``ValueError`` where the operand has an obstacle to that."""
+        obstacle = operand.vector_obstacle(width)
+        if obstacle or operand.load is None:
+            raise ValueError(obstacle)
+        parametrizer = self._interface.read_of(operand).parametrizer
+        lines = BlocksByIndent(self._marks)
+        printer = self._printer(lines)
+        pointer = self._interface.kernel.arg_name(operand.load.buffer)
+        offset = IndexPrinter(names=FLAT)(parametrizer.offset(operand.load))
+        read = (
+            f"place = {pointer} + cute.assume({offset}, divby={width})",
+            f"elements.store(cute.make_tensor(place, cute.make_layout({width})).load())",
+        )
+        if operand.condition is None:
+            for text in read:
+                lines.add(text)
+        else:
+            condition = printer.value(parametrizer.value(operand.condition))
+            with lines.block(f"if {condition}"):
+                for text in read:
+                    lines.add(text)
+        groups = (operand.batch, operand.row, operand.k)
+        decoded = self._decoded(groups, self._position(operand), lines)
+        given = ("elements", *(group.name for group in groups))
+        return self._hook(f"read_{operand.name.lower()}", given, decoded)
+
     # ---- results
 
     def epilogue_vector(self, position: int) -> int:

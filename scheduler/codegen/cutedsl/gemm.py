@@ -12,7 +12,7 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.contraction.axes import columns_contiguous, with_split_axes
 from scheduler.codegen.contraction.interface import ContractionInterface, argument
-from scheduler.codegen.cutedsl.contraction import VECTORS, ContractionHooks
+from scheduler.codegen.cutedsl.contraction import ContractionHooks
 from scheduler.codegen.cutedsl.fused import has_epilogue
 from scheduler.codegen.cutedsl.gemm_config import (
     MULTIPROCESSORS,
@@ -42,6 +42,7 @@ from scheduler.outcome import Rejected, UserError
 from scheduler.targets import Target
 
 _CONFIGURATION = "<CONFIGURATION>"
+_COLUMNS = (8, 2, 1)
 _SUM_BYTES = 4  # f32
 _ONE = sympy.Integer(1)
 
@@ -191,13 +192,15 @@ class GemmTemplate(CuteDSLTemplate):
         return str(position) if len(self.interface.members) > 1 else ""
 
     def _columns_at_once(self, position: int) -> int:
-        """Columns of sums that can be moved at once."""
+        """Columns of sums that are moved at once: 8 that lanes have exchanged for, or as they are
+        held, by pairs."""
         extent = self.interface.members[position].n.extent
-        return next(width for width in VECTORS if is_multiple(extent, width))
+        return next(width for width in _COLUMNS if is_multiple(extent, width))
 
     def _vector(self, position: int) -> int:
         """Columns of results that a thread stores at once."""
-        return min(self._hooks.epilogue_vector(position), self._columns_at_once(position))
+        runs = self._hooks.epilogue_vector(position)
+        return next(w for w in _COLUMNS if w <= min(runs, self._columns_at_once(position)))
 
     # ---- workspace and launches
 

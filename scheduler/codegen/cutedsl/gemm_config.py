@@ -45,7 +45,7 @@ _GROUP_M = 8
 _MAX_ACCUMULATORS = 128
 _BARRIER_BYTES = 1024  # the barriers of all stages, up to where the tiles begin
 
-# What the estimate knows of an H100 and an H200, each for one multiprocessor and clock.
+# What the estimate knows of an H200, each for one multiprocessor and clock.
 _MULTIPLIES = 2048  # of f16 or bf16, with their additions
 _L2_BYTES = 50
 _DRAM_BYTES = 18
@@ -258,7 +258,7 @@ def estimate(config: GemmConfig, problem: GemmProblem) -> float:
     least = _STEP * config.block_k / 64
     end = _TILE * area / (128 * 256)
     operands = (problem.m + problem.n) * problem.k * problem.element.itemsize * problem.batches
-    memory = operands / (_DRAM_BYTES * max(min(blocks, MULTIPROCESSORS), 1))
+    memory = operands / max(min(_DRAM_BYTES * MULTIPROCESSORS, _L2_BYTES * blocks), 1)
     time = max(rounds * (steps * max(multiply, load, least) + end), memory)
     # Of equals, the one that multiplies less for nothing.
     time += 0.02 * rounds * steps * multiply

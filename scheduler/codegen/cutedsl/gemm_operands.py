@@ -105,6 +105,18 @@ class Pack:
         return "batches" if self.per_batch else "1"
 
     @property
+    def is_whole(self) -> bool:
+        """Whether a run has no part of a vector left."""
+        operand = self.operand
+        return is_multiple((operand.k if self.along_k else operand.row).extent, self.width)
+
+    @property
+    def moves_runs(self) -> bool:
+        """Whether vectors of it are read as such: it is a copy, perhaps behind a mask."""
+        operand = self.operand
+        return operand.along_k is self.along_k and not operand.vector_obstacle(self.width)
+
+    @property
     def vectors(self) -> Expr:
         """Runs of 16 bytes: one for each thread."""
         batches = argument("batches") if self.per_batch else _ONE
@@ -205,29 +217,32 @@ class Operands:
 
     def pack_context(self, pack: Pack) -> Mapping[str, object]:
         """What the text of its kernel takes."""
-        function = self._hooks.read(pack.operand)
         row = pack.operand.row.name
         run, line = ("k", row) if pack.along_k else (row, "k")
-        given = {"batch": "batch", row: row, "k": "k"} | {run: f"{run} + i"}
+        given = {"batch": "batch", row: row, "k": "k"}
+        at_once = pack.moves_runs
+        if at_once:
+            function = self._hooks.read_run(pack.operand, pack.width)
+            given["elements"] = "elements"
+        else:
+            function = self._hooks.read(pack.operand)
+            given[run] = f"{run} + i"
         return {
             "name": pack.name,
             "operand": pack.operand.name,
             "definition": function.definition,
-            "element": function.call(**given),
+            "read": function.call(**given),
+            "at_once": at_once,
             "width": pack.width,
             "run": run,
             "run_extent": pack.run,
             "line": line,
             "line_extent": pack.lines,
-            "whole": is_multiple(self._extent(pack), pack.width),
+            "whole": pack.is_whole,
             "batches": pack.batches,
             "pointer": pack.pointer,
             "blocks": wide(pack.blocks),
         }
-
-    @staticmethod
-    def _extent(pack: Pack) -> Expr:
-        return (pack.operand.k if pack.along_k else pack.operand.row).extent
 
 
 def _mode(texts: tuple[str, ...]) -> str:

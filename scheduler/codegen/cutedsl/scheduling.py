@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scheduler.codegen.cutedsl.attention import AttentionTemplate
+from scheduler.codegen.cutedsl.convolution import ConvolutionTemplate
 from scheduler.codegen.cutedsl.fused import has_epilogue, has_prologue
 from scheduler.codegen.cutedsl.gemm import GemmTemplate
 from scheduler.codegen.cutedsl.pointwise import PointwiseTemplate
@@ -31,6 +32,7 @@ class CuteDSLScheduling(TemplateScheduling):
     def templates(self) -> TemplateTable:
         return {
             GroupKind.ATTENTION: AttentionTemplate,
+            GroupKind.CONVOLUTION: ConvolutionTemplate,
             GroupKind.GEMM: GemmTemplate,
             GroupKind.POINTWISE: PointwiseTemplate,
         }

@@ -99,12 +99,12 @@ def run_library(
 
 def _place(device: Device, arg: TensorArg, values: Array | None) -> int:
     dtype = DType.from_label(arg.dtype)
-    held = np.full(_elements(arg), np.nan)
+    held = np.full(elements(arg), np.nan)
     if not dtype.is_float:
-        held = np.zeros(_elements(arg))
+        held = np.zeros(elements(arg))
     memory = to_device(held, dtype)
     if values is not None:
-        _strided(memory, arg)[...] = to_device(values, dtype)
+        strided(memory, arg)[...] = to_device(values, dtype)
     pointer = device.allocate(memory.nbytes)
     if memory.nbytes:
         device.write(pointer, memory)
@@ -113,19 +113,21 @@ def _place(device: Device, arg: TensorArg, values: Array | None) -> int:
 
 def _take(device: Device, pointer: int, arg: TensorArg) -> Array:
     dtype = DType.from_label(arg.dtype)
-    memory = np.zeros(_elements(arg), dtype.numpy)
+    memory = np.zeros(elements(arg), dtype.numpy)
     if memory.nbytes:
         device.read(pointer, memory)
-    return from_device(_strided(memory, arg), dtype)
+    return from_device(strided(memory, arg), dtype)
 
 
-def _elements(arg: TensorArg) -> int:
+def elements(arg: TensorArg) -> int:
+    """From its first in memory to its last."""
     if 0 in arg.size:
         return 0
     return 1 + sum((size - 1) * step for size, step in zip(arg.size, arg.stride, strict=True))
 
 
-def _strided(memory: Array, arg: TensorArg) -> Array:
+def strided(memory: Array, arg: TensorArg) -> Array:
+    """Its memory in its own shape."""
     steps = tuple(step * memory.itemsize for step in arg.stride)
     return np.lib.stride_tricks.as_strided(memory, arg.size, steps)
 

@@ -1,10 +1,12 @@
-"""Matrix products in CuteDSL without a GPU: which problems they serve, how, and that NVIDIA's
-compiler takes their text. What they compute is held by tests/gpu/test_cutedsl_gemm.py."""
+"""Matrix products in CuteDSL without a GPU: which problems they serve, how, that NVIDIA's compiler
+takes their text, and that all but TMA and wgmma is right. tests/gpu/test_cutedsl_gemm.py holds
+the whole against NumPy."""
 
 from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from scheduler.build.compile import build
@@ -19,6 +21,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.outcome import Stage, UserError
 from scheduler.targets import find
 from tests.support.caches import KEPT
+from tests.support.cutedsl_gemm import run
 from tests.support.cutedsl_products import PRODUCTS
 from tests.unit.matrix.contractions import gathered_gelu, matmul, split_heads
 
@@ -102,6 +105,17 @@ def test_operands_that_lie_well_need_no_workspace() -> None:
         assert (launch.function, kernel.workspace_bytes) == (f"{kernel.name}_tiles_0", 0)
 
 
+def test_a_convolution_packs_its_windows_sixteen_bytes_at_a_time() -> None:
+    """Channels last they are copies behind a mask; a window of one pixel needs none."""
+    windows = PRODUCTS["windows, channels last"].caller().kernel
+    assert [launch.function.rpartition("_")[0] for launch in windows.launches] == [
+        f"{windows.name}_pack_a",
+        f"{windows.name}_tiles",
+    ]
+    assert "elements.store(cute.make_tensor(place, cute.make_layout(8)).load())" in windows.source
+    assert len(PRODUCTS["pixels"].caller().kernel.launches) == 1
+
+
 def test_sizes_are_arguments() -> None:
     """Problems that differ in numbers alone share one kernel."""
     config = template(LARGE).default_config()
@@ -149,10 +163,37 @@ def test_every_configuration_is_a_candidate_or_rejected() -> None:
     assert not backend.is_cutedsl_fused_template(node)
 
 
+RUN = (
+    "odd columns",
+    "two columns at a time",
+    "heads side by side",
+    "rows before others",
+    "windows, channels last",
+    "windows, channels first",
+    "windows in groups",
+    "pixels",
+    "no k",
+    "no rows",
+    "three, split",
+)
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_what_lies_around_the_multiplication_is_right(name: str) -> None:
+    """Packed operands, the tensors that TMA is given, sums of parts, epilogues and stores, with
+    NumPy in place of TMA and wgmma."""
+    product = PRODUCTS[name]
+    inputs = product.inputs(np.random.default_rng(3))
+    found = run(product.caller(), inputs, product.bindings)
+    for buffer, expected in product.expected(inputs).items():
+        error = np.linalg.norm(found[buffer] - expected)
+        assert error <= 3e-3 * np.linalg.norm(expected)
+
+
 COMPILED = {
     "128x128, pingpong": ({"tiles_0": 384}, {"multicast::cluster", "setmaxnreg.inc"}),
     "three, split": (
-        {"tiles_0": 256, "finish0_1": 256, "finish1_2": 256, "finish2_3": 256},
+        {"tiles_0": 384, "finish0_1": 256, "finish1_2": 256, "finish2_3": 256},
         {"cp.async.bulk.tensor", "wgmma.mma_async"},
     ),
     "computed and gathered": ({"pack_a_0": 256, "tiles_1": 256}, {"wgmma.mma_async"}),

@@ -1,0 +1,208 @@
+"""A CuteDSL matrix product run with NumPy, all but its products: operands are packed, results
+finished and stored by the source's own functions, thread after thread, and what TMA and wgmma do
+between them is a product of the tensors that the host function describes.
+
+A thread's sums are those of wgmma's fragment (PTX ISA, "Register Fragments for
+wgmma.mma_async.m64nNk16"): of each 8 columns a lane holds two, in two rows that are 8 apart.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import numpy as np
+
+from scheduler.codegen.benchmark_request import TensorArg
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.ir.dtypes import DType
+from scheduler.ir.index.functions import evaluate
+from tests.support import cutedsl
+from tests.support.cutedsl import BY_LABEL, Float32, Int32, Numeric, Pointer, Raw
+from tests.support.memory import from_device, to_device
+from tests.unit.matrix.running import Array, elements, strided
+
+_MOCKED = (
+    "cutlass.pipeline",
+    "cutlass.cute.nvgpu",
+    "cutlass.utils",
+    "cutlass.utils.hopper_helpers",
+)
+
+
+@dataclass
+class _Lying:
+    """A tensor of the host function: its axes, the last a batch of one or several."""
+
+    pointer: Pointer
+    shape: tuple[Any, ...]
+    stride: tuple[Any, ...]
+
+    def values(self, batches: int, k: int) -> Array:
+        """[batches, rows, k] in float64, read where it lies."""
+        rows, most, batch = self.shape
+        assert k <= int(most)
+        row_step, k_step, batch_step = self.stride
+        sizes = [int(part) for part in (batch if isinstance(batch, tuple) else (batch,))]
+        steps = batch_step if isinstance(batch_step, tuple) else (batch_step,)
+        # CuTe counts a flat index up along the first axis first.
+        places = np.unravel_index(np.arange(batches), sizes, order="F")
+        first = sum(place * int(step) for place, step in zip(places, steps, strict=True))
+        within = np.arange(int(rows))[:, None] * int(row_step) + np.arange(k) * int(k_step)
+        memory = self.pointer.memory[self.pointer.offset :]
+        return from_device(memory[first[:, None, None] + within], _dtype(self.pointer))
+
+
+def _dtype(pointer: Pointer) -> DType:
+    return DType.from_label(pointer.dtype.label)
+
+
+class _Fragment:
+    """The sums of one thread of a warpgroup, or (``places``) where in the tile they belong."""
+
+    def __init__(self, thread: int, atoms: int, step: int, tile: Array | None = None) -> None:
+        self.atoms, self._tile, self._step = atoms, tile, step
+        group, self._thread = divmod(thread, 128)
+        self._first = group * 64
+
+    def __getitem__(self, index: tuple[tuple[int, int, int] | tuple[int, ...], int, int]) -> Any:
+        (pair, row, block), atom, _ = index
+        warp, lane = divmod(self._thread, 32)
+        m = self._first + atom * self._step + warp * 16 + lane // 4 + 8 * row
+        n = 8 * block + lane % 4 * 2 + pair
+        if self._tile is None:
+            return m, n
+        value = Float32(Raw(np.float32(self._tile[m, n])))
+        value.place = (m, n)
+        return value
+
+
+class _Tiles:
+    """In place of the kernel that multiplies."""
+
+    def __init__(self, source: dict[str, Any], caller: TemplateCaller) -> None:
+        self._source = source
+        self._names = tuple(arg.name for arg in caller.kernel.args)
+        # Warpgroups that share a tile.
+        self._together = (
+            1 if caller.kernel.config["schedule"] == "pingpong" else source["CONSUMERS"]
+        )
+        self._tile: Array = np.zeros((0, 0))
+        if "neighbouring_columns" in source:
+            source["neighbouring_columns"] = self._neighbouring
+
+    def __call__(self, _mma: Any, _a: Any, _b: Any, *args: Any) -> SimpleNamespace:
+        tensors = [arg for arg in args if isinstance(arg, _Lying)]
+        rest = args[2 * len(tensors) :]
+        return SimpleNamespace(launch=lambda **_: self._launch(tensors, rest))
+
+    def _launch(self, tensors: list[_Lying], args: tuple[Any, ...]) -> None:
+        named = dict(zip(self._names, args[:-1], strict=True))
+        batches, k = int(named["batches"]), int(named["K"])
+        constants = {name: self._source[name] for name in ("BLOCK_K", "SPLIT_K")}
+        steps = -(-k // constants["BLOCK_K"])
+        part_length = -(-steps // constants["SPLIT_K"]) * constants["BLOCK_K"]
+        a, *seconds = (tensor.values(batches, k) for tensor in tensors)
+        for number, b in enumerate(seconds):
+            suffix = str(number) if len(seconds) > 1 else ""
+            for part in range(constants["SPLIT_K"]):
+                along = slice(part * part_length, min((part + 1) * part_length, k))
+                product = a[:, :, along] @ b[:, :, along].transpose(0, 2, 1)
+                for batch in range(batches):
+                    self._store(suffix, product[batch], batch, part, args)
+
+    def _store(self, suffix: str, product: Array, batch: int, part: int, args: Any) -> None:
+        block_m, block_n = self._source["BLOCK_M"], self._source["BLOCK_N"]
+        store = self._source[f"store_tile{suffix}"]
+        together = self._together
+        for m in range(0, product.shape[0], block_m):
+            for n in range(0, product.shape[1], block_n):
+                tile = np.zeros((block_m, block_n))
+                inside = product[m : m + block_m, n : n + block_n]
+                tile[: inside.shape[0], : inside.shape[1]] = inside
+                self._tile = tile
+                for thread in range(128 * together):
+                    atoms = block_m // (64 * together)
+                    given = (thread, atoms, 64 * together)
+                    where = [Int32(Raw(x)) for x in (thread % 32, m, n, batch, part)]
+                    store(_Fragment(*given, tile), _Fragment(*given), *where, *args)
+
+    def _neighbouring(self, pairs: list[list[Any]], _odd: Any, _upper: Any) -> list[Numeric]:
+        """What the four lanes that hold a row of 32 columns have after their exchange."""
+        m, n = pairs[0][0].place
+        first = n // 32 * 32 + n % 8 // 2 * 8
+        return [Float32(Raw(np.float32(self._tile[m, first + i]))) for i in range(8)]
+
+
+@contextmanager
+def _modules() -> Iterator[None]:
+    with cutedsl.modules():
+        cute = sys.modules["cutlass.cute"]
+        plain_tensor = cute.make_tensor
+        kinds = ("TiledMma", "ComposedLayout", "CopyAtom", "Tensor")
+        vars(cute).update(dict.fromkeys(kinds, object))
+        vars(sys.modules["cutlass"]).update(Constexpr=object)
+        vars(cute).update(
+            ceil_div=lambda a, b: (a + (b - 1)) // b,
+            size=lambda fragment, mode: fragment.atoms,
+            recast_ptr=_recast,
+            make_layout=lambda shape, stride=None: shape if stride is None else (shape, stride),
+            make_tensor=lambda pointer, layout: (
+                _Lying(pointer, *layout)
+                if isinstance(layout, tuple)
+                else plain_tensor(pointer, int(layout))
+            ),
+        )
+        sys.modules.update({name: MagicMock() for name in _MOCKED})
+        try:
+            yield
+        finally:
+            for name in _MOCKED:
+                del sys.modules[name]
+
+
+def _recast(pointer: Pointer, dtype: type[Numeric]) -> Pointer:
+    memory = pointer.memory[pointer.offset :]
+    numpy = np.dtype(DType.from_label(dtype.label).numpy)
+    whole = memory[: memory.nbytes // numpy.itemsize * numpy.itemsize]
+    return Pointer(whole.view(numpy), dtype)
+
+
+def run(
+    caller: TemplateCaller, inputs: Mapping[str, Array], bindings: Mapping[str, int]
+) -> dict[str, Array]:
+    """Outputs by buffer, in float64; what nothing writes is NaN."""
+    request = caller.benchmark_request("sm_90", dict(bindings))
+    args: list[Any] = []
+    numbers: dict[str, int] = {}
+    outputs: dict[str, tuple[TensorArg, Array]] = {}
+    for arg in request.args:
+        if not isinstance(arg, TensorArg):
+            numbers[arg.name] = int(arg.value)
+            args.append(BY_LABEL[arg.type](Raw(arg.value)))
+            continue
+        dtype = DType.from_label(arg.dtype)
+        memory = np.full(elements(arg) * dtype.itemsize, 0xFF, np.uint8).view(dtype.numpy)
+        if arg.is_output:
+            outputs[arg.buffer] = arg, memory
+        else:
+            strided(memory, arg)[...] = to_device(inputs[arg.buffer], dtype)
+        args.append(cutedsl.memory_of(memory, arg.dtype))
+    needed = evaluate(caller.kernel.workspace_bytes, {**bindings, **numbers})
+    workspace = cutedsl.memory_of(np.full(needed, 0xFF, np.uint8), "u8")
+    with _modules():
+        source: dict[str, Any] = {"__name__": caller.kernel.name}
+        exec(compile(caller.kernel.source, caller.kernel.source_file, "exec"), source)
+        source["shared_layout"] = lambda rows, k_major: None
+        source["tensor_map"] = lambda tensor, layout, rows, copies: (None, tensor)
+        source[f"{caller.kernel.name}_tiles"] = _Tiles(source, caller)
+        source[caller.kernel.name](*args, workspace, cutedsl.STREAM)
+    return {
+        name: from_device(strided(memory, arg), DType.from_label(arg.dtype))
+        for name, (arg, memory) in outputs.items()
+    }
