@@ -224,7 +224,7 @@ def _caller(
 ) -> TemplateCaller | None:
     """The candidate of that name, of those that serve all targets or one it is built for."""
     for target in ("", *built_for):
-        caller = engine.callers(file_digest, node, target).get(kernel)
+        caller = engine.caller(file_digest, node, kernel, target)
         if caller is not None:
             return caller
     return None

@@ -89,7 +89,7 @@ class Choices:
             name = selected.get(node.name)
             if name is None:
                 return None
-            caller = engine.callers(self.file_digest, node.name, self._target).get(name)
+            caller = engine.caller(self.file_digest, node.name, name, self._target)
             return pipeline.NotMade(name) if caller is None else caller
 
         return choose
@@ -98,7 +98,7 @@ class Choices:
 def _known_as_made(file_digest: str, selected: Mapping[str, str]) -> set[tuple[str, str]]:
     """Which of the kernels selected for nodes this very generator is known to make (one query).
 
-    To make them all again takes seconds for a large model. A kernel is noted with one of the nodes
+    To make them again takes seconds for a large model. A kernel is noted with one of the nodes
     that it serves; others of the same problem whose default is the same are served by it too.
     """
     uses = KernelUse.objects.filter(

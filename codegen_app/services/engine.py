@@ -13,12 +13,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import scheduler
-from codegen_app.models import Artifact
+from codegen_app.models import Artifact, GeneratedKernel
 from codegen_app.services import artifacts
 from scheduler import pipeline, targets
 from scheduler.build.cache import digest
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.scheduling import BaseScheduling, served_together
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 
@@ -106,10 +107,41 @@ def callers(file_digest: str, node_name: str, target: str = "") -> dict[str, Tem
     return {caller.name: caller for caller in offered}
 
 
-@lru_cache(maxsize=4096)
+def caller(
+    file_digest: str, node_name: str, kernel: str, target: str = ""
+) -> TemplateCaller | None:
+    """The candidate of a node of that file whose kernel is called so, of those of ``callers``; None
+    where there is none. It alone is made, by what its row says of it: all may be hundreds."""
+    row = GeneratedKernel.objects.filter(name=kernel).values_list("template", "config").first()
+    if row is None:
+        return None
+    template, config = row
+    return _made(file_digest, node_name, kernel, target, template, tuple(config.items()))
+
+
+@lru_cache(maxsize=512)
+def _made(
+    file_digest: str,
+    node_name: str,
+    kernel: str,
+    target: str,
+    template: str,
+    config: tuple[tuple[str, ConfigValue], ...],
+) -> TemplateCaller | None:
+    prepared = scheduled(file_digest)
+    node = prepared.node(node_name)
+    if default(file_digest, node_name) == kernel:
+        return prepared.backend.default(node)
+    backend = scheduling_for(file_digest, target) if target else prepared.backend
+    if not backend.offers(node, template, dict(config)):
+        return None
+    made = backend.generate(node, template, dict(config))
+    return made if made.name == kernel else None
+
+
 def makes(file_digest: str, node_name: str, kernel: str, target: str) -> bool:
     """Whether a kernel of that name is a candidate of a node of that file for a target."""
-    return kernel in callers(file_digest, node_name, target)
+    return caller(file_digest, node_name, kernel, target) is not None
 
 
 @lru_cache(maxsize=4096)

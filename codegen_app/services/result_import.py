@@ -295,7 +295,9 @@ class _Run:
             row = kernels.record_candidate(
                 *(node, one.position, self._scheduled, caller, self._backend)
             )
-            if not self._is_offered(node, caller):
+            scheduled, made = self._scheduled.node(node.name), caller.kernel
+            if not self._backend.offers(scheduled, made.template, made.config):
+                # Recorded under other rules: shown, but no code calls it here.
                 uses = KernelUse.objects.filter(kernel=row, template_node=node, is_default=False)
                 uses.update(generator="")
             return row
@@ -323,15 +325,6 @@ class _Run:
                 if caller.name == one.kernel:
                     return caller
         return None
-
-    def _is_offered(self, node: TemplateNode, caller: TemplateCaller) -> bool:
-        """Whether code for all targets has it too: kernels of others are shown, not called."""
-        everyones = self._scheduled.backend
-        if caller.kernel.source_file != everyones.source_file:
-            return False
-        template = everyones.template(self._scheduled.node(node.name))
-        config = dict(caller.kernel.config)
-        return config in self._configs(everyones, node) and template.reject(config) is None
 
     def _configs(self, backend: BaseScheduling, node: TemplateNode) -> list[dict[str, ConfigValue]]:
         """What a backend may offer for a node, the default first."""

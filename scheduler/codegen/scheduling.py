@@ -138,6 +138,17 @@ class BaseScheduling(ABC):
                 raise ValueError(f"{node.name} has no template {template}")
             return own.generate(config)
 
+    def offers(self, node: SchedulerNode, template: str, config: Config) -> bool:
+        """Whether that is one of the node's candidates, or its default."""
+        with _counted(node):
+            own, given = self.template(node), dict(config)
+            if own.name != template:
+                return False
+            if given == dict(own.default_config()):
+                return True
+            listed = any(given == dict(one) for one in own.configs())
+            return listed and own.reject(given) is None
+
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
         """The one kernel of that source: nodes that render the same text share it.
 
@@ -266,6 +277,9 @@ class CompetingSchedulings(BaseScheduling):
             if one.serves(node) and one.template(node).name == template:
                 return one.generate(node, template, config)
         raise ValueError(f"{node.name} has no template {template}")
+
+    def offers(self, node: SchedulerNode, template: str, config: Config) -> bool:
+        return any(one.offers(node, template, config) for one in self._all if one.serves(node))
 
     def define_kernel(self, kernel: RenderedKernel) -> RenderedKernel:
         self._order.setdefault(kernel.name)

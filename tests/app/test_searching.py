@@ -12,6 +12,7 @@ from codegen_app.models import (
     Build,
     Candidate,
     Graph,
+    KernelUse,
     Selection,
     State,
     TuningRun,
@@ -21,6 +22,7 @@ from codegen_app.selectors.serving import Bucket
 from codegen_app.services import (
     engine,
     graphs,
+    kernels,
     ledger,
     measuring,
     planning,
@@ -184,6 +186,9 @@ def test_what_serves_one_target_alone_is_in_the_code_for_it(graph: Graph) -> Non
     digest = graph.file.digest
     own, shared = engine.callers(digest, node.name, "sm_90"), engine.callers(digest, node.name)
     kernel = next(name for name in own if name not in shared)
+    backend = engine.scheduling_for(digest, "sm_90")
+    kernels.record_candidate(node, 0, engine.scheduled(digest), own[kernel], backend)
+    KernelUse.objects.filter(kernel__name=kernel).update(generator="an earlier one")
     bucket = Bucket("H200", "NVIDIA H200", "sm_90", "clang", {}, emulated=False)
     chosen = Choices(graph.name, digest, bucket, {node.name: kernel}, ())
     assert chosen.not_made() == ()

@@ -276,6 +276,17 @@ class TestBundles:
         assert self.select(node, 1, 16) == other
         assert other in reader.get(address).content.decode()
 
+    def test_one_selected_kernel_is_made_without_all_the_others(
+        self, node: TemplateNode, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A node may have hundreds of candidates, and the page waits for them."""
+        name = self.select(node, 1, 16)
+        KernelUse.objects.update(generator="an earlier one")
+        monkeypatch.setattr(engine, "callers", None)
+        chosen = choices.of_graph(node.graph)
+        assert chosen.not_made() == ()
+        assert name in {call.kernel for call in chosen.generated().manifest().calls}
+
     def old_kernel(self, node: TemplateNode, size: int = 16, version: str = "old") -> str:
         """A kernel that an earlier version of the generator made, selected at a size."""
         (symbol,) = node.graph.symbols
@@ -373,7 +384,7 @@ class TestBundles:
         address = node.graph.get_absolute_url()
         engine.scheduled.cache_clear()
         engine.callers.cache_clear()
-        engine.makes.cache_clear()
+        engine._made.cache_clear()
         artifacts.local_file(node.graph.file).unlink()
         html = reader.get(address, {"view": "wrapper"}).content.decode()
         assert "the imported file is missing from the storage" in html
