@@ -11,6 +11,8 @@ HAVE_PYTHON = command -v $(or $(PYTHON),python3) >/dev/null \
 PORT ?= 8000
 HOST ?= 127.0.0.1
 PYTEST ?=
+# One more than two processors: many tests wait for processes of their own.
+PROCESSES ?= 3
 
 BIN := .venv/bin
 
@@ -29,7 +31,7 @@ demo: install
 	@exec $(BIN)/python manage.py demo --host $(HOST) --port $(PORT)
 
 test: install-dev
-	@$(BIN)/python -m pytest -n 2 $(PYTEST)
+	@$(BIN)/python -m pytest -n $(PROCESSES) --maxschedchunk 4 $(PYTEST)
 
 check: install-dev
 	$(BIN)/ruff format --check .

@@ -45,6 +45,22 @@ def pytest_configure(config: pytest.Config) -> None:
     }
 
 
+# Minutes by themselves, mostly waiting for processes: at the end of a run one of them would hold
+# it up while the other test processes have nothing left to do.
+_LONGEST = (
+    "tests/app/test_demo.py",
+    "tests/app/test_real_workers.py",
+    "tests/app/test_deaths.py",
+    "tests/models/",
+    "tests/unit/tuning/test_buckets.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+
+
 @pytest.fixture(scope="session")
 def cache() -> CodeCache:
     """Builds of this run and of those before it."""
