@@ -12,7 +12,7 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -61,7 +61,11 @@ def users(processes: list[int]) -> set[int]:
 
 
 def owners(var: Path) -> set[int]:
-    return {path.lstat().st_uid for path in (var, *var.rglob("*"))}
+    found = set()
+    for path in (var, *var.rglob("*")):
+        with suppress(FileNotFoundError):  # a compiler's own, which it removes meanwhile
+            found.add(path.lstat().st_uid)
+    return found
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.contraction.axes import columns_contiguous, with_split_axes
 from scheduler.codegen.contraction.interface import ContractionInterface, argument
+from scheduler.codegen.contraction.prepare import products
 from scheduler.codegen.cutedsl.contraction import ContractionHooks
 from scheduler.codegen.cutedsl.fused import has_epilogue
 from scheduler.codegen.cutedsl.gemm_config import (
@@ -37,7 +37,7 @@ from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import Contraction, Lowered
+from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, UserError
 from scheduler.targets import Target
 
@@ -51,6 +51,9 @@ class GemmTemplate(CuteDSLTemplate):
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
     epilogues as trees. Several members share ``a``: a tile's place in n chooses the member."""
 
+    contractions = staticmethod(products)
+    """What the node multiplies, seen the way that suits the kernel."""
+
     name: ClassVar[str] = "cutedsl_gemm"
 
     def __init__(
@@ -61,23 +64,13 @@ class GemmTemplate(CuteDSLTemplate):
         comment: MetadataComment | None = None,
     ) -> None:
         super().__init__(node, lowered, targets, comment)
-        members = node.contractions
-        if len(members) != len(node.members):
-            raise TypeError(f"{node.name} has members that are no contractions")
-        self._members = self.prepare(members)
+        self._members = self.contractions(node, lowered)
         self.interface = ContractionInterface(
             self._members, lowered.buffers, lowered.graph.symbols, CuteDSLTemplateKernel()
         )
         self._hooks = ContractionHooks(self.interface, self.marks)
         self._operands = Operands(self.interface, self._hooks)
         self._texts: dict[tuple[object, ...], tuple[str, str, tuple[LineOrigin, ...]]] = {}
-
-    def prepare(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
-        """The same contractions, seen the way that suits the kernel."""
-        split = with_split_axes(members)
-        if len(split) > 1:
-            return split
-        return (columns_contiguous(split[0], self.lowered.buffers),)
 
     # ---- configurations
 

@@ -1,4 +1,4 @@
-"""Kernel texts: Jinja templates beside this file, each compiled once."""
+"""Kernel texts in CuteDSL: the Jinja templates beside this file, and our device functions."""
 
 from __future__ import annotations
 
@@ -6,29 +6,17 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
+
+from scheduler.codegen.texts import compiled
 
 
-@lru_cache(maxsize=1)
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701 - the text is Python, no page
-        auto_reload=False,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-@cache
 def kernel_text(name: str) -> Template:
     """The compiled template ``<name>.py.jinja``; a name that it does not get is an error."""
-    return _environment().get_template(f"{name}.py.jinja")
+    return compiled(Path(__file__).parent, f"{name}.py.jinja")
 
 
 @dataclass(frozen=True)

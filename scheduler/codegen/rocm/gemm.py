@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import sympy
 
 from scheduler.codegen.comment import MetadataComment
-from scheduler.codegen.contraction.axes import columns_contiguous, with_split_axes
 from scheduler.codegen.contraction.indices import IndexGroup
 from scheduler.codegen.contraction.interface import Member, argument
 from scheduler.codegen.contraction.operand import Operand
+from scheduler.codegen.contraction.prepare import products
 from scheduler.codegen.kernel import Launch, LineOrigin
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.rocm.gemm_config import (
@@ -30,7 +30,7 @@ from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv, evaluate
-from scheduler.ir.operations import Contraction, Lowered
+from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, UserError
 from scheduler.targets import Target
 
@@ -42,6 +42,9 @@ class GemmTemplate(ROCmTemplate):
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with prologues and
     epilogues as trees. Several members share ``a``: the block's place in n chooses the member."""
 
+    contractions = staticmethod(products)
+    """What the node multiplies, seen the way that suits the kernel."""
+
     name: ClassVar[str] = "gemm"
 
     def __init__(
@@ -52,10 +55,7 @@ class GemmTemplate(ROCmTemplate):
         comment: MetadataComment | None = None,
     ) -> None:
         super().__init__(node, lowered, targets, comment)
-        members = node.contractions
-        if len(members) != len(node.members):
-            raise TypeError(f"{node.name} has members that are no contractions")
-        self._members = self.prepare(members)
+        self._members = self.contractions(node, lowered)
         self.interface = GemmInterface(
             self._members, lowered.buffers, lowered.graph.symbols, self.marks
         )
@@ -63,13 +63,6 @@ class GemmTemplate(ROCmTemplate):
         self._texts: dict[tuple[bool, int, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
         self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
-
-    def prepare(self, members: tuple[Contraction, ...]) -> tuple[Contraction, ...]:
-        """The same contractions, seen the way that suits the kernel."""
-        split = with_split_axes(members)
-        if len(split) > 1:
-            return split
-        return (columns_contiguous(split[0], self.lowered.buffers),)
 
     # ---- configurations
 

@@ -11,7 +11,8 @@ from scheduler.benchmark.metrics import TIME, Metric
 def row(position: int, **config: int) -> CandidateRow:
     time = Metric(2000.0, 1900.0, 2100.0, "ns", 30)
     timing = Timing("MI300X", "gfx942", {}, metrics={TIME: time})
-    return CandidateRow(position, f"k{position}", "", config, "", False, False, (), (), timing, ())
+    name = f"k{position}"
+    return CandidateRow(position, "HIP C++", name, "", config, "", False, False, (), (), timing, ())
 
 
 ROWS = [row(0, BLOCK_M=64, STAGES=1), row(1, BLOCK_M=128, STAGES=1, MATRIX_INSTR_NONKDIM=32)]

@@ -1,0 +1,27 @@
+"""Kernel texts: Jinja templates beside the Python files that fill them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+
+@cache
+def _environment(folder: Path) -> Environment:
+    return Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701 - the text is a kernel's, no page
+        auto_reload=False,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def compiled(folder: Path, file: str) -> Template:
+    """A template of the folder, compiled once; a name that it does not get is an error."""
+    return _environment(folder).get_template(file)
