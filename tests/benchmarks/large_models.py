@@ -1,9 +1,10 @@
 """Whole models on CPU emulation: how long they take, how many kernels they are, and whether the
 large ones' kernels are right.
 
-    python -m tests.benchmarks.large_models [counts] [bert] [small] [gpt2] [llama]
+    python -m tests.benchmarks.large_models [counts] [targets] [bert] [small] [gpt2] [llama]
 
 - ``counts``: operations of each sample before fusion, kernels after it, distinct kernels.
+- ``targets``: every sample compiled for every one of AMD's GPUs.
 - ``bert``: bert_2layer at batch 4, length 128; the goal is at most 60 s on two cores.
 - ``small``: the whole graphs of the other small samples, verified at their hints.
 - ``gpt2``: every distinct kernel of gpt2_124m at its full size (the model has no symbol).
@@ -31,13 +32,12 @@ from scheduler import pipeline, reference, samples
 from scheduler.benchmark.measure import Limits
 from scheduler.benchmark.verification import Finding, plan_of, run_once, verify
 from scheduler.build.cache import CodeCache
-from scheduler.build.model import Build
-from scheduler.build.toolchains import bundled
-from scheduler.bundle import reader, writer
+from scheduler.bundle import reader
 from scheduler.ir.bindings import hints, parse_bindings
 from scheduler.runtime.devices import open_device
 from scheduler.targets import find
 from tests.benchmarks.printing import say
+from tests.support.whole_models import MACHINES, assert_valid_code, compiled
 
 SMALL = ("gpt2_2layer", "llama_2layer", "bert_2layer", "vit_2layer", "resnet_small")
 LARGE = ("gpt2_124m", "llama3_8b_1layer")
@@ -49,6 +49,7 @@ def main() -> int:
     """Run the parts that are asked for; 1 when a kernel was wrong."""
     parts: dict[str, Callable[[CodeCache, Path, argparse.Namespace], bool]] = {
         "counts": counts,
+        "targets": every_target,
         "bert": bert,
         "small": small,
         "gpt2": lambda *given: kernels("gpt2_124m", *given),
@@ -81,7 +82,7 @@ def counts(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
 
 def bert(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     """Seconds of the kernels of one whole run, copies of inputs and outputs included."""
-    bundle = compiled("bert_2layer", cache, folder)
+    bundle = compiled("bert_2layer", ["cpu"], cache, folder / "bert")
     bindings = hints(bundle.manifest.symbols)
     inputs = reference.random_inputs(bundle.graph, bindings, np.random.default_rng(0))
     plan = plan_of(bundle)
@@ -100,7 +101,7 @@ def small(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     say("\nmodel\tchecks\tworst error/bound\tseconds")
     right = True
     for model in SMALL:
-        bundle = compiled(model, cache, folder)
+        bundle = compiled(model, ["cpu"], cache, folder / model)
         start = time.perf_counter()
         findings = verify(bundle, "cpu", hints(bundle.manifest.symbols), limits=LIMITS)
         right &= _print_findings(findings)
@@ -111,7 +112,7 @@ def small(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
 
 def kernels(model: str, cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
     """Every distinct kernel of a large model, one after the other."""
-    bundle = compiled(model, cache, folder)
+    bundle = compiled(model, ["cpu"], cache, folder / model)
     bindings = _reduced(bundle, options.bind)
     say(f"\n{model} at {bindings or 'its full size'}\nkernel\terror/bound\tseconds")
     start = last = time.perf_counter()
@@ -147,16 +148,16 @@ def _print_findings(findings: list[Finding]) -> bool:
     return all(finding.passed for finding in findings)
 
 
-def compiled(model: str, cache: CodeCache, folder: Path) -> reader.Bundle:
-    """The model's bundle for the emulation."""
-    target = find("cpu")
-    plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path(model))))
-    made = pipeline.generate(plan, [target])
-    toolchain = bundled(cache)
-    results = pipeline.build_kernels(made.kernels, [target], lambda *_: toolchain, cache)
-    builds = {key: one for key, one in results.items() if isinstance(one, Build)}
-    writer.write(folder / model, plan, made.manifest(), made.kernels, builds)
-    return reader.read(folder / model)
+def every_target(cache: CodeCache, folder: Path, options: argparse.Namespace) -> bool:
+    """Every sample for every one of AMD's GPUs that the tests try some of."""
+    say("\nmodel\tkernels\ttargets\tseconds")
+    for model in (*SMALL, *LARGE):
+        start = time.perf_counter()
+        bundle = compiled(model, tuple(MACHINES), cache, folder / f"{model}-all")
+        assert_valid_code(bundle, tuple(MACHINES))
+        seconds = time.perf_counter() - start
+        say(f"{model}\t{len(bundle.manifest.kernels)}\t{len(MACHINES)}\t{seconds:.1f}")
+    return True
 
 
 if __name__ == "__main__":
