@@ -6,7 +6,16 @@ import pytest
 
 from codegen_app.models import Build, Candidate, Graph, KernelUse, State, TuningTask
 from codegen_app.selectors.serving import Bucket
-from codegen_app.services import builds, compilers, engine, planning, searching, tuning, work
+from codegen_app.services import (
+    builds,
+    compilers,
+    engine,
+    kernels,
+    planning,
+    searching,
+    tuning,
+    work,
+)
 from codegen_app.services.choices import Choices
 from codegen_app.services.remote_builds import RemoteBuilds, built
 from scheduler import targets
@@ -109,6 +118,9 @@ def test_where_its_compiler_is_missing_a_candidate_is_refused_and_kept(
 def test_one_that_was_selected_is_in_the_code_for_its_target_alone(task: TuningTask) -> None:
     problem, graph = problem_of(task), task.run.graph
     caller = problem.callers[first_in_cutedsl(problem)]
+    digest, backend = graph.file.digest, engine.scheduling_for(graph.file.digest, TARGET)
+    row = task.template_node
+    kernels.record_candidate(row, 0, engine.scheduled(digest), caller, backend)
     bucket = Bucket("H200", "NVIDIA H200", TARGET, "clang", {}, emulated=False)
     node = task.template_node.name
     chosen = Choices(graph.name, graph.file.digest, bucket, {node: caller.name}, ())
