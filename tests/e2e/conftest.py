@@ -10,10 +10,20 @@ from urllib.parse import urlsplit
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from codegen_app.access import permissions
 from tests.support.pages_world import World, make_world
+
+PATIENCE_MS = 20_000  # for a machine that does much else
+expect.set_options(timeout=PATIENCE_MS)
 
 ARGUMENTS = (
     "--no-sandbox",
@@ -83,7 +93,7 @@ def anonymous(browser: Browser, live_server: object) -> Iterator[Page]:
             complaints.append(f"request to another host: {request.url}")
 
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE_MS)
     context.on("console", on_console)
     context.on("request", on_request)
     page.on("pageerror", lambda error: complaints.append(f"exception: {error}"))
