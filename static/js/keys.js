@@ -21,11 +21,16 @@ export function bindKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && typing(event.target)) return event.target.blur();
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
-    if (event.key === "Enter" && event.target.closest("a, button, summary, [role=button]")) return;
+    if (event.key === "Enter" && answersEnter(event.target)) return;
     const action = ACTIONS[event.key];
     if (action && action() !== false) event.preventDefault();
   });
   document.querySelector("[data-keys-open]")?.addEventListener("click", ACTIONS["?"]);
+}
+
+// A closed dialog's button keeps the focus until the page is drawn again.
+function answersEnter(element) {
+  return element.closest("a, button, summary, [role=button]") && !element.closest("dialog:not([open])");
 }
 
 function typing(element) {
