@@ -57,8 +57,19 @@ _LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
+    """The longest first, after those that need what migrations left: tests with real transactions
+    empty all tables."""
+    items.sort(
+        key=lambda item: (not _in_a_transaction(item), not item.nodeid.startswith(_LONGEST))
+    )
+
+
+def _in_a_transaction(item: pytest.Item) -> bool:
+    """Whether all that a test writes is rolled back."""
+    marker = item.get_closest_marker("django_db")
+    fixtures = getattr(item, "fixturenames", ())
+    real = "transactional_db" in fixtures or (marker and marker.kwargs.get("transaction"))
+    return not real and (marker is not None or "db" in fixtures)
 
 
 @pytest.fixture(scope="session")

@@ -223,8 +223,9 @@ def _caller(
     file_digest: str, node: str, kernel: str, built_for: Sequence[str]
 ) -> TemplateCaller | None:
     """The candidate of that name, of those that serve all targets or one it is built for."""
+    recorded = engine.recorded([kernel])[kernel]
     for target in ("", *built_for):
-        caller = engine.caller(file_digest, node, kernel, target)
+        caller = engine.caller(file_digest, node, recorded, target)
         if caller is not None:
             return caller
     return None

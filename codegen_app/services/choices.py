@@ -77,20 +77,23 @@ class Choices:
 
     def _not_made(self, sizes: str, selected: Mapping[str, str]) -> Iterator[NotMadeRow]:
         known = _known_as_made(self.file_digest, selected)
-        for node, kernel in selected.items():
-            made = (node, kernel) in known or engine.makes(
-                self.file_digest, node, kernel, self._target
-            )
-            if not made:
-                yield NotMadeRow(node, kernel, engine.default(self.file_digest, node), sizes)
+        unknown = {node: name for node, name in selected.items() if (node, name) not in known}
+        recorded = engine.recorded(unknown.values()) if unknown else {}
+        for node, name in unknown.items():
+            row = recorded.get(name)
+            if row is None or not engine.makes(self.file_digest, node, row, self._target):
+                yield NotMadeRow(node, name, engine.default(self.file_digest, node), sizes)
 
     def _chooser(self, selected: Mapping[str, str]) -> pipeline.Chooser:
+        recorded = engine.recorded(selected.values())
+
         def choose(node: SchedulerNode) -> TemplateCaller | pipeline.NotMade | None:
             name = selected.get(node.name)
             if name is None:
                 return None
-            caller = engine.caller(self.file_digest, node.name, name, self._target)
-            return pipeline.NotMade(name) if caller is None else caller
+            row = recorded.get(name)
+            caller = row and engine.caller(self.file_digest, node.name, row, self._target)
+            return caller or pipeline.NotMade(name)
 
         return choose
 

@@ -6,11 +6,12 @@ everything that anybody else needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import scheduler
 from codegen_app.models import Artifact, GeneratedKernel
@@ -107,41 +108,44 @@ def callers(file_digest: str, node_name: str, target: str = "") -> dict[str, Tem
     return {caller.name: caller for caller in offered}
 
 
-def caller(
-    file_digest: str, node_name: str, kernel: str, target: str = ""
-) -> TemplateCaller | None:
-    """The candidate of a node of that file whose kernel is called so, of those of ``callers``; None
-    where there is none. It alone is made, by what its row says of it: all may be hundreds."""
-    row = GeneratedKernel.objects.filter(name=kernel).values_list("template", "config").first()
-    if row is None:
-        return None
-    template, config = row
-    return _made(file_digest, node_name, kernel, target, template, tuple(config.items()))
+class Recorded(NamedTuple):
+    """What rows say of how a kernel is made."""
+
+    kernel: str
+    template: str
+    config: tuple[tuple[str, ConfigValue], ...]
+
+
+def recorded(kernels: Iterable[str]) -> dict[str, Recorded]:
+    """How kernels are made, by name; without those that no row knows (one query)."""
+    rows = GeneratedKernel.objects.filter(name__in=set(kernels))
+    return {
+        name: Recorded(name, template, tuple(config.items()))
+        for name, template, config in rows.values_list("name", "template", "config")
+    }
 
 
 @lru_cache(maxsize=512)
-def _made(
-    file_digest: str,
-    node_name: str,
-    kernel: str,
-    target: str,
-    template: str,
-    config: tuple[tuple[str, ConfigValue], ...],
+def caller(
+    file_digest: str, node_name: str, recorded: Recorded, target: str = ""
 ) -> TemplateCaller | None:
+    """The candidate of a node of that file with that kernel, of those of ``callers``; None where
+    there is none. It alone is made: all may be hundreds."""
     prepared = scheduled(file_digest)
     node = prepared.node(node_name)
-    if default(file_digest, node_name) == kernel:
+    if default(file_digest, node_name) == recorded.kernel:
         return prepared.backend.default(node)
     backend = scheduling_for(file_digest, target) if target else prepared.backend
-    if not backend.offers(node, template, dict(config)):
+    config = dict(recorded.config)
+    if not backend.offers(node, recorded.template, config):
         return None
-    made = backend.generate(node, template, dict(config))
-    return made if made.name == kernel else None
+    made = backend.generate(node, recorded.template, config)
+    return made if made.name == recorded.kernel else None
 
 
-def makes(file_digest: str, node_name: str, kernel: str, target: str) -> bool:
-    """Whether a kernel of that name is a candidate of a node of that file for a target."""
-    return caller(file_digest, node_name, kernel, target) is not None
+def makes(file_digest: str, node_name: str, recorded: Recorded, target: str) -> bool:
+    """Whether that kernel is a candidate of a node of that file for a target."""
+    return caller(file_digest, node_name, recorded, target) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -384,7 +384,7 @@ class TestBundles:
         address = node.graph.get_absolute_url()
         engine.scheduled.cache_clear()
         engine.callers.cache_clear()
-        engine._made.cache_clear()
+        engine.caller.cache_clear()
         artifacts.local_file(node.graph.file).unlink()
         html = reader.get(address, {"view": "wrapper"}).content.decode()
         assert "the imported file is missing from the storage" in html

@@ -14,12 +14,11 @@ from scheduler.build.cuda.lines import narrowed
 from scheduler.build.cuda.resources import resources
 from scheduler.build.cutedsl import child, commands
 from scheduler.build.cutedsl.toolchains import CHILD, RUNTIME, CuteDSLToolchain
-from scheduler.build.diagnostics import diagnostics
-from scheduler.build.elf import dynamic_symbols, section_bytes
+from scheduler.build.elf import section_bytes
 from scheduler.build.flags import Flags
-from scheduler.build.model import Diagnostic, Toolchain
-from scheduler.build.places import HEADERS
-from scheduler.build.recipe import Recipe, Step
+from scheduler.build.library_recipe import LibraryRecipe
+from scheduler.build.model import Toolchain
+from scheduler.build.recipe import Step
 from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.targets import Target
 
@@ -27,7 +26,7 @@ from scheduler.targets import Target
 _OFFERED = re.compile(r"_cu[A-Za-z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)|printf|abort")
 
 
-class CuteDSLRecipe(Recipe):
+class CuteDSLRecipe(LibraryRecipe):
     """The same files as of a HIP source: a device, a worker and a wrapper see no difference."""
 
     version = "1"
@@ -39,6 +38,7 @@ class CuteDSLRecipe(Recipe):
     code_object_title = "Cubin"
     intermediate_file = child.PTX
     intermediate_title = "PTX"
+    may_leave_open = _OFFERED
     remedy = "install kiln[cutedsl]"
 
     @property
@@ -63,19 +63,10 @@ class CuteDSLRecipe(Recipe):
         )
 
     def prepare(self, directory: Path, toolchain: Toolchain) -> None:
-        (directory / "include").symlink_to(HEADERS)
+        super().prepare(directory, toolchain)
         assert isinstance(toolchain, CuteDSLToolchain)
         (directory / commands.SCRIPT).symlink_to(CHILD)
         (directory / RUNTIME).symlink_to(toolchain.runtime)
-        if toolchain.builtin_headers:
-            (directory / "builtin").symlink_to(toolchain.builtin_headers)
-
-    def unloadable(self, directory: Path, symbol: str) -> str:
-        symbols = dynamic_symbols((directory / self.library_file).read_bytes())
-        if symbol not in symbols.defined:
-            return f"the source does not export {symbol}"
-        unknown = sorted(name for name in symbols.undefined if not _OFFERED.fullmatch(name))
-        return f"nothing offers {', '.join(unknown)} when the library is loaded" if unknown else ""
 
     def resources(self, directory: Path, target: Target) -> Mapping[str, Mapping[str, Any]]:
         usage, ptx = ((directory / name).read_text() for name in (child.USAGE, child.PTX))
@@ -83,9 +74,6 @@ class CuteDSLRecipe(Recipe):
         sections = section_bytes((directory / child.CUBIN).read_bytes())
         found = resources(usage, ptx, target, sections, dynamic)
         return {name: asdict(one) for name, one in found.items()}
-
-    def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
-        return diagnostics(log, self.source_file)
 
 
 def _narrowed(directory: Path) -> None:

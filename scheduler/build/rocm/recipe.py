@@ -6,14 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from scheduler.build.diagnostics import diagnostics
-from scheduler.build.elf import dynamic_symbols
 from scheduler.build.flags import Flags
-from scheduler.build.model import Diagnostic, Toolchain
-from scheduler.build.places import HEADERS
-from scheduler.build.recipe import Recipe, Step
+from scheduler.build.library_recipe import LibraryRecipe
+from scheduler.build.model import Toolchain
+from scheduler.build.recipe import Step
 from scheduler.build.rocm import bundle_format, commands
 from scheduler.build.rocm.metadata import resources
 from scheduler.codegen.rocm.source import SOURCE_FILE
@@ -25,32 +23,13 @@ from scheduler.targets.amd import amd_hardware
 _OFFERED = re.compile(r"(__)?hip[A-Z]\w*|__cxa_(atexit|finalize)|mem(cpy|set|move|cmp)")
 
 
-class HipRecipe(Recipe):
+class HipRecipe(LibraryRecipe):
     """A HIP source with our headers: what both ways of building it share."""
 
     version = "3"
     source_file = SOURCE_FILE
     listing_file = commands.LISTING
     library_file = commands.LIBRARY
-    may_leave_open: ClassVar[re.Pattern[str] | None] = None
-    """The symbols that whoever loads the library offers it; None: its linker has seen to that."""
-
-    def prepare(self, directory: Path, toolchain: Toolchain) -> None:
-        (directory / "include").symlink_to(HEADERS)
-        if toolchain.builtin_headers:
-            (directory / "builtin").symlink_to(toolchain.builtin_headers)
-
-    def unloadable(self, directory: Path, symbol: str) -> str:
-        symbols = dynamic_symbols((directory / self.library_file).read_bytes())
-        if symbol not in symbols.defined:
-            return f"the source does not export {symbol}"
-        if self.may_leave_open is None:
-            return ""
-        unknown = sorted(n for n in symbols.undefined if not self.may_leave_open.fullmatch(n))
-        return f"nothing offers {', '.join(unknown)} when the library is loaded" if unknown else ""
-
-    def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
-        return diagnostics(log, self.source_file)
 
 
 class GpuRecipe(HipRecipe):

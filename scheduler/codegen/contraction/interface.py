@@ -14,7 +14,7 @@ from scheduler.codegen.contraction.operand import Operand, analyse
 from scheduler.codegen.kernel_interface import KernelInterface
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.bounds import INT32_MAX, bounds
-from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.functions import evaluate, symbol
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Axis, Buffer, Contraction
 from scheduler.ir.values import Load, Value, loads
@@ -118,6 +118,12 @@ class ContractionInterface(Generic[Kernel]):
             self._register_axes(group.name, group.axes)
         for position, member in enumerate(members):
             self._register_axes(f"n{position}" if len(members) > 1 else "n", member.n)
+
+    def extents(self, bindings: Mapping[str, int]) -> tuple[int, int, int, int]:
+        """Batch, m, n of all members together, and k, at values of the symbols."""
+        columns = sum(evaluate(member.n.extent, bindings) for member in self.members)
+        batch, m, k = (evaluate(group.extent, bindings) for group in (self.batch, self.m, self.k))
+        return batch, m, columns, k
 
     def _register_axes(self, name: str, axes: tuple[Axis, ...]) -> None:
         """Sizes by which a flat index is divided. Those of k are divided by at every step: where

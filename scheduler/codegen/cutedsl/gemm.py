@@ -36,7 +36,6 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
-from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, UserError
 from scheduler.targets import Target
@@ -77,13 +76,9 @@ class GemmTemplate(CuteDSLTemplate):
     @cached_property
     def _problem(self) -> GemmProblem:
         interface, operands = self.interface, self._operands
-        sizes = hints(self.lowered.graph.symbols)
         return GemmProblem(
             interface.element,
-            evaluate(interface.batch.extent, sizes),
-            evaluate(interface.m.extent, sizes),
-            sum(evaluate(member.n.extent, sizes) for member in interface.members),
-            evaluate(interface.k.extent, sizes),
+            *interface.extents(hints(self.lowered.graph.symbols)),
             operands.obstacles[0],
             next(filter(None, operands.obstacles[1:]), ""),
             operands.mixed or self._hooks.obstacle(),

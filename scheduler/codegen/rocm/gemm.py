@@ -28,8 +28,9 @@ from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, evaluate
+from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, UserError
 from scheduler.targets import Target
@@ -68,15 +69,11 @@ class GemmTemplate(ROCmTemplate):
 
     def _problem_sizes(self) -> GemmProblem:
         interface = self.interface
-        hints = {name: info.hint for name, info in self.lowered.graph.symbols.items()}
         widths = vector_widths(interface.element)
         seconds = [member.b for member in interface.members]
         return GemmProblem(
             interface.element,
-            evaluate(interface.batch.extent, hints),
-            evaluate(interface.m.extent, hints),
-            sum(evaluate(member.n.extent, hints) for member in interface.members),
-            evaluate(interface.k.extent, hints),
+            *interface.extents(hints(self.lowered.graph.symbols)),
             tuple((width, interface.a.vector_obstacle(width)) for width in widths),
             tuple(
                 (width, next(filter(None, (b.vector_obstacle(width) for b in seconds)), ""))

@@ -8,6 +8,7 @@ Python: rounding towards minus infinity, the remainder has the divisor's sign.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -81,7 +82,7 @@ class DividedByZeroError(UserError, ZeroDivisionError):
     """Sizes at which an expression of the model has no value."""
 
 
-def evaluate(expr: Expr | int, bindings: dict[str, int]) -> int:
+def evaluate(expr: Expr | int, bindings: Mapping[str, int]) -> int:
     """The value of an expression at concrete sizes.
 
     Raises ``KeyError`` with the name of a symbol that has no binding, and ``DividedByZeroError``

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduler.isa.cuda.operands import registers
+from scheduler.isa.dataflow import live_out
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.reader import LiveRegisters
 
@@ -95,26 +96,7 @@ def _across(callee: Function) -> tuple[int, int]:
 
 
 def _live_out(function: Function, effects: list[_Effect]) -> list[int]:
-    """What may still be read after each block."""
-    blocks = function.blocks
-    reads, kills = [0] * len(blocks), [0] * len(blocks)
-    for number, block in enumerate(blocks):
-        for effect in reversed(effects[block.first : block.end]):
-            reads[number] = (reads[number] & ~effect.kills) | effect.reads
-            kills[number] |= effect.kills
-    live_in, live_out = list(reads), [0] * len(blocks)
-    changed = True
-    while changed:
-        changed = False
-        for number in range(len(blocks) - 1, -1, -1):
-            out = 0
-            for successor in blocks[number].successors:
-                out |= live_in[successor]
-            if out != live_out[number]:
-                live_out[number] = out
-                live_in[number] = reads[number] | (out & ~kills[number])
-                changed = True
-    return live_out
+    return live_out(function, [(effect.reads, effect.kills) for effect in effects])
 
 
 def _defined(function: Function, effects: list[_Effect]) -> list[int]:

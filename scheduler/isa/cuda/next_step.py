@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scheduler.build.cuda.occupancy import Demand, Limiter, Occupancy, occupancy
+from scheduler.isa.bisect import greatest_smaller
 from scheduler.targets import Target
 
 _MOST_THREADS = 1024  # of a block
@@ -39,7 +39,7 @@ def _fewer_registers(demand: Demand, target: Target, now: Occupancy) -> NextStep
     def warps(registers: int) -> int:
         return occupancy(replace(demand, registers=registers), target).warps
 
-    have = _most(demand.registers, 1, now.warps, warps)
+    have = greatest_smaller(demand.registers, 1, now.warps, warps)
     if have is None:
         return None
     change, more = demand.registers - have, warps(have)
@@ -52,24 +52,13 @@ def _less_shared(demand: Demand, target: Target, now: Occupancy) -> NextStep | N
     def warps(shared_bytes: int) -> int:
         return occupancy(replace(demand, shared_bytes=shared_bytes), target).warps
 
-    have = _most(demand.shared_bytes, 0, now.warps, warps)
+    have = greatest_smaller(demand.shared_bytes, 0, now.warps, warps)
     if have is None:
         return None
     change, more = demand.shared_bytes - have, warps(have)
     plural = "" if change == 1 else "s"
     text = f"{change} fewer byte{plural} of shared memory: {now.warps} → {more} warps"
     return NextStep(Limiter.SHARED, have, more, text)
-
-
-def _most(have: int, least: int, now: int, warps: Callable[[int], int]) -> int | None:
-    """Bisect for the greatest smaller amount with more warps: they only rise as it falls."""
-    low, high = least, have  # warps(low) is more than now, warps(high) is not
-    if low >= have or warps(low) <= now:
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if warps(middle) > now else (low, middle)
-    return low
 
 
 def _other_block(demand: Demand, target: Target, now: Occupancy) -> NextStep | None:

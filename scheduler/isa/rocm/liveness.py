@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from scheduler.isa.dataflow import live_out
 from scheduler.isa.instructions import Kind
 from scheduler.isa.listing import Function, Instruction
 from scheduler.isa.reader import LiveRegisters
@@ -42,10 +43,10 @@ def live_registers(function: Function) -> VectorRegisters:
     """Live registers of an AMD function; those that an instruction writes count at it."""
     known: dict[tuple[str, str], tuple[int, int]] = {}  # many instructions have the same text
     effects = [_effect(instruction, known) for instruction in function.instructions]
-    live_out = _live_out(function, effects)
+    out = live_out(function, effects)
     held = [0] * len(effects)
     for number, block in enumerate(function.blocks):
-        live = live_out[number]
+        live = out[number]
         for index in range(block.end - 1, block.first - 1, -1):
             reads, writes = effects[index]
             after = live | writes
@@ -59,30 +60,6 @@ def live_registers(function: Function) -> VectorRegisters:
         peak=peak,
         peaks=tuple(index for index, count in enumerate(counts) if count == peak and peak),
     )
-
-
-def _live_out(function: Function, effects: list[tuple[int, int]]) -> list[int]:
-    blocks = function.blocks
-    reads, writes = [0] * len(blocks), [0] * len(blocks)
-    for number, block in enumerate(blocks):
-        for index in range(block.end - 1, block.first - 1, -1):
-            read, written = effects[index]
-            reads[number] = (reads[number] & ~written) | read
-            writes[number] |= written
-    live_in = list(reads)
-    live_out = [0] * len(blocks)
-    changed = True
-    while changed:
-        changed = False
-        for number in range(len(blocks) - 1, -1, -1):
-            out = 0
-            for successor in blocks[number].successors:
-                out |= live_in[successor]
-            if out != live_out[number]:
-                live_out[number] = out
-                live_in[number] = reads[number] | (out & ~writes[number])
-                changed = True
-    return live_out
 
 
 def _effect(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scheduler.build.rocm.occupancy import Demand, Limiter, Occupancy, occupancy
+from scheduler.isa.bisect import greatest_smaller
 from scheduler.targets import Target
 
 
@@ -39,17 +40,12 @@ def next_step(demand: Demand, target: Target) -> NextStep | None:
 def _fewer(
     have: int, asking: Callable[[int], Demand], unit: str, target: Target, now: Occupancy
 ) -> NextStep | None:
-    """Bisect for the greatest smaller count with more waves: they only rise as it falls."""
-
     def waves(count: int) -> int:
         return occupancy(asking(count), target).waves
 
-    low, high = 1, have  # waves(low) is more than now, waves(high) is not
-    if waves(low) <= now.waves:
+    low = greatest_smaller(have, 1, now.waves, waves)
+    if low is None:
         return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if waves(middle) > now.waves else (low, middle)
     change = have - low
     plural = "" if change == 1 else "s"
     what = f"{unit}{plural}" if unit else f"byte{plural} of LDS"

@@ -11,6 +11,7 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.flags import Flags
 from scheduler.build.model import Build, Toolchain
+from scheduler.build.places import places
 from scheduler.build.process import Limits, run
 from scheduler.build.rocm.bundle_format import unpack
 from scheduler.build.rocm.commands import host_compiler
@@ -71,7 +72,8 @@ def test_it_registers_launches_and_unregisters(
     command = (*compiler, "-shared", "-o", "libamdhip64.so", "hip.c")
     zig = str(shared_cache.root / "zig")
     environment = {"ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": str(tmp_path / "zig")}
-    made = run(command, tmp_path, environment, Limits(seconds=300))
+    fence = places(toolchain, tmp_path, Path(zig))
+    made = run(command, tmp_path, environment, Limits(seconds=300), places=fence)
     assert made.ok, made.output
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, tmp_path / "libamdhip64.so", result.directory / "kernel.so"],

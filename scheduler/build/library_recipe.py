@@ -1,0 +1,38 @@
+"""What recipes share whose library is linked from a source with our headers, whatever the
+language."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+from scheduler.build.diagnostics import diagnostics
+from scheduler.build.elf import dynamic_symbols
+from scheduler.build.model import Diagnostic, Toolchain
+from scheduler.build.places import HEADERS
+from scheduler.build.recipe import Recipe
+
+
+class LibraryRecipe(Recipe):
+    """A source with our headers, and a shared library that exports its function."""
+
+    may_leave_open: ClassVar[re.Pattern[str] | None] = None
+    """The symbols that whoever loads the library offers it; None: its linker has seen to that."""
+
+    def prepare(self, directory: Path, toolchain: Toolchain) -> None:
+        (directory / "include").symlink_to(HEADERS)
+        if toolchain.builtin_headers:
+            (directory / "builtin").symlink_to(toolchain.builtin_headers)
+
+    def unloadable(self, directory: Path, symbol: str) -> str:
+        symbols = dynamic_symbols((directory / self.library_file).read_bytes())
+        if symbol not in symbols.defined:
+            return f"the source does not export {symbol}"
+        if self.may_leave_open is None:
+            return ""
+        unknown = sorted(n for n in symbols.undefined if not self.may_leave_open.fullmatch(n))
+        return f"nothing offers {', '.join(unknown)} when the library is loaded" if unknown else ""
+
+    def diagnostics(self, log: str) -> tuple[Diagnostic, ...]:
+        return diagnostics(log, self.source_file)
