@@ -59,9 +59,7 @@ _LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first, after those that need what migrations left: tests with real transactions
     empty all tables."""
-    items.sort(
-        key=lambda item: (not _in_a_transaction(item), not item.nodeid.startswith(_LONGEST))
-    )
+    items.sort(key=lambda item: (not _in_a_transaction(item), not item.nodeid.startswith(_LONGEST)))
 
 
 def _in_a_transaction(item: pytest.Item) -> bool:

@@ -15,6 +15,8 @@ from scheduler.build.cache import CodeCache
 from scheduler.build.model import Build, Toolchain
 from scheduler.build.parallel import Progress, Request, build_all
 from scheduler.build.process import Cancellation, Cancelled, Limits, run
+from scheduler.fence import Fence
+from scheduler.fence.model import SYSTEM_LIBRARIES
 from scheduler.outcome import Rejected
 from tests.unit.build.sources import ADD
 
@@ -62,6 +64,12 @@ def test_what_a_killed_process_left_is_removed_a_day_later(
     assert [each.name for each in (cache.root / "tmp").iterdir()] == ["new"]
 
 
+def small_programs(folder: Path) -> Fence:
+    """A fence around the machine's small programs, which work in this folder."""
+    programs = (Path("/bin"), Path("/usr/bin"))
+    return Fence(write=(folder,), execute=(*programs, *SYSTEM_LIBRARIES))
+
+
 def test_cancelling_ends_a_running_process_and_its_children(tmp_path: Path) -> None:
     """The child holds the output open, so that ``run`` returns only when it is gone as well."""
     started = tmp_path / "started"
@@ -77,14 +85,16 @@ def test_cancelling_ends_a_running_process_and_its_children(tmp_path: Path) -> N
                 {"PATH": "/bin:/usr/bin"},
                 Limits(),
                 cancellation,
+                small_programs(tmp_path),
             )
         except Cancelled:
             ended.append("cancelled")
 
     thread = threading.Thread(target=work)
     thread.start()
-    while not started.exists():
+    while thread.is_alive() and not started.exists():
         thread.join(0.01)
+    assert started.exists()
     cancellation.cancel()
     thread.join(60)
     assert not thread.is_alive()
@@ -99,6 +109,7 @@ def test_a_process_over_its_time_is_ended_with_its_children(tmp_path: Path) -> N
         tmp_path,
         {"PATH": "/bin:/usr/bin"},
         Limits(seconds=0.2),
+        places=small_programs(tmp_path),
     )
     assert not done.ok
     assert done.failure == "stopped after 0.2 s"
