@@ -1,56 +1,27 @@
-"""Where a series of measurements changes: found while it grows, one point at a time.
+"""Where a series of measurements changes: found while it grows, one value at a time.
 
 ``append`` takes what is remembered of a series and one more value, and says whether the series has
-changed, is steady, or is too short to say. It keeps no more than the last ``Settings.before +
-Settings.after`` values of the present level, so that a point costs the same however long the series
-is.
-
-The test compares what was measured since a possible change with what was measured before it, on
-logarithms (a change is a ratio). Values are taken as distances from the median in units of the
-noise and cut off at ``Settings.cut`` (Huber's way with outliers): one spike, however high, weighs as
-much as any point that is clearly off. What the cut values do before the change (their spread, with
-its two modes where it has two; how alike neighbours are; a drift) says how much a mean of them
-may differ by chance. The threshold is high where few points speak and lower where many do.
+changed, is steady, or is too short to say. No more is remembered than the last values of the
+present level, so that a value costs the same however long the series is, and what is said of it
+depends on the values up to it alone. How two levels are told from each other: ``steps.py``; what
+decides: ``settings.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-_Array: TypeAlias = npt.NDArray[np.float64]
+from scheduler.stats.noise import NoiseFloor
+from scheduler.stats.reference import Array, reference
+from scheduler.stats.settings import Settings
+from scheduler.stats.steps import Least, step
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What decides. The defaults are those that the benchmark (tests/benchmarks/changes) holds
-    beside other detectors; a change of them is a change of every verdict."""
-
-    before: int = 60
-    """Values before a possible change that are looked at, at most."""
-
-    after: int = 30
-    """Values since a possible change, at most: a change is found within as many, or not."""
-
-    least_before: int = 8
-    """Fewer values than that are no level: the verdict is that there are too few."""
-
-    cut: float = 3.5
-    """Distances from the median are cut off here, in units of the noise."""
-
-    thresholds: tuple[tuple[int, float], ...] = ((1, 99.0), (3, 5.6), (6, 5.2), (10, 4.8), (16, 4.4))
-    """From that many values since the change on, how many standard errors are enough."""
-
-    least_effect: float = 0.005
-    """Changes of less than that are of no interest: as a part of the level before."""
-
-    least_noise: float = 0.001
-    """Noise is never taken as less: as a part of the level."""
+_NO_FLOOR = NoiseFloor()
+_DEFAULTS = Settings()
 
 
 class Status(StrEnum):
@@ -62,7 +33,8 @@ class Status(StrEnum):
 @dataclass(frozen=True)
 class Change:
     """``index`` is the first value of the new level, counted from the first that was appended;
-    ``before`` and ``after`` are the medians, ``errors`` how many standard errors lie between."""
+    ``before`` and ``after`` are the medians of the two levels' last and first values, of which there
+    are ``n_before`` and ``n_after``; ``errors`` standard errors lie between them."""
 
     index: int
     before: float
@@ -87,17 +59,23 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Detection:
     status: Status
     change: Change | None = None
 
 
 def append(
-    level: Level, value: float, revision: str = "", settings: Settings = Settings()
-) -> tuple[Level, Verdict]:
-    """One more value, above 0, in any unit. Values of one ``revision`` are never told apart.
+    level: Level,
+    value: float,
+    revision: str = "",
+    floor: NoiseFloor = _NO_FLOOR,
+    settings: Settings = _DEFAULTS,
+) -> tuple[Level, Detection]:
+    """One more value, above 0, in any unit. A revision that was not measured is not appended.
 
-    Raises ``ValueError`` for a value that is not a positive number.
+    Values of one ``revision`` that follow each other belong to one level; each value without a
+    revision may be the first of a new one. Raises ``ValueError`` for a value that is not a
+    positive number.
     """
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{value} is no measurement: it must be above 0")
@@ -107,32 +85,91 @@ def append(
         (*level.revisions, revision)[-kept:],
         level.appended + 1,
     )
-    if len(level.logs) < settings.least_before + 1:
-        return level, Verdict(Status.INSUFFICIENT)
-    best = _best_split(np.asarray(level.logs), level.revisions, settings)
-    if best is None:
-        return level, Verdict(Status.STEADY)
-    split, errors = best
-    change = _change(level, split, errors)
+    if len(level.logs) <= settings.least_before:
+        return level, Detection(Status.INSUFFICIENT)
+    logs = np.asarray(level.logs)
+    least = Least(
+        noise=max(settings.least_noise, floor.noise), effect=max(settings.least_effect, floor.shift)
+    )
+    found = _clearest(logs, level.revisions, least, settings)
+    if found is None:
+        return level, Detection(Status.STEADY)
+    split, errors = found
+    change = _change(level, split, errors, settings)
     rest = replace(level, logs=level.logs[split:], revisions=level.revisions[split:])
-    return rest, Verdict(Status.CHANGED, change)
+    return rest, Detection(Status.CHANGED, change)
 
 
 def changes(
-    values: Sequence[float], revisions: Sequence[str] = (), settings: Settings = Settings()
+    values: Sequence[float],
+    revisions: Sequence[str] = (),
+    floor: NoiseFloor = _NO_FLOOR,
+    settings: Settings = _DEFAULTS,
 ) -> tuple[tuple[int, Change], ...]:
     """Every change of a whole series, each with the index of the value that showed it."""
     level, found = Level(), []
     for position, value in enumerate(values):
-        revision = revisions[position] if revisions else str(position)
-        level, verdict = append(level, value, revision, settings)
-        if verdict.change is not None:
-            found.append((position, verdict.change))
+        revision = revisions[position] if revisions else ""
+        level, detection = append(level, value, revision, floor, settings)
+        if detection.change is not None:
+            found.append((position, detection.change))
     return tuple(found)
 
 
-def _change(level: Level, split: int, errors: float) -> Change:
-    before, after = level.logs[:split], level.logs[split:]
+def _clearest(
+    logs: Array, revisions: Sequence[str], least: Least, settings: Settings
+) -> tuple[int, float] | None:
+    """Where the change begins that is clearest beyond its threshold, and its standard errors."""
+    boundaries = _boundaries(revisions, settings)
+    best = (0.0, 0.0, 0)
+    for split in _tried(boundaries, logs.size, settings):
+        before = logs[max(0, split - settings.before) : split]
+        best = max(best, (*step(before, logs[split:], least, settings), split))
+    passed, errors, split = best
+    if passed < 1:
+        return None
+    return _place(logs, boundaries, split, least, settings), errors
+
+
+def _boundaries(revisions: Sequence[str], settings: Settings) -> list[int]:
+    """Where a level may begin: at the first value of a revision."""
+    n = len(revisions)
+    first = max(settings.least_before, n - settings.after)
+    return [
+        at for at in range(first, n) if not revisions[at] or revisions[at] != revisions[at - 1]
+    ]
+
+
+def _tried(boundaries: list[int], n: int, settings: Settings) -> list[int]:
+    """For each of the sizes the last boundary that leaves as many values."""
+    tried: dict[int, None] = {}
+    for size in settings.sizes:
+        split = next((at for at in reversed(boundaries) if n - at >= size), None)
+        if split is not None:
+            tried[split] = None
+    return list(tried)
+
+
+def _place(
+    logs: Array, boundaries: list[int], split: int, least: Least, settings: Settings
+) -> int:
+    """The boundary at which two levels describe the values best (least squares, cut off)."""
+    start = max(0, split - settings.before)
+    level = reference(logs[start:split], least.noise, settings)
+    after = float(np.median(logs[split:])) - level.centre
+    bound = settings.cut * level.noise
+    nearer_before = np.clip(logs - level.centre, -bound, abs(after) + bound) ** 2
+    nearer_after = np.clip(logs - level.centre - after, -abs(after) - bound, bound) ** 2
+    if after < 0:
+        nearer_before = np.clip(logs - level.centre, -abs(after) - bound, bound) ** 2
+        nearer_after = np.clip(logs - level.centre - after, -bound, abs(after) + bound) ** 2
+    gain = nearer_before - nearer_after
+    return max(boundaries, key=lambda at: float(gain[at:].sum()))
+
+
+def _change(level: Level, split: int, errors: float, settings: Settings) -> Change:
+    before = level.logs[max(0, split - settings.before) : split]
+    after = level.logs[split:]
     return Change(
         index=level.appended - len(after),
         before=float(np.exp(np.median(before))),
@@ -141,64 +178,3 @@ def _change(level: Level, split: int, errors: float) -> Change:
         n_after=len(after),
         errors=errors,
     )
-
-
-def _best_split(
-    logs: _Array, revisions: Sequence[str], settings: Settings
-) -> tuple[int, float] | None:
-    """Where the change is clearest beyond its threshold, and by how many standard errors."""
-    best: tuple[float, int, float] | None = None
-    for split in _splits(revisions, settings):
-        n = logs.size - split
-        needed = next(t for least, t in reversed(settings.thresholds) if n >= least)
-        errors = _errors(logs[max(0, split - settings.before) : split], logs[split:], settings)
-        if errors >= needed and (best is None or errors > best[0]):
-            best = (errors, split, errors)
-    return None if best is None else (best[1], best[2])
-
-
-def _splits(revisions: Sequence[str], settings: Settings) -> list[int]:
-    n = len(revisions)
-    first = max(settings.least_before, n - settings.after)
-    return [
-        at for at in range(first, n) if not revisions[at] or revisions[at] != revisions[at - 1]
-    ]
-
-
-def _errors(before: _Array, after: _Array, settings: Settings) -> float:
-    """By how many standard errors the two differ; 0 where it is too little to matter."""
-    centre = float(np.median(before))
-    shift = float(np.median(after)) - centre
-    if abs(shift) < settings.least_effect:
-        return 0.0
-    noise = _noise(before, settings)
-    cut_before = np.clip((before - centre) / noise, -settings.cut, settings.cut)
-    cut_after = np.clip((after - centre) / noise, -settings.cut, settings.cut)
-    spread = max(float(cut_before.std(ddof=1)), 0.8)
-    own = float(cut_after.std(ddof=1)) if after.size > 2 else spread
-    variance = spread**2 * _alike(cut_before) / before.size + max(spread, own) ** 2 * _alike(cut_before) / after.size
-    student = abs(float(cut_after.mean() - cut_before.mean())) / np.sqrt(variance)
-    return _as_normal(float(student), before.size - 1)
-
-
-def _noise(before: _Array, settings: Settings) -> float:
-    """The values' own spread: by the median distance from the median, and by neighbours."""
-    distance = 1.4826 * float(np.median(np.abs(before - np.median(before))))
-    return max(distance, settings.least_noise)
-
-
-def _alike(values: _Array) -> float:
-    """What likeness of neighbours makes of the variance of a mean: 1 where there is none."""
-    centred = values - values.mean()
-    total = float(centred @ centred)
-    if total == 0:
-        return 1.0
-    rho = float(centred[1:] @ centred[:-1]) / total + 1.0 / values.size
-    rho = min(max(rho, 0.0), 0.8)
-    return (1 + rho) / (1 - rho)
-
-
-def _as_normal(student: float, freedom: int) -> float:
-    """The normal deviate of the same probability (Wallace's approximation)."""
-    scale = (8 * freedom + 1) / (8 * freedom + 3)
-    return float(scale * np.sqrt(freedom * np.log1p(student**2 / freedom)))

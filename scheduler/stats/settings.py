@@ -1,0 +1,55 @@
+"""What decides whether a series of measurements has changed: every parameter, in one place.
+
+The defaults are those that ``python -m tests.benchmarks.changes`` holds beside other detectors and
+docs/adr explains; a change of one is a change of every series' history, so they are frozen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Distances are in units of the noise, on logarithms of the values (a change is a ratio)."""
+
+    before: int = 60
+    """Values before a possible change that are looked at, at most."""
+
+    sizes: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 30)
+    """How many values since a possible change are tried; the last is the most there may be."""
+
+    least_before: int = 8
+    """Fewer values than that are no level: data are insufficient."""
+
+    cut: float = 3.5
+    """Distances from the median are cut off here (Huber), so that a spike weighs little."""
+
+    thresholds: tuple[tuple[int, float], ...] = ((3, 5.2), (6, 4.9), (10, 4.6), (16, 4.3))
+    """From that many values since the change on, how many standard errors of the mean are enough."""
+
+    runs: tuple[tuple[int, float], ...] = ((2, 4.0), (3, 3.2), (4, 2.7), (5, 2.4), (6, 2.2))
+    """From that many values on, how far all of them must lie off on one side to be a change."""
+
+    agreement: float = 4.5
+    """Values of one level lie no further from each other than that: spikes do."""
+
+    chance: float = 1e-3
+    """How likely such values may be by the share of the values before that lie as far off."""
+
+    slope_errors: float = 4.0
+    """A drift of fewer standard errors than that is none."""
+
+    least_drift: int = 16
+    """Fewer values than that show no drift."""
+
+    least_effect: float = 0.005
+    """Changes of less than that are of no interest: as a part of the level before."""
+
+    least_noise: float = 0.001
+    """Noise is never taken as less: as a part of the level."""
+
+    @property
+    def after(self) -> int:
+        """A change is found within as many values, or not."""
+        return self.sizes[-1]

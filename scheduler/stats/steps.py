@@ -1,0 +1,87 @@
+"""Whether values lie on another level than those before them, and by how many standard errors.
+
+Two tests, either of which is enough. The first compares means of values that are cut off, for which
+a spike weighs no more than a value clearly off: it finds small changes in many values. The second
+looks at values that all lie off on the same side, near each other, and further than nearly all of
+those before: it finds large changes in few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, log1p, sqrt
+
+import numpy as np
+
+from scheduler.stats.reference import Array, Reference, deviation, drifting, median, reference
+from scheduler.stats.settings import Settings
+
+
+@dataclass(frozen=True)
+class Least:
+    """What is known of the series' noise: as parts of the level."""
+
+    noise: float
+    effect: float
+
+
+def step(before: Array, after: Array, least: Least, settings: Settings) -> tuple[float, float]:
+    """How far the test was passed (1: just), and the standard errors; zeros where there is none."""
+    level = reference(before, least.noise, settings)
+    if abs(median(after) - level.centre) < least.effect:
+        return 0.0, 0.0
+    found = _step_from(level, after, settings)
+    if found[0] < 1:
+        return 0.0, 0.0
+    drift = drifting(level, settings)
+    if drift is None:
+        return found
+    places = np.arange(after.size) * drift.slope * drift.noise
+    straight = after - places
+    if (median(straight) - drift.centre) * (median(after) - level.centre) <= 0:
+        return 0.0, 0.0
+    if abs(median(straight) - drift.centre) < least.effect:
+        return 0.0, 0.0
+    return min(found, _step_from(drift, straight, settings))
+
+
+def _step_from(level: Reference, after: Array, settings: Settings) -> tuple[float, float]:
+    distances = (after - level.centre) / level.noise
+    errors = _errors(level, distances, settings)
+    passed = errors / _from(settings.thresholds, after.size)
+    return max(passed, _one_side(level, distances, settings)), errors
+
+
+def _errors(level: Reference, distances: Array, settings: Settings) -> float:
+    """Standard errors between the means, as a normal deviate of the same probability."""
+    n, before = distances.size, level.cut.size
+    cut = np.clip(distances, -settings.cut, settings.cut)
+    own = max(level.spread, deviation(cut)) if n > 2 else level.spread
+    ahead = 3 * (n + before) ** 2 / before**2 * (level.slope != 0)
+    variance = level.likeness * (level.spread**2 * (1 + ahead) / before + own**2 / n)
+    student = abs(float(cut.sum()) / n - level.mean) / sqrt(variance)
+    return _as_normal(student, before - 1)
+
+
+def _one_side(level: Reference, distances: Array, settings: Settings) -> float:
+    """How far all values lie off, as a part of what is needed; 0 where they do not agree."""
+    side = distances if distances[0] > 0 else -distances
+    nearest, furthest = float(side.min()), float(side.max())
+    scale = max(level.spread, 1.0)
+    if nearest <= 0 or furthest - nearest > settings.agreement * scale:
+        return 0.0
+    before = level.cut if distances[0] > 0 else -level.cut
+    as_far = int((before >= min(nearest, settings.cut)).sum())
+    if side.size * log((as_far + 1) / (before.size + 2)) > log(settings.chance):
+        return 0.0
+    return nearest / (scale * level.likeness**0.25 * _from(settings.runs, side.size))
+
+
+def _from(table: tuple[tuple[int, float], ...], n: int) -> float:
+    return next((value for least, value in reversed(table) if n >= least), 99.0)
+
+
+def _as_normal(student: float, freedom: int) -> float:
+    """The normal deviate of the same probability (Wallace's approximation)."""
+    scale = (8 * freedom + 1) / (8 * freedom + 3)
+    return scale * sqrt(freedom * log1p(student**2 / freedom))
