@@ -16,7 +16,7 @@ class Settings:
     before: int = 60
     """Values before a possible change that are looked at, at most."""
 
-    sizes: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 30)
+    sizes: tuple[int, ...] = (3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 30)
     """How many values since a possible change are tried; the last is the most there may be."""
 
     least_before: int = 8
@@ -28,17 +28,21 @@ class Settings:
     thresholds: tuple[tuple[int, float], ...] = ((3, 5.2), (6, 4.9), (10, 4.6), (16, 4.3))
     """From that many values since the change on, how many standard errors of the mean are enough."""
 
-    runs: tuple[tuple[int, float], ...] = ((2, 4.0), (3, 3.2), (4, 2.7), (5, 2.4), (6, 2.2))
+    runs: tuple[tuple[int, float], ...] = ((3, 3.4), (4, 2.8), (5, 2.4), (6, 2.2))
     """From that many values on, how far all of them must lie off on one side to be a change."""
 
-    agreement: float = 4.5
-    """Values of one level lie no further from each other than that: spikes do."""
+    agreement: tuple[tuple[int, float], ...] = ((3, 3.5), (5, 4.5))
+    """From that many values on, how far values of one level lie from each other: spikes lie further."""
 
-    chance: float = 1e-3
+    chance: float = 1e-4
     """How likely such values may be by the share of the values before that lie as far off."""
 
-    slope_errors: float = 4.0
+    slope_errors: float = 2.5
     """A drift of fewer standard errors than that is none."""
+
+    beyond_line: float = 5.0
+    """By how much a step must describe the values better than a line does (twice the logarithm of
+    the likelihoods' ratio)."""
 
     least_drift: int = 16
     """Fewer values than that show no drift."""

@@ -49,6 +49,8 @@ def _step_from(level: Reference, after: Array, settings: Settings) -> tuple[floa
     distances = (after - level.centre) / level.noise
     errors = _errors(level, distances, settings)
     passed = errors / _from(settings.thresholds, after.size)
+    if passed >= 1 and not _beyond_a_line(level, distances, settings):
+        passed = 0.0
     return max(passed, _one_side(level, distances, settings)), errors
 
 
@@ -63,12 +65,24 @@ def _errors(level: Reference, distances: Array, settings: Settings) -> float:
     return _as_normal(student, before - 1)
 
 
+def _beyond_a_line(level: Reference, distances: Array, settings: Settings) -> bool:
+    """Whether a step says more of the values than a steady drift does."""
+    cut = np.concatenate((level.cut, np.clip(distances, -settings.cut, settings.cut)))
+    n, after = cut.size, distances.size
+    cut -= cut.mean()
+    places = np.arange(n) - (n - 1) / 2
+    by_line = float(places @ cut) ** 2 / float(places @ places)
+    by_step = float(cut[-after:].sum()) ** 2 * n / (after * (n - after))
+    unit = level.spread**2 * level.likeness
+    return by_step - by_line >= settings.beyond_line * unit
+
+
 def _one_side(level: Reference, distances: Array, settings: Settings) -> float:
     """How far all values lie off, as a part of what is needed; 0 where they do not agree."""
     side = distances if distances[0] > 0 else -distances
     nearest, furthest = float(side.min()), float(side.max())
     scale = max(level.spread, 1.0)
-    if nearest <= 0 or furthest - nearest > settings.agreement * scale:
+    if nearest <= 0 or furthest - nearest > scale * _from(settings.agreement, side.size):
         return 0.0
     before = level.cut if distances[0] > 0 else -level.cut
     as_far = int((before >= min(nearest, settings.cut)).sum())

@@ -1,0 +1,123 @@
+"""Detectors that are compared, each as it would be used while a series grows.
+
+A ``Stream`` is a series that grows. Those that look at everything again at each value give every
+change that they see then; what was named before (within a few positions) is no new alarm.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+import ruptures
+from otava.analysis import compute_change_points
+
+from scheduler.stats.changes import Level, append
+from scheduler.stats.settings import Settings
+from tests.benchmarks.changes import perfherder
+from tests.benchmarks.changes.series import Array
+
+WINDOW = Settings().before + Settings().after
+"""Values that ruptures is given, the last ones: as many as ours looks at."""
+
+
+class Stream(ABC):
+    def fill(self, values: Array, revisions: Sequence[str]) -> list[int]:
+        """Values that were there before; gives the changes seen in them."""
+        found: list[int] = []
+        for value, revision in zip(values, revisions, strict=True):
+            found += self.append(float(value), revision)
+        return found
+
+    @abstractmethod
+    def append(self, value: float, revision: str) -> list[int]:
+        """The positions of the changes that are seen now."""
+
+
+class Kiln(Stream):
+    def __init__(self) -> None:
+        self.level = Level()
+
+    def append(self, value: float, revision: str) -> list[int]:
+        self.level, detection = append(self.level, value, revision)
+        return [detection.change.index] if detection.change is not None else []
+
+
+class Again(Stream):
+    """Looks at all of it, or its end, at each value."""
+
+    def __init__(self) -> None:
+        self.values = np.empty(0)
+
+    def fill(self, values: Array, revisions: Sequence[str]) -> list[int]:
+        self.values = values
+        return self.find()
+
+    def append(self, value: float, revision: str) -> list[int]:
+        self.values = np.append(self.values, value)
+        return self.find()
+
+    @abstractmethod
+    def find(self) -> list[int]: ...
+
+
+class Otava(Again):
+    """Apache Otava's defaults (windows of 50, p 0.001), with what it keeps between appends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weak = None
+
+    def find(self) -> list[int]:
+        new = None if self.weak is None else 1
+        found, self.weak = compute_change_points(
+            list(self.values), new_data=new, old_weak_cp=self.weak
+        )
+        return [point.index for point in found]
+
+
+class Ruptures(Again):
+    model = ""
+
+    def penalty(self, logs: Array) -> float:
+        raise NotImplementedError
+
+    def find(self) -> list[int]:
+        logs = np.log(self.values[-WINDOW:])
+        search = ruptures.Pelt(model=self.model, min_size=2, jump=1).fit(logs)
+        start = self.values.size - logs.size
+        return [start + at for at in search.predict(pen=self.penalty(logs))[:-1]]
+
+
+class RupturesL2(Ruptures):
+    """Means, with the penalty of the Bayesian information criterion."""
+
+    model = "l2"
+
+    def penalty(self, logs: Array) -> float:
+        noise = 1.4826 * float(np.median(np.abs(np.diff(logs)))) / np.sqrt(2)
+        return float(2 * max(noise, 1e-3) ** 2 * np.log(logs.size))
+
+
+class RupturesRbf(Ruptures):
+    """Distributions, with the penalty of its documentation's first example."""
+
+    model = "rbf"
+
+    def penalty(self, logs: Array) -> float:
+        return 10.0
+
+
+class Perfherder(Again):
+    def find(self) -> list[int]:
+        return perfherder.changes(self.values)
+
+
+DETECTORS: dict[str, type[Stream]] = {
+    "kiln": Kiln,
+    "otava": Otava,
+    "ruptures-l2": RupturesL2,
+    "ruptures-rbf": RupturesRbf,
+    "perfherder": Perfherder,
+}
