@@ -3,7 +3,8 @@
 ``append`` takes what is remembered of a series and one more value, and says whether the series has
 changed, is steady, or is too short to say. No more is remembered than the last values of the
 present level, so that a value costs the same however long the series is, and what is said of it
-depends on the values up to it alone. How two levels are told from each other: ``steps.py``; what
+depends on the values up to it alone. Nothing need be stored for that: ``resume`` makes it again of
+the values since the last change. How two levels are told from each other: ``steps.py``; what
 decides: ``settings.py``.
 """
 
@@ -33,8 +34,8 @@ class Status(StrEnum):
 @dataclass(frozen=True)
 class Change:
     """``index`` is the first value of the new level, counted from the first that was appended;
-    ``before`` and ``after`` are the medians of the two levels' last and first values, of which there
-    are ``n_before`` and ``n_after``; ``errors`` standard errors lie between them."""
+    ``before`` and ``after`` are the medians of the ``n_before`` values before it and the
+    ``n_after`` since; ``errors`` standard errors lie between their means, values far off cut."""
 
     index: int
     before: float
@@ -100,6 +101,22 @@ def append(
     return rest, Detection(Status.CHANGED, change)
 
 
+def resume(
+    values: Sequence[float],
+    revisions: Sequence[str] = (),
+    appended: int | None = None,
+    settings: Settings = _DEFAULTS,
+) -> Level:
+    """What is remembered of a series after ``values``: those since its last change (its first
+    where it has had none), oldest first; ``appended`` values in all, if it had more than these."""
+    kept = settings.before + settings.after
+    return Level(
+        logs=tuple(float(log) for log in np.log(np.asarray(values, dtype=np.float64)[-kept:])),
+        revisions=tuple((revisions or ("",) * len(values))[-kept:]),
+        appended=len(values) if appended is None else appended,
+    )
+
+
 def changes(
     values: Sequence[float],
     revisions: Sequence[str] = (),
@@ -135,9 +152,7 @@ def _boundaries(revisions: Sequence[str], settings: Settings) -> list[int]:
     """Where a level may begin: at the first value of a revision."""
     n = len(revisions)
     first = max(settings.least_before, n - settings.after)
-    return [
-        at for at in range(first, n) if not revisions[at] or revisions[at] != revisions[at - 1]
-    ]
+    return [at for at in range(first, n) if not revisions[at] or revisions[at] != revisions[at - 1]]
 
 
 def _tried(boundaries: list[int], n: int, settings: Settings) -> list[int]:
@@ -150,21 +165,16 @@ def _tried(boundaries: list[int], n: int, settings: Settings) -> list[int]:
     return list(tried)
 
 
-def _place(
-    logs: Array, boundaries: list[int], split: int, least: Least, settings: Settings
-) -> int:
-    """The boundary at which two levels describe the values best (least squares, cut off)."""
+def _place(logs: Array, boundaries: list[int], split: int, least: Least, settings: Settings) -> int:
+    """The boundary at which two levels describe the values best: least squares, spikes cut off."""
     start = max(0, split - settings.before)
     level = reference(logs[start:split], least.noise, settings)
-    after = float(np.median(logs[split:])) - level.centre
-    bound = settings.cut * level.noise
-    nearer_before = np.clip(logs - level.centre, -bound, abs(after) + bound) ** 2
-    nearer_after = np.clip(logs - level.centre - after, -abs(after) - bound, bound) ** 2
-    if after < 0:
-        nearer_before = np.clip(logs - level.centre, -abs(after) - bound, bound) ** 2
-        nearer_after = np.clip(logs - level.centre - after, -bound, abs(after) + bound) ** 2
-    gain = nearer_before - nearer_after
-    return max(boundaries, key=lambda at: float(gain[at:].sum()))
+    far = 2 * settings.cut  # a small step and a large one differ
+    cut = np.clip((logs[start:] - level.centre) / level.noise, -far, far)
+    cut -= cut.mean()
+    before = np.asarray(boundaries) - start
+    explained = np.cumsum(cut)[before - 1] ** 2 / (before * (cut.size - before))
+    return boundaries[int(np.argmax(explained))]
 
 
 def _change(level: Level, split: int, errors: float, settings: Settings) -> Change:

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduler.stats.reference import NORMAL, Array
+
 LEAST_VALUES = 8
 """A floor of fewer distances than that would be chance."""
 
-_NORMAL = 1.4826
 _NINE_OF_TEN = 1.645
 """Nine of ten values of normal noise lie no further from the centre, in standard deviations."""
+_MOVE = 2.9155
+"""A tenth of the differences of two medians of n normal values are larger than that times their
+deviation over the root of n: 1.645 (nine of ten) * 1.2533 (of a median) * the root of 2."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class NoiseFloor:
     """Standard deviation of a value, as far as nine of ten values show it."""
 
     shift: float = 0.0
-    """Half of the moves from one stretch of measurements to the next were at least that."""
+    """Nine of ten moves from one stretch of measurements to the next were no larger than that."""
 
     n: int = 0
     """Values that this was learnt from."""
@@ -43,31 +47,36 @@ def noise_floor(stretches: Sequence[Sequence[float]]) -> NoiseFloor:
     that is not a positive number.
     """
     logs = [np.log(_positive(stretch)) for stretch in stretches if len(stretch) > 0]
-    within = [
-        (values - np.median(values)) * np.sqrt(values.size / (values.size - 1))
-        for values in logs
-        if values.size > 1
-    ]
     n = sum(values.size for values in logs)
-    together = np.abs(np.concatenate(within)) if within else np.empty(0)
     medians = np.array([np.median(values) for values in logs])
-    moves = np.abs(np.diff(medians))
-    if together.size < LEAST_VALUES:  # a value a run: all of it is noise
-        return NoiseFloor(_deviation(np.abs(medians - np.median(medians))), 0.0, n) if n else NoiseFloor()
-    noise = _deviation(together)
-    if moves.size + 1 < LEAST_VALUES:
+    within = np.concatenate([np.empty(0), *map(_distances, logs)])
+    if within.size < LEAST_VALUES:  # a value a run: what they vary by is all noise
+        return NoiseFloor(_deviation(_distances(medians)), 0.0, n)
+    noise = _deviation(within)
+    if medians.size < LEAST_VALUES:
         return NoiseFloor(noise, 0.0, n)
-    expected = noise * np.sqrt(2 * np.pi / 2 / np.median([values.size for values in logs]))
-    return NoiseFloor(noise, float(np.sqrt(max(np.median(moves) ** 2 - expected**2, 0.0))), n)
+    moved = float(np.quantile(np.abs(np.diff(medians)), 0.9))
+    by_chance = _MOVE * noise / float(np.sqrt(np.median([values.size for values in logs])))
+    return NoiseFloor(noise, float(np.sqrt(max(moved**2 - by_chance**2, 0.0))), n)
 
 
-def _deviation(distances: np.ndarray) -> float:
+def _distances(values: Array) -> Array:
+    """From the median, as much larger as few values lie nearer to a median of their own."""
+    if values.size < 2:
+        return np.empty(0)
+    few = float(np.sqrt(values.size / (values.size - 1)))
+    distances: Array = np.abs(values - np.median(values)) * few
+    return distances
+
+
+def _deviation(distances: Array) -> float:
     if distances.size < LEAST_VALUES:
         return 0.0
-    return float(max(_NORMAL * np.median(distances), np.quantile(distances, 0.9) / _NINE_OF_TEN))
+    by_half = NORMAL * float(np.median(distances))
+    return max(by_half, float(np.quantile(distances, 0.9)) / _NINE_OF_TEN)
 
 
-def _positive(stretch: Sequence[float]) -> np.ndarray:
+def _positive(stretch: Sequence[float]) -> Array:
     values = np.asarray(stretch, dtype=np.float64)
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():

@@ -1,7 +1,8 @@
 """What decides whether a series of measurements has changed: every parameter, in one place.
 
-The defaults are those that ``python -m tests.benchmarks.changes`` holds beside other detectors and
-docs/adr explains; a change of one is a change of every series' history, so they are frozen.
+The defaults are those that ``python -m tests.benchmarks.changes`` holds beside other detectors
+and docs/adr/0019-change-points.md explains; a change of one is a change of every series' history,
+so they are frozen.
 """
 
 from __future__ import annotations
@@ -22,17 +23,23 @@ class Settings:
     least_before: int = 8
     """Fewer values than that are no level: data are insufficient."""
 
+    settled: int = 30
+    """A level of fewer values may not have shown all its noise yet (a second mode, a spike)."""
+
+    young: float = 0.6
+    """How much more is asked for beside a level of hardly any values; nothing more of a settled."""
+
     cut: float = 3.5
     """Distances from the median are cut off here (Huber), so that a spike weighs little."""
 
     thresholds: tuple[tuple[int, float], ...] = ((3, 5.2), (6, 4.9), (10, 4.6), (16, 4.3))
-    """From that many values since the change on, how many standard errors of the mean are enough."""
+    """From that many values since the change on, how many standard errors are enough."""
 
     runs: tuple[tuple[int, float], ...] = ((3, 3.4), (4, 2.8), (5, 2.4), (6, 2.2))
     """From that many values on, how far all of them must lie off on one side to be a change."""
 
     agreement: tuple[tuple[int, float], ...] = ((3, 3.5), (5, 4.5))
-    """From that many values on, how far values of one level lie from each other: spikes lie further."""
+    """From that many values on, how far apart values of a level lie: spikes lie further."""
 
     chance: float = 1e-4
     """How likely such values may be by the share of the values before that lie as far off."""
@@ -40,7 +47,7 @@ class Settings:
     slope_errors: float = 2.5
     """A drift of fewer standard errors than that is none."""
 
-    beyond_line: float = 5.0
+    beyond_line: float = 8.0
     """By how much a step must describe the values better than a line does (twice the logarithm of
     the likelihoods' ratio)."""
 

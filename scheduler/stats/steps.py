@@ -16,6 +16,9 @@ import numpy as np
 from scheduler.stats.reference import Array, Reference, deviation, drifting, median, reference
 from scheduler.stats.settings import Settings
 
+_ROUNDING = 1e-9
+"""What may lie between equal values after their logarithms, in units of noise."""
+
 
 @dataclass(frozen=True)
 class Least:
@@ -48,10 +51,11 @@ def step(before: Array, after: Array, least: Least, settings: Settings) -> tuple
 def _step_from(level: Reference, after: Array, settings: Settings) -> tuple[float, float]:
     distances = (after - level.centre) / level.noise
     errors = _errors(level, distances, settings)
-    passed = errors / _from(settings.thresholds, after.size)
+    more = 1 + settings.young * max(0.0, 1 - level.cut.size / settings.settled)
+    passed = errors / (more * _from(settings.thresholds, after.size))
     if passed >= 1 and not _beyond_a_line(level, distances, settings):
         passed = 0.0
-    return max(passed, _one_side(level, distances, settings)), errors
+    return max(passed, _one_side(level, distances, settings) / more), errors
 
 
 def _errors(level: Reference, distances: Array, settings: Settings) -> float:
@@ -74,7 +78,7 @@ def _beyond_a_line(level: Reference, distances: Array, settings: Settings) -> bo
     by_line = float(places @ cut) ** 2 / float(places @ places)
     by_step = float(cut[-after:].sum()) ** 2 * n / (after * (n - after))
     unit = level.spread**2 * level.likeness
-    return by_step - by_line >= settings.beyond_line * unit
+    return bool(by_step - by_line >= settings.beyond_line * unit)
 
 
 def _one_side(level: Reference, distances: Array, settings: Settings) -> float:
@@ -85,7 +89,7 @@ def _one_side(level: Reference, distances: Array, settings: Settings) -> float:
     if nearest <= 0 or furthest - nearest > scale * _from(settings.agreement, side.size):
         return 0.0
     before = level.cut if distances[0] > 0 else -level.cut
-    as_far = int((before >= min(nearest, settings.cut)).sum())
+    as_far = int((before >= min(nearest, settings.cut) - _ROUNDING).sum())
     if side.size * log((as_far + 1) / (before.size + 2)) > log(settings.chance):
         return 0.0
     return nearest / (scale * level.likeness**0.25 * _from(settings.runs, side.size))

@@ -78,22 +78,26 @@ class Otava(Again):
 
 
 class Ruptures(Again):
-    model = ""
+    """Pelt in its form in C, which finds what the one in Python does, some fifty times as fast."""
+
+    kernel = ""
 
     def penalty(self, logs: Array) -> float:
         raise NotImplementedError
 
     def find(self) -> list[int]:
         logs = np.log(self.values[-WINDOW:])
-        search = ruptures.Pelt(model=self.model, min_size=2, jump=1).fit(logs)
+        if not np.ptp(logs):
+            return []  # equal values; its kernels divide by their distances
+        search = ruptures.KernelCPD(kernel=self.kernel, min_size=2).fit(logs)
         start = self.values.size - logs.size
-        return [start + at for at in search.predict(pen=self.penalty(logs))[:-1]]
+        return [start + int(at) for at in search.predict(pen=self.penalty(logs))[:-1]]
 
 
 class RupturesL2(Ruptures):
     """Means, with the penalty of the Bayesian information criterion."""
 
-    model = "l2"
+    kernel = "linear"
 
     def penalty(self, logs: Array) -> float:
         noise = 1.4826 * float(np.median(np.abs(np.diff(logs)))) / np.sqrt(2)
@@ -103,7 +107,7 @@ class RupturesL2(Ruptures):
 class RupturesRbf(Ruptures):
     """Distributions, with the penalty of its documentation's first example."""
 
-    model = "rbf"
+    kernel = "rbf"
 
     def penalty(self, logs: Array) -> float:
         return 10.0

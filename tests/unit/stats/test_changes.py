@@ -1,0 +1,159 @@
+"""Changes of a series: what must hold of any, and what is said of some."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.stats.changes import Change, Level, Status, append, changes, resume
+from scheduler.stats.noise import NoiseFloor
+from scheduler.stats.settings import Settings
+
+FIXED: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "series.json").read_text())
+
+STEPS = st.sampled_from([-0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1])
+SEEDS = st.integers(0, 2**32 - 1)
+few = settings(max_examples=25, deadline=None)
+
+
+def series(seed: int, step: float, n: int = 90, at: int = 50) -> npt.NDArray[np.float64]:
+    logs = np.random.default_rng(seed).normal(0, 0.01, n)
+    logs[at:] += np.log1p(step)
+    return 1e-3 * np.exp(logs)
+
+
+def places(found: tuple[tuple[int, Change], ...]) -> list[tuple[int, int]]:
+    return [(position, change.index) for position, change in found]
+
+
+@few
+@given(SEEDS, STEPS, st.floats(1e-9, 1e9))
+def test_the_unit_does_not_matter(seed: int, step: float, unit: float) -> None:
+    values = series(seed, step)
+    assert places(changes(unit * values)) == places(changes(values))
+
+
+@few
+@given(SEEDS, STEPS)
+def test_reciprocal_values_change_the_other_way(seed: int, step: float) -> None:
+    """What is slower by its time is as much less by its throughput."""
+    values = series(seed, step)
+    found, mirrored = changes(values), changes(1 / values)
+    assert places(found) == places(mirrored)
+    assert [change.ratio for _, change in found] == pytest.approx(
+        [1 / change.ratio for _, change in mirrored]
+    )
+
+
+@few
+@given(SEEDS, STEPS, st.integers(1, 90))
+def test_what_is_found_depends_on_the_past_alone(seed: int, step: float, n: int) -> None:
+    values = series(seed, step)
+    found = changes(values)
+    assert changes(values[:n]) == tuple(each for each in found if each[0] < n)
+
+
+@few
+@given(SEEDS, STEPS, st.integers(1, 200))
+def test_what_is_remembered_is_made_again_of_the_values_since_the_change(
+    seed: int, step: float, n: int
+) -> None:
+    values, level, start = series(seed, step, n=200), Level(), 0
+    for value in values[:n]:
+        level, detection = append(level, value)
+        if detection.change is not None:
+            start = detection.change.index
+    again = resume(values[start:n], appended=n)
+    assert again.logs == pytest.approx(level.logs, abs=1e-12)
+    assert (again.revisions, again.appended) == (level.revisions, level.appended)
+
+
+@few
+@given(st.floats(1e-9, 1e9), st.integers(1, 150))
+def test_equal_values_never_change(value: float, n: int) -> None:
+    assert changes([value] * n) == ()
+
+
+@few
+@given(st.integers(0, 89), st.floats(0.01, 100))
+def test_a_single_spike_is_no_change(at: int, height: float) -> None:
+    for values in (series(3, 0.0), np.full(90, 7.0)):
+        values[at] *= height
+        assert changes(values) == ()
+
+
+@few
+@given(SEEDS, st.integers(2, 5))
+def test_values_of_one_revision_stay_together(seed: int, runs: int) -> None:
+    values = series(seed, 0.1)
+    revisions = [str(at // runs) for at in range(values.size)]
+    found = changes(values, revisions)
+    assert found
+    assert all(change.index % runs == 0 for _, change in found)
+
+
+def test_no_change_is_found_within_a_revision() -> None:
+    values = series(0, 0.3)
+    assert changes(values, ["a"] * values.size) == ()
+    assert len(changes(values)) == 1
+
+
+def test_few_values_are_insufficient_data() -> None:
+    level = Level()
+    least = Settings().least_before
+    statuses = []
+    for value in series(1, 0.0)[: least + 1]:
+        level, detection = append(level, value)
+        statuses.append(detection.status)
+    assert statuses == [Status.INSUFFICIENT] * least + [Status.STEADY]
+
+
+def test_after_a_change_data_are_insufficient_again() -> None:
+    values = series(1, 0.1)
+    level, statuses = Level(), []
+    for value in values:
+        level, detection = append(level, value)
+        statuses.append(detection.status)
+    changed = statuses.index(Status.CHANGED)
+    assert statuses[changed + 1] == Status.INSUFFICIENT
+    assert statuses[-1] == Status.STEADY
+
+
+def test_what_is_remembered_does_not_grow_with_the_series() -> None:
+    level = Level()
+    for value in series(2, 0.0, n=500):
+        level, _ = append(level, value)
+    assert level.appended == 500
+    assert len(level.logs) == len(level.revisions) == Settings().before + Settings().after
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_what_is_no_measurement_is_named(value: float) -> None:
+    with pytest.raises(ValueError, match=f"{value} is no measurement"):
+        append(Level(), value)
+
+
+def test_within_the_noise_floor_nothing_changes() -> None:
+    values = series(4, 0.05)
+    assert len(changes(values)) == 1
+    assert changes(values[:60], floor=NoiseFloor(noise=0.05)) == ()
+    assert changes(values, floor=NoiseFloor(shift=0.06)) == ()
+    assert len(changes(values, floor=NoiseFloor(noise=0.01, shift=0.02))) == 1
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_fixed_series(name: str) -> None:
+    """The detector's parameters are frozen: what it says of these does not change unseen."""
+    fixed = FIXED[name]
+    found = changes(fixed["values"], fixed.get("revisions", ()))
+    assert [
+        {"found_at": at, "index": change.index, "ratio": round(change.ratio, 3)}
+        for at, change in found
+    ] == fixed["changes"]
