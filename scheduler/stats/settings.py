@@ -41,13 +41,13 @@ class Settings:
     agreement: tuple[tuple[int, float], ...] = ((3, 3.5), (5, 4.5))
     """From that many values on, how far apart values of a level lie: spikes lie further."""
 
-    chance: float = 1e-4
+    chance: float = 1e-5
     """How likely such values may be by the share of the values before that lie as far off."""
 
     slope_errors: float = 2.5
     """A drift of fewer standard errors than that is none."""
 
-    beyond_line: float = 8.0
+    beyond_line: float = 10.0
     """By how much a step must describe the values better than a line does (twice the logarithm of
     the likelihoods' ratio)."""
 

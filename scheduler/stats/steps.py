@@ -92,7 +92,7 @@ def _one_side(level: Reference, distances: Array, settings: Settings) -> float:
     as_far = int((before >= min(nearest, settings.cut) - _ROUNDING).sum())
     if side.size * log((as_far + 1) / (before.size + 2)) > log(settings.chance):
         return 0.0
-    return nearest / (scale * level.likeness**0.25 * _from(settings.runs, side.size))
+    return nearest / (scale * _from(settings.runs, side.size))
 
 
 def _from(table: tuple[tuple[int, float], ...], n: int) -> float:
