@@ -172,6 +172,7 @@ def _place(logs: Array, boundaries: list[int], split: int, least: Least, setting
     far = 2 * settings.cut  # a small step and a large one differ
     cut = np.clip((logs[start:] - level.centre) / level.noise, -far, far)
     cut -= cut.mean()
+    boundaries = [at for at in boundaries if logs.size - at >= settings.sizes[0]]
     before = np.asarray(boundaries) - start
     explained = np.cumsum(cut)[before - 1] ** 2 / (before * (cut.size - before))
     return boundaries[int(np.argmax(explained))]
