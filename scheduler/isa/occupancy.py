@@ -74,6 +74,11 @@ class OccupancyRules(ABC):
         """Registers of a thread."""
 
     @abstractmethod
+    def waves_by_registers(self, resources: Resources, target: Target) -> int:
+        """Waves that a SIMD would hold of a built function if only a thread's registers
+        limited them."""
+
+    @abstractmethod
     def spills(self, resources: Resources) -> bool:
         """Whether a function keeps in memory what has no place in registers."""
 

@@ -73,6 +73,12 @@ class CudaRules(OccupancyRules):
     def registers(self, resources: Resources) -> int:
         return int(resources["registers"])
 
+    def waves_by_registers(self, resources: Resources, target: Target) -> int:
+        demand = Demand(resources["registers"], 0, resources["threads"])
+        warps = -(-demand.threads // target.wavefront)
+        blocks = occupancy(demand, target).by_registers
+        return min(self.max_waves(target), blocks * warps)
+
     def spills(self, resources: Resources) -> bool:
         return bool(resources["spill_store_bytes"] or resources["spill_load_bytes"])
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.occupancy import Demand, occupancy
 from scheduler.build.rocm.resources import Resources as AmdResources
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.occupancy import Column, OccupancyRules, Resources
@@ -82,6 +83,11 @@ class AmdRules(OccupancyRules):
 
     def registers(self, resources: Resources) -> int:
         return AmdResources(**resources).vgpr
+
+    def waves_by_registers(self, resources: Resources, target: Target) -> int:
+        own = AmdResources(**resources)
+        demand = Demand(own.vgpr, 0, 0, workgroup=own.wavefront)
+        return max(1, occupancy(demand, target).by_vgpr)
 
     def spills(self, resources: Resources) -> bool:
         return bool(resources["vgpr_spills"] or resources["scratch_bytes"])
