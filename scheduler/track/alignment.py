@@ -1,0 +1,141 @@
+"""Whether an attribute changed where the level of a series moved.
+
+Other things change in the neighbourhood of a change all the time: commits that make no difference,
+hosts that take turns. What explains a change is what differs at the place where the level moved,
+and that place is only known as well as the noise allows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.track.sides import Point, Side
+
+_TOLERANCE = 3.0
+"""A place is as good as the best one if it costs no more than that beyond it, in units of the
+noise."""
+
+_CUT = 8.0
+"""Distances from a level are cut off here, in units of the noise: a spike says little."""
+
+_LEAST_NOISE = 0.002
+"""Of a value: points are never taken to be more alike than that."""
+
+_SHARED = 0.5
+"""From this share on, an attribute's values are the same on both sides: they take turns."""
+
+
+class Relation(StrEnum):
+    """What is known of one attribute's values on both sides. ELSEWHERE: it changed near the change,
+    but not where the level moved."""
+
+    SAME = "same"
+    DIFFERS = "differs"
+    ELSEWHERE = "elsewhere"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One attribute: the relation, and the two points on either side of where it changed (where it
+    did not, the nearest ones). ``offset`` says how many points after the change (negative: before
+    it) that is."""
+
+    relation: Relation
+    before: Point
+    after: Point
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Window:
+    """The points near a change, in order of time from ``before``'s to ``after``'s."""
+
+    before: Side
+    after: Side
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        return (*reversed(self.before.near), *self.after.near)
+
+    @property
+    def boundary(self) -> int:
+        """Index of the first point after the change."""
+        return len(self.before.near)
+
+    @cached_property
+    def noise(self) -> float:
+        """The standard deviation of a point's logarithm about its side's level, robustly."""
+        off = np.concatenate([_off(self.before), _off(self.after)])
+        spread = 1.4826 * float(np.median(np.abs(off))) if off.size > 2 else 0.0
+        own = [(point.high - point.low) / point.value / 4 for point in self.points]
+        return max(spread, float(np.median(own)), _LEAST_NOISE)
+
+    @cached_property
+    def places(self) -> frozenset[int]:
+        """Where the level may have moved: indices of the first point of the new level."""
+        logs = np.log([point.value for point in self.points])
+        levels = np.log([self.before.interval.median, self.after.interval.median])
+        cost = np.minimum(np.abs(logs[:, None] - levels) / self.noise, _CUT)
+        sums = np.concatenate([np.zeros((1, 2)), np.cumsum(cost, axis=0)])
+        of_split = sums[:, 0] + (sums[-1, 1] - sums[:, 1])
+        inner = of_split[1:-1]
+        return frozenset((1 + np.flatnonzero(inner <= inner.min() + _TOLERANCE)).tolist())
+
+    def finding(self, label: Callable[[Point], str], at_boundary: bool = False) -> Finding:
+        """How an attribute's values, as texts ("" for not known), stand on both sides. With
+        ``at_boundary`` a change between the two sides counts even where the values say that the
+        level moved a few points away."""
+        labels = [label(point) for point in self.points]
+        nearest = (self.before.nearest, self.after.nearest)
+        if not any(labels[: self.boundary]) or not any(labels[self.boundary :]):
+            return Finding(Relation.UNKNOWN, *nearest)
+        steps = _steps(labels)
+        places = self.places | ({self.boundary} if at_boundary else set())
+        here = [(one, other) for one, other in steps if places & {*range(one + 1, other + 1)}]
+        if here and _shared(labels[: self.boundary], labels[self.boundary :]) < _SHARED:
+            return self._at(Relation.DIFFERS, self._nearest_of(here))
+        take_turns = len(steps) >= len({text for text in labels if text})
+        if steps and not here and not take_turns:
+            return self._at(Relation.ELSEWHERE, self._nearest_of(steps))
+        return Finding(Relation.SAME, *nearest)
+
+    def _nearest_of(self, steps: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        return min(steps, key=lambda step: abs(step[0] + step[1] + 1 - 2 * self.boundary))
+
+    def _at(self, relation: Relation, step: tuple[int, int]) -> Finding:
+        one, other = step
+        offset = other - self.boundary if other < self.boundary else max(0, one + 1 - self.boundary)
+        return Finding(relation, self.points[one], self.points[other], offset)
+
+
+def _off(side: Side) -> npt.NDArray[np.float64]:
+    logs = np.log([point.value for point in side.points])
+    off: npt.NDArray[np.float64] = logs - np.median(logs)
+    return off
+
+
+def _steps(labels: Sequence[str]) -> list[tuple[int, int]]:
+    """Neighbouring points, among those whose value is known, at which it changes."""
+    known = [index for index, text in enumerate(labels) if text]
+    return [pair for pair in pairwise(known) if _differ(labels, *pair)]
+
+
+def _differ(labels: Sequence[str], one: int, other: int) -> bool:
+    return labels[one] != labels[other]
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> float:
+    """How much of two sides has the same values, 0 to 1."""
+    left, right = (Counter(text for text in side if text) for side in (one, other))
+    return sum(
+        min(count / left.total(), right[text] / right.total()) for text, count in left.items()
+    )

@@ -1,0 +1,261 @@
+"""Why a series moved: one table of rules, in order; the first that applies decides.
+
+The rules keep two promises whatever else they see. Where the same code object ran on both sides,
+the code is never the cause. Where the environments differ, or are not known to be equal, the code
+is never said to be the cause: both are named, and what would tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scheduler.track.differences import Aspect, Difference
+from scheduler.track.evidence import Cause, Evidence
+from scheduler.track.sides import Side
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """``cause``, the ``rule`` that decided, and its reasons in sentences, the first the rule's own.
+
+    ``candidates`` are the causes that remain possible, one unless ``cause`` is UNKNOWN;
+    ``next_step`` says what to measure then. ``feeds_noise_floor``: the same code in the same
+    environment, so that the distance of the sides is noise by definition. ``ratio`` is after by
+    before.
+    """
+
+    cause: Cause
+    rule: str
+    reasons: tuple[str, ...]
+    candidates: tuple[Cause, ...]
+    next_step: str
+    feeds_noise_floor: bool
+    ratio: float
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``candidates`` None: the one cause is all there is."""
+
+    name: str
+    applies: Callable[[Evidence], bool]
+    cause: Callable[[Evidence], Cause]
+    reason: Callable[[Evidence], str]
+    candidates: Callable[[Evidence], tuple[Cause, ...]] | None = None
+    next_step: Callable[[Evidence], str] = lambda _: ""
+
+
+def explain(before: Side, after: Side) -> Explanation:
+    """Why the series moved from one side to the other."""
+    evidence = Evidence(before, after)
+    rule = next(rule for rule in RULES if rule.applies(evidence))
+    cause = rule.cause(evidence)
+    candidates = rule.candidates(evidence) if rule.candidates else (cause,)
+    return Explanation(
+        cause=cause,
+        rule=rule.name,
+        reasons=(rule.reason(evidence), *_further(evidence, cause)),
+        candidates=candidates,
+        next_step=rule.next_step(evidence),
+        feeds_noise_floor=evidence.same_code is True and evidence.same_environment is True,
+        ratio=evidence.ratio,
+        differences=evidence.differences,
+    )
+
+
+def _always(cause: Cause) -> Callable[[Evidence], Cause]:
+    return lambda _: cause
+
+
+def _says(text: str) -> Callable[[Evidence], str]:
+    return lambda _: text
+
+
+def _names(found: tuple[Difference, ...]) -> str:
+    return ", ".join(dict.fromkeys(one.name or one.aspect.value for one in found))
+
+
+def _code_or_parts(evidence: Evidence) -> tuple[Cause, ...]:
+    return evidence.made_by or (Cause.CODE,)
+
+
+def _with_environment(evidence: Evidence) -> tuple[Cause, ...]:
+    return (*_code_or_parts(evidence), Cause.ENVIRONMENT)
+
+
+def _measure_again(evidence: Evidence) -> str:
+    one = evidence.before.nearest.revision or "the earlier code"
+    if evidence.environment and evidence.only_readings:
+        return (
+            f"measure {one} and {evidence.after.nearest.revision or 'the later code'} again with "
+            "locked clocks: code that draws more power is itself throttled more"
+        )
+    return (
+        f"measure {one} again in the later environment: what remains of the difference is the code"
+    )
+
+
+def _separate(evidence: Evidence) -> str:
+    made = evidence.made_by
+    one = evidence.before.nearest
+    if Cause.COMPILER in made:
+        compiler = evidence.after.nearest.compiler
+        return (
+            f"build {one.revision or 'the earlier source'} with {compiler.name} "
+            f"{compiler.version}, and measure both builds"
+        )
+    return (
+        f"measure the earlier configuration ({one.configuration}) at "
+        f"{evidence.after.nearest.revision or 'the later revision'}"
+    )
+
+
+def _environment_reason(evidence: Evidence) -> str:
+    return f"the same code ran in another environment: {_names(evidence.environment)} differ"
+
+
+def _both_reason(evidence: Evidence) -> str:
+    return (
+        f"code and environment ({_names(evidence.environment)}) both differ: neither can be said "
+        "to be the cause"
+    )
+
+
+def _several_reason(evidence: Evidence) -> str:
+    parts = " and ".join(cause.value for cause in evidence.made_by)
+    return f"{parts} changed together, in the same environment"
+
+
+RULES = (
+    Rule(
+        "no difference",
+        lambda e: not e.is_shown,
+        _always(Cause.NOISE),
+        _says("a side's median lies in the other's interval: no difference is shown"),
+    ),
+    Rule(
+        "drift",
+        lambda e: e.is_drift and e.same_environment is not False,
+        _always(Cause.NOISE),
+        _says("the values drift on either side of it, and that explains the step"),
+    ),
+    Rule(
+        "same code, same environment",
+        lambda e: e.same_code is True and e.same_environment is True,
+        _always(Cause.NOISE),
+        _says("the same code ran in the same environment: this is how far its times vary"),
+    ),
+    Rule(
+        "same code, other environment",
+        lambda e: e.same_code is True and e.same_environment is False,
+        _always(Cause.ENVIRONMENT),
+        _environment_reason,
+    ),
+    Rule(
+        "same code, environment not known",
+        lambda e: e.same_code is True,
+        _always(Cause.UNKNOWN),
+        _says("the same code ran, and its environments are not recorded"),
+        lambda _: (Cause.ENVIRONMENT, Cause.NOISE),
+        _says("record device and driver with each result"),
+    ),
+    Rule(
+        "code and environment",
+        lambda e: e.same_code is False and e.same_environment is False,
+        _always(Cause.UNKNOWN),
+        _both_reason,
+        _with_environment,
+        _measure_again,
+    ),
+    Rule(
+        "code not known, other environment",
+        lambda e: e.same_environment is False,
+        _always(Cause.UNKNOWN),
+        lambda e: f"{_names(e.environment)} differ, and which code ran is not recorded",
+        lambda _: (Cause.CODE, Cause.ENVIRONMENT),
+        _measure_again,
+    ),
+    Rule(
+        "environment not known",
+        lambda e: e.same_environment is None,
+        _always(Cause.UNKNOWN),
+        _says("device or driver of a side are not recorded: its environment may be another"),
+        lambda e: (*_code_or_parts(e), Cause.ENVIRONMENT, *([] if e.of_code else [Cause.NOISE])),
+        _says("record device and driver with each result, or measure both revisions again"),
+    ),
+    Rule(
+        "code not known",
+        lambda e: e.same_code is None,
+        _always(Cause.UNKNOWN),
+        _says("the environment is the same, and which code ran is not recorded"),
+        lambda _: (Cause.CODE, Cause.TUNING, Cause.COMPILER, Cause.NOISE),
+        _says("send the digest of the code object, or of source and compiler, with each result"),
+    ),
+    Rule(
+        "several changed together",
+        lambda e: len(e.made_by) > 1,
+        _always(Cause.UNKNOWN),
+        _several_reason,
+        _code_or_parts,
+        _separate,
+    ),
+    Rule(
+        "partly recorded",
+        lambda e: bool(e.not_recorded),
+        _always(Cause.UNKNOWN),
+        _says(
+            "the code differs in the same environment, and not all that it is made of is recorded"
+        ),
+        lambda e: (*e.made_by, *e.not_recorded),
+        _says("send source, configuration and compiler's version with each result"),
+    ),
+    Rule(
+        "another choice",
+        lambda e: e.made_by == (Cause.TUNING,),
+        _always(Cause.TUNING),
+        _says("another configuration was chosen, in the same environment"),
+    ),
+    Rule(
+        "another compiler",
+        lambda e: e.made_by == (Cause.COMPILER,),
+        _always(Cause.COMPILER),
+        _says("the same source was compiled otherwise, in the same environment"),
+    ),
+    Rule(
+        "another source",
+        lambda e: e.made_by == (Cause.CODE,),
+        _always(Cause.CODE),
+        _says("the source differs, compiler, configuration and environment do not"),
+    ),
+    Rule(
+        "code object without a reason",
+        lambda _: True,
+        _always(Cause.UNKNOWN),
+        _says("the code objects differ, and nothing recorded of what they are made of does"),
+        lambda _: (Cause.CODE, Cause.COMPILER),
+        _says("build both revisions twice: the build may not be reproducible"),
+    ),
+)
+"""In the order in which they are tried; the last always applies."""
+
+
+def _further(evidence: Evidence, cause: Cause) -> tuple[str, ...]:
+    """What else speaks for it, or limits it."""
+    found = [one.sentence for one in evidence.of_code if cause is not Cause.NOISE]
+    found += [one.sentence for one in evidence.environment]
+    if evidence.has_clock_change:
+        found.append(_clock_share(evidence))
+    if evidence.same_code is not None and not evidence.is_known(Aspect.CODE):
+        found.append("code objects are not recorded: taken from what they are made of")
+    if evidence.same_environment and not evidence.clocks_known:
+        found.append("clocks were not read: that they are the same is not known")
+    return tuple(found)
+
+
+def _clock_share(evidence: Evidence) -> str:
+    possible, measured = evidence.clock_ratio, evidence.ratio
+    if (possible - 1) * (measured - 1) <= 0:
+        return f"clocks moved the other way: times are {measured:.3f} of before all the same"
+    return f"clocks alone explain a ratio of at most {possible:.3f}; {measured:.3f} was measured"

@@ -1,0 +1,213 @@
+"""What differs between the two sides of a change, each in a sentence of the field's terms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scheduler.targets.words import GENERAL, Words
+from scheduler.track.alignment import Finding, Relation, Window
+from scheduler.track.readings import reading_differences, readings_differ
+from scheduler.track.resources import inner_loop_sentence, resource_differences, target_of
+from scheduler.track.sides import Compiler, Point, Side
+
+
+class Aspect(StrEnum):
+    """What a difference is of, in the order in which they are shown."""
+
+    REVISION = "revision"
+    SOURCE = "source"
+    CONFIGURATION = "configuration"
+    COMPILER = "compiler"
+    HEADERS = "headers"
+    CODE = "code object"
+    RESOURCES = "resources"
+    INNER_LOOP = "inner loop"
+    DRIVER = "driver"
+    RUNTIME = "runtime"
+    DEVICE = "device"
+    UNIT = "unit"
+    HOST = "host"
+    SETTINGS = "settings"
+    READINGS = "readings"
+
+
+ENVIRONMENT = (
+    Aspect.DRIVER,
+    Aspect.RUNTIME,
+    Aspect.DEVICE,
+    Aspect.UNIT,
+    Aspect.HOST,
+    Aspect.SETTINGS,
+    Aspect.READINGS,
+)
+"""What is of the environment: whatever differs of these, no change is said to be the code's."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that differs. ``name`` says which where an aspect has several (a setting, a
+    reading); ``here`` whether it changed where the level moved: what did elsewhere explains
+    nothing and is shown all the same."""
+
+    aspect: Aspect
+    before: str
+    after: str
+    sentence: str
+    name: str = ""
+    here: bool = True
+
+
+def differences(before: Side, after: Side) -> tuple[Difference, ...]:
+    """What differs, in ``Aspect``'s order; what is not known on a side is no difference."""
+    window = Window(before, after)
+    return tuple(_all(window, findings(window)))
+
+
+def environment_differences(one: Point, other: Point) -> tuple[Difference, ...]:
+    """What differs of the environments of two points: as ``differences`` says of sides of one point
+    each, and at once for thousands of them."""
+    found: list[Difference] = []
+    window = Window(Side((one,)), Side((other,)))
+    if one.environment != other.environment:
+        for aspect in ENVIRONMENT:
+            label = _LABELS.get(aspect)
+            before, after = (label(one), label(other)) if label else ("", "")
+            if before and after and before != after:
+                found += _of(aspect, Finding(Relation.DIFFERS, one, other), window)
+    if readings_differ(one, other):
+        found += _of_readings(window)
+    return tuple(found)
+
+
+def findings(window: Window) -> dict[Aspect, Finding]:
+    """How each attribute stands on both sides; resources and readings have none of their own."""
+    return {
+        aspect: window.finding(_labels(aspect, window), at_boundary=aspect in ENVIRONMENT)
+        for aspect in _LABELS
+    }
+
+
+def digest_label(window: Window) -> Callable[[Point], str]:
+    """What says that two code objects are the same: their instructions, where a point on either
+    side has the digest of them; else the files."""
+    sides = window.before.near, window.after.near
+    if all(any(point.code.instructions_digest for point in side) for side in sides):
+        return lambda point: point.code.instructions_digest
+    return lambda point: point.code.digest
+
+
+def _labels(aspect: Aspect, window: Window) -> Callable[[Point], str]:
+    return digest_label(window) if aspect is Aspect.CODE else _LABELS[aspect]
+
+
+def _compiler(compiler: Compiler) -> str:
+    return " ".join((compiler.name, compiler.version, *compiler.flags)) if compiler.known else ""
+
+
+def _settings(point: Point) -> str:
+    return "; ".join(f"{name}={text}" for name, text in sorted(point.environment.settings.items()))
+
+
+_LABELS: dict[Aspect, Callable[[Point], str]] = {
+    Aspect.REVISION: lambda point: point.revision,
+    Aspect.SOURCE: lambda point: point.source_digest,
+    Aspect.CONFIGURATION: lambda point: point.configuration,
+    Aspect.COMPILER: lambda point: _compiler(point.compiler),
+    Aspect.HEADERS: lambda point: point.compiler.digest,
+    Aspect.CODE: lambda point: point.code.digest,
+    Aspect.DRIVER: lambda point: point.environment.driver,
+    Aspect.RUNTIME: lambda point: point.environment.runtime,
+    Aspect.DEVICE: lambda point: point.environment.device,
+    Aspect.UNIT: lambda point: point.environment.unit,
+    Aspect.HOST: lambda point: point.environment.host,
+    Aspect.SETTINGS: _settings,
+}
+
+_DIGEST = re.compile("[0-9a-f]{40,}")
+_DIGITS = 12
+
+
+def _all(window: Window, found: dict[Aspect, Finding]) -> Iterator[Difference]:
+    for aspect, finding in found.items():
+        if finding.relation in {Relation.DIFFERS, Relation.ELSEWHERE}:
+            yield from _of(aspect, finding, window)
+            if aspect is Aspect.CODE and finding.relation is Relation.DIFFERS:
+                yield from _of_code(finding)
+    yield from _of_readings(window)
+
+
+def _of_readings(window: Window) -> Iterator[Difference]:
+    for one in reading_differences(window.before, window.after):
+        before, after = f"{one.before:g}", f"{one.after:g}"
+        yield Difference(Aspect.READINGS, before, after, one.sentence, one.name)
+
+
+def _of(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference]:
+    here = finding.relation is Relation.DIFFERS
+    where = "" if here else f" ({_place(finding.offset)}: not where the level moved)"
+    if aspect is Aspect.SETTINGS:
+        for name, one, other in _changed_settings(finding):
+            yield Difference(aspect, one, other, f"{name} {one} → {other}{where}", name, here)
+        return
+    label = _labels(aspect, window)
+    one, other = label(finding.before), label(finding.after)
+    if aspect is Aspect.COMPILER:
+        text = _compiler_sentence(finding.before.compiler, finding.after.compiler)
+    else:
+        title = _image(finding) if aspect is Aspect.CODE else _TITLES.get(aspect, aspect.value)
+        text = f"{title} {_short(one)} → {_short(other)}"
+    yield Difference(aspect, one, other, text + where, here=here)
+
+
+_TITLES = {Aspect.HEADERS: "headers that kernels include", Aspect.UNIT: "device's serial number"}
+
+
+def _of_code(finding: Finding) -> Iterator[Difference]:
+    one, other = finding.before, finding.after
+    target = other.target if one.target == other.target else ""
+    for figure in resource_differences(one.code, other.code, target):
+        yield Difference(
+            Aspect.RESOURCES, figure.before, figure.after, figure.sentence, figure.name
+        )
+    mix = inner_loop_sentence(one.code, other.code, target)
+    if mix:
+        yield Difference(Aspect.INNER_LOOP, _mix(one), _mix(other), mix)
+
+
+def _mix(point: Point) -> str:
+    return ", ".join(f"{kind} {count}" for kind, count in point.code.inner_loop.items())
+
+
+def _place(offset: int) -> str:
+    points = "1 point" if abs(offset) == 1 else f"{abs(offset)} points"
+    return f"{points} {'before' if offset < 0 else 'after'} the change"
+
+
+def _short(text: str) -> str:
+    return text[:_DIGITS] if _DIGEST.fullmatch(text) else text
+
+
+def _image(finding: Finding) -> str:
+    gpu = target_of(finding.after.target)
+    words: Words = gpu.words if gpu else GENERAL
+    return words.image
+
+
+def _compiler_sentence(one: Compiler, other: Compiler) -> str:
+    if one.name != other.name:
+        return f"compiler {one.name} {one.version} → {other.name} {other.version}"
+    if one.version != other.version:
+        return f"{one.name} {one.version} → {other.version}"
+    flags = [" ".join(compiler.flags) or "none" for compiler in (one, other)]
+    return f"compiler's flags {flags[0]} → {flags[1]}"
+
+
+def _changed_settings(finding: Finding) -> Iterator[tuple[str, str, str]]:
+    one, other = finding.before.environment.settings, finding.after.environment.settings
+    for name in sorted(one.keys() | other.keys()):
+        before, after = one.get(name, "not set"), other.get(name, "not set")
+        if before != after:
+            yield name, before, after

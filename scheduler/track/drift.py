@@ -1,0 +1,49 @@
+"""Whether a series went from one level to another in a step, or drifted there."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.track.sides import Side
+
+_POINTS = 24
+"""Of each side that are looked at, at most."""
+
+_LEAST = 12
+"""Points of both sides together, without which nothing is called a drift."""
+
+_SHORTEST = 5
+"""Points that a drift takes at least: what is faster is a step."""
+
+_GAIN = 5.0
+"""The logarithm of the likelihoods' ratio from which on a ramp is preferred to a step: a ramp has
+one parameter more, and more places to lie in."""
+
+_Array = npt.NDArray[np.float64]
+
+
+def is_ramp(before: Side, after: Side) -> bool:
+    """Whether a ramp between two levels fits the points clearly better than any step: by the sums
+    of absolute residuals, as of Laplace's distribution, so that spikes weigh little."""
+    points = (*reversed(before.points[:_POINTS]), *after.points[:_POINTS])
+    n = len(points)
+    if n < _LEAST:
+        return False
+    logs = np.log([point.value for point in points])
+    starts, ends = np.triu_indices(n, 1)
+    lengths = ends - starts
+    shapes = np.clip((np.arange(n) - starts[:, None]) / lengths[:, None], 0.0, 1.0)
+    costs = _costs(shapes, logs)
+    step, ramp = costs[lengths == 1].min(), costs[lengths > _SHORTEST].min()
+    least = 1e-4 * n  # quantized times may fit exactly
+    return bool(n * np.log((step + least) / (ramp + least)) > _GAIN)
+
+
+def _costs(shapes: _Array, logs: _Array) -> _Array:
+    """Of each shape, scaled and moved to fit best by least squares: its absolute residuals."""
+    centred = shapes - shapes.mean(axis=1, keepdims=True)
+    off = logs - logs.mean()
+    heights = centred @ off / (centred**2).sum(axis=1)
+    residuals: _Array = np.abs(off - heights[:, None] * centred).sum(axis=1)
+    return residuals

@@ -1,0 +1,205 @@
+"""What the rules of ``causes`` look at: the two sides, and how each attribute stands on them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from scheduler.track.alignment import Finding, Relation, Window
+from scheduler.track.differences import ENVIRONMENT, Aspect, Difference, differences, findings
+from scheduler.track.drift import is_ramp
+from scheduler.track.readings import clock_changes, clocks_known, reading_differences
+from scheduler.track.sides import Point, Side
+
+_ERRORS = 3.0
+"""Standard errors between the medians of two sides from which on they differ."""
+
+_LEAST_POINTS = 3
+"""Of a side, to tell from them how much points differ."""
+
+_MEDIAN = 1.2533
+"""Standard errors of a median are larger than a mean's by that, where noise is normal."""
+
+_WIDTH = 2 * 1.96
+"""Standard errors in an interval of 95%."""
+
+
+class Cause(StrEnum):
+    """Why a series moved. UNKNOWN is an answer: what is recorded does not decide."""
+
+    CODE = "code"
+    TUNING = "tuning choice"
+    COMPILER = "compiler"
+    ENVIRONMENT = "environment"
+    NOISE = "noise"
+    UNKNOWN = "cannot be said"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """``before`` and ``after`` with what follows of them."""
+
+    before: Side
+    after: Side
+
+    @cached_property
+    def window(self) -> Window:
+        return Window(self.before, self.after)
+
+    @cached_property
+    def findings(self) -> dict[Aspect, Finding]:
+        return findings(self.window)
+
+    @cached_property
+    def differences(self) -> tuple[Difference, ...]:
+        return differences(self.before, self.after)
+
+    @property
+    def ratio(self) -> float:
+        """The after side's median by the before side's."""
+        return self.after.interval.median / self.before.interval.median
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the sides' medians lie further apart than they may by chance: by how much points
+        differ about their side's median, or by a single point's own interval."""
+        sizes = [len(side.points) for side in (self.before, self.after)]
+        if min(sizes) >= _LEAST_POINTS:
+            errors = [_MEDIAN * self.window.noise / math.sqrt(size) for size in sizes]
+        else:
+            intervals = [side.interval for side in (self.before, self.after)]
+            errors = [(one.high - one.low) / one.median / _WIDTH for one in intervals]
+        return abs(math.log(self.ratio)) > _ERRORS * math.hypot(*errors)
+
+    @cached_property
+    def is_drift(self) -> bool:
+        """Whether the values went from one level to the other over many points, not in a step."""
+        return is_ramp(self.before, self.after)
+
+    def differs(self, aspect: Aspect) -> bool:
+        return self.findings[aspect].relation is Relation.DIFFERS
+
+    def is_known(self, aspect: Aspect) -> bool:
+        return self.findings[aspect].relation is not Relation.UNKNOWN
+
+    @cached_property
+    def same_code(self) -> bool | None:
+        """Whether the same code ran where the level moved; without code objects, what they are
+        made of says so. None where neither is known."""
+        if self.is_known(Aspect.CODE):
+            return not self.differs(Aspect.CODE)
+        inputs = (Aspect.SOURCE, Aspect.CONFIGURATION, Aspect.COMPILER, Aspect.HEADERS)
+        if any(self.differs(aspect) for aspect in inputs):
+            return False
+        made_of = (Aspect.SOURCE, Aspect.COMPILER)
+        return True if all(self.is_known(aspect) for aspect in made_of) else None
+
+    @cached_property
+    def same_environment(self) -> bool | None:
+        """None where device, or driver and runtime, of a side are not known, or one of these on
+        one side only."""
+        if self.environment:
+            return False
+        known = self.is_known(Aspect.DEVICE) and (
+            self.is_known(Aspect.DRIVER) or self.is_known(Aspect.RUNTIME)
+        )
+        versions = (
+            {bool(point.environment.driver) for point in self.window.points},
+            {bool(point.environment.runtime) for point in self.window.points},
+        )
+        even = all(len(each) == 1 for each in versions)
+        return True if known and even else None
+
+    @cached_property
+    def environment(self) -> tuple[Difference, ...]:
+        """What of the environment differs where the level moved."""
+        return tuple(one for one in self.differences if one.here and one.aspect in ENVIRONMENT)
+
+    @cached_property
+    def of_code(self) -> tuple[Difference, ...]:
+        """What of the code differs where the level moved."""
+        return tuple(one for one in self.differences if one.here and one.aspect not in ENVIRONMENT)
+
+    @cached_property
+    def made_by(self) -> tuple[Cause, ...]:
+        """What made the code another: everything that its objects are made of and that differs."""
+        found = []
+        if self._source_is_edited():
+            found.append(Cause.CODE)
+        if self.differs(Aspect.CONFIGURATION):
+            found.append(Cause.TUNING)
+        if self.differs(Aspect.COMPILER):
+            found.append(Cause.COMPILER)
+        return tuple(found)
+
+    @cached_property
+    def not_recorded(self) -> tuple[Cause, ...]:
+        """What else may have made it another: inputs that are not recorded. A kernel that has no
+        configuration on either side has none."""
+        configured = any(point.configuration for point in self.window.points)
+        found = []
+        if not self.is_known(Aspect.SOURCE):
+            found.append(Cause.CODE)
+        if configured and not self.is_known(Aspect.CONFIGURATION):
+            found.append(Cause.TUNING)
+        if not self.is_known(Aspect.COMPILER):
+            found.append(Cause.COMPILER)
+        return tuple(cause for cause in found if cause not in self.made_by)
+
+    @cached_property
+    def earlier_choice_unchanged(self) -> bool | None:
+        """Whether a configuration of one side is made of the same source on the other, or into the
+        same code, where it was built but not chosen; None where that is not known."""
+        finding = self.findings[Aspect.CONFIGURATION]
+        pairs = ((finding.before, finding.after), (finding.after, finding.before))
+        known = [
+            same
+            for chosen, elsewhere in pairs
+            if (same := _as_chosen(chosen, elsewhere)) is not None
+        ]
+        return all(known) if known else None
+
+    @property
+    def clocks_known(self) -> bool:
+        return clocks_known(self.before, self.after)
+
+    @property
+    def only_readings(self) -> bool:
+        """Whether clocks and throttling are all that differs of the environment."""
+        return all(one.aspect is Aspect.READINGS for one in self.environment)
+
+    @property
+    def clock_ratio(self) -> float:
+        """How far clocks alone could have made a kernel slower (above 1) or faster."""
+        changes = clock_changes(self.before, self.after)
+        return 1 / min(changes) if self.ratio > 1 else 1 / max(changes)
+
+    @property
+    def has_clock_change(self) -> bool:
+        found = reading_differences(self.before, self.after)
+        return any(one.name.endswith("_mhz") for one in found)
+
+    def _source_is_edited(self) -> bool:
+        """Whether the source differs by more than the configuration that it is rendered from."""
+        if self.differs(Aspect.HEADERS) and not self.differs(Aspect.COMPILER):
+            return True
+        if not self.differs(Aspect.CONFIGURATION):
+            return self.differs(Aspect.SOURCE)
+        if self.earlier_choice_unchanged is not None:
+            return not self.earlier_choice_unchanged
+        return self.differs(Aspect.SOURCE) and self.differs(Aspect.REVISION)
+
+
+def _as_chosen(chosen: Point, elsewhere: Point) -> bool | None:
+    """Whether the other side's build of a point's configuration is the point's own."""
+    other = elsewhere.others.get(chosen.configuration)
+    if other is None:
+        return None
+    pairs = (
+        (other.source_digest, chosen.source_digest),
+        (other.code_digest, chosen.code.digest),
+    )
+    known = [there == here for there, here in pairs if there and here]
+    return any(known) if known else None

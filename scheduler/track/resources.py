@@ -1,0 +1,139 @@
+"""What differs between two code objects, in the field's terms and by the maker's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scheduler.isa.instructions import Kind, titles
+from scheduler.isa.occupancy import Column, OccupancyRules, Resources, rules_of
+from scheduler.outcome import UserError
+from scheduler.targets import Target, find
+from scheduler.targets.words import GENERAL, Words, plural
+from scheduler.track.sides import CodeObject
+
+_BYTES = {"B": "bytes"}
+
+
+@dataclass(frozen=True)
+class FigureDifference:
+    """A figure of the resources on both sides, as texts, and the sentence that says so."""
+
+    name: str
+    before: str
+    after: str
+    more: str = ""
+    """What follows in the sentence: the unit, a boundary that it crosses."""
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.name} {self.before} → {self.after}{self.more}"
+
+
+def resource_differences(
+    before: CodeObject, after: CodeObject, target: str
+) -> tuple[FigureDifference, ...]:
+    """One for each figure that differs, the waves that the device holds first; device
+    functions are taken in their order. Nothing where either side's are not known."""
+    if not before.resources or not after.resources:
+        return ()
+    gpu = target_of(target)
+    rules = rules_of(gpu) if gpu else None
+    if len(before.resources) != len(after.resources):
+        counts = str(len(before.resources)), str(len(after.resources))
+        return (FigureDifference("device functions", *counts),)
+    result: list[FigureDifference] = []
+    for number, (old, new) in enumerate(
+        zip(before.resources.values(), after.resources.values(), strict=True), 1
+    ):
+        of = f"device function {number}: " if len(before.resources) > 1 else ""
+        found = _by_rules(old, new, gpu, rules) if gpu and rules else _plain(old, new)
+        result += [replace(one, name=f"{of}{one.name}") for one in found]
+    return tuple(result)
+
+
+def inner_loop_sentence(before: CodeObject, after: CodeObject, target: str) -> str:
+    """What the inner loop does more or less of; "" where it does the same, or is not known."""
+    if not before.inner_loop or not after.inner_loop:
+        return ""
+    gpu = target_of(target)
+    names = titles(gpu.words if gpu else GENERAL)
+    parts = [
+        f"{names[kind]} {_count(before.inner_loop, kind)} → {_count(after.inner_loop, kind)}"
+        for kind in Kind
+        if _count(before.inner_loop, kind) != _count(after.inner_loop, kind)
+    ]
+    return f"instructions of the inner loop: {', '.join(parts)}" if parts else ""
+
+
+def target_of(name: str) -> Target | None:
+    """The target of that name; None for one that no backend here has."""
+    try:
+        return find(name)
+    except UserError:
+        return None
+
+
+def _count(mix: Mapping[str, int], kind: Kind) -> int:
+    return mix.get(kind.value, 0)
+
+
+def _by_rules(
+    old: Resources, new: Resources, target: Target, rules: OccupancyRules
+) -> Iterator[FigureDifference]:
+    yield from _waves(old, new, target, rules)
+    registers = rules.common.get("registers", "")
+    ordered = sorted(rules.columns, key=lambda column: registers not in column.figures)
+    for column in ordered:
+        if all(old.get(name) == new.get(name) for name in column.figures):
+            continue
+        if any(old.get(name) is None or new.get(name) is None for name in column.figures):
+            continue  # not read by the Kiln that recorded one of them
+        if registers in column.figures:
+            yield _registers(old, new, target, rules)
+        else:
+            yield _figures(column, old, new)
+
+
+def _waves(
+    old: Resources, new: Resources, target: Target, rules: OccupancyRules
+) -> Iterator[FigureDifference]:
+    before, after = rules.waves(old), rules.waves(new)
+    if before != after:
+        limiter = (new if after < before else old).get("limiter", "")
+        limited = f", limited by {limiter} {'now' if after < before else 'before'}"
+        more = f" {_held(target.words, rules)}{limited * bool(limiter)}"
+        yield FigureDifference("occupancy", str(before), str(after), more)
+
+
+def _registers(
+    old: Resources, new: Resources, target: Target, rules: OccupancyRules
+) -> FigureDifference:
+    title = plural(target.words.register)
+    have = str(rules.registers(old)), str(rules.registers(new))
+    before, after = (rules.waves_by_registers(one, target) for one in (old, new))
+    if before == after:
+        return FigureDifference(title, *have)
+    more = f": over the boundary of {before} → {after} {_held(target.words, rules)}"
+    if (rules.waves(old), rules.waves(new)) != (before, after):
+        more += " that registers alone would allow"
+    return FigureDifference(title, *have, more)
+
+
+def _held(words: Words, rules: OccupancyRules) -> str:
+    holder = rules.waves_heading[1].split()[-1]
+    return f"{plural(words.wave)} per {holder}"
+
+
+def _figures(column: Column, old: Resources, new: Resources) -> FigureDifference:
+    before, after = (", ".join(f"{one[name]:,}" for name in column.figures) for one in (old, new))
+    unit = _BYTES.get(column.unit, column.unit)
+    return FigureDifference(column.heading, before, after, f" {unit}".rstrip())
+
+
+def _plain(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FigureDifference]:
+    """Figures of a target that has no rules here, under their own names."""
+    for name in sorted(old.keys() & new.keys()):
+        if old[name] != new[name]:
+            yield FigureDifference(name, str(old[name]), str(new[name]))

@@ -1,0 +1,141 @@
+"""What is known of the two sides of a change: points of one series, with what was measured and what
+it was measured with.
+
+"" stands for what is not known, wherever a text is; None for a build or an environment that is not
+known at all. Nothing is ever concluded from two unknowns being equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scheduler.stats.intervals import Interval, median_interval
+
+NEAR = 8
+"""Points of a side that say what it was measured with: those nearest to the change."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """``name`` (rocm, bundled, nvcc), ``version`` as it says itself, ``flags`` in order;
+    ``digest`` of what else decides its output: the headers that kernels include."""
+
+    name: str = ""
+    version: str = ""
+    flags: tuple[str, ...] = ()
+    digest: str = ""
+
+    @property
+    def known(self) -> bool:
+        return bool(self.name and self.version)
+
+
+@dataclass(frozen=True)
+class CodeObject:
+    """What was built: digests of the file and of its instructions alone (equal where only names,
+    line tables or paths differ), resources by device function as its recipe gives them, and the
+    instructions of the inner loop by class (``scheduler.isa.listing.counts``)."""
+
+    digest: str = ""
+    instructions_digest: str = ""
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inner_loop: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What it ran on. ``device`` is the model, ``unit`` which one of them (its UUID or serial
+    number), ``settings`` what else was set (power limit, persistence, MIG), by name."""
+
+    driver: str = ""
+    runtime: str = ""
+    device: str = ""
+    unit: str = ""
+    host: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def known(self) -> bool:
+        """Whether enough is recorded to call two of them equal."""
+        return bool(self.device and (self.driver or self.runtime))
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A configuration that was built from the same revision by the same compiler and not chosen."""
+
+    source_digest: str = ""
+    code_digest: str = ""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement of a series. ``value`` is the median in the series' unit, ``low`` to ``high``
+    its interval over ``n`` samples.
+
+    ``readings`` are what the device read of itself meanwhile: clocks as medians (``sm_clock_mhz``),
+    throttling as the share of samples in which it held (``throttled_power``: 0.4). ``others`` is
+    what tuning chose from, by the configurations' texts.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    revision: str = ""
+    source_digest: str = ""
+    configuration: str = ""
+    target: str = ""
+    compiler: Compiler = field(default_factory=Compiler)
+    code: CodeObject = field(default_factory=CodeObject)
+    environment: Environment = field(default_factory=Environment)
+    readings: Mapping[str, float] = field(default_factory=dict)
+    others: Mapping[str, Alternative] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Side:
+    """The points on one side of a change, at least one, the nearest to the change first: so that
+    two sides can be exchanged. Raises ``ValueError`` without points, and for a value that is not
+    above 0."""
+
+    points: tuple[Point, ...]
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("a side of a change has points")
+        if not all(0 < point.value < float("inf") for point in self.points):
+            raise ValueError("a measurement is a number above 0")
+
+    @property
+    def nearest(self) -> Point:
+        return self.points[0]
+
+    @property
+    def near(self) -> tuple[Point, ...]:
+        """The points that say what the side was measured with."""
+        return self.points[:NEAR]
+
+    @cached_property
+    def interval(self) -> Interval:
+        """The side's median and its interval: of the points' values, of a single one its own."""
+        if len(self.points) == 1:
+            only = self.nearest
+            return Interval(only.value, only.low, only.high, only.n)
+        return median_interval([point.value for point in self.points])
+
+    def reading(self, name: str) -> float | None:
+        """The median of a reading over the nearest points; None where it was not read."""
+        found = [point.readings[name] for point in self.near if name in point.readings]
+        return float(np.median(found)) if found else None
+
+
+def sides_at(points: tuple[Point, ...], index: int) -> tuple[Side, Side]:
+    """Before and after a change of a series whose points are in order of time: ``index`` is the
+    first point of the new level."""
+    return Side(tuple(reversed(points[:index]))), Side(points[index:])
