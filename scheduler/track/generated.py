@@ -1,0 +1,319 @@
+"""A generated history: series of kernels over revisions, with every kind of cause injected.
+
+Nothing in it was measured. Every series says so (``LABEL`` begins its name, its hosts and its
+revisions), and whoever shows it shows that. It is what the rules of ``causes`` are held against,
+since the true cause of every change in it is known, and what the demo shows beside real histories.
+
+Machines change under the series that run on them (driver, compiler, clocks, the device itself),
+kernels change by commits and by what tuning chose; most commits and some upgrades make no
+difference to most kernels. Resources follow from the makers' own rules of occupancy, so that a
+kernel that slows down because of its registers shows registers over a boundary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.track.evidence import Cause
+from scheduler.track.generated_code import KernelCode, Rig, edited, rigs
+from scheduler.track.sides import (
+    Alternative,
+    CodeObject,
+    Compiler,
+    Environment,
+    Point,
+    Side,
+    sides_at,
+)
+
+LABEL = "generated"
+REVISIONS = 150
+_SLOT = 25  # revisions from one possible event to the next
+_CONFIGURATIONS = 4
+_SHOWN_BEFORE, _SHOWN_AFTER = 18, 10  # points that a detector has of each level
+_NEUTRAL_COMMITS = 0.15  # of all revisions, for one kernel
+_LONGEST_DRIFT = 24
+
+
+class Kind(StrEnum):
+    """What was injected."""
+
+    REGISTERS = "code: registers over a boundary"
+    SPILLS = "code: spills"
+    INSTRUCTIONS = "code: other instructions in the inner loop"
+    TUNING = "another configuration chosen"
+    COMPILER = "compiler upgraded"
+    DRIVER = "driver upgraded"
+    CLOCKS = "clocks throttled"
+    DEVICE = "device swapped"
+    NOTHING = "nothing"
+    MODE = "noise of another level"
+    SPIKE = "spike"
+    DRIFT = "drift"
+
+
+CODE = (Kind.REGISTERS, Kind.SPILLS, Kind.INSTRUCTIONS)
+MACHINE = (Kind.COMPILER, Kind.DRIVER, Kind.CLOCKS, Kind.DEVICE)
+_EDITS = {
+    Kind.REGISTERS: "registers",
+    Kind.SPILLS: "spills",
+    Kind.INSTRUCTIONS: "instructions",
+}
+_CAUSES = {
+    **dict.fromkeys(CODE, Cause.CODE),
+    Kind.TUNING: Cause.TUNING,
+    Kind.COMPILER: Cause.COMPILER,
+    **dict.fromkeys((Kind.DRIVER, Kind.CLOCKS, Kind.DEVICE), Cause.ENVIRONMENT),
+    **dict.fromkeys((Kind.NOTHING, Kind.MODE, Kind.SPIKE, Kind.DRIFT), Cause.NOISE),
+}
+
+
+@dataclass(frozen=True)
+class Injected:
+    """What happened at a revision: its kinds, how far it moved the times (1: not at all), what is
+    to be answered, and between which causes where that is UNKNOWN."""
+
+    index: int
+    kinds: tuple[Kind, ...]
+    ratio: float
+    cause: Cause
+    candidates: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
+class GeneratedSeries:
+    """``name`` begins with ``LABEL``; ``points`` has one a revision, times in nanoseconds."""
+
+    name: str
+    target: str
+    points: tuple[Point, ...]
+    injected: tuple[Injected, ...]
+    generated: bool = field(default=True, init=False)
+
+
+def history(series: int = 60, seed: int = 0) -> tuple[GeneratedSeries, ...]:
+    """That many series on a few machines, the same for the same seed."""
+    rng = np.random.default_rng(seed)
+    machines = [(rig, _machine_events(rng)) for rig in rigs()]
+    return tuple(
+        _Writer(
+            number, *machines[number % len(machines)], np.random.default_rng([seed, number])
+        ).write()
+        for number in range(series)
+    )
+
+
+def sides_of(series: GeneratedSeries, injected: Injected) -> tuple[Side, Side]:
+    """The two sides that a detector would show: the level before and a few points of the one
+    after, with the place where a single step fits the values best."""
+    first = max(0, injected.index - _SHOWN_BEFORE)
+    points = series.points[first : injected.index + _SHOWN_AFTER]
+    place = injected.index - first
+    if Kind.SPIKE not in injected.kinds and injected.ratio != 1:
+        place = _best_place(points, place)
+    return sides_at(points, place)
+
+
+def _best_place(points: tuple[Point, ...], near: int) -> int:
+    """Where two levels fit best, by absolute residuals of logarithms, within four of ``near``."""
+    logs = np.log([point.value for point in points])
+    places = range(max(2, near - 4), min(len(points) - 2, near + 4) + 1)
+    return min(places, key=lambda place: _residual(logs[:place]) + _residual(logs[place:]))
+
+
+def _residual(logs: npt.NDArray[np.float64]) -> float:
+    return float(np.abs(logs - np.median(logs)).sum())
+
+
+def _machine_events(rng: np.random.Generator) -> dict[int, Kind]:
+    """One event of the machine at about half of the slots."""
+    places = range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT)
+    return {
+        place + int(rng.integers(-2, 3)): MACHINE[int(rng.integers(len(MACHINE)))]
+        for place in places
+        if rng.random() < 0.5
+    }
+
+
+class _Writer:
+    """Writes one series, revision by revision."""
+
+    def __init__(
+        self, number: int, rig: Rig, machine: dict[int, Kind], rng: np.random.Generator
+    ) -> None:
+        self.rig, self.rng = rig, rng
+        self.name = f"{LABEL}: kernel {number} on {rig.device}"
+        self.machine = machine
+        self.own = self._own_events()
+        self.level = float(rng.uniform(15e3, 900e3))
+        self.noise = float(rng.choice([0.003, 0.006, 0.012, 0.018]))
+        self.edition = self.comment = self.configuration = 0
+        self.compiler = self.driver = self.unit = 0
+        self.code = KernelCode.first(rig, rng)
+        self.throttled = 0.0
+        self.drift = (0, 1.0)  # points that are left, ratio of each
+        self.injected: list[Injected] = []
+
+    def write(self) -> GeneratedSeries:
+        points = [self._revision(index) for index in range(REVISIONS)]
+        return GeneratedSeries(self.name, self.rig.target, tuple(points), tuple(self.injected))
+
+    def _own_events(self) -> dict[int, Kind]:
+        """The kernel's own, at slots of the machine's or at others."""
+        kinds = (*CODE, Kind.TUNING, Kind.TUNING, Kind.NOTHING, Kind.MODE, Kind.SPIKE, Kind.DRIFT)
+        found: dict[int, Kind] = {}
+        for place in range(_SLOT, REVISIONS - _SHOWN_AFTER, _SLOT):
+            near = [index for index in self.machine if abs(index - place) <= 2]
+            if near and self.rng.random() < 0.7:
+                continue
+            index = near[0] if near else place + int(self.rng.integers(-2, 3))
+            kind = kinds[int(self.rng.integers(len(kinds)))]
+            if not near or kind not in {Kind.SPIKE, Kind.DRIFT, Kind.MODE}:
+                found[index] = kind
+        return found
+
+    def _revision(self, index: int) -> Point:
+        events = [kind for kind in (self.machine.get(index), self.own.get(index)) if kind]
+        neutral = not events and self.rng.random() < _NEUTRAL_COMMITS
+        if neutral:
+            self._edit_without_effect()
+        if events:
+            self._apply(index, events)
+        if self.drift[0]:
+            self.level *= self.drift[1]
+            self.drift = (self.drift[0] - 1, self.drift[1])
+        return self._point(index, spike=Kind.SPIKE in events)
+
+    def _edit_without_effect(self) -> None:
+        """A comment, or other instructions that take the same time."""
+        if self.rng.random() < 0.5:
+            self.comment += 1
+        else:
+            self.edition += 1
+
+    def _apply(self, index: int, events: list[Kind]) -> None:
+        # Drift: half of it lies before the middle, where its change is shown.
+        shown = index + _LONGEST_DRIFT // 2 if Kind.DRIFT in events else index
+        moved = [self._one(kind) for kind in events]
+        ratio = float(np.prod(moved))
+        cause, candidates = _expected(events, ratio, self.noise)
+        self.injected.append(Injected(shown, tuple(events), ratio, cause, candidates))
+
+    def _one(self, kind: Kind) -> float:
+        """Change what the kind changes; how far the times move by it."""
+        if kind in _EDITS:
+            self.edition += 1
+            self.code, ratio = edited(self.code, _EDITS[kind], self.rng, 4 * self.noise)
+            self.level *= ratio
+            return ratio
+        if kind is Kind.CLOCKS:
+            return self._throttle()
+        if kind is Kind.DRIFT:
+            total = self._step(0.06, 0.15)
+            self.drift = (_LONGEST_DRIFT, float(total ** (1 / _LONGEST_DRIFT)))
+            return total
+        if kind is Kind.TUNING:
+            step = 1 + int(self.rng.integers(_CONFIGURATIONS - 1))
+            self.configuration = (self.configuration + step) % _CONFIGURATIONS
+        elif kind is Kind.COMPILER:
+            self.compiler += 1
+        elif kind is Kind.DRIVER:
+            self.driver += 1
+        elif kind is Kind.DEVICE:
+            self.unit += 1
+        if kind in {Kind.NOTHING, Kind.SPIKE}:
+            return 1.0
+        alike = kind in {Kind.COMPILER, Kind.DRIVER, Kind.DEVICE} and self.rng.random() < 0.4
+        ratio = 1.0 if alike else self._step(0.03, 0.25)
+        self.level *= ratio
+        return ratio
+
+    def _throttle(self) -> float:
+        """Clocks held down, or free again."""
+        before = 1 - 0.3 * self.throttled
+        self.throttled = 0.0 if self.throttled else float(self.rng.uniform(0.3, 0.6))
+        ratio = before / (1 - 0.3 * self.throttled)
+        self.level *= ratio
+        return float(ratio)
+
+    def _step(self, least: float, most: float) -> float:
+        size = max(float(self.rng.uniform(least, most)), 4 * self.noise)
+        return float(np.exp(size if self.rng.random() < 0.6 else -size))
+
+    def _point(self, index: int, *, spike: bool) -> Point:
+        value = self.level * float(np.exp(self.rng.normal(0, self.noise)))
+        if spike or self.rng.random() < 0.01:
+            value *= float(self.rng.uniform(1.15, 2))
+        value = round(value / 32) * 32.0  # the resolution of an event timer
+        half = value * self.noise * 0.6
+        clock = self.rig.clock_mhz * (1 - 0.3 * self.throttled) + float(
+            self.rng.choice([-15, 0, 0, 0])
+        )
+        return Point(
+            value=value,
+            low=value - half,
+            high=value + half,
+            n=20,
+            revision=f"{LABEL}-{index:04d}",
+            source_digest=self._source(self.configuration),
+            configuration=_configuration(self.configuration),
+            target=self.rig.target,
+            compiler=Compiler(
+                self.rig.compiler,
+                self.rig.compiler_versions[self.compiler % 8],
+                ("-O3",),
+                "headers",
+            ),
+            code=CodeObject(
+                self._code(self.configuration),
+                _digest(self.name, self.edition, self.configuration, self.compiler),
+                {"kernel": self.code.resources},
+                self.code.inner_loop,
+            ),
+            environment=Environment(
+                driver=self.rig.drivers[self.driver % 8],
+                runtime=self.rig.runtime,
+                device=self.rig.device,
+                unit=f"{LABEL} unit {self.unit}",
+                host=f"{LABEL} host",
+            ),
+            readings={
+                self.rig.clock: float(round(clock / 15) * 15),
+                "throttled_power": round(self.throttled, 2),
+            },
+            others={
+                _configuration(n): Alternative(self._source(n), self._code(n))
+                for n in range(_CONFIGURATIONS)
+            },
+        )
+
+    def _source(self, configuration: int) -> str:
+        return _digest(self.name, self.edition, self.comment, configuration, "source")
+
+    def _code(self, configuration: int) -> str:
+        return _digest(self.name, self.edition, self.comment, configuration, self.compiler, "file")
+
+
+def _expected(events: list[Kind], ratio: float, noise: float) -> tuple[Cause, tuple[Cause, ...]]:
+    """What can be said: one cause where only one thing changed, between which where several did;
+    that it is noise where they cancel each other out but for the noise of a point."""
+    causes = tuple(dict.fromkeys(_CAUSES[kind] for kind in events))
+    changing = tuple(cause for cause in causes if cause is not Cause.NOISE)
+    if abs(np.log(ratio)) < noise or not changing:
+        return Cause.NOISE, (Cause.NOISE,)
+    if len(changing) == 1:
+        return changing[0], changing
+    return Cause.UNKNOWN, changing
+
+
+def _configuration(number: int) -> str:
+    return f"BLOCK_M={64 << number % 2}, BLOCK_N={64 << number // 2}"
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
