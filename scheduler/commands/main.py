@@ -14,8 +14,17 @@ from scheduler.text import one_line
 
 # Modules of this folder; only the one asked for is imported, since a start is waited for.
 COMMANDS = {
-    name.rstrip("_"): f"scheduler.commands.{name}"
-    for name in ("targets", "devices", "lower", "compile_", "run", "verify", "tune")
+    name.rstrip("_").replace("_", "-"): f"scheduler.commands.{name}"
+    for name in (
+        "targets",
+        "devices",
+        "lower",
+        "compile_",
+        "run",
+        "verify",
+        "tune",
+        "compare_results",
+    )
 }
 OK, FAILED, USER_MISTAKE, INTERRUPTED = 0, 1, 2, 130
 

@@ -1,0 +1,110 @@
+"""Two files of recorded results: what became slower, faster, stayed, and what cannot be said."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from scheduler.commands.output import print_json, print_progress, print_table
+from scheduler.files import write_whole
+from scheduler.outcome import UserError
+from scheduler.results.file import read
+from scheduler.results.model import Results
+from scheduler.track.compare import Comparison, Measured, Row, Settings, Status, compare
+from scheduler.track.recorded import measured
+from scheduler.track.report import markdown, summary, why
+
+FAIL_ON = {
+    "regression": (Status.SLOWER,),
+    "unknown": (Status.UNKNOWN,),
+    "gone": (Status.GONE,),
+}
+_FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("before", type=Path, metavar="A.json", help="results to compare with")
+    parser.add_argument("after", type=Path, metavar="B.json", help="the later results")
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        choices=tuple(FAIL_ON),
+        help="exit with 1 where a series became slower, cannot be said, or is gone; repeat",
+    )
+    parser.add_argument(
+        "--least-effect",
+        type=float,
+        default=Settings().least_effect,
+        metavar="PART",
+        help="what counts as slower or faster: 0.01 is by more than 1%% (%(default)s)",
+    )
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the tables for a pull request there"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare, print, and exit with 1 where ``--fail-on`` says so."""
+    if not 0 <= arguments.least_effect < 1:
+        raise UserError("--least-effect: a part of the time from 0 to 1 is needed, 0.01 for 1%")
+    results = read(arguments.before), read(arguments.after)
+    sides = measured(results[0]), measured(results[1])
+    settings = Settings(least_effect=arguments.least_effect)
+    comparison = compare(*sides, settings)
+    reasons = _reasons(comparison, *sides)
+    if arguments.markdown:
+        titles = tuple(
+            _title(path, one)
+            for path, one in zip((arguments.before, arguments.after), results, strict=True)
+        )
+        text = markdown(comparison, (titles[0], titles[1]), lambda row: reasons[row.series])
+        write_whole(arguments.markdown, text.encode())
+    if arguments.json:
+        rows = [{**asdict(row), "why": reasons[row.series]} for row in comparison.rows]
+        print_json({**asdict(comparison), "rows": rows})
+    else:
+        _print(comparison, reasons)
+    failing = {status for name in arguments.fail_on for status in FAIL_ON[name]}
+    return _FAILED if any(row.status in failing for row in comparison.rows) else 0
+
+
+def _title(path: Path, results: Results) -> str:
+    commits = dict.fromkeys(one.origin.commit[:12] for one in results.runs if one.origin.commit)
+    return ", ".join(commits) or path.name
+
+
+def _reasons(
+    comparison: Comparison, before: tuple[Measured, ...], after: tuple[Measured, ...]
+) -> dict[str, str]:
+    old, new = ({one.series: one for one in side} for side in (before, after))
+    moved = {Status.SLOWER, Status.FASTER}
+
+    def reason(row: Row) -> str:
+        return why(old[row.series], new[row.series]) if row.status in moved else row.reason
+
+    return {row.series: reason(row) for row in comparison.rows}
+
+
+def _print(comparison: Comparison, reasons: dict[str, str]) -> None:
+    print_table(
+        ("series", "result", "after/before", "low", "high", "n", "why"),
+        [
+            (
+                row.series,
+                row.status.value,
+                row.ratio,
+                row.low,
+                row.high,
+                f"{row.n_before}, {row.n_after}",
+                reasons[row.series],
+            )
+            for row in comparison.rows
+        ],
+    )
+    print_table(
+        ("group", "geometric mean", "low", "high", "series"),
+        [(one.name, one.ratio, one.low, one.high, one.n) for one in comparison.groups],
+    )
+    print_progress(f"{summary(comparison)}; {comparison.compared:,} could be compared")

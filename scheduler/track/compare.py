@@ -1,0 +1,276 @@
+"""Two revisions or runs over all their series: what became slower, faster, stayed, is new, is gone,
+and what cannot be said.
+
+Thousands of series are compared at once, so that some look slower by chance alone. Two things keep
+them out: a series counts as slower or faster only if it is so by more than
+``Settings.least_effect``, and the test of that is corrected for their number (Benjamini-Hochberg:
+of those that are named, 5% are expected to be false). Intervals are of each series by itself. A
+series is the same if its whole interval lies within ``Settings.equivalence``; what is neither
+cannot be said.
+
+Pairs of the same code in the same environment are never slower or faster. How far they lie apart is
+the noise floor of everything else in the comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.track.differences import environment_differences
+from scheduler.track.ratios import (
+    LEAST_SAMPLES,
+    Floats,
+    Ratios,
+    adjusted,
+    geometric_mean,
+    medians,
+    noise_floor,
+    ratios,
+)
+from scheduler.track.sides import Point
+
+
+class Status(StrEnum):
+    """In the order in which they are shown."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    UNKNOWN = "cannot be said"
+    SAME = "same"
+    NEW = "new"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parts of a time: 0.01 is 1%. ``floor`` is the least noise from run to run, where pairs of
+    the same code do not show more."""
+
+    least_effect: float = 0.01
+    equivalence: float = 0.03
+    false_discoveries: float = 0.05
+    floor: float = 0.002
+
+
+LEAST_PAIRS = 10
+"""Pairs of the same code that are needed to take the noise floor from them."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A series on one side: its name, what to take its mean with, its samples (times, above 0) and
+    what they were measured with, where that is known."""
+
+    series: str
+    group: str
+    samples: npt.NDArray[np.float64]
+    point: Point | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series. The ratio is after by before, above 1 for slower, with its 95% interval; None
+    where there is none. ``reason`` says why nothing can be said; ``q`` is the p-value corrected for
+    the number of series."""
+
+    series: str
+    group: str
+    status: Status
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n_before: int = 0
+    n_after: int = 0
+    q: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The geometric mean of a group's comparable series, with its 95% interval; the same code in
+    the same environment counts as 1 exactly."""
+
+    name: str
+    ratio: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rows by status, the largest effect first; ``pairs`` of the same code gave the ``floor`` (0:
+    it is that of the settings)."""
+
+    rows: tuple[Row, ...]
+    groups: tuple[Group, ...]
+    settings: Settings
+    floor: float
+    pairs: int
+
+    def of(self, status: Status) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.status is status)
+
+    @property
+    def compared(self) -> int:
+        """Series of both sides that were given a verdict of their own."""
+        return sum(row.status in {Status.SLOWER, Status.FASTER, Status.SAME} for row in self.rows)
+
+
+def compare(
+    before: Sequence[Measured], after: Sequence[Measured], settings: Settings = Settings()
+) -> Comparison:
+    """Compare two sides; a series is the same by its name. Raises ``ValueError`` for a name that is
+    twice on a side, and for samples that are not above 0."""
+    old, new = _by_name(before), _by_name(after)
+    rows = [Row(name, new[name].group, Status.NEW) for name in new.keys() - old.keys()]
+    rows += [Row(name, old[name].group, Status.GONE) for name in old.keys() - new.keys()]
+    pairs = []
+    for name in sorted(old.keys() & new.keys()):
+        reason = _not_comparable(old[name], new[name])
+        if reason:
+            rows.append(_unknown(old[name], new[name], reason))
+        else:
+            pairs.append((old[name], new[name]))
+    found, groups, floor, known = _compared(pairs, settings)
+    return Comparison(tuple(sorted([*rows, *found], key=_order)), groups, settings, floor, known)
+
+
+def _by_name(side: Sequence[Measured]) -> dict[str, Measured]:
+    found = {one.series: one for one in side}
+    if len(found) != len(side):
+        raise ValueError("a series is there twice")
+    bad = next((one for one in side if not (one.samples > 0).all()), None)
+    if bad is not None:
+        raise ValueError(f"{bad.series}: samples must be above 0")
+    return found
+
+
+def _not_comparable(one: Measured, other: Measured) -> str:
+    """Why nothing can be said of a series; "" where something can."""
+    fewest = min(one.samples.size, other.samples.size)
+    if fewest < LEAST_SAMPLES:
+        return f"insufficient data: {fewest} samples, at least {LEAST_SAMPLES} are needed"
+    changed = _environment(one.point, other.point)
+    return f"another environment: {changed}" if changed else ""
+
+
+def _environment(one: Point | None, other: Point | None) -> str:
+    if one is None or other is None:
+        return ""
+    return "; ".join(each.sentence for each in environment_differences(one, other))
+
+
+def _same_code(one: Point | None, other: Point | None) -> bool:
+    if one is None or other is None or not one.environment.known:
+        return False
+    codes = one.code, other.code
+    if all(code.instructions_digest for code in codes):
+        return codes[0].instructions_digest == codes[1].instructions_digest
+    return bool(codes[0].digest) and codes[0].digest == codes[1].digest
+
+
+def _compared(
+    pairs: Sequence[tuple[Measured, Measured]], settings: Settings
+) -> tuple[list[Row], tuple[Group, ...], float, int]:
+    if not pairs:
+        return [], (), settings.floor, 0
+    one, other = (medians([pair[side].samples for pair in pairs]) for side in (0, 1))
+    same = np.array([_same_code(old.point, new.point) for old, new in pairs])
+    floor, known = settings.floor, int(same.sum())
+    if known >= LEAST_PAIRS:
+        shown = (
+            medians([old.samples for old, _ in _those(pairs, same)]),
+            medians([new.samples for _, new in _those(pairs, same)]),
+        )
+        floor = max(floor, noise_floor(*shown))
+    else:
+        known = 0
+    found = ratios(one, other, floor)
+    groups = _groups(_unchanged_as_one(found, same), [old.group for old, _ in pairs])
+    return _rows(pairs, found, same, settings), groups, floor, known
+
+
+def _those(
+    pairs: Sequence[tuple[Measured, Measured]], which: npt.NDArray[np.bool_]
+) -> list[tuple[Measured, Measured]]:
+    return [pair for pair, chosen in zip(pairs, which, strict=True) if chosen]
+
+
+def _rows(
+    pairs: Sequence[tuple[Measured, Measured]],
+    found: Ratios,
+    same: npt.NDArray[np.bool_],
+    settings: Settings,
+) -> list[Row]:
+    low, high = found.interval()
+    q = np.ones(len(pairs))
+    tested = np.flatnonzero(~same)  # the same code cannot have become slower
+    q[tested] = adjusted(found.beyond(settings.least_effect)[tested])
+    near = _within(low, high, settings.equivalence)
+    result = []
+    for index, (old, new) in enumerate(pairs):
+        status, reason = Status.UNKNOWN, "the interval is too wide"
+        if same[index]:
+            status, reason = Status.SAME, "the same code in the same environment"
+        elif q[index] <= settings.false_discoveries:
+            status, reason = (Status.SLOWER if found.logs[index] > 0 else Status.FASTER), ""
+        elif near[index]:
+            status, reason = Status.SAME, ""
+        result.append(
+            Row(
+                old.series,
+                old.group,
+                status,
+                float(np.exp(found.logs[index])),
+                float(low[index]),
+                float(high[index]),
+                old.samples.size,
+                new.samples.size,
+                None if same[index] else float(q[index]),
+                reason,
+            )
+        )
+    return result
+
+
+def _within(low: Floats, high: Floats, part: float) -> npt.NDArray[np.bool_]:
+    inside: npt.NDArray[np.bool_] = (low >= 1 / (1 + part)) & (high <= 1 + part)
+    return inside
+
+
+def _unchanged_as_one(found: Ratios, same: npt.NDArray[np.bool_]) -> Ratios:
+    """For means: the same code in the same environment takes the same time, whatever was drawn."""
+    logs, errors = np.where(same, 0.0, found.logs), np.where(same, 0.0, found.errors)
+    return Ratios(logs, errors, found.freedom)
+
+
+def _groups(found: Ratios, names: Sequence[str]) -> tuple[Group, ...]:
+    places: Mapping[str, list[int]] = {name: [] for name in sorted(set(names))}
+    for index, name in enumerate(names):
+        places[name].append(index)
+    return tuple(
+        Group(name, *geometric_mean(found, np.array(which, np.intp)), len(which))
+        for name, which in places.items()
+    )
+
+
+def _unknown(old: Measured, new: Measured, reason: str) -> Row:
+    return Row(
+        old.series,
+        old.group,
+        Status.UNKNOWN,
+        n_before=old.samples.size,
+        n_after=new.samples.size,
+        reason=reason,
+    )
+
+
+def _order(row: Row) -> tuple[int, float, str]:
+    effect = abs(float(np.log(row.ratio))) if row.ratio else 0.0
+    return list(Status).index(row.status), -effect, row.series

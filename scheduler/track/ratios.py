@@ -1,0 +1,110 @@
+"""Ratios of medians with their intervals, for thousands of series at once: pure functions on
+numbers.
+
+The interval is Price and Bonett's, of the logarithms' difference (Statistics in Medicine 21, 2002,
+"Distribution-free confidence intervals for difference and ratio of medians"): the standard error of
+a median follows from two order statistics, so that nothing is drawn and nothing is assumed of the
+samples' distribution. Student's t with Welch and Satterthwaite's degrees of freedom stands in for
+the normal distribution, since the error itself is known from few samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+Floats = npt.NDArray[np.float64]
+
+LEAST_SAMPLES = 5
+"""Fewer on a side are insufficient: no order statistics bound the median."""
+
+
+@dataclass(frozen=True)
+class Medians:
+    """Logarithms of medians, their standard errors, and how many samples each is of."""
+
+    logs: Floats
+    errors: Floats
+    n: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Logarithms of ratios after to before, their standard errors, and the degrees of freedom of
+    those."""
+
+    logs: Floats
+    errors: Floats
+    freedom: Floats
+
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Low and high ends, as ratios."""
+        reach = special.stdtrit(self.freedom, (1 + confidence) / 2) * self.errors
+        return np.exp(self.logs - reach), np.exp(self.logs + reach)
+
+    def beyond(self, least: float) -> Floats:
+        """Two-sided p-values of the hypothesis that a ratio is no further from 1 than by the part
+        ``least``."""
+        distance = np.abs(self.logs) - np.log1p(least)
+        p: Floats = np.minimum(1.0, 2 * special.stdtr(self.freedom, -distance / self.errors))
+        return p
+
+
+def medians(samples: Sequence[Floats]) -> Medians:
+    """Of each series' samples, above 0, at least ``LEAST_SAMPLES`` of them."""
+    n = np.fromiter((one.size for one in samples), np.int64, len(samples))
+    logs, errors = np.empty(n.size), np.empty(n.size)
+    for size in np.unique(n):
+        which = np.flatnonzero(n == size)
+        ordered = np.sort(np.log(np.stack([samples[int(index)] for index in which])), axis=1)
+        logs[which] = np.median(ordered, axis=1)
+        errors[which] = _errors(ordered)
+    return Medians(logs, errors, n)
+
+
+def ratios(before: Medians, after: Medians, floor: float) -> Ratios:
+    """``floor`` is how far the median of one and the same code varies from run to run, as a part of
+    it: what is left however many samples a run takes."""
+    one, other = before.errors**2 + floor**2, after.errors**2 + floor**2
+    freedom = (one + other) ** 2 / (one**2 / (before.n - 1) + other**2 / (after.n - 1))
+    return Ratios(after.logs - before.logs, np.sqrt(one + other), freedom)
+
+
+def noise_floor(before: Medians, after: Medians) -> float:
+    """The floor that pairs of the same code in the same environment show: their spread beyond what
+    their own samples explain, of one side."""
+    logs = after.logs - before.logs
+    spread = 1.4826 * float(np.median(np.abs(logs)))
+    explained = float(np.median(before.errors**2 + after.errors**2))
+    return float(np.sqrt(max(0.0, spread**2 - explained) / 2))
+
+
+def adjusted(p: Floats) -> Floats:
+    """Benjamini and Hochberg's q-values: of the series with a q of at most 5%, 5% are expected to
+    be false."""
+    order = np.argsort(p)
+    ranked = p[order] * p.size / np.arange(1, p.size + 1)
+    q = np.empty(p.size)
+    q[order] = np.minimum(1.0, np.minimum.accumulate(ranked[::-1])[::-1])
+    return q
+
+
+def geometric_mean(found: Ratios, which: npt.NDArray[np.intp]) -> tuple[float, float, float]:
+    """Of some ratios, with the ends of its 95% interval: how well the mean of these very series is
+    known, not what others would give."""
+    centre = float(found.logs[which].mean())
+    reach = 1.96 * float(np.sqrt((found.errors[which] ** 2).sum())) / which.size
+    return float(np.exp(centre)), float(np.exp(centre - reach)), float(np.exp(centre + reach))
+
+
+def _errors(ordered: Floats) -> Floats:
+    """Standard errors of medians, from rows of sorted logarithms."""
+    n = ordered.shape[1]
+    c = max(1, int(np.floor((n + 1) / 2 - np.sqrt(n) + 0.5)))
+    tail = special.bdtr(c - 1, n, 0.5)
+    errors: Floats = (ordered[:, n - c] - ordered[:, c - 1]) / (-2 * special.ndtri(tail))
+    return errors

@@ -1,0 +1,225 @@
+"""Two revisions over all series: what is said, how sure it is, and what is not said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduler.track.compare import Comparison, Measured, Settings, Status, compare
+from scheduler.track.ratios import adjusted, medians, noise_floor, ratios
+from scheduler.track.report import markdown, summary, why
+from scheduler.track.sides import Point
+from tests.support.tracked import edited, elsewhere, point
+
+GOLDEN = Path(__file__).parent / "comparison.md"
+
+
+def series(
+    name: str, median: float, n: int = 20, noise: float = 0.005, of: Point | None = None
+) -> Measured:
+    """Samples about a median; equal arguments give equal samples."""
+    seed = [ord(char) for char in f"{name}{median}"]
+    draws = np.random.default_rng(seed).normal(0, noise, n)
+    samples = median * np.exp(draws - np.median(draws))
+    return Measured(name, name.split(maxsplit=1)[0], samples, of)
+
+
+def status(found: Comparison, name: str) -> Status:
+    (row,) = [row for row in found.rows if row.series == name]
+    return row.status
+
+
+def several() -> tuple[list[Measured], list[Measured]]:
+    """One of each kind."""
+    one = point(target="sm_90")
+    other = edited(one, 130.0, registers=72, occupancy_warps_per_sm=24, occupancy_blocks_per_sm=3)
+    before = [
+        series("gemm slower", 100.0, of=one),
+        series("gemm faster", 100.0, of=one),
+        series("gemm same", 100.0, of=one),
+        series("softmax same code", 100.0, of=one),
+        series("softmax elsewhere", 100.0, of=one),
+        series("softmax few", 100.0, n=3, of=one),
+        series("softmax wide", 100.0, n=6, noise=0.1, of=one),
+        series("softmax <b>|gone`", 100.0, of=one),
+    ]
+    after = [
+        series("gemm slower", 130.0, of=other),
+        series("gemm faster", 90.0, of=edited(one, 90.0)),
+        series("gemm same", 100.2, of=edited(one, 100.2)),
+        series("softmax same code", 140.0, of=one),
+        series("softmax elsewhere", 100.0, of=elsewhere(one, driver="580.159")),
+        series("softmax few", 100.0, of=edited(one, 100.0)),
+        series("softmax wide", 104.0, n=6, noise=0.1, of=edited(one, 104.0)),
+        series("softmax new", 100.0, of=one),
+    ]
+    return before, after
+
+
+def test_each_status() -> None:
+    found = compare(*several())
+    assert {row.series: row.status for row in found.rows} == {
+        "gemm slower": Status.SLOWER,
+        "gemm faster": Status.FASTER,
+        "gemm same": Status.SAME,
+        "softmax same code": Status.SAME,
+        "softmax elsewhere": Status.UNKNOWN,
+        "softmax few": Status.UNKNOWN,
+        "softmax wide": Status.UNKNOWN,
+        "softmax <b>|gone`": Status.GONE,
+        "softmax new": Status.NEW,
+    }
+    reasons = {row.series: row.reason for row in found.rows}
+    assert reasons["softmax elsewhere"] == "another environment: driver 580.95 → 580.159"
+    assert reasons["softmax few"] == "insufficient data: 3 samples, at least 5 are needed"
+    assert reasons["softmax wide"] == "the interval is too wide"
+    assert reasons["softmax same code"] == "the same code in the same environment"
+    assert summary(found) == "1 slower, 1 faster, 3 cannot be said, 2 same, 1 new, 1 gone"
+
+
+def test_the_text_for_a_pull_request() -> None:
+    before, after = several()
+    found = compare(before, after)
+    old, new = ({one.series: one for one in side} for side in (before, after))
+
+    def reasons(row: Any) -> str:
+        moved = row.status in {Status.SLOWER, Status.FASTER}
+        return why(old[row.series], new[row.series]) if moved else str(row.reason)
+
+    assert markdown(found, ("main", "branch"), reasons) == GOLDEN.read_text()
+
+
+def test_the_same_code_is_never_slower_however_far_apart() -> None:
+    found = compare(*several())
+    (row,) = [row for row in found.rows if row.series == "softmax same code"]
+    assert row.ratio == pytest.approx(1.4, rel=0.02)
+    assert row.status is Status.SAME
+
+
+def test_rows_are_sorted_by_effect() -> None:
+    names = [f"k {n}" for n in range(5)]
+    effects = (1.1, 1.3, 0.7, 0.9, 1.2)
+    after = [series(name, 100 * e) for name, e in zip(names, effects, strict=True)]
+    found = compare([series(name, 100.0) for name in names], after)
+    assert [row.series for row in found.rows] == ["k 1", "k 4", "k 0", "k 2", "k 3"]
+
+
+def test_exchanged_sides_give_the_inverse() -> None:
+    before, after = several()
+    there, back = compare(before, after), compare(after, before)
+    inverse = {Status.SLOWER: Status.FASTER, Status.NEW: Status.GONE}
+    inverse |= {value: key for key, value in inverse.items()}
+    for row in there.rows:
+        (other,) = [each for each in back.rows if each.series == row.series]
+        assert other.status is inverse.get(row.status, row.status)
+        if row.ratio and row.low and row.high and other.ratio and other.low:
+            assert other.ratio == pytest.approx(1 / row.ratio)
+            assert other.low == pytest.approx(1 / row.high)
+
+
+@pytest.mark.parametrize("n", [5, 8, 20, 50])
+@pytest.mark.parametrize("tails", [3, 100])
+def test_intervals_hold_the_true_ratio(n: int, tails: int) -> None:
+    """In at least 95% of 2,000 series, heavy tails or none, without the floor's help."""
+    rng = np.random.default_rng([n, tails])
+    truth = 1.05
+    one = medians(list(np.exp(0.02 * rng.standard_t(tails, (2000, n)))))
+    other = medians(list(truth * np.exp(0.02 * rng.standard_t(tails, (2000, n)))))
+    low, high = ratios(one, other, 0.0).interval()
+    assert ((low <= truth) & (truth <= high)).mean() >= 0.94
+
+
+def test_chance_alone_makes_next_to_nothing_slower() -> None:
+    """3,000 series without any difference, five samples each: at most a false one."""
+    rng = np.random.default_rng(5)
+
+    def drawn() -> list[Measured]:
+        samples = np.exp(0.03 * rng.standard_t(4, (3000, 5)))
+        return [Measured(str(n), "g", row) for n, row in enumerate(samples)]
+
+    found = compare(drawn(), drawn())
+    assert len(found.of(Status.SLOWER)) + len(found.of(Status.FASTER)) <= 1
+
+
+def test_of_many_true_differences_few_are_missed_and_few_false() -> None:
+    rng = np.random.default_rng(6)
+    truth = np.where(np.arange(1000) < 200, 1.05, 1.0)
+
+    def drawn(scale: Any) -> list[Measured]:
+        samples = np.exp(0.01 * rng.normal(size=(1000, 20))) * np.reshape(scale, (-1, 1))
+        return [Measured(str(n), "g", row) for n, row in enumerate(samples)]
+
+    slower = compare(drawn(np.ones(1000)), drawn(truth)).of(Status.SLOWER)
+    true = sum(int(row.series) < 200 for row in slower)
+    assert true >= 190
+    assert len(slower) - true <= 10
+
+
+def test_the_noise_floor_is_that_of_the_same_code() -> None:
+    """Runs of the same code differ by 2% for reasons that no sample of one run shows."""
+    rng = np.random.default_rng(7)
+    one = point()
+
+    def run(code: Point) -> list[Measured]:
+        return [
+            Measured(
+                str(n), "g", 100 * np.exp(rng.normal(0, 0.02) + rng.normal(0, 0.001, 20)), code
+            )
+            for n in range(300)
+        ]
+
+    first, second = run(one), run(one)
+    assert noise_floor(
+        medians([each.samples for each in first]), medians([each.samples for each in second])
+    ) == pytest.approx(0.02, rel=0.25)
+    third = [
+        replace(each, point=edited(one, 100.0)) if n % 2 else each for n, each in enumerate(second)
+    ]
+    found = compare(first, third)
+    assert found.pairs == 150
+    assert found.floor == pytest.approx(0.02, rel=0.3)
+    assert len(found.of(Status.SLOWER)) + len(found.of(Status.FASTER)) <= 2
+
+
+def test_geometric_means_of_groups() -> None:
+    before = [series("a 1", 100.0), series("a 2", 100.0), series("b 1", 100.0)]
+    after = [series("a 1", 121.0), series("a 2", 100.0), series("b 1", 90.0)]
+    a, b = compare(before, after).groups
+    assert (a.name, a.n, b.name, b.n) == ("a", 2, "b", 1)
+    assert a.ratio == pytest.approx(1.1, rel=1e-6)
+    assert a.low < 1.1 < a.high
+    assert b.high < 1
+
+
+def test_corrected_p_values_are_benjamini_and_hochbergs() -> None:
+    """The example of their paper (J. R. Statist. Soc. B 57, 1995, section 3): at 5%, four."""
+    p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240]
+    p += [0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    order = np.random.default_rng(0).permutation(15)
+    q = adjusted(np.array(p)[order])
+    assert sorted(order[q <= 0.05]) == [0, 1, 2, 3]
+
+
+def test_sides_without_a_common_series() -> None:
+    found = compare([series("a 1", 1.0)], [series("b 1", 1.0)])
+    assert (found.groups, found.compared) == ((), 0)
+    assert summary(compare([], [])) == "no series"
+
+
+def test_what_cannot_be_compared_is_an_error() -> None:
+    twice = [series("a 1", 1.0), series("a 1", 2.0)]
+    with pytest.raises(ValueError, match="twice"):
+        compare(twice, [])
+    with pytest.raises(ValueError, match="a 1: samples must be above 0"):
+        compare([], [Measured("a 1", "a", np.array([1.0, 0.0]))])
+
+
+def test_a_least_effect_of_ones_own() -> None:
+    before, after = [series("a 1", 100.0)], [series("a 1", 104.0)]
+    assert status(compare(before, after), "a 1") is Status.SLOWER
+    strict = Settings(least_effect=0.05, equivalence=0.1)
+    assert status(compare(before, after, strict), "a 1") is Status.SAME
