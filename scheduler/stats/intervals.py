@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,3 +36,21 @@ def median_interval(
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])
     return Interval(float(np.median(values)), float(low), float(high), values.size)
+
+
+def rank_interval(samples: Sequence[float], z: float = 1.96) -> Interval:
+    """The median and the interval between two order statistics, whose ranks are the binomial's in
+    its normal approximation (Conover, Practical Nonparametric Statistics, section 3.2).
+
+    For many samples at once, where a bootstrap takes too long: it costs one sort. ``z`` is the
+    normal quantile (1.96: 95%); of few samples it is their whole range. Raises ``ValueError``
+    without samples.
+    """
+    if len(samples) == 0:
+        raise ValueError("no samples")
+    values = np.sort(np.asarray(samples, dtype=np.float64))
+    n = values.size
+    reach = z * math.sqrt(n) / 2
+    low = values[max(0, math.floor(n / 2 - reach) - 1)]
+    high = values[min(n - 1, math.ceil(n / 2 + reach))]
+    return Interval(float(np.median(values)), float(low), float(high), n)

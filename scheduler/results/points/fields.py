@@ -1,0 +1,110 @@
+"""Fields of JSON that may come from anywhere: each error names the row and the field."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from scheduler.outcome import UserError
+from scheduler.text import one_line
+
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_LARGEST = 2**63 - 1
+_MOST_JSON, _DEEPEST = 65_536, 20
+
+
+def need(holds: bool, at: str, why: str) -> None:
+    """Raise ``UserError`` with the place."""
+    if not holds:
+        raise UserError(f"{at}: {why}")
+
+
+def as_object(value: Any, at: str) -> dict[str, Any]:
+    """A JSON object."""
+    need(isinstance(value, dict), at, "a JSON object is due")
+    return dict(value)
+
+
+def as_list(value: Any, at: str) -> list[Any]:
+    """A JSON array."""
+    need(isinstance(value, list), at, "a JSON array is due")
+    return list(value)
+
+
+def known(given: Iterable[str], names: Iterable[str], at: str) -> None:
+    """Nothing is there that nobody reads: a misspelt field would be lost."""
+    for name in sorted(set(given) - set(names)):
+        raise UserError(f"{at}.{one_line(name, 40)}: there is no such field")
+
+
+def as_text(value: Any, at: str, most: int, *, empty: bool = True) -> str:
+    """Text that a column of ``most`` characters can keep."""
+    if not isinstance(value, str):
+        raise UserError(f"{at}: text is due")
+    need(empty or bool(value.strip()), at, "it is empty")
+    if len(value) > most:
+        raise UserError(f"{at}: more than {most} characters")
+    if not value.isascii() or "\0" in value:
+        need(not _UNSTORABLE.search(value), at, "a NUL or half a character is no text")
+    return value
+
+
+def as_number(value: Any, at: str) -> float:
+    """A finite number."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    need(is_number, at, "a number is due")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    need(math.isfinite(number), at, "it is not finite")
+    return number
+
+
+def as_count(value: Any, at: str, most: int = _LARGEST, *, least: int = 0) -> int:
+    """A whole number within bounds."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    need(is_whole and least <= value <= most, at, f"a whole number from {least} to {most} is due")
+    return int(value)
+
+
+def as_moment(value: Any, at: str) -> datetime:
+    """A moment in ISO 8601; without an offset it is UTC."""
+    text = as_text(value, at, 40)
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UserError(f"{at}: {one_line(text, 40)!r} is no moment in ISO 8601") from None
+    need(1970 <= moment.year <= 2200, at, "the year is not between 1970 and 2200")
+    return moment
+
+
+def as_json(value: Any, at: str) -> dict[str, Any]:
+    """An object of any content that a row can keep."""
+    content = as_object(value, at)
+    _plain(content, at, _DEEPEST)
+    size = len(json.dumps(content))
+    need(size <= _MOST_JSON, at, f"more than {_MOST_JSON} bytes")
+    return content
+
+
+def _plain(value: Any, at: str, deeper: int) -> None:
+    need(deeper > 0, at, f"nested deeper than {_DEEPEST}")
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            as_text(name, at, 200)
+            _plain(part, at, deeper - 1)
+    elif isinstance(value, list):
+        for part in value:
+            _plain(part, at, deeper - 1)
+    elif isinstance(value, str):
+        as_text(value, at, _MOST_JSON)
+    elif isinstance(value, float):
+        need(math.isfinite(value), at, "a number in it is not finite")
+    elif isinstance(value, int):
+        need(abs(value) <= _LARGEST, at, "a number in it is too large")

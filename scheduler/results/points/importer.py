@@ -1,0 +1,90 @@
+"""The one importer: bytes of any format that is known, to points."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler.outcome import UserError
+from scheduler.results.points import native
+from scheduler.results.points.formats import autotune, bencher, google_benchmark, pytest_benchmark
+from scheduler.results.points.model import KIND, MOST_POINTS, Context, Points
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Format:
+    """What is accepted, whether something is of it, and its reader. Of text where ``is_text``."""
+
+    title: str
+    accepts: Callable[[Any], bool]
+    read: Callable[[Any, Context], Points]
+    is_text: bool = False
+
+
+#: In the order in which they are tried: the last ones have no mark of their own.
+FORMATS = {
+    "kiln": Format(
+        "Kiln's points",
+        lambda content: isinstance(content, dict) and content.get("kind") == KIND,
+        native.read,
+    ),
+    "pytest-benchmark": Format(
+        "pytest-benchmark's JSON", pytest_benchmark.accepts, pytest_benchmark.read
+    ),
+    "google-benchmark": Format(
+        "Google Benchmark's JSON", google_benchmark.accepts, google_benchmark.read
+    ),
+    "bmf": Format("Bencher's Metric Format", bencher.accepts, bencher.read),
+    "autotune": Format("AUTOTUNE log of Inductor", autotune.accepts, autotune.read, is_text=True),
+}
+
+
+def read(data: bytes, context: Context, name: str = AUTO) -> Points:
+    """The points in a file. Raises ``UserError`` naming the row and the field, or saying what is
+    accepted."""
+    if name not in (AUTO, *FORMATS):
+        raise UserError(f"format: {', '.join((AUTO, *FORMATS))} are known")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"byte {error.start}: this is no UTF-8 text") from None
+    kind, content = _parsed(text, name)
+    found = kind.read(content, context)
+    if len(found.points) > MOST_POINTS:
+        raise UserError(
+            f"points: {len(found.points)} are more than {MOST_POINTS}: send them in parts"
+        )
+    if not found.points:
+        first = found.left_out[0] if found.left_out else None
+        raise UserError(f"{first.where}: {first.reason}" if first else "points: there are none")
+    return found
+
+
+def _parsed(text: str, name: str) -> tuple[Format, Any]:
+    named = FORMATS.get(name)
+    if named is not None and named.is_text:
+        return named, text
+    try:
+        content = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        log = FORMATS["autotune"]
+        if named is None and log.accepts(text):
+            return log, text
+        raise UserError(f"this is no JSON: {error}") from None
+    if named is not None:
+        if not named.accepts(content):
+            raise UserError(f"format: this is not {named.title}")
+        return named, content
+    for kind in FORMATS.values():
+        if not kind.is_text and kind.accepts(content):
+            return kind, content
+    known = ", ".join(kind.title for kind in FORMATS.values())
+    raise UserError(f"format: this is none of: {known}")
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")

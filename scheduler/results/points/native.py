@@ -1,0 +1,216 @@
+"""Kiln's own JSON of points, to and from. ``defaults`` are fields that every point has which does
+not say otherwise, so that a batch of one device says it once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from scheduler.outcome import UserError
+from scheduler.results.points import fields
+from scheduler.results.points.model import (
+    FACTS,
+    KIND,
+    MOST_POINTS,
+    MOST_SAMPLES,
+    SCHEMA,
+    Context,
+    Point,
+    Points,
+    RevisionKey,
+    SeriesKey,
+    better_of,
+)
+
+_TEXTS = {"problem": 500, "device": 200, "metric": 80, "target": 40, "toolchain": 40, "unit": 40}
+_NEEDED = ("problem", "device", "metric")
+_FIELDS = {
+    *_TEXTS,
+    *("sizes", "value", "low", "high", "n", "samples", "better"),
+    *("measured_at", "revision", "conditions"),
+}
+_MOST_FACT = 1_000
+
+
+def read(content: Any, context: Context) -> Points:
+    """The points of a document. Raises ``UserError`` naming the row and the field."""
+    whole = fields.as_object(content, "points")
+    fields.need(whole.get("kind") == KIND, "kind", f"{KIND!r} is due")
+    fields.need(whole.get("schema") == SCHEMA, "schema", f"this Kiln reads {SCHEMA}, no other")
+    fields.known(whole, ("kind", "schema", "defaults", "points"), "document")
+    defaults = fields.as_object(whole.get("defaults", {}), "defaults")
+    fields.known(defaults, _FIELDS, "defaults")
+    rows = fields.as_list(whole.get("points"), "points")
+    fields.need(1 <= len(rows) <= MOST_POINTS, "points", f"1 to {MOST_POINTS} are due")
+    reader = _Reader(defaults, context)
+    return Points(tuple(reader.point(row, f"points[{place}]") for place, row in enumerate(rows)))
+
+
+class _Reader:
+    """Reads the points of one document; what many of them share is checked once."""
+
+    def __init__(self, defaults: Mapping[str, Any], context: Context) -> None:
+        known = {name: getattr(context, name) for name in ("device", "target", "toolchain")}
+        self._defaults = {name: text for name, text in known.items() if text} | dict(defaults)
+        self._context = context
+        self._checked: dict[tuple[str, int], Any] = {}
+        self._keys: dict[tuple[Any, ...], SeriesKey] = {}
+        self._revisions: dict[str, RevisionKey] = {}
+
+    def point(self, row: Any, at: str) -> Point:
+        given = fields.as_object(row, at)
+        if not given.keys() <= _FIELDS:
+            fields.known(given, _FIELDS, at)
+        one = self._defaults | given
+        for name in (*_NEEDED, "value"):
+            fields.need(name in one, f"{at}.{name}", "it is missing")
+        unit = fields.as_text(one.get("unit", ""), f"{at}.unit", 40)
+        value = fields.as_number(one["value"], f"{at}.value")
+        samples = _samples(one.get("samples", []), f"{at}.samples")
+        low, high = self._interval(one, value, at)
+        better = one.get("better", better_of(unit))
+        fields.need(better in ("lower", "higher"), f"{at}.better", '"lower" or "higher" is due')
+        return Point(
+            series=self._series(one, unit, at),
+            value=value,
+            measured_at=self._moment(one, at),
+            revision=self._once(self._revision, one.get("revision"), f"{at}.revision"),
+            low=low,
+            high=high,
+            n=fields.as_count(one.get("n", len(samples) or 1), f"{at}.n", 2**31 - 1, least=1),
+            samples=samples,
+            better=better,
+            conditions=self._once(_conditions, one.get("conditions", {}), f"{at}.conditions"),
+        )
+
+    def _once(self, check: Any, value: Any, at: str) -> Any:
+        """What a default is checked to once: the very same value is the same for every row."""
+        key = (check.__name__, id(value))
+        shared = any(value is one for one in self._defaults.values())
+        if shared and key in self._checked:
+            return self._checked[key]
+        found = check(value, at)
+        if shared:
+            self._checked[key] = found
+        return found
+
+    def _series(self, one: Mapping[str, Any], unit: str, at: str) -> SeriesKey:
+        """Points of one series share its key, whose digest is then made once."""
+        sizes = _sizes(one.get("sizes", {}), f"{at}.sizes")
+        given = tuple(one.get(name, "") for name in _TEXTS)
+        try:
+            same = (*given, *sorted(sizes.items()))
+            known = self._keys.get(same)
+        except TypeError:  # a text that is none: the check below says which
+            same, known = (), None
+        if known is None:
+            texts = {
+                name: fields.as_text(text, f"{at}.{name}", _TEXTS[name], empty=name not in _NEEDED)
+                for name, text in zip(_TEXTS, given, strict=True)
+            }
+            known = self._keys[same] = SeriesKey(**texts | {"unit": unit}, sizes=sizes)
+        return known
+
+    def _moment(self, one: Mapping[str, Any], at: str) -> datetime:
+        if "measured_at" in one:
+            return fields.as_moment(one["measured_at"], f"{at}.measured_at")
+        return self._context.measured_at or self._context.now
+
+    def _interval(
+        self, one: Mapping[str, Any], value: float, at: str
+    ) -> tuple[float | None, float | None]:
+        bounds = []
+        for name in ("low", "high"):
+            given = one.get(name)
+            bounds.append(None if given is None else fields.as_number(given, f"{at}.{name}"))
+        low, high = bounds
+        fields.need((low is None) == (high is None), f"{at}.low", "it goes with high")
+        fields.need(low is None or low <= value, f"{at}.low", "it is above the value")
+        fields.need(high is None or high >= value, f"{at}.high", "it is below the value")
+        return low, high
+
+    def _revision(self, given: Any, at: str) -> RevisionKey:
+        if not isinstance(given, str):
+            return self._new_revision(given, at)
+        if given not in self._revisions:
+            self._revisions[given] = self._new_revision(given, at)
+        return self._revisions[given]
+
+    def _new_revision(self, given: Any, at: str) -> RevisionKey:
+        context = self._context
+        if given is None:
+            fields.need(bool(context.revision), at, "it is missing")
+            return RevisionKey(
+                context.revision, context.revision_at, context.branch, context.repository
+            )
+        one = fields.as_object({"name": given} if isinstance(given, str) else given, at)
+        fields.known(one, ("name", "at", "branch", "repository"), at)
+        moment = one.get("at")
+        return RevisionKey(
+            name=fields.as_text(one.get("name"), f"{at}.name", 100, empty=False),
+            at=None if moment is None else fields.as_moment(moment, f"{at}.at"),
+            branch=fields.as_text(one.get("branch", context.branch), f"{at}.branch", 200),
+            repository=fields.as_text(
+                one.get("repository", context.repository), f"{at}.repository", 300
+            ),
+        )
+
+
+def _samples(given: Any, at: str) -> tuple[float, ...]:
+    samples = fields.as_list(given, at)
+    fields.need(len(samples) <= MOST_SAMPLES, at, f"more than {MOST_SAMPLES}")
+    if all(type(one) is float for one in samples) and all(map(math.isfinite, samples)):
+        return tuple(samples)  # nearly always; the place of each is only named where it is wrong
+    return tuple(fields.as_number(one, f"{at}[{place}]") for place, one in enumerate(samples))
+
+
+def _sizes(given: Any, at: str) -> dict[str, int]:
+    sizes = fields.as_object(given, at)
+    fields.need(len(sizes) <= 100, at, "more than 100")
+    return {
+        fields.as_text(name, at, 80, empty=False): fields.as_count(size, f"{at}.{name[:80]}")
+        for name, size in sizes.items()
+    }
+
+
+def _conditions(given: Any, at: str) -> dict[str, Any]:
+    facts = fields.as_object(given, at)
+    fields.known(facts, FACTS, at)
+    return {
+        name: fields.as_text(fact, f"{at}.{name}", _MOST_FACT)
+        if FACTS[name] is str
+        else fields.as_json(fact, f"{at}.{name}")
+        for name, fact in facts.items()
+    }
+
+
+def write(points: Sequence[Point]) -> dict[str, Any]:
+    """The document of points. Raises ``UserError`` for Kiln's own problems, whose measurements are
+    exported whole, as recorded results."""
+    return {"kind": KIND, "schema": SCHEMA, "points": [_written(point) for point in points]}
+
+
+def _written(point: Point) -> dict[str, Any]:
+    if point.series.own:
+        raise UserError(f"{point.series.problem}: of Kiln's own problems; export recorded results")
+    revision = point.revision
+    row: dict[str, Any] = {
+        **{name: getattr(point.series, name) for name in _TEXTS},
+        "sizes": dict(point.series.sizes),
+        "value": point.value,
+        "n": point.n,
+        "better": point.better,
+        "measured_at": point.measured_at.isoformat(),
+        "revision": {
+            "name": revision.name,
+            "branch": revision.branch,
+            "repository": revision.repository,
+            **({"at": revision.at.isoformat()} if revision.at else {}),
+        },
+        "conditions": dict(point.conditions),
+    }
+    if point.low is not None:
+        row |= {"low": point.low, "high": point.high}
+    return row | ({"samples": list(point.samples)} if point.samples else {})

@@ -1,0 +1,278 @@
+"""Files of other tools, as their tools write them, and our own: what each becomes, and refusals.
+
+``files/pytest_benchmark.json`` is of a run of pytest-benchmark 5.3.1 (shortened; the commit is made
+up); the others follow their tools' documentation.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from scheduler.outcome import UserError
+from scheduler.results.points import importer, native
+from scheduler.results.points.model import FACTS, MOST_POINTS, Context, Point, Points
+
+FILES = Path(__file__).parent / "files"
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SAID = Context(now=NOW, device="AMD EPYC", target="x86", toolchain="gcc", revision="abc")
+SCHEMA = json.loads((Path(native.__file__).parent / "schema.json").read_text())
+
+
+def read(name: str, context: Context = SAID, kind: str = importer.AUTO) -> Points:
+    return importer.read((FILES / name).read_bytes(), context, kind)
+
+
+def figures(points: Points) -> dict[tuple[str, str], tuple[float, str, int]]:
+    return {
+        (one.series.problem, one.series.metric): (round(one.value, 3), one.series.unit, one.n)
+        for one in points.points
+    }
+
+
+def test_pytest_benchmark() -> None:
+    found = read("pytest_benchmark.json", Context(now=NOW))
+    assert found.left_out == ()
+    names = [one.series.problem for one in found.points]
+    assert names == [f"test_sum.py::test_{n}" for n in ("sum[100]", "sum[1000]", "sort")]
+    raw = json.loads((FILES / "pytest_benchmark.json").read_text())["benchmarks"]
+    for one, row in zip(found.points, raw, strict=True):
+        assert (one.series.metric, one.series.unit, one.series.device) == ("time", "ns", "AMD EPYC")
+        assert one.revision.name == "4f1c2c4be4d6ef1b3a7a7ad9d8ba58d0f6c2a1b3"
+        assert (one.revision.branch, one.at) == (
+            "main",
+            datetime(2026, 11, 20, 8, 12, 44, tzinfo=UTC),
+        )
+        assert one.measured_at.isoformat()[:16] == "2026-11-21T22:05"
+        data = row["stats"].get("data")
+        if data is None:  # as --benchmark-autosave leaves it
+            assert one.value == pytest.approx(row["stats"]["median"] * 1e9)
+            assert (one.samples, one.low) == ((), None)
+        else:
+            assert one.samples == pytest.approx([s * 1e9 for s in data])
+            assert one.value == pytest.approx(sorted(data)[12] * 1e9)
+            assert one.low is not None
+            assert one.high is not None
+            assert min(one.samples) <= one.low <= one.value <= one.high <= max(one.samples)
+        assert one.conditions == {"runtime": "CPython 3.11.7", "host": "Linux 6.18.44"}
+
+
+def test_pytest_benchmark_outside_of_a_history_needs_a_revision() -> None:
+    content = json.loads((FILES / "pytest_benchmark.json").read_text())
+    content["commit_info"] = {"id": "unversioned", "time": None, "branch": "(unknown)"}
+    data = json.dumps(content).encode()
+    with pytest.raises(UserError, match=r"^revision: the file does not say it"):
+        importer.read(data, Context(now=NOW))
+    assert importer.read(data, SAID).points[0].revision.name == "abc"
+
+
+def test_google_benchmark() -> None:
+    found = read("google_benchmark.json")
+    assert figures(found) == {
+        ("BM_saxpy/1048576", "time"): (581_200.0, "ns", 3),
+        ("BM_saxpy/1048576", "cpu_time"): (580_900.0, "ns", 3),
+        ("BM_saxpy/1048576", "bytes_per_second"): (21_650_000_000.0, "B/s", 3),
+        ("BM_transpose/64", "time"): (1_500_000.0, "ns", 5),
+        ("BM_transpose/64", "cpu_time"): (1_250_000.0, "ns", 5),
+        ("BM_fft/4096", "time"): (13_380.0, "ns", 1),
+        ("BM_fft/4096", "cpu_time"): (13_375.0, "ns", 1),
+    }
+    by_metric = {one.series.metric: one for one in found.points}
+    assert by_metric["bytes_per_second"].better == "higher"
+    assert found.points[0].samples == pytest.approx((581_200.0, 579_800.0, 590_400.0))
+    assert found.points[0].measured_at == datetime(2026, 11, 20, 14, 2, 11, tzinfo=UTC)
+    assert by_metric["time"].low is None, "a mean of iterations has no interval"
+    (failed,) = found.left_out
+    assert (failed.where, failed.reason) == ("benchmarks[7]", "BM_gemm_f8: this CPU has no f8")
+
+
+def test_bencher() -> None:
+    found = read("bencher.json")
+    assert figures(found) == {
+        ("bench_matmul", "time"): (88.0, "ns", 1),
+        ("bench_matmul", "throughput"): (5.55, "ops/s", 1),
+        ("bench_build", "file-size"): (1048576.0, "B", 1),
+        ("bench_build", "branch-misses"): (1234.0, "", 1),
+    }
+    latency = found.points[0]
+    assert (latency.low, latency.high, latency.measured_at) == (87.42, 88.88, NOW)
+    assert [one.better for one in found.points[:2]] == ["lower", "higher"]
+
+
+def test_autotune_logs() -> None:
+    found = read("autotune.log")
+    first, second = found.points
+    bf16 = "dtypes: torch.bfloat16, torch.bfloat16"
+    assert first.series.problem == f"mm(4096x4096, 4096x4096) strides: [4096, 1], [4096, 1] {bf16}"
+    assert (first.value, first.conditions) == (pytest.approx(204_500), {"kernel": "mm"})
+    assert second.series.problem.startswith("addmm(512x768, 512x3072, 3072x768) strides: [0, 1]")
+    assert second.value == pytest.approx(11_300)
+    assert second.conditions["kernel"] == "triton_mm_58"
+    assert second.conditions["flags"].startswith("ACC_TYPE='tl.float32', BLOCK_K=64")
+    (failed,) = found.left_out
+    assert failed.where == "line 17"
+    assert failed.reason == "convolution(8x3x224x224, 64x3x7x7): no choice has a time"
+
+
+def test_a_log_without_such_a_block_is_refused() -> None:
+    with pytest.raises(UserError, match="there is no AUTOTUNE block"):
+        importer.read(b"loss 3.14\n", SAID, "autotune")
+    with pytest.raises(UserError, match="this is no JSON"):
+        importer.read(b"loss 3.14\n", SAID)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("pytest_benchmark.json", "pytest-benchmark"),
+        ("google_benchmark.json", "google-benchmark"),
+        ("bencher.json", "bmf"),
+        ("autotune.log", "autotune"),
+    ],
+)
+def test_a_format_that_is_named_is_the_one_that_is_found(name: str, kind: str) -> None:
+    assert read(name, kind=kind) == read(name)
+    other = "google-benchmark" if kind != "google-benchmark" else "bmf"
+    with pytest.raises(UserError):
+        read(name, kind=other)
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    given = {"problem": "mm", "device": "H200", "metric": "time", "unit": "ns", "value": 1.5}
+    return given | {"revision": "abc"} | fields
+
+
+def whole(*points: Any, **more: Any) -> dict[str, Any]:
+    return {"kind": "kiln points", "schema": 1, "points": list(points)} | more
+
+
+def test_our_own_points_come_back_as_they_were_written() -> None:
+    revision = {"name": "abc", "at": "2026-11-01T00:00:00+00:00", "branch": "main"}
+    facts = {name: "x" if kind is str else {"a": [1, "b", None]} for name, kind in FACTS.items()}
+    given = whole(
+        row(revision=revision, conditions=facts, sizes={"M": 64}, samples=[1, 2], low=1, high=2)
+    )
+    jsonschema.validate(given, SCHEMA)
+    points = native.read(given, SAID).points
+    written = json.loads(json.dumps(native.write(points)))
+    jsonschema.validate(written, SCHEMA)
+    assert native.read(written, Context(now=NOW)).points == points
+
+
+def test_every_tools_points_can_be_written_as_our_own() -> None:
+    for name in ("pytest_benchmark.json", "google_benchmark.json", "bencher.json", "autotune.log"):
+        points = read(name).points
+        written = native.write(points)
+        jsonschema.validate(json.loads(json.dumps(written)), SCHEMA)
+        assert native.read(written, Context(now=NOW)).points == points
+
+
+def test_what_many_points_share_is_said_once() -> None:
+    defaults = {"device": "MI300X", "revision": {"name": "v1"}, "conditions": {"driver": "6.4"}}
+    short = {"problem": "mm", "metric": "time", "unit": "ns", "value": 1}
+    first, second = native.read(
+        whole(short, row(device="H200"), defaults=defaults), Context(now=NOW)
+    ).points
+    assert (first.series.device, first.revision.name) == ("MI300X", "v1")
+    assert (second.series.device, second.revision.name) == ("H200", "abc")
+    assert first.conditions == second.conditions == {"driver": "6.4"}
+
+
+REFUSED = [
+    whole(row(value=None)),
+    whole(row(problem="")),
+    whole(row(n=0)),
+    whole(row(better="up")),
+    whole(row(sizes={"M": 1.5})),
+    whole(row(sizes=[64])),
+    whole(row(conditions={"driver": 6})),
+    whole(row(revision={"name": ""})),
+    whole(row(revision={"commit": "abc"})),
+    whole(row(colour="red")),
+    whole(row(), colour="red"),
+    whole(),
+    whole("mm"),
+    {"kind": "kiln points", "schema": 1},
+    whole(row(samples=[1.0] * 1001)),
+]
+
+
+@pytest.mark.parametrize("content", REFUSED, ids=range(len(REFUSED)))
+def test_the_schema_and_the_reader_refuse_the_same(content: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(content, SCHEMA)
+    with pytest.raises(UserError):
+        native.read(content, SAID)
+
+
+def test_a_batch_has_a_limit() -> None:
+    points = [row()] * (MOST_POINTS + 1)
+    with pytest.raises(UserError, match=f"1 to {MOST_POINTS} are due"):
+        native.read(whole(*points), SAID)
+    many = {f"b{n}": {"latency": {"value": 1}} for n in range(MOST_POINTS + 1)}
+    with pytest.raises(UserError, match="send them in parts"):
+        importer.read(json.dumps(many).encode(), SAID)
+
+
+def series_of(**fields: Any) -> str:
+    (point,) = native.read(whole(row(**fields)), SAID).points
+    return point.series.digest
+
+
+def test_what_makes_a_series() -> None:
+    same = series_of()
+    for fields in (
+        {"value": 2.0},
+        {"revision": "def"},
+        {"conditions": {"driver": "6.4", "toolchain_version": "22"}},
+        {"target": "x86"},
+    ):
+        assert series_of(**fields) == same, fields
+    others = [
+        series_of(**{name: text})
+        for name in ("problem", "device", "target", "toolchain", "metric", "unit")
+        for text in ["other"]
+    ]
+    assert len({same, series_of(sizes={"M": 64}), *others}) == 8
+    assert series_of(sizes={"M": 64, "N": 8}) == series_of(sizes={"N": 8, "M": 64})
+
+
+def test_a_name_that_is_sent_is_no_problem_of_ours() -> None:
+    from dataclasses import replace
+
+    (sent,) = native.read(whole(row(problem="d" * 64)), SAID).points
+    ours: Point = replace(sent, series=replace(sent.series, own="d" * 64))
+    renamed = replace(ours, series=replace(ours.series, problem="retitled"))
+    assert ours.series.digest != sent.series.digest
+    assert ours.series.digest == renamed.series.digest
+    with pytest.raises(UserError, match="recorded results"):
+        native.write([ours])
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "line"),
+    [
+        ("pytest_benchmark.json", ("machine_info",), "a host", "machine_info: a JSON object"),
+        ("pytest_benchmark.json", ("benchmarks", 0, "stats", "data", 3), 1e308, "benchmarks[0].st"),
+        ("pytest_benchmark.json", ("benchmarks", 1, "stats"), [], "benchmarks[1].stats: a JSON ob"),
+        ("google_benchmark.json", ("benchmarks", 5, "time_unit"), "h", "benchmarks[5].time_unit"),
+        ("google_benchmark.json", ("benchmarks", 0, "cpu_time"), "1", "benchmarks[0].cpu_time"),
+        ("bencher.json", ("bench_matmul", "latency", "value"), 90, "bench_matmul.latency.upper_v"),
+    ],
+)
+def test_what_is_wrong_in_a_tools_file_is_named(
+    name: str, path: tuple[Any, ...], value: Any, line: str
+) -> None:
+    content = json.loads((FILES / name).read_text())
+    place = content
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    with pytest.raises(UserError) as refused:
+        importer.read(json.dumps(content).encode(), SAID)
+    assert str(refused.value).startswith(line)
