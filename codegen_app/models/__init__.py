@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from codegen_app.models.api_token import ApiToken, Scope
 from codegen_app.models.artifact import Artifact
 from codegen_app.models.audit import AuditEntry
+from codegen_app.models.batch import Batch
 from codegen_app.models.benchmark_result import BenchmarkResult, Environment
 from codegen_app.models.build import Build
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
@@ -14,6 +16,7 @@ from codegen_app.models.problem_work import ProblemWork
 from codegen_app.models.result_import import ResultImport
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
 from codegen_app.models.selection import Selection
+from codegen_app.models.series import Conditions, Datum, Revision, Series, Source
 from codegen_app.models.template_node import Problem, TemplateNode
 from codegen_app.models.tuning_run import Candidate, TuningRun, TuningTask
 from codegen_app.models.work import OPEN_STATES, State, Work
@@ -21,11 +24,15 @@ from codegen_app.models.worker import Worker
 
 __all__ = [
     "OPEN_STATES",
+    "ApiToken",
     "Artifact",
     "AuditEntry",
+    "Batch",
     "BenchmarkResult",
     "Build",
     "Candidate",
+    "Conditions",
+    "Datum",
     "Environment",
     "GeneratedKernel",
     "Graph",
@@ -38,8 +45,12 @@ __all__ = [
     "ProblemWork",
     "ResultImport",
     "RetuneSchedule",
+    "Revision",
     "Round",
+    "Scope",
     "Selection",
+    "Series",
+    "Source",
     "State",
     "TemplateNode",
     "TuningRun",

@@ -18,9 +18,12 @@ WORK, REST = "kiln_pages_work", "kiln_pages_rest"
 LOCKS = 0x4B494C4E  # the first number of the advisory locks; the second says which sequence
 LOCK_OF = {WORK: 1, REST: 2}
 # Written by workers all the time.
-_OF_WORK = {"graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"}
+_OF_WORK = {
+    *("graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"),
+    *("series", "datum", "revision", "conditions"),
+}
 # What no page shows, or only pages that are kept for a time (devices).
-_NOT_SHOWN = {"auditentry", "worker", "packing"}
+_NOT_SHOWN = {"auditentry", "worker", "packing", "apitoken", "batch"}
 _SIGNS_OF_LIFE = {"lease_until", "heartbeat_at", "claim", "last_login"}
 
 _FUNCTION = """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict
+from datetime import datetime
 
 from django.db.models.functions import Coalesce, Now
 
 from codegen_app.models import BenchmarkResult, Candidate, Problem, State, TuningTask
-from codegen_app.services import environments, selections
+from codegen_app.services import environments, history, selections
 from scheduler.benchmark.measurement import Measurement
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
@@ -52,12 +53,19 @@ def record_rejection(candidate: Candidate, rejected: Rejected) -> None:
     )
 
 
-def choose(chosen: Candidate, result: BenchmarkResult, tied: Collection[Candidate]) -> None:
-    """Record the tuner's decision for a problem, and let the chosen kernel serve if it is better
-    than what serves now. ``tied`` cannot be called slower than the fastest."""
+def choose(
+    chosen: Candidate,
+    result: BenchmarkResult,
+    tied: Collection[Candidate],
+    measured_at: datetime | None = None,
+) -> None:
+    """Record the tuner's decision for a problem, let the chosen kernel serve if it is better than
+    what serves now, and add its time to the problem's history. ``tied`` cannot be called slower
+    than the fastest; ``measured_at`` is for results whose rows are younger than they are."""
     Candidate.objects.filter(pk__in=[row.pk for row in tied]).update(tied=True)
     Candidate.objects.filter(pk=chosen.pk).update(chosen=True)
     selections.offer(result, f"run {chosen.task.run_id}")
+    history.feed(result, measured_at)
 
 
 def describe_call(task: TuningTask, problem: TuningProblem) -> None:

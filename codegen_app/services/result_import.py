@@ -208,7 +208,8 @@ class _Run:
             if one.chosen:
                 chosen = candidate
         if chosen is not None and chosen.result is not None:
-            outcomes.choose(chosen, chosen.result, tied)
+            moment = chosen.finished_at or self._over
+            outcomes.choose(chosen, chosen.result, tied, moment)
 
     def _candidate(self, task: TuningTask, one: CandidateRecord) -> Candidate:
         kernel = self._kernel(task.template_node, one) if one.kernel else None

@@ -33,7 +33,7 @@ def offer(result: BenchmarkResult, run_name: str) -> Selection:
         "problem_id": result.problem_id,
         "target": device.target,
         "device_name": device.device_name,
-        "toolchain": _bucket_toolchain(result),
+        "toolchain": bucket_toolchain(result),
         "bindings": result.bindings,
     }
     serving = _serving(bucket)
@@ -111,7 +111,7 @@ def toolchain_of(build: Build) -> str:
     return f"{build.toolchain} {build.toolchain_version}"[:240]
 
 
-def _bucket_toolchain(result: BenchmarkResult) -> str:
+def bucket_toolchain(result: BenchmarkResult) -> str:
     """The compiler of the bucket that a result is chosen in: that of the target's base language,
     which made the other candidates of the task."""
     base = base_source(result.environment.target)

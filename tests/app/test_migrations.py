@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from codegen_app.models import (
+    ApiToken,
     AuditEntry,
+    Batch,
     BenchmarkResult,
     Build,
     Candidate,
+    Conditions,
+    Datum,
     Graph,
     GraphNode,
     KernelUse,
@@ -24,13 +29,16 @@ from codegen_app.models import (
     ProblemWork,
     ResultImport,
     RetuneSchedule,
+    Revision,
     Round,
     Selection,
+    Series,
     TuningRun,
     TuningTask,
     Worker,
 )
 from codegen_app.selectors.ledger import run_ledger
+from codegen_app.services import history
 from tests.app import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -123,13 +131,21 @@ def rows_of_every_kind() -> dict[Any, int]:
     Round.objects.create(name="look after", begun_at=now)
     work = {"read_bytes": 1, "written_bytes": 1, "matrix_flops": 1, "vector_ops": 1}
     ProblemWork.objects.create(problem=task.problem, **work)
+    token = ApiToken.objects.create(
+        digest="d", prefix="kiln_", name="t", scopes=["read"], owner=User.objects.create_user("u")
+    )
+    history.feed(result)
+    Datum.objects.update(batch=Batch.objects.create(token=token, key="k", body_digest="d"))
     return {
         model: model._default_manager.count() for model in apps.get_app_config(APP).get_models()
     }
 
 
 #: What the first schema had no table for.
-LATER = {RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport}
+LATER = {
+    *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport),
+    *(ApiToken, Batch, Series, Revision, Conditions, Datum),
+}
 
 
 def test_the_chain_goes_down_and_up_with_data(latest: str) -> None:
