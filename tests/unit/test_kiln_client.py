@@ -1,0 +1,245 @@
+"""The client for CI: one copied file, against a real server that does what networks do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from scheduler.clients import kiln_client as client
+
+STORED = {"batch": 1, "points": 1, "series": 1, "new_series": 1, "left_out": []}
+
+
+class Server:
+    """Answers in turn as it was told to, the last answer again and again; keeps what it got."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, Any, dict[str, str]]] = [(200, STORED, {})]
+        self.got: list[SimpleNamespace] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.got.append(
+                    SimpleNamespace(path=self.path, headers=dict(self.headers), body=body)
+                )
+                place = min(len(outer.got), len(outer.answers)) - 1
+                status, content, headers = outer.answers[place]
+                if not status:  # the connection ends without an answer
+                    self.close_connection = True
+                    return
+                data = content if isinstance(content, bytes) else json.dumps(content).encode()
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(data)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        serve = self._server.serve_forever
+        threading.Thread(target=serve, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long it waited before each further try; nothing waits here."""
+    found: list[float] = []
+    monkeypatch.setattr(client, "time", SimpleNamespace(sleep=found.append, time=time.time))
+    return found
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "results.json").write_text('{"kind": "kiln points"}')
+    (tmp_path / "token").write_text("kiln_secret\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KILN_TOKEN", raising=False)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    return tmp_path
+
+
+def push(server: Server, *more: str) -> int:
+    given = ["push", "results.json", "--url", server.url, "--token-file", "token", *more]
+    return client.main(given)
+
+
+def test_what_is_sent(server: Server, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert push(server, "--device", "NVIDIA H200", "--measured-at", "2026-11-20T10:00Z") == 0
+    (got,) = server.got
+    assert got.body == (files / "results.json").read_bytes()
+    assert got.path == ("/api/v1/results?device=NVIDIA+H200&measured_at=2026-11-20T10%3A00Z")
+    assert got.headers["Authorization"] == "Bearer kiln_secret"
+    assert json.loads(capsys.readouterr().out) == STORED
+
+
+def test_the_key_is_that_of_the_batch(server: Server, files: Path) -> None:
+    push(server)
+    push(server)
+    push(server, "--device", "other")
+    (files / "results.json").write_text("{}")
+    push(server)
+    push(server, "--key", "mine")
+    keys = [one.headers["Idempotency-Key"] for one in server.got]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 4
+    assert keys[-1] == "mine"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        (0, b"", {}),
+        (500, b"<h1>", {}),
+        (502, b"", {}),
+        (503, {"error": "busy"}, {}),
+        (200, b"<html>a proxy's page</html>", {}),
+    ],
+)
+def test_temporary_failures_are_tried_again_with_the_same_key(
+    failure: Any, server: Server, files: Path, waited: list[float]
+) -> None:
+    server.answers = [failure, failure, (200, STORED, {})]
+    assert push(server) == client.STORED
+    assert len({one.headers["Idempotency-Key"] for one in server.got}) == 1
+    assert len(server.got) == 3
+    assert 0.5 <= waited[0] <= 1.0 <= waited[1] <= 2.0
+
+
+def test_it_waits_as_long_as_it_is_asked_to(
+    server: Server, files: Path, waited: list[float]
+) -> None:
+    asked = ("7", "100000", "soon", "nan", "Fri, 01 Jan 2021 00:00:00 GMT")
+    server.answers = [
+        *((429, {"error": "rate"}, {"Retry-After": one}) for one in asked),
+        (200, STORED, {}),
+    ]
+    assert push(server) == client.STORED
+    assert waited[:2] == [7.0, client.LONGEST_WAIT_S]
+    assert waited[4] == 0.0
+    assert 2 <= waited[2] <= 4 <= waited[3] <= 8
+
+
+@pytest.mark.parametrize(
+    ("status", "due"),
+    [
+        (400, client.REFUSED),
+        (401, client.NO_TOKEN),
+        (403, client.NO_TOKEN),
+        (404, client.REFUSED),
+        (409, client.REFUSED),
+        (413, client.REFUSED),
+        (422, client.REFUSED),
+        (302, client.REFUSED),
+    ],
+)
+def test_what_another_try_cannot_mend_is_tried_once(
+    status: int, due: int, server: Server, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "points[3].value: a number is due"
+    server.answers = [(status, {"error": line}, {"Location": f"{server.url}/other"})]
+    assert push(server) == due
+    assert len(server.got) == 1, "a token follows no redirection"
+    assert f"{status}: {line}" in capsys.readouterr().err
+
+
+def test_a_server_that_is_away_is_said_after_all_tries(
+    server: Server, files: Path, waited: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.close()
+    assert push(server, "--tries", "3") == client.NOT_REACHED
+    assert len(waited) == 2
+    assert "not reached in 3 tries" in capsys.readouterr().err
+
+
+def test_wrong_usage_sends_nothing(
+    server: Server, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["push", "results.json", "--url", server.url]
+    assert client.main(given) == client.USAGE
+    assert client.main([*given, "--token-file", "none"]) == client.USAGE
+    (files / "empty").write_text(" \n")
+    assert client.main([*given, "--token-file", "empty"]) == client.USAGE
+    missing = ["push", "none.json", "--url", server.url, "--token-file", "token"]
+    assert client.main(missing) == client.USAGE
+    assert client.main([*given[:3], "file:///x", "--token-file", "token"]) == client.USAGE
+    with pytest.raises(SystemExit) as ended:
+        client.main(["push"])
+    assert ended.value.code == client.USAGE
+    assert server.got == []
+    assert "kiln_secret" not in capsys.readouterr().err
+
+
+def test_what_was_left_out_is_said(
+    server: Server, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left_out = [{"where": "benchmarks[7]", "reason": "BM_x: it failed"}]
+    server.answers = [(200, STORED | {"left_out": left_out}, {})]
+    assert push(server) == 0
+    assert "left out: benchmarks[7]: BM_x: it failed" in capsys.readouterr().err
+
+
+def test_in_a_checkout_the_revision_is_its_own(server: Server, files: Path) -> None:
+    def git(*arguments: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        made = subprocess.run(
+            ["git", *who, *arguments], cwd=files, check=True, capture_output=True, text=True
+        )
+        return made.stdout.strip()
+
+    git("init", "-q", "-b", "topic")
+    git("add", "results.json")
+    git("commit", "-q", "-m", "a")
+    push(server)
+    commit = git("rev-parse", "HEAD")
+    assert f"revision={commit}&revision_at=" in server.got[0].path
+    assert server.got[0].path.endswith("branch=topic")
+    (files / "results.json").write_text("{ }")
+    push(server)
+    assert f"revision={commit}-dirty" in server.got[1].path
+    (files / "results.json").write_text('{"commit_info": {"id": "of the file"}}')
+    push(server)
+    assert "revision" not in server.got[2].path
+
+
+def test_a_copy_of_the_file_runs_by_itself(server: Server, files: Path) -> None:
+    shutil.copy(client.__file__, files / "kiln_client.py")
+    command = ["-I", "-S", "-c", "import runpy, sys; sys.path.insert(0, '.')"]
+    command[-1] += "; sys.argv = sys.argv[0:1] + sys.argv[1:]"
+    command[-1] += "; runpy.run_module('kiln_client', run_name='__main__')"
+    given = ["push", "-", "--url", server.url, "--token-file", "token"]
+    done = subprocess.run(
+        [sys.executable, *command, *given],
+        input=b"AUTOTUNE mm(1x1)\n",
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, json.loads(done.stdout)) == (0, STORED), done.stderr
+    assert server.got[0].headers["Content-Type"] == "text/plain"
