@@ -10,6 +10,7 @@ BUILD = "codegen_app.build"
 RETUNE = "codegen_app.retune"
 SELECT = "codegen_app.select"
 SCHEDULE = "codegen_app.schedule"
+TOKENS = "codegen_app.make_tokens"
 
 TITLES = {
     IMPORT: "Can import graphs",
@@ -17,4 +18,5 @@ TITLES = {
     RETUNE: "Can start and cancel tuning runs",
     SELECT: "Can change which kernels serve",
     SCHEDULE: "Can schedule tuning runs",
+    TOKENS: "Can make and revoke API tokens",
 }

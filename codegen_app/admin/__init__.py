@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from codegen_app.admin import records, runs, schedules
+from codegen_app.admin import records, runs, schedules, series
 
-__all__ = ["records", "runs", "schedules"]
+__all__ = ["records", "runs", "schedules", "series"]

@@ -153,6 +153,10 @@ IMPORT_MAX_S = env.integer("KILN_IMPORT_MAX_S", 60, minimum=1)
 PREPARE_MAX_S = env.integer("KILN_PREPARE_MAX_S", 300, minimum=1)
 IMPORT_MAX_MEMORY_BYTES = env.integer("KILN_IMPORT_MAX_MEMORY_BYTES", 4 << 30, minimum=1 << 28)
 SELECTIONS_FILE_MAX_BYTES = 16 * 1024 * 1024
+# Results that are sent with a token: how much at once, and how often (each token by itself).
+API_BODY_MAX_BYTES = env.integer("KILN_API_BODY_MAX_BYTES", 32 * 1024 * 1024, minimum=1024)
+API_REQUESTS_A_MINUTE = env.integer("KILN_API_REQUESTS_A_MINUTE", 120, minimum=1)
+API_POINTS_A_MINUTE = env.integer("KILN_API_POINTS_A_MINUTE", 120_000, minimum=10_000)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_HANDLERS = [

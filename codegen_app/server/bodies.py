@@ -1,8 +1,9 @@
 """How much may be sent to an address, decided by a request's headers alone.
 
-Large bodies are taken for files alone, and of people who may import them. The web server reads a
-body before the application sees the request, so the form that takes files has a ticket in its
-address: signed, of this session and this address, for a day.
+Large bodies are taken for files alone, and of people who may import them, and of programs with a
+token of ours. The web server reads a body before the application sees the request, so the form that
+takes files has a ticket in its address: signed, of this session and this address, for a day. A
+token is signed by itself.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from codegen_app.access import tokens
+
 SMALL = 1024 * 1024
 _AROUND = 64 * 1024  # a form's other fields, and what separates them
 _DAY_S = 24 * 60 * 60
 _SALT = "codegen_app.server.bodies"
+_OF_TOKENS = "api_results"
 
 
 def large() -> dict[str, int]:
@@ -27,6 +31,7 @@ def large() -> dict[str, int]:
     return {
         "import": settings.GRAPH_FILE_MAX_BYTES + _AROUND,
         "import_selections": settings.SELECTIONS_FILE_MAX_BYTES + _AROUND,
+        _OF_TOKENS: settings.API_BODY_MAX_BYTES,
     }
 
 
@@ -39,10 +44,16 @@ def with_ticket(request: HttpRequest, name: str) -> str:
     return f"{reverse(name)}?{urlencode({'ticket': signed.partition(':')[2]})}"
 
 
-def most_bytes(path: str, query: str, cookies: str) -> int:
-    """The longest body that is taken at that address with these cookies."""
+def most_bytes(path: str, query: str, cookies: str, authorization: str = "") -> int:
+    """The longest body that is taken at that address with these headers."""
     for name, limit in large().items():
-        if path == reverse(name) and _is_valid(name, query, cookies):
+        if path != reverse(name):
+            continue
+        if name == _OF_TOKENS:
+            valid = tokens.is_genuine(tokens.bearer(authorization))
+        else:
+            valid = _is_valid(name, query, cookies)
+        if valid:
             return limit
     return SMALL
 

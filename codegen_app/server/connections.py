@@ -33,7 +33,8 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
         """Waitress's, and then the limit of the body."""
         super().parse_header(header_plus)
         if self.chunked or self.content_length > bodies.SMALL:
-            self.limit = bodies.most_bytes(self.path, self.query, self.headers.get("COOKIE", ""))
+            headers = (self.headers.get(name, "") for name in ("COOKIE", "AUTHORIZATION"))
+            self.limit = bodies.most_bytes(self.path, self.query, *headers)
         if self.content_length > self.limit:
             self._reject()
 

@@ -52,6 +52,13 @@ RULES = {
     "build_kernel": Rule(WRITING, permissions.BUILD),
     "password": Rule(FORM),
     "csp_reports": Rule(WRITING, is_form=False),
+    "tokens": Rule(FORM, permissions.TOKENS),
+    "revoke_token": Rule(WRITING, permissions.TOKENS),
+    # Of programs: the views ask for a token.
+    "api_results": Rule(WRITING, is_form=False),
+    "api_series": Rule(("GET",)),
+    "api_one_series": Rule(("GET",)),
+    "api_data": Rule(("GET",)),
     "login": Rule(FORM),
     "logout": Rule(WRITING),
 }

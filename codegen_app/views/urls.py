@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from django.urls import path
 
+from codegen_app.api.urls import urlpatterns as of_programs
 from codegen_app.pagecache.keep import Kept
 from codegen_app.selectors.traces import kernel_trace
+from codegen_app.views.api import api_client, api_docs, api_schema
 from codegen_app.views.builds import build_kernel
 from codegen_app.views.bundles import graph_bundle, kernel_bundle, packed_bundle
 from codegen_app.views.compare import compare
@@ -35,6 +37,7 @@ from codegen_app.views.selections import (
     put_back,
     selections,
 )
+from codegen_app.views.tokens import revoke_token, tokens
 
 # Workers are shown as they are, and how long a run has taken.
 TIMED, PLAIN, BY_KERNEL = Kept(seconds=1.0), Kept(), Kept(trace=kernel_trace)
@@ -71,6 +74,12 @@ urlpatterns = [
     path("retune", retune, name="retune"),
     path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),
     path("password", password, name="password"),
+    path("tokens", tokens, name="tokens"),
+    path("tokens/<int:pk>/revoke", revoke_token, name="revoke_token"),
+    *of_programs,
+    path("api/v1/docs", api_docs, name="api_docs"),
+    path("api/v1/openapi.json", api_schema, name="api_schema"),
+    path("api/v1/client.py", api_client, name="api_client"),
     path("csp-reports", csp_reports, name="csp_reports"),
     path("components", components, name="components"),
     # Last: any name that is none of those above.

@@ -11,7 +11,7 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver, resolve
 
 from codegen_app.access import permissions
-from codegen_app.access.permissions import BUILD, IMPORT, RETUNE, SELECT
+from codegen_app.access.permissions import BUILD, IMPORT, RETUNE, SELECT, TOKENS
 from codegen_app.models import Build, GeneratedKernel, Graph, Selection, TuningRun
 from codegen_app.server import bodies, rules
 from codegen_app.views.urls import urlpatterns
@@ -37,6 +37,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         (
             *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download", "packed_bundle"),
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
+            *("api_docs", "api_schema", "api_client"),
         ),
         (READ, ""),
     ),
@@ -50,6 +51,11 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "cancel_packing": (("POST",), LOGIN),
     "password": ((*READ, "POST"), LOGIN),
     "csp_reports": (("POST",), ANYBODY),
+    "tokens": ((*READ, "POST"), TOKENS),
+    "revoke_token": (("POST",), TOKENS),
+    # By a token, which the views ask for.
+    "api_results": (("POST",), ANYBODY),
+    **dict.fromkeys(("api_series", "api_one_series", "api_data"), (("GET",), ANYBODY)),
 }
 ROLES = ("anonymous", "plain", *permissions.TITLES, "admin")
 

@@ -1,0 +1,56 @@
+"""API tokens as text: 256 random bits, and a mark by which a genuine one is told without a query.
+
+They are random, so a fast keyed hash keeps them as safe as a slow one would; its key is the
+installation's (``SECRET_KEY``), so that a copy of the table alone finds no token by trying.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from django.conf import settings
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+PREFIX_LENGTH = 12
+_SALT = "codegen_app.access.tokens"
+_MARK_LENGTH = 16
+_FORM = re.compile(rf"kiln_([A-Za-z0-9_-]{{43}})([0-9a-f]{{{_MARK_LENGTH}}})")
+_HEADER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
+
+
+def make() -> str:
+    """A new token."""
+    secret = secrets.token_urlsafe(32)
+    return f"kiln_{secret}{_mark(secret, settings.SECRET_KEY)}"
+
+
+def bearer(header: str) -> str:
+    """The token of an ``Authorization`` header; "" where there is none."""
+    found = _HEADER.fullmatch(header)
+    return found[1] if found else ""
+
+
+def is_genuine(token: str) -> bool:
+    """Whether this installation made it; it may be revoked by now."""
+    found = _FORM.fullmatch(token)
+    if found is None:
+        return False
+    return any(constant_time_compare(_mark(found[1], key), found[2]) for key in _keys())
+
+
+def digests(token: str) -> list[str]:
+    """What may be kept of a token: by the key of now first, then by those of before."""
+    return [_hash("digest", token, key) for key in _keys()]
+
+
+def _keys() -> list[str]:
+    return [str(key) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+
+
+def _mark(secret: str, key: str) -> str:
+    return _hash("mark", secret, key)[:_MARK_LENGTH]
+
+
+def _hash(purpose: str, text: str, key: str) -> str:
+    return salted_hmac(f"{_SALT}.{purpose}", text, secret=key, algorithm="sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""The programs' way in: ``/api/v1``, by token."""

@@ -1,0 +1,262 @@
+"""``/api/v1``: results in, series out. Addresses, answers and what each refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import NinjaAPI, Query
+from ninja.errors import AuthenticationError, ValidationError
+
+from codegen_app.api.authentication import ScopeError, TokenAuth, token_of
+from codegen_app.api.schemas import (
+    DataPage,
+    Limit,
+    Parameters,
+    Problem,
+    Receipt,
+    SeriesPage,
+    SeriesRow,
+)
+from codegen_app.models import Scope, Series
+from codegen_app.selectors import histories
+from codegen_app.services import ingest, tokens
+from scheduler.outcome import UserError
+from scheduler.results import points
+from scheduler.results.points import fields
+from scheduler.text import one_line
+
+KEY_HEADER = "Idempotency-Key"
+_MOST_KEY = 200
+_READ = TokenAuth(Scope.READ)
+_REFUSALS = dict.fromkeys((401, 403, 422, 429), Problem)
+
+api = NinjaAPI(
+    title="Kiln",
+    version="1",
+    description=(
+        "Results go in in batches, whole or not at all; series and their points come out."
+        " A token is sent as “Authorization: Bearer …”."
+    ),
+    docs_url=None,
+    openapi_url=None,
+    urls_namespace="api-v1",
+)
+
+
+class HeaderError(Exception):
+    """A header is missing, or none that can be used."""
+
+
+class TooLargeError(Exception):
+    """More bytes than an address takes."""
+
+
+@cache
+def point_schema() -> dict[str, Any]:
+    """The JSON schema of points, whose parts are among OpenAPI's components."""
+    text = resources.files(points).joinpath("schema.json").read_text(encoding="utf-8")
+    schema = json.loads(text.replace("#/$defs/", "#/components/schemas/"))
+    return {name: part for name, part in schema.items() if name != "$schema"}
+
+
+_BODY = {
+    "parameters": [
+        {
+            "name": KEY_HEADER,
+            "in": "header",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, "maxLength": _MOST_KEY},
+            "description": (
+                "Any text that is new for each batch. The same batch under the same key is stored"
+                " once and answered the same; another under that key is refused (409)."
+            ),
+        }
+    ],
+    "requestBody": {
+        "required": True,
+        "description": (
+            "Kiln's points, or the file of pytest-benchmark, Google Benchmark or Bencher (BMF), or"
+            " the output of Inductor with its AUTOTUNE blocks, as it is."
+        ),
+        "content": {
+            "application/json": {
+                "schema": {k: v for k, v in point_schema().items() if k != "$defs"}
+            },
+            "text/plain": {"schema": {"type": "string"}},
+        },
+    },
+}
+
+
+@api.post(
+    "/results",
+    url_name="api_results",
+    auth=TokenAuth(Scope.INGEST),
+    response={200: Receipt, **_REFUSALS, 400: Problem, 409: Problem, 413: Problem},
+    summary="Send a batch of results",
+    openapi_extra=_BODY,
+)
+def send_results(request: HttpRequest, parameters: Query[Parameters]) -> dict[str, Any]:
+    """Stores all points of the body or none. What a detector has to look at is known from then on.
+
+    A point's place in the history is its revision's moment, where that is known, else when it was
+    measured: a revision that is measured again later stands where it belongs.
+    """
+    _parameters(request, Parameters.model_fields)
+    key = _key(request)
+    body = _body(request)
+    return ingest.receive(
+        token_of(request), key, body, parameters.context(timezone.now()), parameters.model_dump()
+    )
+
+
+@api.get(
+    "/series",
+    url_name="api_series",
+    auth=_READ,
+    response={200: SeriesPage, **_REFUSALS},
+    summary="Series, some at a time",
+)
+def list_series(
+    request: HttpRequest,
+    problem: str = "",
+    target: str = "",
+    device_name: str = "",
+    toolchain: str = "",
+    metric: str = "",
+    after: int = 0,
+    limit: Limit = 1_000,
+) -> dict[str, Any]:
+    """Those whose problem, target, device, toolchain and metric are as given."""
+    _parameters(request, (*histories.FILTERS, "after", "limit"))
+    values = (problem, target, device_name, toolchain, metric)
+    if abs(after) > 2**62:
+        raise UserError("after: take the “next” of the page before")
+    rows, following = histories.series_page(
+        dict(zip(histories.FILTERS, values, strict=True)), after, limit
+    )
+    return {"series": rows, "next": following}
+
+
+@api.get(
+    "/series/{int:pk}",
+    url_name="api_one_series",
+    auth=_READ,
+    response={200: SeriesRow, **_REFUSALS, 404: Problem},
+    summary="One series",
+)
+def one_series(request: HttpRequest, pk: int) -> Any:  # noqa: ARG001
+    """What makes it one, and how many points it has."""
+    return _one(pk)
+
+
+@api.get(
+    "/series/{int:pk}/data",
+    url_name="api_data",
+    auth=_READ,
+    response={200: DataPage, **_REFUSALS, 404: Problem},
+    summary="The points of a series",
+)
+def series_data(
+    request: HttpRequest,
+    pk: int,
+    after: str = "",
+    limit: Limit = 1_000,
+    samples: bool = False,
+) -> dict[str, Any]:
+    """In the order of its history; with “samples” also the conditions of each."""
+    _parameters(request, ("after", "limit", "samples"))
+    _one(pk)
+    place = histories.Place.of(after) if after else None
+    rows, following = histories.data_page(pk, place, limit, with_samples=samples)
+    return {"data": rows, "next": str(following) if following else None}
+
+
+class NotThereError(Exception):
+    """There is no such row."""
+
+
+def _one(pk: int) -> Series:
+    row = Series.objects.filter(pk=pk).first() if pk < 2**63 else None
+    if row is None:
+        raise NotThereError(f"there is no series {pk}")
+    return row
+
+
+def _parameters(request: HttpRequest, names: Iterable[str]) -> None:
+    """A misspelt parameter would be as if it was not there."""
+    fields.known(request.GET, names, "query")
+
+
+def _key(request: HttpRequest) -> str:
+    key = request.headers.get(KEY_HEADER, "").strip()
+    if not key or len(key) > _MOST_KEY or not key.isprintable():
+        raise HeaderError(
+            f"{KEY_HEADER}: a printable text of 1 to {_MOST_KEY} characters is due, new for each"
+            " batch"
+        )
+    return key
+
+
+def _body(request: HttpRequest) -> bytes:
+    """All of it, and not a byte more than may be sent."""
+    most = settings.API_BODY_MAX_BYTES
+    body = request.read(most + 1)
+    if len(body) > most:
+        raise TooLargeError(f"at most {most} bytes can be sent at once: send the points in parts")
+    return bytes(body)
+
+
+def _answer(request: HttpRequest, status: int, line: str) -> HttpResponse:
+    return api.create_response(request, {"error": one_line(line, 1_000)}, status=status)
+
+
+def _answers_with(kind: type[Exception], status: int) -> None:
+    @api.exception_handler(kind)
+    def handler(request: HttpRequest, error: Any) -> HttpResponse:
+        return _answer(request, status, str(error))
+
+
+for _kind, _status in (
+    (UserError, 422),
+    (HeaderError, 400),
+    (TooLargeError, 413),
+    (NotThereError, 404),
+    (ScopeError, 403),
+):
+    _answers_with(_kind, _status)
+
+
+@api.exception_handler(ingest.KeyReusedError)
+def _key_reused(request: HttpRequest, _: Exception) -> HttpResponse:
+    line = f"{KEY_HEADER}: this key was used for another batch: take a new one for each"
+    return _answer(request, 409, line)
+
+
+@api.exception_handler(tokens.RateError)
+def _too_often(request: HttpRequest, error: Any) -> HttpResponse:
+    answer = _answer(request, 429, str(error))
+    answer.headers["Retry-After"] = str(error.seconds)
+    return answer
+
+
+@api.exception_handler(AuthenticationError)
+def _unknown(request: HttpRequest, _: Exception) -> HttpResponse:
+    line = "Authorization: a valid API token is due, as “Bearer kiln_…”"
+    answer = _answer(request, 401, line)
+    answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+@api.exception_handler(ValidationError)
+def _invalid(request: HttpRequest, error: Any) -> HttpResponse:
+    first = error.errors[0]
+    where = ".".join(str(part) for part in first["loc"][1:] if part != "parameters")
+    return _answer(request, 422, f"{where}: {first['msg']}")

@@ -1,0 +1,48 @@
+"""Asking for an API token."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django import forms
+from django.utils import timezone
+
+from codegen_app.models import Scope
+
+LONGEST_DAYS = 3650
+
+
+class TokenForm(forms.Form):
+    """What it is for, what it may do, and for how long."""
+
+    name = forms.CharField(
+        label="What it is for",
+        max_length=100,
+        widget=forms.TextInput(attrs={"placeholder": "CI on the GPU host"}),
+        error_messages={
+            "required": "Say what the token is for.",
+            "max_length": "At most %(limit_value)d characters.",
+        },
+    )
+    scopes = forms.MultipleChoiceField(
+        label="It may",
+        choices=Scope.choices,
+        initial=[Scope.INGEST],
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose one or more things that the token may do."},
+    )
+    days = forms.IntegerField(
+        label="Days until it expires",
+        min_value=1,
+        max_value=LONGEST_DAYS,
+        initial=365,
+        error_messages={
+            "required": f"Say after how many days it expires, 1 to {LONGEST_DAYS}.",
+            "min_value": "At least one day.",
+            "max_value": f"At most {LONGEST_DAYS} days.",
+        },
+    )
+
+    def expires_at(self) -> datetime:
+        """The end that was asked for."""
+        return timezone.now() + timedelta(days=self.cleaned_data["days"])

@@ -1,0 +1,73 @@
+"""Series and their points, as the API gives them: pages by key, so that each costs the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from codegen_app.models import Datum, Series
+from scheduler.outcome import UserError
+from scheduler.results.points import fields
+
+FILTERS = ("problem", "target", "device_name", "toolchain", "metric")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a history a page begins: after this point."""
+
+    at: datetime
+    id: int
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}_{self.id}"
+
+    @staticmethod
+    def of(text: str) -> Place:
+        """From its text. Raises ``UserError``."""
+        moment, _, number = text.rpartition("_")
+        if not number.isascii() or not number.isdecimal() or len(number) > 18:
+            raise UserError("after: take the “next” of the page before")
+        return Place(fields.as_moment(moment, "after"), int(number))
+
+
+def series_page(
+    given: Mapping[str, str], after: int, limit: int
+) -> tuple[list[Series], int | None]:
+    """Series whose columns are as given, by number; 1 query. And the number to go on after."""
+    rows = Series.objects.filter(pk__gt=after, **{k: v for k, v in given.items() if v})
+    found = list(rows.order_by("pk")[: limit + 1])
+    return found[:limit], found[limit - 1].pk if len(found) > limit else None
+
+
+def data_page(
+    series: int, after: Place | None, limit: int, *, with_samples: bool
+) -> tuple[list[dict[str, Any]], Place | None]:
+    """Points of a series in the order of its history; 1 query. And the place to go on after."""
+    rows = Datum.objects.filter(series=series)
+    if after is not None:
+        rows = rows.filter(Q(at__gt=after.at) | Q(at=after.at, id__gt=after.id), at__gte=after.at)
+    columns = ("id", "at", "measured_at", "value", "low", "high", "n", "source", "run_id")
+    of_others = ("revision__name", "revision__branch", "revision__repository", "kernel__name")
+    more = ("samples", "conditions__facts") if with_samples else ()
+    found = list(rows.order_by("at", "id").values(*columns, *of_others, *more)[: limit + 1])
+    shown = [_named(row) for row in found[:limit]]
+    last = shown[-1] if len(found) > limit else None
+    return shown, Place(last["at"], last["id"]) if last else None
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: value for name, value in row.items() if "__" not in name},
+        "revision": row["revision__name"],
+        "branch": row["revision__branch"],
+        "repository": row["revision__repository"],
+        "kernel": row["kernel__name"],
+        "run": row["run_id"],
+        "samples": row.get("samples"),
+        "conditions": row.get("conditions__facts"),
+    }

@@ -1,0 +1,108 @@
+"""The API's page: what its OpenAPI description says, in the order in which it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler.results.points import importer
+
+_SHOWN = ("type", "enum", "minimum", "maximum", "maxLength")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One that an address takes, in the query or as a header."""
+
+    name: str
+    place: str
+    required: bool
+    kind: str
+    default: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A status, and what it means."""
+
+    status: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A method of an address."""
+
+    anchor: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    scope: str
+    parameters: tuple[Parameter, ...]
+    body: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class ApiPage:
+    """All that the page says."""
+
+    description: str
+    operations: tuple[Operation, ...]
+    formats: tuple[tuple[str, str], ...]
+
+
+_MEANINGS = {
+    "200": "done",
+    "400": "a header is missing",
+    "401": "no valid token",
+    "403": "the token lacks the scope",
+    "404": "there is no such row",
+    "409": "the key was used for another batch",
+    "413": "more bytes than are taken at once",
+    "422": "refused whole: the row and the field are named",
+    "429": "too often: Retry-After says when again",
+}
+
+
+def api_page(schema: Mapping[str, Any]) -> ApiPage:
+    """From the description in OpenAPI; no query."""
+    operations = [
+        _operation(path, method, part)
+        for path, methods in schema["paths"].items()
+        for method, part in methods.items()
+    ]
+    formats = tuple((name, kind.title) for name, kind in importer.FORMATS.items())
+    return ApiPage(schema["info"]["description"], tuple(operations), formats)
+
+
+def _operation(path: str, method: str, part: Mapping[str, Any]) -> Operation:
+    return Operation(
+        anchor=part["operationId"],
+        method=method.upper(),
+        path=path,
+        summary=part.get("summary", ""),
+        description=" ".join(part.get("description", "").split()),
+        scope="ingest" if method == "post" else "read",
+        parameters=tuple(_parameter(one) for one in part.get("parameters", ())),
+        body=part.get("requestBody", {}).get("description", ""),
+        answers=tuple(
+            Answer(str(status), _MEANINGS.get(str(status), "")) for status in part["responses"]
+        ),
+    )
+
+
+def _parameter(one: Mapping[str, Any]) -> Parameter:
+    schema = one["schema"]
+    kind = ", ".join(f"{name} {schema[name]}" for name in _SHOWN if name in schema)
+    return Parameter(
+        name=one["name"],
+        place=one["in"],
+        required=bool(one.get("required")),
+        kind=kind.removeprefix("type "),
+        default=str(schema.get("default", "")),
+        description=one.get("description") or schema.get("description", ""),
+    )

@@ -1,0 +1,43 @@
+"""The page of one's own API tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from codegen_app.models import ApiToken
+
+MOST = 200
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    """A token as its list has it."""
+
+    id: int
+    name: str
+    prefix: str
+    scopes: str
+    state: str
+    created_at: datetime
+    expires_at: datetime | None
+    used_at: datetime | None
+
+
+def token_list(owner: AbstractBaseUser) -> list[TokenRow]:
+    """The newest of an account's tokens; 1 query."""
+    return [
+        TokenRow(
+            id=row.pk,
+            name=row.name,
+            prefix=row.prefix,
+            scopes=", ".join(row.scopes),
+            state=row.state,
+            created_at=row.created_at,
+            expires_at=row.expires_at,
+            used_at=row.used_at,
+        )
+        for row in ApiToken.objects.filter(owner_id=owner.pk)[:MOST]
+    ]

@@ -1,0 +1,68 @@
+"""What is sent with a token: read, checked whole, stored once for each key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from codegen_app.models import ApiToken, Batch, Source
+from codegen_app.services import series, tokens
+from scheduler.results.points import importer
+from scheduler.results.points.model import Context
+
+
+class KeyReusedError(Exception):
+    """The key was used for something else."""
+
+
+def receive(
+    token: ApiToken, key: str, body: bytes, context: Context, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Store what was sent, or give the answer of before for the very same under the same key.
+
+    ``parameters`` are the address's parameters, ``format`` among them; ``context`` is made of them.
+    Raises ``UserError`` naming row and field, with nothing stored; ``KeyReusedError``;
+    ``tokens.RateError``.
+    """
+    digest = _digest(body, parameters)
+    if (answer := _answered(token, key, digest)) is not None:
+        return answer
+    found = importer.read(body, context, str(parameters.get("format") or importer.AUTO))
+    tokens.spend(token, points=len(found.points))
+    try:
+        with transaction.atomic():
+            batch = Batch.objects.create(token=token, key=key, body_digest=digest)
+            stored = series.store(found.points, Source.API, batch)
+            batch.answer = {
+                "batch": batch.pk,
+                **asdict(stored),
+                "left_out": [asdict(one) for one in found.left_out],
+            }
+            batch.save(update_fields=["answer"])
+    except IntegrityError:  # the same key arrived twice at once, and the other one was first
+        answer = _answered(token, key, digest)
+        if answer is None:
+            raise
+        return answer
+    return dict(batch.answer)
+
+
+def _answered(token: ApiToken, key: str, digest: str) -> dict[str, Any] | None:
+    known = Batch.objects.filter(token=token, key=key).first()
+    if known is None:
+        return None
+    if known.body_digest != digest:
+        raise KeyReusedError
+    return dict(known.answer)
+
+
+def _digest(body: bytes, parameters: Mapping[str, Any]) -> str:
+    made = hashlib.sha256()
+    for name in sorted(parameters):
+        made.update(f"{name}={parameters[name]!r}\n".encode("utf-8", "surrogatepass"))
+    made.update(b"\n" + body)
+    return made.hexdigest()

@@ -1,0 +1,120 @@
+"""API tokens: made, revoked, told, and held to their rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import connection, transaction
+from django.utils import timezone
+
+from codegen_app.access import permissions
+from codegen_app.access import tokens as texts
+from codegen_app.models import ApiToken, Scope
+from codegen_app.services import audit
+from scheduler.outcome import UserError
+
+# One statement, so that two requests at once cannot take the same allowance; the database's clock,
+# so that several web servers agree. What is left grows with the time up to a minute's worth.
+_SPEND = """
+WITH had AS (
+    SELECT id,
+        LEAST(1, COALESCE(requests_left / %(requests)s, 1) + grown) * %(requests)s AS requests,
+        LEAST(1, COALESCE(points_left / %(points)s, 1) + grown) * %(points)s AS points
+    FROM (
+        SELECT *, GREATEST(0, EXTRACT(EPOCH FROM clock_timestamp()
+            - COALESCE(allowed_at, clock_timestamp()))::float8) / 60 AS grown
+        FROM codegen_app_apitoken WHERE id = %(id)s FOR UPDATE
+    ) AS locked
+)
+UPDATE codegen_app_apitoken AS token SET
+    requests_left = had.requests - CASE WHEN {enough} THEN %(request_cost)s ELSE 0 END,
+    points_left = had.points - CASE WHEN {enough} THEN %(point_cost)s ELSE 0 END,
+    allowed_at = clock_timestamp(),
+    used_at = CASE WHEN used_at > clock_timestamp() - interval '1 minute' THEN used_at
+        ELSE clock_timestamp() END
+FROM had WHERE token.id = had.id
+RETURNING {enough}, had.requests, had.points
+""".format(  # noqa: S608 - one constant in another
+    enough="(had.requests >= %(request_cost)s AND had.points >= %(point_cost)s)"
+)
+
+
+class RateError(Exception):
+    """A token's rate is spent; in ``seconds`` there is enough again."""
+
+    def __init__(self, what: str, seconds: int) -> None:
+        super().__init__(f"the rate limit of this token: {what}; try again in {seconds} s")
+        self.seconds = seconds
+
+
+@transaction.atomic
+def make(
+    owner: AbstractBaseUser,
+    name: str,
+    scopes: Sequence[str],
+    expires_at: datetime | None,
+) -> tuple[ApiToken, str]:
+    """A token for an account, and its text, which is shown this once and kept nowhere.
+
+    Raises ``UserError`` for scopes that there are not, and an end that has passed.
+    """
+    if not scopes or not set(scopes) <= set(Scope.values):
+        raise UserError(f"scopes: one or more of {', '.join(Scope.values)} are due")
+    if expires_at is not None and expires_at <= timezone.now():
+        raise UserError("expires: it is past already")
+    text = texts.make()
+    row = ApiToken.objects.create(
+        digest=texts.digests(text)[0],
+        prefix=text[: texts.PREFIX_LENGTH],
+        name=name,
+        owner_id=owner.pk,
+        scopes=sorted(set(scopes)),
+        expires_at=expires_at,
+    )
+    audit.record(owner, "make token", row, f"to {', '.join(row.scopes)}")
+    return row, text
+
+
+@transaction.atomic
+def revoke(token: ApiToken, actor: AbstractBaseUser | None, why: str = "") -> bool:
+    """End a token at once; False where it had ended so already."""
+    now = timezone.now()
+    open_ones = ApiToken.objects.filter(pk=token.pk, revoked_at=None)
+    if not open_ones.update(revoked_at=now):
+        return False
+    audit.record(actor, "revoke token", token, why)
+    return True
+
+
+def find(text: str) -> ApiToken | None:
+    """The valid token of that text, whose owner may have tokens; None for every other."""
+    if not texts.is_genuine(text):
+        return None
+    rows = ApiToken.objects.filter(digest__in=texts.digests(text), revoked_at=None)
+    row = rows.select_related("owner").first()
+    if row is None or row.state != "valid":
+        return None
+    return row if row.owner.is_active and row.owner.has_perm(permissions.TOKENS) else None
+
+
+def spend(token: ApiToken, *, requests: int = 0, points: int = 0) -> None:
+    """Count a request, or points, against a token's rates; raises ``RateError`` where they are
+    spent, and counts nothing then."""
+    most = {
+        "requests": settings.API_REQUESTS_A_MINUTE,
+        "points": settings.API_POINTS_A_MINUTE,
+    }
+    costs = {"request_cost": requests, "point_cost": points}
+    with connection.cursor() as cursor:
+        cursor.execute(_SPEND, {**most, **costs, "id": token.pk})
+        found = cursor.fetchone()
+    if found is None or found[0]:
+        return
+    short = {"requests": requests - found[1], "points": points - found[2]}
+    what = max(short, key=lambda name: short[name] / most[name])
+    seconds = max(1, math.ceil(60 * short[what] / most[what]))
+    raise RateError(f"{most[what]} {what} a minute", seconds)

@@ -1,0 +1,33 @@
+"""What programs need to know: the API's description, as a page and as OpenAPI, and the client."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+
+from codegen_app.api.urls import openapi
+from codegen_app.selectors.pages.api import api_page
+from scheduler import clients
+
+CLIENT = "kiln_client.py"
+
+
+def api_docs(request: HttpRequest) -> HttpResponse:
+    """The page: drawn by us, since other renderings need scripts of theirs."""
+    page = api_page(openapi())
+    return render(request, "pages/api.html", {"title": "API", "page": page, "client": CLIENT})
+
+
+def api_schema(_: HttpRequest) -> HttpResponse:
+    """The description in OpenAPI."""
+    return JsonResponse(openapi(), json_dumps_params={"indent": 1})
+
+
+def api_client(_: HttpRequest) -> HttpResponse:
+    """The client: one file for Python alone."""
+    text = resources.files(clients).joinpath(CLIENT).read_bytes()
+    answer = HttpResponse(text, content_type="text/x-python; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{CLIENT}"'
+    return answer

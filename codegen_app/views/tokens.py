@@ -1,0 +1,55 @@
+"""API tokens: one's own, a new one, the end of one."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_http_methods, require_POST
+
+from codegen_app.access import permissions
+from codegen_app.forms.reasons import ReasonForm
+from codegen_app.forms.tokens import TokenForm
+from codegen_app.models import ApiToken
+from codegen_app.selectors.pages.tokens import token_list
+from codegen_app.services import tokens as services
+from codegen_app.views.permissions import actor, needs
+
+
+@sensitive_variables("text")
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(permissions.TOKENS)
+def tokens(request: HttpRequest) -> HttpResponse:
+    """The list, and the form; a new token's text is on the answer to the form, and nowhere else."""
+    is_post, text, status = request.method == "POST", "", 200
+    form = TokenForm(request.POST if is_post else None)
+    if is_post and form.is_valid():
+        given = form.cleaned_data
+        _, text = services.make(actor(request), given["name"], given["scopes"], form.expires_at())
+        form, status = TokenForm(), 201
+    elif is_post:
+        status = 422
+    context = {
+        "title": "API tokens",
+        "form": form,
+        "text": text,
+        "tokens": token_list(actor(request)),
+    }
+    return render(request, "pages/tokens.html", context, status=status)
+
+
+@require_POST
+@needs(permissions.TOKENS)
+def revoke_token(request: HttpRequest, pk: int) -> HttpResponse:
+    """End one of one's own; who may administer the site ends others' in the admin."""
+    token = ApiToken.objects.filter(pk=pk, owner_id=actor(request).pk).first()
+    if token is None:
+        raise Http404("there is no such token")
+    form = ReasonForm(request.POST)
+    why = form.cleaned_data["why"] if form.is_valid() else ""
+    if services.revoke(token, actor(request), why):
+        messages.success(request, f"{token} is revoked.")
+    else:
+        messages.warning(request, f"{token} was revoked already.")
+    return redirect("tokens")
