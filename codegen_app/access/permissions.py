@@ -11,6 +11,8 @@ RETUNE = "codegen_app.retune"
 SELECT = "codegen_app.select"
 SCHEDULE = "codegen_app.schedule"
 TOKENS = "codegen_app.make_tokens"
+TRIAGE = "codegen_app.triage"
+NOTIFY = "codegen_app.notify"
 
 TITLES = {
     IMPORT: "Can import graphs",
@@ -19,4 +21,6 @@ TITLES = {
     SELECT: "Can change which kernels serve",
     SCHEDULE: "Can schedule tuning runs",
     TOKENS: "Can make and revoke API tokens",
+    TRIAGE: "Can triage alerts, set thresholds and baselines",
+    NOTIFY: "Can say who is told of alerts",
 }

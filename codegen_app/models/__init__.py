@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from codegen_app.models.alert import (
+    OPEN_ALERT_STATES,
+    Alert,
+    AlertEvent,
+    AlertKind,
+    AlertState,
+    EventKind,
+)
 from codegen_app.models.api_token import ApiToken, Scope
 from codegen_app.models.artifact import Artifact
 from codegen_app.models.audit import AuditEntry
 from codegen_app.models.batch import Batch
 from codegen_app.models.benchmark_result import BenchmarkResult, Environment
 from codegen_app.models.build import Build
+from codegen_app.models.change import Baseline, Change, SeriesRule
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
 from codegen_app.models.message import Message, Round
+from codegen_app.models.notification import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.models.packing import Packing
 from codegen_app.models.problem_work import ProblemWork
 from codegen_app.models.result_import import ResultImport
+from codegen_app.models.retention import RetentionPolicy
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
 from codegen_app.models.selection import Selection
 from codegen_app.models.series import Conditions, Datum, Revision, Series, Source
@@ -23,17 +34,29 @@ from codegen_app.models.work import OPEN_STATES, State, Work
 from codegen_app.models.worker import Worker
 
 __all__ = [
+    "OPEN_ALERT_STATES",
     "OPEN_STATES",
+    "Alert",
+    "AlertEvent",
+    "AlertKind",
+    "AlertState",
     "ApiToken",
     "Artifact",
     "AuditEntry",
+    "Baseline",
     "Batch",
     "BenchmarkResult",
     "Build",
     "Candidate",
+    "Change",
+    "Channel",
+    "ChannelKind",
     "Conditions",
     "Datum",
+    "Delivery",
+    "DeliveryState",
     "Environment",
+    "EventKind",
     "GeneratedKernel",
     "Graph",
     "GraphNode",
@@ -44,12 +67,14 @@ __all__ = [
     "Problem",
     "ProblemWork",
     "ResultImport",
+    "RetentionPolicy",
     "RetuneSchedule",
     "Revision",
     "Round",
     "Scope",
     "Selection",
     "Series",
+    "SeriesRule",
     "Source",
     "State",
     "TemplateNode",

@@ -20,7 +20,8 @@ LOCK_OF = {WORK: 1, REST: 2}
 # Written by workers all the time.
 _OF_WORK = {
     *("graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"),
-    *("series", "datum", "revision", "conditions"),
+    *("series", "datum", "revision", "conditions", "change"),
+    *("alert", "alertevent", "delivery"),
 }
 # What no page shows, or only pages that are kept for a time (devices).
 _NOT_SHOWN = {"auditentry", "worker", "packing", "apitoken", "batch"}

@@ -1,0 +1,143 @@
+"""What somebody should look at: changes of one revision together, and series without new points."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from codegen_app.models.series import Revision, Series
+
+
+class AlertKind(models.TextChoices):
+    REGRESSION = "regression", "regression"
+    IMPROVEMENT = "improvement", "improvement"
+    MISSING = "missing", "missing data"
+
+
+class AlertState(models.TextChoices):
+    NEW = "new", "new"
+    ACKNOWLEDGED = "acknowledged", "acknowledged"
+    INVESTIGATING = "investigating", "investigating"
+    EXPECTED = "expected", "expected"
+    FIXED = "fixed", "fixed"
+    INVALID = "invalid", "invalid"
+
+
+OPEN_ALERT_STATES = (AlertState.NEW, AlertState.ACKNOWLEDGED, AlertState.INVESTIGATING)
+
+
+class Alert(models.Model):
+    """The changes of one revision in one direction, or one series whose points stopped coming.
+
+    ``n_series`` and ``worst_ratio`` (after by before, the one furthest from 1) are kept for lists.
+    ``recovered_at``: later points are back at the level before, which proposes "fixed" and decides
+    nothing. ``duplicate_of`` is another alert of the same cause; ``downstream_of`` one whose change
+    these series only take part in (a whole graph's time after its kernel's).
+    """
+
+    kind = models.CharField(max_length=12, choices=AlertKind.choices)
+    revision = models.ForeignKey(
+        Revision, null=True, blank=True, on_delete=models.PROTECT, related_name="alerts"
+    )
+    series = models.ForeignKey(
+        Series,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="alerts",
+        help_text="Of missing data alone",
+    )
+    state = models.CharField(
+        max_length=14, choices=AlertState.choices, default=AlertState.NEW.value
+    )
+    assignee = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="alerts",
+    )
+    duplicate_of = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="duplicates"
+    )
+    downstream_of = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="downstream"
+    )
+    n_series = models.PositiveIntegerField(default=0)
+    worst_ratio = models.FloatField(null=True, blank=True)
+    cause = models.CharField(max_length=20, blank=True, help_text="Of the change of worst_ratio")
+    at = models.DateTimeField(help_text="Its place in the history: the revision's moment")
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(auto_now=True)
+    recovered_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at", "-pk"]
+        permissions = [("triage", "Can triage alerts, set thresholds and baselines")]
+        indexes = [
+            models.Index(fields=["state", "-created_at", "-id"], name="alert_by_state"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "revision"],
+                condition=Q(revision__isnull=False),
+                name="alert_once_a_revision",
+            ),
+            models.UniqueConstraint(
+                fields=["series"],
+                condition=Q(kind="missing", state__in=("new", "acknowledged", "investigating")),
+                name="alert_missing_once_open",
+            ),
+            models.CheckConstraint(
+                name="alert_of_revision_or_series",
+                condition=(Q(kind="missing") & Q(series__isnull=False))
+                | (~Q(kind="missing") & Q(revision__isnull=False)),
+            ),
+            models.CheckConstraint(
+                name="alert_state_known", condition=Q(state__in=AlertState.values)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.revision or self.series}"
+
+
+class EventKind(models.TextChoices):
+    RAISED = "raised", "raised"
+    GREW = "grew", "more series"
+    RECOVERED = "recovered", "back at the level before"
+    STATE = "state", "state"
+    ASSIGNEE = "assignee", "assignee"
+    NOTE = "note", "note"
+    LINK = "link", "link"
+    UNDO = "undo", "taken back"
+
+
+class AlertEvent(models.Model):
+    """Something happened to an alert; ``by`` is null where Kiln itself did it. ``before`` and
+    ``after`` hold the columns that it changed, so that it can be taken back once (``undoes``)."""
+
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="events")
+    kind = models.CharField(max_length=10, choices=EventKind.choices)
+    at = models.DateTimeField(auto_now_add=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    note = models.TextField(blank=True)
+    before = models.JSONField(default=dict, blank=True)
+    after = models.JSONField(default=dict, blank=True)
+    undoes = models.OneToOneField(
+        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="undone_by"
+    )
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.CheckConstraint(
+                name="alertevent_kind_known", condition=Q(kind__in=EventKind.values)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of alert {self.alert_id}"
