@@ -7,246 +7,633 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('codegen_app', '0022_series'),
+        ("codegen_app", "0022_series"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Alert',
+            name="Alert",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('regression', 'regression'), ('improvement', 'improvement'), ('missing', 'missing data')], max_length=12)),
-                ('state', models.CharField(choices=[('new', 'new'), ('acknowledged', 'acknowledged'), ('investigating', 'investigating'), ('expected', 'expected'), ('fixed', 'fixed'), ('invalid', 'invalid')], default='new', max_length=14)),
-                ('n_series', models.PositiveIntegerField(default=0)),
-                ('worst_ratio', models.FloatField(blank=True, null=True)),
-                ('cause', models.CharField(blank=True, help_text='Of the change of worst_ratio', max_length=20)),
-                ('at', models.DateTimeField(help_text="Its place in the history: the revision's moment")),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('changed_at', models.DateTimeField(auto_now=True)),
-                ('recovered_at', models.DateTimeField(blank=True, null=True)),
-                ('assignee', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='alerts', to=settings.AUTH_USER_MODEL)),
-                ('downstream_of', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='downstream', to='codegen_app.alert')),
-                ('duplicate_of', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='duplicates', to='codegen_app.alert')),
-                ('revision', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='alerts', to='codegen_app.revision')),
-                ('series', models.ForeignKey(blank=True, help_text='Of missing data alone', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='alerts', to='codegen_app.series')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("regression", "regression"),
+                            ("improvement", "improvement"),
+                            ("missing", "missing data"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("new", "new"),
+                            ("acknowledged", "acknowledged"),
+                            ("investigating", "investigating"),
+                            ("expected", "expected"),
+                            ("fixed", "fixed"),
+                            ("invalid", "invalid"),
+                        ],
+                        default="new",
+                        max_length=14,
+                    ),
+                ),
+                ("n_series", models.PositiveIntegerField(default=0)),
+                ("worst_ratio", models.FloatField(blank=True, null=True)),
+                (
+                    "cause",
+                    models.CharField(
+                        blank=True, help_text="Of the change of worst_ratio", max_length=20
+                    ),
+                ),
+                (
+                    "at",
+                    models.DateTimeField(
+                        help_text="Its place in the history: the revision's moment"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+                ("recovered_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "assignee",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="alerts",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "downstream_of",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="downstream",
+                        to="codegen_app.alert",
+                    ),
+                ),
+                (
+                    "duplicate_of",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="duplicates",
+                        to="codegen_app.alert",
+                    ),
+                ),
+                (
+                    "revision",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="alerts",
+                        to="codegen_app.revision",
+                    ),
+                ),
+                (
+                    "series",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Of missing data alone",
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="alerts",
+                        to="codegen_app.series",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-created_at', '-pk'],
-                'permissions': [('triage', 'Can triage alerts, set thresholds and baselines')],
+                "ordering": ["-created_at", "-pk"],
+                "permissions": [("triage", "Can triage alerts, set thresholds and baselines")],
             },
         ),
         migrations.CreateModel(
-            name='AlertEvent',
+            name="AlertEvent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('raised', 'raised'), ('grew', 'more series'), ('recovered', 'back at the level before'), ('state', 'state'), ('assignee', 'assignee'), ('note', 'note'), ('link', 'link'), ('undo', 'taken back')], max_length=10)),
-                ('at', models.DateTimeField(auto_now_add=True)),
-                ('note', models.TextField(blank=True)),
-                ('before', models.JSONField(blank=True, default=dict)),
-                ('after', models.JSONField(blank=True, default=dict)),
-                ('alert', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='codegen_app.alert')),
-                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('undoes', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='undone_by', to='codegen_app.alertevent')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("raised", "raised"),
+                            ("grew", "more series"),
+                            ("recovered", "back at the level before"),
+                            ("state", "state"),
+                            ("assignee", "assignee"),
+                            ("note", "note"),
+                            ("link", "link"),
+                            ("undo", "taken back"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                ("note", models.TextField(blank=True)),
+                ("before", models.JSONField(blank=True, default=dict)),
+                ("after", models.JSONField(blank=True, default=dict)),
+                (
+                    "alert",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="codegen_app.alert",
+                    ),
+                ),
+                (
+                    "by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "undoes",
+                    models.OneToOneField(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="undone_by",
+                        to="codegen_app.alertevent",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['pk'],
+                "ordering": ["pk"],
             },
         ),
         migrations.CreateModel(
-            name='Baseline',
+            name="Baseline",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('reason', models.CharField(max_length=500)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('removed_at', models.DateTimeField(blank=True, null=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('series', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='baselines', to='codegen_app.series')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("reason", models.CharField(max_length=500)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("removed_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="baselines",
+                        to="codegen_app.series",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['series', 'at'],
+                "ordering": ["series", "at"],
             },
         ),
         migrations.CreateModel(
-            name='Change',
+            name="Change",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('before', models.FloatField()),
-                ('after', models.FloatField()),
-                ('low', models.FloatField(blank=True, null=True)),
-                ('high', models.FloatField(blank=True, null=True)),
-                ('n_before', models.PositiveIntegerField()),
-                ('n_after', models.PositiveIntegerField()),
-                ('errors', models.FloatField()),
-                ('worse', models.BooleanField()),
-                ('cause', models.CharField(blank=True, max_length=20)),
-                ('rule', models.CharField(blank=True, max_length=100)),
-                ('explanation', models.JSONField(blank=True, default=dict)),
-                ('found_at', models.DateTimeField(auto_now_add=True)),
-                ('explained_at', models.DateTimeField(blank=True, null=True)),
-                ('withdrawn_at', models.DateTimeField(blank=True, null=True)),
-                ('alert', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='changes', to='codegen_app.alert')),
-                ('datum', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='changes', to='codegen_app.datum')),
-                ('previous', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='codegen_app.revision')),
-                ('revision', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='changes', to='codegen_app.revision')),
-                ('series', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='changes', to='codegen_app.series')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("before", models.FloatField()),
+                ("after", models.FloatField()),
+                ("low", models.FloatField(blank=True, null=True)),
+                ("high", models.FloatField(blank=True, null=True)),
+                ("n_before", models.PositiveIntegerField()),
+                ("n_after", models.PositiveIntegerField()),
+                ("errors", models.FloatField()),
+                ("worse", models.BooleanField()),
+                ("cause", models.CharField(blank=True, max_length=20)),
+                ("rule", models.CharField(blank=True, max_length=100)),
+                ("explanation", models.JSONField(blank=True, default=dict)),
+                ("found_at", models.DateTimeField(auto_now_add=True)),
+                ("explained_at", models.DateTimeField(blank=True, null=True)),
+                ("withdrawn_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "alert",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="changes",
+                        to="codegen_app.alert",
+                    ),
+                ),
+                (
+                    "datum",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="changes",
+                        to="codegen_app.datum",
+                    ),
+                ),
+                (
+                    "previous",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="codegen_app.revision",
+                    ),
+                ),
+                (
+                    "revision",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="changes",
+                        to="codegen_app.revision",
+                    ),
+                ),
+                (
+                    "series",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="changes",
+                        to="codegen_app.series",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['series', 'at', 'pk'],
+                "ordering": ["series", "at", "pk"],
             },
         ),
         migrations.CreateModel(
-            name='Channel',
+            name="Channel",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('kind', models.CharField(choices=[('webhook', 'webhook'), ('email', 'e-mail')], max_length=8)),
-                ('address', models.TextField()),
-                ('alerts', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('regression', 'regression'), ('improvement', 'improvement'), ('missing', 'missing data')], max_length=12), size=None)),
-                ('search', models.CharField(blank=True, max_length=200)),
-                ('active', models.BooleanField(default=True)),
-                ('key_salt', models.CharField(blank=True, max_length=32)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=100, unique=True)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("webhook", "webhook"), ("email", "e-mail")], max_length=8
+                    ),
+                ),
+                ("address", models.TextField()),
+                (
+                    "alerts",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(
+                            choices=[
+                                ("regression", "regression"),
+                                ("improvement", "improvement"),
+                                ("missing", "missing data"),
+                            ],
+                            max_length=12,
+                        ),
+                        size=None,
+                    ),
+                ),
+                ("search", models.CharField(blank=True, max_length=200)),
+                ("active", models.BooleanField(default=True)),
+                ("key_salt", models.CharField(blank=True, max_length=32)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['name'],
-                'permissions': [('notify', 'Can say who is told of alerts')],
+                "ordering": ["name"],
+                "permissions": [("notify", "Can say who is told of alerts")],
             },
         ),
         migrations.CreateModel(
-            name='Delivery',
+            name="Delivery",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.UUIDField(unique=True)),
-                ('state', models.CharField(choices=[('pending', 'pending'), ('delivered', 'delivered'), ('failed', 'failed')], default='pending', max_length=10)),
-                ('attempts', models.PositiveIntegerField(default=0)),
-                ('next_at', models.DateTimeField()),
-                ('status', models.PositiveIntegerField(blank=True, help_text="HTTP's, of a webhook", null=True)),
-                ('error', models.CharField(blank=True, max_length=500)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('channel', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='codegen_app.channel')),
-                ('event', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='codegen_app.alertevent')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("key", models.UUIDField(unique=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("pending", "pending"),
+                            ("delivered", "delivered"),
+                            ("failed", "failed"),
+                        ],
+                        default="pending",
+                        max_length=10,
+                    ),
+                ),
+                ("attempts", models.PositiveIntegerField(default=0)),
+                ("next_at", models.DateTimeField()),
+                (
+                    "status",
+                    models.PositiveIntegerField(
+                        blank=True, help_text="HTTP's, of a webhook", null=True
+                    ),
+                ),
+                ("error", models.CharField(blank=True, max_length=500)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="codegen_app.channel",
+                    ),
+                ),
+                (
+                    "event",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="codegen_app.alertevent",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'deliveries',
-                'ordering': ['-pk'],
+                "verbose_name_plural": "deliveries",
+                "ordering": ["-pk"],
             },
         ),
         migrations.CreateModel(
-            name='RetentionPolicy',
+            name="RetentionPolicy",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('source', models.CharField(blank=True, choices=[('tuning', 'a tuning run here'), ('import', 'imported results of Kiln'), ('api', 'sent with a token')], max_length=8)),
-                ('samples_days', models.PositiveIntegerField()),
-                ('active', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('last_at', models.DateTimeField(blank=True, null=True)),
-                ('last_points', models.PositiveBigIntegerField(default=0)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=100, unique=True)),
+                (
+                    "source",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("tuning", "a tuning run here"),
+                            ("import", "imported results of Kiln"),
+                            ("api", "sent with a token"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("samples_days", models.PositiveIntegerField()),
+                ("active", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("last_at", models.DateTimeField(blank=True, null=True)),
+                ("last_points", models.PositiveBigIntegerField(default=0)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'retention policies',
-                'ordering': ['name'],
+                "verbose_name_plural": "retention policies",
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='SeriesRule',
+            name="SeriesRule",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('least_effect', models.FloatField(blank=True, null=True)),
-                ('muted', models.BooleanField(default=False)),
-                ('stale_after', models.DurationField(blank=True, null=True)),
-                ('reason', models.CharField(max_length=500)),
-                ('changed_at', models.DateTimeField(auto_now=True)),
-                ('changed_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('series', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='rule', to='codegen_app.series')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("least_effect", models.FloatField(blank=True, null=True)),
+                ("muted", models.BooleanField(default=False)),
+                ("stale_after", models.DurationField(blank=True, null=True)),
+                ("reason", models.CharField(max_length=500)),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+                (
+                    "changed_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "series",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="rule",
+                        to="codegen_app.series",
+                    ),
+                ),
             ],
         ),
         migrations.AddIndex(
-            model_name='alert',
-            index=models.Index(fields=['state', '-created_at', '-id'], name='alert_by_state'),
+            model_name="alert",
+            index=models.Index(fields=["state", "-created_at", "-id"], name="alert_by_state"),
         ),
         migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.UniqueConstraint(condition=models.Q(('revision__isnull', False)), fields=('kind', 'revision'), name='alert_once_a_revision'),
+            model_name="alert",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("revision__isnull", False)),
+                fields=("kind", "revision"),
+                name="alert_once_a_revision",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'missing'), ('state__in', ('new', 'acknowledged', 'investigating'))), fields=('series',), name='alert_missing_once_open'),
+            model_name="alert",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    ("kind", "missing"), ("state__in", ("new", "acknowledged", "investigating"))
+                ),
+                fields=("series",),
+                name="alert_missing_once_open",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('kind', 'missing'), ('series__isnull', False)), models.Q(models.Q(('kind', 'missing'), _negated=True), ('revision__isnull', False)), _connector='OR'), name='alert_of_revision_or_series'),
+            model_name="alert",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("kind", "missing"), ("series__isnull", False)),
+                    models.Q(
+                        models.Q(("kind", "missing"), _negated=True), ("revision__isnull", False)
+                    ),
+                    _connector="OR",
+                ),
+                name="alert_of_revision_or_series",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='alert',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['new', 'acknowledged', 'investigating', 'expected', 'fixed', 'invalid'])), name='alert_state_known'),
+            model_name="alert",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "state__in",
+                        ["new", "acknowledged", "investigating", "expected", "fixed", "invalid"],
+                    )
+                ),
+                name="alert_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='alertevent',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['raised', 'grew', 'recovered', 'state', 'assignee', 'note', 'link', 'undo'])), name='alertevent_kind_known'),
+            model_name="alertevent",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            "raised",
+                            "grew",
+                            "recovered",
+                            "state",
+                            "assignee",
+                            "note",
+                            "link",
+                            "undo",
+                        ],
+                    )
+                ),
+                name="alertevent_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='baseline',
-            constraint=models.UniqueConstraint(condition=models.Q(('removed_at__isnull', True)), fields=('series', 'at'), name='baseline_once_a_moment'),
+            model_name="baseline",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("removed_at__isnull", True)),
+                fields=("series", "at"),
+                name="baseline_once_a_moment",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='baseline',
-            constraint=models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='baseline_has_reason'),
+            model_name="baseline",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("reason", ""), _negated=True), name="baseline_has_reason"
+            ),
         ),
         migrations.AddIndex(
-            model_name='change',
-            index=models.Index(fields=['series', 'at'], name='change_history'),
+            model_name="change",
+            index=models.Index(fields=["series", "at"], name="change_history"),
         ),
         migrations.AddIndex(
-            model_name='change',
-            index=models.Index(condition=models.Q(('explained_at__isnull', True), ('withdrawn_at__isnull', True)), fields=['id'], name='change_unexplained'),
+            model_name="change",
+            index=models.Index(
+                condition=models.Q(("explained_at__isnull", True), ("withdrawn_at__isnull", True)),
+                fields=["id"],
+                name="change_unexplained",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='change',
-            constraint=models.UniqueConstraint(condition=models.Q(('withdrawn_at__isnull', True)), fields=('datum',), name='change_once_a_point'),
+            model_name="change",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("withdrawn_at__isnull", True)),
+                fields=("datum",),
+                name="change_once_a_point",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='change',
-            constraint=models.CheckConstraint(condition=models.Q(('after__gt', 0), ('before__gt', 0)), name='change_levels_above_zero'),
+            model_name="change",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("after__gt", 0), ("before__gt", 0)),
+                name="change_levels_above_zero",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='channel',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['webhook', 'email'])), name='channel_kind_known'),
+            model_name="channel",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["webhook", "email"])), name="channel_kind_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='channel',
-            constraint=models.CheckConstraint(condition=models.Q(('alerts__contained_by', ['regression', 'improvement', 'missing']), ('alerts__len__gte', 1)), name='channel_alerts_known'),
+            model_name="channel",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("alerts__contained_by", ["regression", "improvement", "missing"]),
+                    ("alerts__len__gte", 1),
+                ),
+                name="channel_alerts_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='delivery',
-            index=models.Index(condition=models.Q(('state', 'pending')), fields=['next_at'], name='delivery_due'),
+            model_name="delivery",
+            index=models.Index(
+                condition=models.Q(("state", "pending")), fields=["next_at"], name="delivery_due"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.UniqueConstraint(fields=('channel', 'event'), name='delivery_once'),
+            model_name="delivery",
+            constraint=models.UniqueConstraint(fields=("channel", "event"), name="delivery_once"),
         ),
         migrations.AddConstraint(
-            model_name='delivery',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'delivered', 'failed'])), name='delivery_state_known'),
+            model_name="delivery",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["pending", "delivered", "failed"])),
+                name="delivery_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='retentionpolicy',
-            constraint=models.CheckConstraint(condition=models.Q(('samples_days__gte', 1)), name='retention_keeps_a_day'),
+            model_name="retentionpolicy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("samples_days__gte", 1)), name="retention_keeps_a_day"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='seriesrule',
-            constraint=models.CheckConstraint(condition=models.Q(('least_effect__isnull', True), models.Q(('least_effect__gte', 0.001), ('least_effect__lte', 1)), _connector='OR'), name='seriesrule_effect_is_a_part'),
+            model_name="seriesrule",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("least_effect__isnull", True),
+                    models.Q(("least_effect__gte", 0.001), ("least_effect__lte", 1)),
+                    _connector="OR",
+                ),
+                name="seriesrule_effect_is_a_part",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='seriesrule',
-            constraint=models.CheckConstraint(condition=models.Q(('reason', ''), _negated=True), name='seriesrule_has_reason'),
+            model_name="seriesrule",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("reason", ""), _negated=True), name="seriesrule_has_reason"
+            ),
         ),
     ]

@@ -1,0 +1,1 @@
+"""Alerts: raised of changes, triaged by people; what happens to one is an event (``events``)."""

@@ -1,0 +1,38 @@
+"""What happened to an alert: one row each, with who is told of it, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.models import Alert, AlertEvent, EventKind
+from codegen_app.services.notifying import outbox
+
+
+@transaction.atomic
+def record(
+    alert: Alert,
+    kind: EventKind,
+    by: AbstractBaseUser | None = None,
+    note: str = "",
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+) -> AlertEvent:
+    """Write the event, and the deliveries of it to whoever is told of such alerts.
+
+    ``by`` is None where Kiln itself did it. ``before`` and ``after`` are the columns of the alert
+    that it changed, as JSON holds them. Call it in the transaction that changes the alert.
+    """
+    event = AlertEvent.objects.create(
+        alert=alert,
+        kind=kind,
+        by_id=by.pk if by is not None else None,
+        note=note,
+        before=dict(before or {}),
+        after=dict(after or {}),
+    )
+    outbox.enqueue(event)
+    return event
