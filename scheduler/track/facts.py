@@ -1,0 +1,153 @@
+"""What was recorded with a point of a series, by whomever: as a point of a side.
+
+Facts are JSON that anybody may have sent. What is not of the form that it should have is not known;
+it is never an error, and never compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from cattrs import Converter
+
+from scheduler.ir.codec import decode, make_codec
+from scheduler.isa.occupancy import rules_of
+from scheduler.outcome import UserError
+from scheduler.track.resources import target_of
+from scheduler.track.sides import CodeObject, Compiler, Environment, Point
+
+UNIT = ("uuid", "serial", "unit")
+"""Names of the attributes that say which of a model's devices it was."""
+
+INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS = "instructions_digest", "inner_loop", "headers_digest"
+"""Attributes that tell of the code object and of its compiler."""
+
+_OF_CODE = {INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS}
+_NO_SETTING = {*UNIT, *_OF_CODE, "readings"}
+_MOST = 2**31
+_LEAST_ONE = ("threads", "wavefront")
+_LONGEST = 200
+
+
+def point_of(
+    facts: Mapping[str, Any],
+    *,
+    value: float,
+    low: float | None,
+    high: float | None,
+    n: int,
+    revision: str,
+    target: str,
+    device: str,
+    toolchain: str,
+) -> Point:
+    """A point of a series whose conditions are ``facts`` (``scheduler.results.points.model``).
+
+    Without an interval the value is its own.
+    """
+    attributes = _mapping(facts.get("attributes"))
+    return Point(
+        value=value,
+        low=value if low is None else low,
+        high=value if high is None else high,
+        n=n,
+        revision=revision,
+        source_digest=_text(facts.get("source_digest")),
+        configuration=configuration_of(facts),
+        target=target,
+        compiler=Compiler(
+            toolchain,
+            _text(facts.get("toolchain_version")),
+            tuple(_text(facts.get("flags")).split()),
+            _text(attributes.get(HEADERS)),
+        ),
+        code=_code(facts, attributes, target),
+        environment=Environment(
+            driver=_text(facts.get("driver")),
+            runtime=_text(facts.get("runtime")),
+            device=device,
+            unit=next((text for name in UNIT if (text := _text(attributes.get(name)))), ""),
+            host=_text(facts.get("host")),
+            settings=dict(_settings(attributes)),
+        ),
+        readings=dict(_readings(_mapping(facts.get("clocks")))),
+    )
+
+
+def configuration_of(facts: Mapping[str, Any]) -> str:
+    """The kernel's configuration as one text; "" where none is known."""
+    found = _mapping(facts.get("config"))
+    return ", ".join(f"{name}={found[name]}" for name in sorted(found))
+
+
+def _code(facts: Mapping[str, Any], attributes: Mapping[str, Any], target: str) -> CodeObject:
+    loop = _mapping(attributes.get(INNER_LOOP))
+    return CodeObject(
+        digest=_text(facts.get("code_digest")),
+        instructions_digest=_text(attributes.get(INSTRUCTIONS_DIGEST)),
+        resources=_resources(_mapping(facts.get("resources")), target),
+        inner_loop={name: count for name, count in loop.items() if _is_count(count)},
+    )
+
+
+def _resources(found: Mapping[str, Any], target: str) -> Mapping[str, Mapping[str, Any]]:
+    """Those of every device function, or none."""
+    gpu = target_of(target)
+    rules = rules_of(gpu) if gpu else None
+    kind = rules.figures if rules else None
+    for figures in found.values():
+        if not isinstance(figures, Mapping) or not all(map(_is_figure, figures.values())):
+            return {}
+        if any(
+            not isinstance(figures.get(name, 1), str) and figures.get(name, 1) < 1
+            for name in _LEAST_ONE
+        ):
+            return {}
+        if kind is not None:
+            try:
+                decode(_codec(), figures, kind, "resources")
+            except UserError:
+                return {}
+    return found
+
+
+@cache
+def _codec() -> Converter:
+    return make_codec()
+
+
+def _settings(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in attributes.items():
+        if name not in _NO_SETTING and isinstance(value, str | int | float | bool):
+            yield name, str(value)[:_LONGEST]
+
+
+def _readings(clocks: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Clocks in MHz, however they are called (``sm_clock``, ``sm_clock_mhz``), and the shares of
+    samples in which something throttled them."""
+    for name, value in clocks.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not math.isfinite(value) or not 0 <= value < _MOST:
+            continue
+        is_share = name.startswith("throttled_")
+        yield name if is_share or name.endswith("_mhz") else f"{name}_mhz", float(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
+
+
+def _is_figure(value: Any) -> bool:
+    return isinstance(value, str) or _is_count(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
