@@ -2,40 +2,60 @@
 
 from __future__ import annotations
 
-import uuid
+from django.db import connection
 
-from django.db.models import Q
-from django.utils import timezone
+from codegen_app.models import AlertEvent, EventKind
 
-from codegen_app.models import Alert, AlertEvent, Channel, Delivery, EventKind, Series
+#: What Kiln found is told; what people do on the site is seen there, and in the feed.
+TOLD = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
 
-_SENT = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED, EventKind.STATE)
+# What is sent says how the alert is at that time: a delivery of it that nobody has tried yet tells
+# of this event, too. Its lock makes a sender pass it by until this transaction is over; one that
+# a sender took first has an attempt by now, and this event gets a delivery of its own.
+_ENQUEUE = """
+WITH untold AS (
+    SELECT delivery.channel_id FROM codegen_app_delivery AS delivery
+    JOIN codegen_app_alertevent AS event ON event.id = delivery.event_id
+    WHERE event.alert_id = %(alert)s AND delivery.state = 'pending' AND delivery.attempts = 0
+    ORDER BY delivery.id FOR UPDATE OF delivery
+)
+INSERT INTO codegen_app_delivery
+    (channel_id, event_id, key, state, attempts, next_at, error, created_at)
+SELECT channel.id, %(event)s, gen_random_uuid(), 'pending', 0, now(), '', now()
+FROM codegen_app_channel AS channel
+WHERE channel.active AND %(kind)s = ANY(channel.alerts)
+    AND channel.id NOT IN (SELECT channel_id FROM untold)
+    AND (channel.search = '' OR EXISTS (
+        SELECT 1 FROM codegen_app_series AS series
+        WHERE series.id IN (
+            SELECT series_id FROM codegen_app_change
+            WHERE alert_id = %(alert)s AND withdrawn_at IS NULL
+            UNION SELECT %(series)s
+        )
+        AND NOT EXISTS (
+            SELECT 1 FROM regexp_split_to_table(lower(channel.search), '\\s+') AS word
+            WHERE position(word IN lower(series.problem || ' ' || series.device_name)) = 0
+        )
+    ))
+ON CONFLICT DO NOTHING
+"""
 
 
-def enqueue(event: AlertEvent) -> list[Delivery]:
-    """A delivery for each active channel that wants to know of it; again it adds none.
+def enqueue(event: AlertEvent) -> int:
+    """Write a delivery for each active channel that is told of such alerts; how many were written.
 
-    Part of the transaction of the event.
+    One statement, part of the transaction of the event; again it writes none. The alert's changes
+    have to be written before, since a channel may ask for words of their series.
     """
-    if event.kind not in _SENT:
-        return []
-    active = Channel.objects.filter(active=True, alerts__contains=[event.alert.kind])
-    due = [
-        Delivery(channel=channel, event=event, key=uuid.uuid4(), next_at=timezone.now())
-        for channel in active
-        if _concerns(channel, event.alert)
-    ]
-    return Delivery.objects.bulk_create(due, ignore_conflicts=True)
-
-
-def _concerns(channel: Channel, alert: Alert) -> bool:
-    """Whether all words of its search are in problem or device of a series of the alert."""
-    words = channel.search.split()
-    if not words:
-        return True
-    of = Series.objects.filter(
-        Q(changes__alert=alert, changes__withdrawn_at=None) | Q(alerts=alert)
-    )
-    for word in words:
-        of = of.filter(Q(problem__icontains=word) | Q(device_name__icontains=word))
-    return of.exists()
+    if event.kind not in TOLD:
+        return 0
+    alert = event.alert
+    parameters: dict[str, int | str | None] = {
+        "event": event.pk,
+        "alert": alert.pk,
+        "kind": alert.kind,
+        "series": alert.series_id,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_ENQUEUE, parameters)
+        return int(cursor.rowcount)
