@@ -9,6 +9,7 @@ from codegen_app.models.alert import (
     AlertKind,
     AlertState,
     EventKind,
+    Relation,
 )
 from codegen_app.models.api_token import ApiToken, Scope
 from codegen_app.models.artifact import Artifact
@@ -66,6 +67,7 @@ __all__ = [
     "Packing",
     "Problem",
     "ProblemWork",
+    "Relation",
     "ResultImport",
     "RetentionPolicy",
     "RetuneSchedule",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.urls import reverse
 
 from codegen_app.models.series import Revision, Series
 
@@ -22,6 +23,13 @@ class AlertState(models.TextChoices):
     EXPECTED = "expected", "expected"
     FIXED = "fixed", "fixed"
     INVALID = "invalid", "invalid"
+
+
+class Relation(models.TextChoices):
+    """How an alert is linked to another, by the name of the column that says so."""
+
+    DUPLICATE = "duplicate_of", "duplicate of"
+    DOWNSTREAM = "downstream_of", "downstream of"
 
 
 OPEN_ALERT_STATES = (AlertState.NEW, AlertState.ACKNOWLEDGED, AlertState.INVESTIGATING)
@@ -102,6 +110,9 @@ class Alert(models.Model):
     def __str__(self) -> str:
         return f"{self.get_kind_display()} of {self.revision or self.series}"
 
+    def get_absolute_url(self) -> str:
+        return reverse("alert", args=[self.pk])
+
 
 class EventKind(models.TextChoices):
     RAISED = "raised", "raised"
@@ -116,7 +127,9 @@ class EventKind(models.TextChoices):
 
 class AlertEvent(models.Model):
     """Something happened to an alert; ``by`` is null where Kiln itself did it. ``before`` and
-    ``after`` hold the columns that it changed, so that it can be taken back once (``undoes``)."""
+    ``after`` hold the columns that it changed, so that it can be taken back once (``undoes``).
+    Events of one press, of several alerts perhaps, have one ``act``, and are taken back together.
+    """
 
     alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="events")
     kind = models.CharField(max_length=10, choices=EventKind.choices)
@@ -127,12 +140,19 @@ class AlertEvent(models.Model):
     note = models.TextField(blank=True)
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)
+    act = models.UUIDField(null=True, blank=True)
     undoes = models.OneToOneField(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="undone_by"
     )
 
     class Meta:
         ordering = ["pk"]
+        indexes = [
+            models.Index(fields=["act"], condition=Q(act__isnull=False), name="alertevent_by_act"),
+            models.Index(
+                fields=["by", "-id"], condition=Q(act__isnull=False), name="alertevent_own_latest"
+            ),
+        ]
         constraints = [
             models.CheckConstraint(
                 name="alertevent_kind_known", condition=Q(kind__in=EventKind.values)

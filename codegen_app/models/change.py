@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.functions import Abs, Ln
 
 from codegen_app.models.alert import Alert
 from codegen_app.models.series import Datum, Revision, Series
@@ -53,6 +54,14 @@ class Change(models.Model):
                 fields=["id"],
                 condition=Q(explained_at__isnull=True, withdrawn_at__isnull=True),
                 name="change_unexplained",
+            ),
+            # The worst changes of an alert of thousands, in their order.
+            models.Index(
+                F("alert"),
+                Abs(Ln(F("after") / F("before"))).desc(),
+                F("id"),
+                condition=Q(alert__isnull=False, withdrawn_at__isnull=True),
+                name="change_worst",
             ),
         ]
         constraints = [

@@ -1,0 +1,260 @@
+"""What people say of alerts: their state, who looks after them, notes and links, one or several at
+once; and the last of it taken back.
+
+Each press is an act: an event for each alert that it changed, all of them or none. An act is taken
+back once, whole, as long as nothing that it changed was changed again since.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, User
+from django.db import IntegrityError, connection, transaction
+
+from codegen_app.access import permissions
+from codegen_app.models import (
+    OPEN_ALERT_STATES,
+    Alert,
+    AlertEvent,
+    AlertKind,
+    AlertState,
+    EventKind,
+    Relation,
+)
+from codegen_app.services.alerting.events import record
+from scheduler.outcome import UserError
+
+MOST_AT_ONCE = 500
+LONGEST_NOTE = 2000
+UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
+_ATTRIBUTES = {
+    "state": "state",
+    "assignee": "assignee_id",
+    **{one.value: f"{one.value}_id" for one in Relation},
+}
+_LINKS = 0x4B494C41  # the advisory lock of whoever links alerts: no two make a circle at once
+
+
+@dataclass(frozen=True)
+class Act:
+    """What a press did: ``alerts`` that it changed, and the key by which it is taken back (None
+    where nothing changed)."""
+
+    key: uuid.UUID | None
+    alerts: tuple[int, ...]
+    line: str
+
+
+@transaction.atomic
+def set_state(
+    alerts: Collection[int], state: AlertState, by: AbstractBaseUser, note: str = ""
+) -> Act:
+    """Give alerts a state; those that have it stay as they are.
+
+    Raises ``UserError`` for an alert that there is not, and where missing data of a series would
+    be open twice.
+    """
+    rows = _locked(alerts)
+    changed = [row for row in rows if row.state != state]
+    events = [_change(row, EventKind.STATE, by, {"state": state.value}, note) for row in changed]
+    return _act(events, f"{state.label} now", rows)
+
+
+@transaction.atomic
+def assign(alerts: Collection[int], to: AbstractBaseUser | None, by: AbstractBaseUser) -> Act:
+    """Let somebody look after alerts, or nobody.
+
+    Raises ``UserError`` for somebody who may not triage.
+    """
+    if isinstance(to, User) and not to.has_perm(permissions.TRIAGE):
+        raise UserError(f"{to.get_username()} may not triage alerts: choose somebody who may")
+    rows = _locked(alerts)
+    key = to.pk if to is not None else None
+    changed = [row for row in rows if row.assignee_id != key]
+    events = [_change(row, EventKind.ASSIGNEE, by, {"assignee": key}) for row in changed]
+    whose = f"assigned to {to.get_username()}" if to is not None else "assigned to nobody"
+    return _act(events, whose, rows)
+
+
+@transaction.atomic
+def add_note(alerts: Collection[int], text: str, by: AbstractBaseUser) -> Act:
+    """Add a note to alerts. Raises ``UserError`` for one without text, or of too much."""
+    text = text.strip()
+    if not text:
+        raise UserError("note: write what there is to say")
+    if len(text) > LONGEST_NOTE:
+        raise UserError(f"note: at most {LONGEST_NOTE} characters, these are {len(text)}")
+    rows = _locked(alerts)
+    events = [record(row, EventKind.NOTE, by, text) for row in rows]
+    return _act(events, "noted", rows)
+
+
+@transaction.atomic
+def link(alerts: Collection[int], to: int, relation: Relation, by: AbstractBaseUser) -> Act:
+    """Say that alerts are duplicates of another, or downstream of it; it is shown with them.
+
+    Raises ``UserError`` where that alert is not there, is one of them, or is itself linked to one.
+    """
+    _lock_links()
+    rows = _locked([*alerts, to])
+    folded = [row for row in rows if row.pk != to]
+    if to in alerts or not folded:
+        raise UserError(f"alert {to}: an alert is not linked to itself")
+    _check_circle(to, [row.pk for row in folded])
+    columns = {one.value: to if one == relation else None for one in Relation}
+    changed = [row for row in folded if _columns(row, columns) != columns]
+    events = [_change(row, EventKind.LINK, by, columns) for row in changed]
+    return _act(events, f"{relation.label} alert {to}", folded)
+
+
+@transaction.atomic
+def unlink(alerts: Collection[int], by: AbstractBaseUser) -> Act:
+    """Let alerts stand by themselves."""
+    _lock_links()
+    rows = _locked(alerts)
+    columns: dict[str, Any] = {one.value: None for one in Relation}
+    changed = [row for row in rows if _columns(row, columns) != columns]
+    events = [_change(row, EventKind.LINK, by, columns) for row in changed]
+    return _act(events, "linked to none", rows)
+
+
+@transaction.atomic
+def undo(key: uuid.UUID, by: AbstractBaseUser) -> Act:
+    """Take an act back, whole.
+
+    Raises ``UserError`` where there is no such act, it was taken back, or something that it changed
+    was changed since: nothing is taken back then.
+    """
+    _lock_links()
+    events = list(AlertEvent.objects.filter(act=key, kind__in=UNDOABLE).order_by("pk"))
+    if not events:
+        raise UserError("there is nothing to take back")
+    rows = {row.pk: row for row in _locked({event.alert_id for event in events})}
+    if AlertEvent.objects.filter(undoes__in=events).exists():
+        raise UserError("that was taken back already")
+    for event in events:
+        _check_unchanged(event, rows[event.alert_id])
+        _check_no_circle(event)
+    made = []
+    for event in events:
+        row = rows[event.alert_id]
+        made.append(_change(row, EventKind.UNDO, by, event.before))
+        made[-1].undoes = event
+        made[-1].save(update_fields=["undoes"])
+    return Act(None, tuple(rows), f"Taken back: {_which(rows)}{summary_of(events[0])}.")
+
+
+def summary_of(event: AlertEvent) -> str:
+    """What an event did, in a few words."""
+    after = event.after
+    if event.kind == EventKind.NOTE:
+        return "a note"
+    if "state" in after:
+        return str(AlertState(after["state"]).label)
+    if "assignee" in after:
+        return "assigned" if after["assignee"] else "assigned to nobody"
+    to = {one: after[one.value] for one in Relation if after.get(one.value)}
+    return next((f"{one.label} alert {pk}" for one, pk in to.items()), "linked to none")
+
+
+def _locked(alerts: Collection[int]) -> list[Alert]:
+    """The rows, locked in one order: two who triage the same wait for each other."""
+    keys = sorted(set(alerts))
+    if not keys:
+        raise UserError("no alert is chosen: tick one, or select it with j and k")
+    if len(keys) > MOST_AT_ONCE:
+        raise UserError(f"{len(keys)} alerts are chosen: at most {MOST_AT_ONCE} at once")
+    rows = list(Alert.objects.select_for_update().filter(pk__in=keys).order_by("pk"))
+    if missing := sorted(set(keys) - {row.pk for row in rows}):
+        raise UserError(f"alert {missing[0]}: there is none")
+    return rows
+
+
+def _change(
+    row: Alert, kind: EventKind, by: AbstractBaseUser, columns: Mapping[str, Any], note: str = ""
+) -> AlertEvent:
+    """Set columns of an alert, and write the event of it."""
+    before = _columns(row, columns)
+    for name, value in columns.items():
+        setattr(row, _ATTRIBUTES[name], value)
+    try:
+        with transaction.atomic():
+            row.save(update_fields=[*columns, "changed_at"])
+    except IntegrityError:
+        raise UserError(_why_not(row)) from None
+    return record(row, kind, by, note, before, columns)
+
+
+def _why_not(row: Alert) -> str:
+    if row.kind == AlertKind.MISSING and row.state in OPEN_ALERT_STATES:
+        return f"alert {row.pk}: missing data of this series has another open alert already"
+    return f"alert {row.pk}: what it would refer to is not there any more"
+
+
+def _columns(row: Alert, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(row, _ATTRIBUTES[name]) for name in names}
+
+
+def _check_unchanged(event: AlertEvent, row: Alert) -> None:
+    """Raise ``UserError`` where what an event changed was changed again."""
+    later = AlertEvent.objects.filter(alert=row, pk__gt=event.pk, undone_by=None)
+    later = later.exclude(kind=EventKind.UNDO).select_related("by").order_by("-pk")
+    other = next((one for one in later if one.after.keys() & event.after.keys()), None)
+    if other is not None:
+        who = other.by.get_username() if other.by is not None else "Kiln"
+        raise UserError(
+            f"nothing was taken back: alert {row.pk} was changed since "
+            f"by {who} at {other.at:%Y-%m-%d %H:%M} UTC ({summary_of(other)})"
+        )
+    if _columns(row, event.after) != event.after:
+        raise UserError(f"nothing was taken back: alert {row.pk} was changed since")
+
+
+def _act(events: Sequence[AlertEvent], what: str, rows: Sequence[Alert]) -> Act:
+    """One key for what a press did."""
+    if not events:
+        return Act(None, (), f"{_which(row.pk for row in rows)}{what} already.")
+    key = uuid.uuid4()
+    AlertEvent.objects.filter(pk__in=[event.pk for event in events]).update(act=key)
+    alerts = tuple(event.alert_id for event in events)
+    return Act(key, alerts, f"{_which(alerts)}{what}.")
+
+
+def _which(alerts: Iterable[int]) -> str:
+    keys = tuple(alerts)
+    return f"alert {keys[0]}: " if len(keys) == 1 else f"{len(keys)} alerts: "
+
+
+def _lock_links() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LINKS])
+
+
+def _check_no_circle(event: AlertEvent) -> None:
+    for one in Relation:
+        if to := event.before.get(one.value):
+            _check_circle(to, [event.alert_id])
+
+
+def _check_circle(to: int, alerts: Collection[int]) -> None:
+    """Raise ``UserError`` where alerts cannot be linked to one, which is linked to them."""
+    above = _above(to)
+    if circle := next((pk for pk in alerts if pk in above), None):
+        raise UserError(f"alert {to} is itself linked to alert {circle}: take that link back first")
+
+
+def _above(alert: int) -> set[int]:
+    """The alerts that one is linked to, through others too."""
+    table = Alert._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH RECURSIVE above(id) AS (SELECT id FROM {table} WHERE id = %s"  # noqa: S608
+            f" UNION SELECT COALESCE(a.duplicate_of_id, a.downstream_of_id) FROM above"
+            f" JOIN {table} a ON a.id = above.id) SELECT id FROM above WHERE id IS NOT NULL",
+            [alert],
+        )
+        return {pk for (pk,) in cursor.fetchall()}
