@@ -19,11 +19,16 @@ class Change(models.Model):
     are the standard errors between the two. ``previous`` is the last revision of the old level.
     ``cause``, ``rule`` and ``explanation`` are those of ``scheduler.track.causes``, empty until
     ``explained_at``. A change that later points disprove is withdrawn and stays.
+
+    ``shown_at`` is the place in history of the point that showed it: no point from there on had a
+    part in it. Points that arrive since make its figures better (``n_after`` grows up to 30): it is
+    then explained and dealt with (``raised_at``: alerts were seen to) again.
     """
 
     series = models.ForeignKey(Series, on_delete=models.PROTECT, related_name="changes")
     datum = models.ForeignKey(Datum, on_delete=models.PROTECT, related_name="changes")
     at = models.DateTimeField()
+    shown_at = models.DateTimeField(null=True, blank=True)
     revision = models.ForeignKey(Revision, on_delete=models.PROTECT, related_name="changes")
     previous = models.ForeignKey(
         Revision, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
@@ -42,6 +47,7 @@ class Change(models.Model):
     found_at = models.DateTimeField(auto_now_add=True)
     explained_at = models.DateTimeField(null=True, blank=True)
     withdrawn_at = models.DateTimeField(null=True, blank=True)
+    raised_at = models.DateTimeField(null=True, blank=True)
     alert = models.ForeignKey(
         Alert, null=True, blank=True, on_delete=models.PROTECT, related_name="changes"
     )
@@ -54,6 +60,11 @@ class Change(models.Model):
                 fields=["id"],
                 condition=Q(explained_at__isnull=True, withdrawn_at__isnull=True),
                 name="change_unexplained",
+            ),
+            models.Index(
+                fields=["revision", "id"],
+                condition=Q(raised_at__isnull=True),
+                name="change_unraised",
             ),
             # The worst changes of an alert of thousands, in their order.
             models.Index(

@@ -28,7 +28,8 @@ class Series(models.Model):
 
     ``points``, ``first_at`` and ``last_at`` are kept beside the points, for lists that must not
     count them. ``unchecked_from`` is the earliest place in history at which a point was added that
-    no detector has looked at: null once there is none.
+    no detector has looked at: null once there is none. ``stale_at`` is when its data count as
+    missing unless points come: null where nothing says how often they should.
     """
 
     digest = models.CharField(max_length=64, unique=True)
@@ -47,6 +48,7 @@ class Series(models.Model):
     first_at = models.DateTimeField(null=True, blank=True)
     last_at = models.DateTimeField(null=True, blank=True)
     unchecked_from = models.DateTimeField(null=True, blank=True)
+    stale_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -58,6 +60,11 @@ class Series(models.Model):
                 fields=["unchecked_from", "id"],
                 condition=Q(unchecked_from__isnull=False),
                 name="series_unchecked",
+            ),
+            models.Index(
+                fields=["stale_at", "id"],
+                condition=Q(stale_at__isnull=False),
+                name="series_stale",
             ),
         ]
         constraints = [
