@@ -1,5 +1,5 @@
 """The models that the demo shows: imported once, compiled, and timed on CPU emulation; beside that
-what was recorded of samples on GPUs."""
+what was recorded of samples on GPUs, and a history that was generated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from codegen_app.models import OPEN_STATES, Graph, TuningRun
-from codegen_app.services import graphs, result_import, tuning
+from codegen_app.services import generated, graphs, result_import, tuning
 from scheduler import samples
 from scheduler.ir.operations import GroupKind
 from scheduler.outcome import MachineError, UserError
@@ -43,6 +43,13 @@ def import_models() -> Iterator[str]:
             candidate_limit=CANDIDATES,
         )
         yield f"{name}: {graph.node_count} nodes imported; timed on CPU emulation. {note}".strip()
+
+
+def generate_history() -> Iterator[str]:
+    """Store the generated history, once; a line for people."""
+    done = generated.store()
+    if done.points:
+        yield f"a history of {done.points} generated points, in {done.series} series"
 
 
 class RecordedResults:

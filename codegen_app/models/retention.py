@@ -17,7 +17,7 @@ class RetentionPolicy(models.Model):
     """
 
     name = models.CharField(max_length=100, unique=True)
-    source = models.CharField(max_length=8, choices=Source.choices, blank=True)
+    source = models.CharField(max_length=12, choices=Source.choices, blank=True)
     samples_days = models.PositiveIntegerField()
     active = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)

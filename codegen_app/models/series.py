@@ -13,6 +13,7 @@ from codegen_app.models.build import Build
 from codegen_app.models.generated_kernel import GeneratedKernel
 from codegen_app.models.template_node import Problem
 from codegen_app.models.tuning_run import TuningRun
+from scheduler.track.generated_label import LABEL
 
 LOWER, HIGHER = "lower", "higher"
 
@@ -79,6 +80,12 @@ class Series(models.Model):
     def __str__(self) -> str:
         return f"{self.metric} of {self.problem} on {self.device_name}"
 
+    @property
+    def is_generated(self) -> bool:
+        """Whether its points were made up (``scheduler.track.generated``): wherever the series is
+        named, that is shown."""
+        return self.device_name.startswith(LABEL)
+
 
 class Revision(models.Model):
     """A state of some source, as those who measured it call it; points of one are compared with
@@ -124,8 +131,10 @@ class Source(models.TextChoices):
     """How a point came here."""
 
     TUNING = "tuning", "a tuning run here"
+    AGAIN = "again", "measured again here"
     IMPORT = "import", "imported results of Kiln"
     API = "api", "sent with a token"
+    GENERATED = "generated", "generated, not measured"
 
 
 class Datum(models.Model):
@@ -158,7 +167,7 @@ class Datum(models.Model):
     conditions = models.ForeignKey(
         Conditions, on_delete=models.PROTECT, related_name="+", db_index=False
     )
-    source = models.CharField(max_length=8, choices=Source.choices)
+    source = models.CharField(max_length=12, choices=Source.choices)
     batch = models.ForeignKey(
         Batch, null=True, blank=True, on_delete=models.PROTECT, related_name="data", db_index=False
     )

@@ -285,6 +285,15 @@ def recorded(origin: str) -> SafeString:
     )
 
 
+@register.simple_tag
+def generated(is_generated: bool) -> SafeString:
+    """Said wherever a series is named that was made up; nothing for what was measured."""
+    if not is_generated:
+        return SafeString("")
+    title = "Made up to have changes with known causes: nothing of it was measured"
+    return format_html('<span class="tag generated" title="{}">generated</span>', title)
+
+
 @register.filter
 def ago(moment: datetime | None) -> SafeString:
     """How long ago, with the exact time on hover; the page keeps it true."""

@@ -17,7 +17,7 @@ from scheduler.ir.codec import decode, make_codec
 from scheduler.isa.occupancy import rules_of
 from scheduler.outcome import UserError
 from scheduler.track.resources import target_of
-from scheduler.track.sides import CodeObject, Compiler, Environment, Point
+from scheduler.track.sides import Alternative, CodeObject, Compiler, Environment, Point
 
 UNIT = ("uuid", "serial", "unit")
 """Names of the attributes that say which of a model's devices it was."""
@@ -25,7 +25,10 @@ UNIT = ("uuid", "serial", "unit")
 INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS = "instructions_digest", "inner_loop", "headers_digest"
 """Attributes that tell of the code object and of its compiler."""
 
-_OF_CODE = {INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS}
+OTHERS = "others"
+"""The attribute of what tuning chose from: ``{configuration: {source_digest, code_digest}}``."""
+
+_OF_CODE = {INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS, OTHERS}
 _NO_SETTING = {*UNIT, *_OF_CODE, "readings"}
 _MOST = 2**31
 _LEAST_ONE = ("threads", "wavefront")
@@ -74,7 +77,39 @@ def point_of(
             settings=dict(_settings(attributes)),
         ),
         readings=dict(_readings(_mapping(facts.get("clocks")))),
+        others=dict(_others(_mapping(attributes.get(OTHERS)))),
     )
+
+
+def facts_of(point: Point) -> dict[str, Any]:
+    """What is recorded with a point, without what is not known: ``point_of`` reads it again."""
+    code, environment = point.code, point.environment
+    attributes = {
+        **environment.settings,
+        "unit": environment.unit,
+        HEADERS: point.compiler.digest,
+        INSTRUCTIONS_DIGEST: code.instructions_digest,
+        INNER_LOOP: dict(code.inner_loop),
+        OTHERS: {
+            name: {"source_digest": one.source_digest, "code_digest": one.code_digest}
+            for name, one in point.others.items()
+        },
+    }
+    config = (part.partition("=") for part in point.configuration.split(", ") if part)
+    facts: dict[str, Any] = {
+        "toolchain_version": point.compiler.version,
+        "flags": " ".join(point.compiler.flags),
+        "driver": environment.driver,
+        "runtime": environment.runtime,
+        "host": environment.host,
+        "source_digest": point.source_digest,
+        "code_digest": code.digest,
+        "config": {name: value for name, _, value in config},
+        "resources": {name: dict(each) for name, each in code.resources.items()},
+        "clocks": dict(point.readings),
+        "attributes": {name: one for name, one in attributes.items() if one},
+    }
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def configuration_of(facts: Mapping[str, Any]) -> str:
@@ -135,6 +170,12 @@ def _readings(clocks: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             continue
         is_share = name.startswith("throttled_")
         yield name if is_share or name.endswith("_mhz") else f"{name}_mhz", float(value)
+
+
+def _others(found: Mapping[str, Any]) -> Iterator[tuple[str, Alternative]]:
+    for name, one in found.items():
+        if isinstance(one, Mapping):
+            yield name, Alternative(_text(one.get("source_digest")), _text(one.get("code_digest")))
 
 
 def _is_count(value: Any) -> bool:

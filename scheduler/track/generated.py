@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from scheduler.track.evidence import Cause
 from scheduler.track.generated_code import KernelCode, Rig, edited, rigs
+from scheduler.track.generated_label import LABEL
 from scheduler.track.sides import (
     Alternative,
     CodeObject,
@@ -31,7 +32,6 @@ from scheduler.track.sides import (
     sides_at,
 )
 
-LABEL = "generated"
 REVISIONS = 150
 _SLOT = 25  # revisions from one possible event to the next
 _CONFIGURATIONS = 4

@@ -142,7 +142,8 @@ class Command(BaseCommand):
     def _import_models(self) -> bool:
         """Whether they are all there; what failed by the machine's fault is tried again."""
         try:
-            for line in chain(models.import_models(), self._recorded.import_next()):
+            ready = (models.import_models(), models.generate_history())
+            for line in chain(*ready, self._recorded.import_next()):
                 self._print(line)
                 self._stop.check()
         except (OSError, InterfaceError, OperationalError, MachineError) as error:

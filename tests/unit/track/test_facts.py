@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from scheduler.results.points import model
 from scheduler.track.causes import explain
 from scheduler.track.differences import Aspect, environment_differences
-from scheduler.track.facts import point_of
+from scheduler.track.facts import facts_of, point_of
+from scheduler.track.generated import history
 from scheduler.track.sides import Point, Side
 from tests.support.tracked import AMD, NVIDIA
 
@@ -54,6 +56,31 @@ def test_everything_that_was_recorded_is_there() -> None:
         {"power_limit_w": "700"},
     )
     assert found.readings == {"sm_clock_mhz": 1980.0, "throttled_power": 0.4}
+
+
+def kept(one: Point) -> Point:
+    return point_of(
+        facts_of(one),
+        value=one.value,
+        low=one.low,
+        high=one.high,
+        n=one.n,
+        revision=one.revision,
+        target=one.target,
+        device=one.environment.device,
+        toolchain=one.compiler.name,
+    )
+
+
+def test_a_point_is_the_same_after_it_was_recorded() -> None:
+    for series in history(6):
+        for one in series.points[::30]:
+            assert set(facts_of(one)) <= set(model.FACTS)
+            assert kept(one) == one
+    unknown = Point(value=2.0, low=2.0, high=2.0, n=1)
+    assert facts_of(unknown) == {}
+    assert kept(unknown) == unknown
+    assert point(FACTS | {"attributes": {"others": {"a": None, "b": 1}}}).others == {}
 
 
 def test_what_changed_between_two_points_is_found() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from scheduler.isa.occupancy import rules_of
 from scheduler.targets import find
 from scheduler.track.evidence import Cause
-from scheduler.track.generated import LABEL, REVISIONS, Kind, history
+from scheduler.track.generated import REVISIONS, Kind, history
+from scheduler.track.generated_label import LABEL
 from tests.benchmarks.causes import Case, cases
 
 SERIES = 24

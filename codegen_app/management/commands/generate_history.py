@@ -1,0 +1,43 @@
+"""``manage.py generate_history``: series that were not measured, with every kind of change."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.services import generated
+from scheduler.track.generated import REVISIONS
+from scheduler.track.generated_label import LABEL
+
+_MOST = 1_000
+
+
+class Command(BaseCommand):
+    """Stores the history; the same command again adds nothing."""
+
+    help = (
+        "Store series with changes of every kind whose causes are known. None was measured: all of"
+        f" it is called “{LABEL}”."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """How many series, and which."""
+        parser.add_argument("--series", type=int, default=generated.SERIES)
+        parser.add_argument("--seed", type=int, default=0, help="another one, another history")
+
+    def handle(self, *, series: int, seed: int, **_: Any) -> None:
+        """Store them, and say how many points that made."""
+        if not 1 <= series <= _MOST:
+            raise CommandError(f"--series {series}: 1 to {_MOST}")
+        if not 0 <= seed < 2**32:
+            raise CommandError(f"--seed {seed}: 0 to {2**32 - 1}")
+        done = generated.store(series, seed)
+        if not done.points:
+            self.stdout.write(f"the {LABEL} history is here already: nothing was added")
+            return
+        self.stdout.write(
+            f"{done.points} {LABEL} points in {done.series} series of {REVISIONS} revisions;"
+            " none was measured"
+        )
