@@ -15,13 +15,17 @@ from django.utils import timezone
 from codegen_app.models import Batch, Conditions, Datum, Revision, Series, Source
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey, digest_of
 
-_LOCK = "SELECT id FROM codegen_app_series WHERE id = ANY(%s) ORDER BY id FOR UPDATE"
+_LOCK = """
+SELECT id FROM codegen_app_series WHERE id = ANY(string_to_array(%s, ',')::bigint[])
+ORDER BY id FOR UPDATE
+"""
 _COLUMNS = (
     *("series_id", "at", "measured_at", "value", "low", "high", "n", "samples"),
     *("revision_id", "conditions_id", "source", "batch_id"),
     *("kernel_id", "build_id", "run_id", "result_id"),
 )
 _COPY = f"COPY {Datum._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN"
+_NULL = "\\N"
 # What a series says of its points, and from where on a detector has to look.
 _COUNT = """
 UPDATE codegen_app_series AS series SET
@@ -29,9 +33,15 @@ UPDATE codegen_app_series AS series SET
     first_at = LEAST(series.first_at, new.first_at),
     last_at = GREATEST(series.last_at, new.last_at),
     unchecked_from = LEAST(series.unchecked_from, new.first_at)
-FROM unnest(%s::bigint[], %s::integer[], %s::timestamptz[], %s::timestamptz[])
-    AS new(id, points, first_at, last_at)
+FROM json_to_recordset(%s::json)
+    AS new(id bigint, points integer, first_at timestamptz, last_at timestamptz)
 WHERE series.id = new.id
+"""
+_BY_DIGEST = "SELECT digest, id FROM {table} WHERE digest = ANY(string_to_array(%s, ','))"
+_REVISIONS = """
+SELECT revision.id, repository, name, branch, revision.at
+FROM json_to_recordset(%s::json) AS new(repository text, name text, branch text)
+JOIN codegen_app_revision AS revision USING (repository, name, branch)
 """
 
 
@@ -75,51 +85,95 @@ def store(
     digests = _Digests()
     revisions = _revisions({point.revision for point in points})
     conditions = _conditions([point.conditions for point in points], digests)
-    series, new = _series(points, own, digests)
-    _lock(series.values())
-    rows = []
-    spans: dict[int, tuple[int, datetime, datetime]] = {}
-    links = (own.kernel_id, own.build_id, own.run_id, own.result_id) if own else (None,) * 4
+    spans: dict[str, _Span] = {}
     for point in points:
-        revision = revisions[_identity(point.revision)]
-        at = revision.at or point.measured_at
-        key = series[digests.of_series(point.series)]
-        count, first, last = spans.get(key, (0, at, at))
-        spans[key] = count + 1, min(first, at), max(last, at)
-        rows.append(
-            (
-                *(key, at, point.measured_at, point.value, point.low, point.high, point.n),
-                *(list(point.samples) or None, revision.pk),
-                *(conditions[digests.of_conditions(point.conditions)], source.value),
-                *(batch.pk if batch else None, *links),
-            )
+        at = revisions[_identity(point.revision)].at or point.measured_at
+        _extend(spans, digests.of_series(point.series), point, at)
+    keys, new = _series(spans, own)
+    texts = _Texts(source, batch, own)
+    _insert(
+        texts.row(
+            point,
+            keys[digests.of_series(point.series)],
+            revisions[_identity(point.revision)],
+            conditions[digests.of_conditions(point.conditions)],
         )
-    _insert(rows)
-    _count(spans)
-    return Stored(len(rows), len(spans), new)
+        for point in points
+    )
+    return Stored(len(points), len(spans), new)
 
 
-def _insert(rows: Iterable[Sequence[object]]) -> None:
+@dataclass
+class _Span:
+    """The points of one series among those that are added: one of them, how many, from when to
+    when."""
+
+    one: Point
+    points: int
+    first_at: datetime
+    last_at: datetime
+
+
+def _extend(spans: dict[str, _Span], digest: str, point: Point, at: datetime) -> None:
+    span = spans.get(digest)
+    if span is None:
+        spans[digest] = _Span(point, 1, at, at)
+        return
+    span.points += 1
+    span.first_at, span.last_at = min(span.first_at, at), max(span.last_at, at)
+
+
+class _Texts:
+    """Rows as COPY reads them. All columns are numbers and moments, in which nothing is escaped;
+    moments, of which there are few, are each written once."""
+
+    def __init__(self, source: Source, batch: Batch | None, own: Own | None) -> None:
+        links = (own.kernel_id, own.build_id, own.run_id, own.result_id) if own else (None,) * 4
+        ends = (source.value, batch.pk if batch else None, *links)
+        self._end = "\t".join(_NULL if one is None else str(one) for one in ends)
+        self._moments: dict[datetime, str] = {}
+
+    def row(self, point: Point, series: int, revision: _Revision, conditions: int) -> str:
+        """A point's line."""
+        low, high = (_NULL if one is None else repr(one) for one in (point.low, point.high))
+        samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
+        return (
+            f"{series}\t{self._moment(revision.at or point.measured_at)}"
+            f"\t{self._moment(point.measured_at)}\t{point.value!r}\t{low}\t{high}\t{point.n}"
+            f"\t{samples}\t{revision.pk}\t{conditions}\t{self._end}\n"
+        )
+
+    def _moment(self, moment: datetime) -> str:
+        text = self._moments.get(moment)
+        if text is None:
+            text = self._moments[moment] = moment.isoformat()
+        return text
+
+
+def _insert(rows: Iterable[str]) -> None:
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-        for row in rows:
-            copy.write_row(row)
+        copy.write("".join(rows))
 
 
-def _count(spans: Mapping[int, tuple[int, datetime, datetime]]) -> None:
-    counts, firsts, lasts = zip(*spans.values(), strict=True)
+def _count(spans: Mapping[int, _Span]) -> None:
+    new = [{"id": key, **_counts(span)} for key, span in spans.items()]
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [list(spans), list(counts), list(firsts), list(lasts)])
+        cursor.execute(_COUNT, [json.dumps(new)])
 
 
-def _lock(keys: Iterable[int]) -> None:
-    _selected(_LOCK, list(keys))
+def _counts(span: _Span) -> dict[str, object]:
+    return {
+        "points": span.points,
+        "first_at": span.first_at.isoformat(),
+        "last_at": span.last_at.isoformat(),
+    }
 
 
-def _selected(statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
-    """The rows of values that are one parameter: ten thousand parameters take longer to read than
-    to look up."""
+def _selected(statement: str, value: str) -> list[tuple[Any, ...]]:
+    """The rows of values that are one text: ten thousand parameters, or an array of them, take
+    longer to write and to read than to look up."""
     with connection.cursor() as cursor:
-        cursor.execute(statement, [values])
+        cursor.execute(statement, [value])
         return list(cursor.fetchall())
 
 
@@ -152,80 +206,88 @@ def _revisions(keys: Iterable[RevisionKey]) -> dict[tuple[str, str, str], _Revis
     for key in keys:
         moments[_identity(key)] = moments.get(_identity(key)) or key.at
     late: list[tuple[int, datetime | None]] = []
-    rows = [(*identity, moments[identity]) for identity in sorted(moments)]
-    _add_missing(Revision, ("repository", "name", "branch", "at"), rows)
-    columns = "id, repository, name, branch, at"
-    statement = f"SELECT {columns} FROM {Revision._meta.db_table} WHERE name = ANY(%s)"  # noqa: S608
-    names = sorted({name for _, name, _ in moments})
+    rows = [
+        {"repository": repository, "name": name, "branch": branch, "at": _iso(moment)}
+        for (repository, name, branch), moment in sorted(moments.items(), key=lambda one: one[0])
+    ]
+    _add_missing(Revision, rows)
     found: dict[tuple[str, str, str], _Revision] = {}
-    for pk, repository, name, branch, at in _selected(statement, names):
-        identity = repository, name, branch
-        if identity in moments:
-            found[identity] = _Revision(pk, at or moments[identity])
-            if at is None and moments[identity] is not None:
-                late.append((pk, moments[identity]))
+    for pk, *identity, at in _selected(_REVISIONS, json.dumps(rows)):
+        repository, name, branch = identity
+        stated = moments[repository, name, branch]
+        found[repository, name, branch] = _Revision(pk, at or stated)
+        if at is None and stated is not None:
+            late.append((pk, stated))
     for pk, moment in sorted(late):
         Revision.objects.filter(pk=pk, at=None).update(at=moment)
     return found
 
 
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
 def _conditions(all_facts: Iterable[Mapping[str, object]], digests: _Digests) -> dict[str, int]:
     facts = {digests.of_conditions(one): dict(one) for one in all_facts}
-    rows = [(digest, json.dumps(facts[digest])) for digest in sorted(facts)]
-    _add_missing(Conditions, ("digest", "facts"), rows)
-    return _by_digest(Conditions, facts)
+    known = _by_digest(Conditions, facts)
+    missing = sorted(facts.keys() - known.keys())
+    return known | _added(Conditions, [{"digest": one, "facts": facts[one]} for one in missing])
 
 
-def _series(
-    points: Iterable[Point], own: Own | None, digests: _Digests
-) -> tuple[dict[str, int], int]:
-    firsts: dict[str, Point] = {}
-    for point in points:
-        firsts.setdefault(digests.of_series(point.series), point)
-    known = _by_digest(Series, firsts)
-    missing = sorted(set(firsts) - set(known))
-    if missing:
-        rows = [_row(digest, firsts[digest], own) for digest in missing]
-        _add_missing(Series, _SERIES_COLUMNS, rows)
-        known |= _by_digest(Series, missing)
-    return known, len(missing)
+def _series(spans: Mapping[str, _Span], own: Own | None) -> tuple[dict[str, int], int]:
+    """The keys of the series, those that are known locked and counted up, the others made with
+    what they say of these points; and how many are new."""
+    known = _by_digest(Series, spans)
+    missing = sorted(spans.keys() - known.keys())
+    now = timezone.now().isoformat()
+    rows = [_row(digest, spans[digest], own, now) for digest in missing]
+    made = _add_missing(Series, rows)
+    known |= _by_digest(Series, [one for one in missing if one not in made])
+    if known:
+        _selected(_LOCK, ",".join(map(str, known.values())))
+        _count({key: spans[digest] for digest, key in known.items()})
+    return known | made, len(missing)
 
 
 def _by_digest(model: type[Model], digests: Iterable[str]) -> dict[str, int]:
-    table = model._meta.db_table
-    statement = f"SELECT digest, id FROM {table} WHERE digest = ANY(%s)"  # noqa: S608 - our name
-    return dict(_selected(statement, list(digests)))
+    text = ",".join(digests)
+    statement = _BY_DIGEST.format(table=model._meta.db_table)
+    return dict(_selected(statement, text)) if text else {}
 
 
-_SERIES_COLUMNS = (
-    *("digest", "problem", "own_problem_id", "sizes", "target", "device_name", "toolchain"),
-    *("metric", "unit", "better", "points", "created_at"),
-)
+def _row(digest: str, span: _Span, own: Own | None, now: str) -> dict[str, object]:
+    key = span.one.series
+    return {
+        **{"digest": digest, "problem": key.problem, "sizes": dict(key.sizes)},
+        **{"target": key.target, "device_name": key.device, "toolchain": key.toolchain},
+        **{"metric": key.metric, "unit": key.unit, "better": span.one.better},
+        **{"own_problem_id": own.problem_id if own else None, "created_at": now},
+        **_counts(span),
+        "unchecked_from": span.first_at.isoformat(),
+    }
 
 
-def _row(digest: str, point: Point, own: Own | None) -> tuple[object, ...]:
-    key = point.series
-    return (
-        *(digest, key.problem, own.problem_id if own else None, json.dumps(dict(key.sizes))),
-        *(key.target, key.device, key.toolchain, key.metric, key.unit, point.better),
-        *(0, timezone.now()),
+def _added(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
+    """Insert those of the rows that are not there yet; the keys of all by their digests."""
+    made = _add_missing(model, rows)
+    return made | _by_digest(
+        model, [str(one["digest"]) for one in rows if one["digest"] not in made]
     )
 
 
-def _add_missing(
-    model: type[Model], columns: Sequence[str], rows: Sequence[Sequence[object]]
-) -> None:
-    """Insert those of the rows that are not there yet, by one statement of one text."""
+def _add_missing(model: type[Model], rows: Sequence[Mapping[str, object]]) -> dict[str, int]:
+    """Insert those of the rows that are not there yet, by one statement of one text. The keys of
+    what was inserted by the digests, where the rows have digests."""
+    if not rows:
+        return {}
     kinds = {field.column: field for field in model._meta.concrete_fields}
-    types = [kinds[column].db_type(connection) for column in columns]
-    # An array of JSON would be taken apart: it goes as text.
-    sent = ["text" if kind == "jsonb" else str(kind).partition("(")[0] for kind in types]
-    arrays = ", ".join(f"%s::{kind}[]" for kind in sent)
-    chosen = ", ".join(f"{c}::{kind}" for c, kind in zip(columns, types, strict=True))
-    names = ", ".join(columns)
+    names = ", ".join(rows[0])
+    typed = ", ".join(f"{name} {kinds[name].db_type(connection)}" for name in rows[0])
+    returned = "RETURNING digest, id" if "digest" in rows[0] else ""
     statement = (
-        f"INSERT INTO {model._meta.db_table} ({names}) SELECT {chosen}"  # noqa: S608 - our own names
-        f" FROM unnest({arrays}) AS new({names}) ON CONFLICT DO NOTHING"
+        f"INSERT INTO {model._meta.db_table} ({names}) SELECT {names}"  # noqa: S608 - our own names
+        f" FROM json_to_recordset(%s::json) AS new({typed}) ON CONFLICT DO NOTHING {returned}"
     )
     with connection.cursor() as cursor:
-        cursor.execute(statement, [list(column) for column in zip(*rows, strict=True)])
+        cursor.execute(statement, [json.dumps(rows)])
+        return dict(cursor.fetchall()) if returned else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -258,10 +259,13 @@ def test_parameters_that_there_are_not_are_refused(client: Client, token: str) -
 def test_nothing_is_half_stored(
     client: Client, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    insert = series._insert
+
+    def fail(rows: Iterable[str]) -> None:
+        insert(rows)
         raise IntegrityError
 
-    monkeypatch.setattr(series, "_count", fail)
+    monkeypatch.setattr(series, "_insert", fail)
     client.raise_request_exception = False
     assert send(client, token).status_code == 500
     assert counts() == [0] * len(STORED)

@@ -53,8 +53,11 @@ class SeriesKey:
     def digest(self) -> str:
         """The sha256 that the series is known by. Kiln's own problem counts by its digest, however
         it is titled; a name that somebody sends is never one of those."""
-        of = {one.name: getattr(self, one.name) for one in fields(self)}
+        of = {name: getattr(self, name) for name in _KEY_FIELDS}
         return digest_of(of | {"problem": "" if self.own else self.problem})
+
+
+_KEY_FIELDS = tuple(one.name for one in fields(SeriesKey))
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,12 @@ class Context:
     measured_at: datetime | None = None
 
 
+_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def digest_of(content: Any) -> str:
     """The sha256 of plain data."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_ENCODE(content).encode()).hexdigest()
 
 
 def better_of(unit: str) -> str:

@@ -58,6 +58,7 @@ class _Reader:
         self._checked: dict[tuple[str, int], Any] = {}
         self._keys: dict[tuple[Any, ...], SeriesKey] = {}
         self._revisions: dict[str, RevisionKey] = {}
+        self._texts: set[tuple[str, str]] = set()
 
     def point(self, row: Any, at: str) -> Point:
         given = fields.as_object(row, at)
@@ -106,10 +107,12 @@ class _Reader:
         except TypeError:  # a text that is none: the check below says which
             same, known = (), None
         if known is None:
-            texts = {
-                name: fields.as_text(text, f"{at}.{name}", _TEXTS[name], empty=name not in _NEEDED)
-                for name, text in zip(_TEXTS, given, strict=True)
-            }
+            texts = dict(zip(_TEXTS, given, strict=True))
+            # Series of one batch differ in their problem, and are alike in nearly all else.
+            for name, text in texts.items():
+                if not same or (name, text) not in self._texts:
+                    fields.as_text(text, f"{at}.{name}", _TEXTS[name], empty=name not in _NEEDED)
+            self._texts |= texts.items()
             known = self._keys[same] = SeriesKey(**texts | {"unit": unit}, sizes=sizes)
         return known
 
