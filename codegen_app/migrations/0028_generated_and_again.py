@@ -11,7 +11,7 @@ _DROP = "".join(
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("codegen_app", "0026_triage"),
+        ("codegen_app", "0027_detection"),
     ]
 
     operations = [
