@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from codegen_app.models import Graph, Packing, Work
 from codegen_app.services import builds, graphs, ledger, measuring, packing, planning, work
+from codegen_app.services.notifying import sending
 
 W = TypeVar("W", bound=Work)
 
@@ -38,6 +39,12 @@ def compile() -> None:
 def measure(target: str) -> None:
     """Measure the tasks that wait for an architecture, on this host's device."""
     _drain(ledger.ready_tasks(target), measuring.run_task)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def notify() -> None:
+    """Send the notifications that are due."""
+    sending.send_due()
 
 
 def _drain(waiting: QuerySet[W], service: Callable[[W], None]) -> None:

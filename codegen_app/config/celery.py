@@ -25,6 +25,7 @@ def _start_threads(sender: Any, **_: Any) -> None:
     from celery.worker import state  # noqa: PLC0415
 
     from codegen_app.services.liveness import Progress  # noqa: PLC0415
+    from codegen_app.services.notifying.courier import Courier  # noqa: PLC0415
     from codegen_app.services.rounds import Rounds  # noqa: PLC0415
     from codegen_app.services.workers import WorkerHeartbeat  # noqa: PLC0415
 
@@ -33,11 +34,13 @@ def _start_threads(sender: Any, **_: Any) -> None:
 
     names = [queue.name for queue in sender.task_consumer.queues]
     heartbeat = WorkerHeartbeat(sender.hostname, names, progress)
-    rounds = Rounds()
+    rounds, courier = Rounds(), Courier()
     heartbeat.start()
     rounds.start()
+    courier.start()
 
     @worker_shutting_down.connect(weak=False)  # type: ignore[untyped-decorator]
     def _stop_threads(**_: Any) -> None:
+        courier.stop()
         rounds.stop()
         heartbeat.stop()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -77,6 +78,26 @@ def folder(name: str, default: Path, environ: Mapping[str, str] = os.environ) ->
     """A folder's absolute path; it need not exist yet."""
     value = text(name, environ=environ)
     return Path(value).expanduser().resolve() if value else default
+
+
+def site(name: str, environ: Mapping[str, str] = os.environ) -> str:
+    """The address of a site's front page, without the slash at its end."""
+    value = text(name, environ=environ).rstrip("/")
+    if value:
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
+            raise ImproperlyConfigured(
+                f"{name}={value!r} is no address such as https://kiln.example"
+            )
+    return value
+
+
+def networks(name: str, environ: Mapping[str, str] = os.environ) -> list[IPv4Network | IPv6Network]:
+    """Networks such as ``10.1.0.0/16``, separated by commas."""
+    try:
+        return [ip_network(one) for one in words(name, environ=environ)]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}") from None
 
 
 def database(url: str) -> dict[str, Any]:

@@ -243,6 +243,21 @@ WORK_DEATHS_ALLOWED = 10
 WORK_RETRY_S = env.integer("KILN_WORK_RETRY_S", 5, minimum=1)
 WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages sent for one event
 
+# What the site is called in e-mails and webhooks, which no request asked for.
+SITE_URL = env.site("KILN_SITE_URL")
+# Webhooks go to public addresses, and into these networks.
+WEBHOOK_NETWORKS = env.networks("KILN_WEBHOOK_NETWORKS")
+EMAIL_HOST = env.text("KILN_EMAIL_HOST")
+EMAIL_SECURITY = env.choice("KILN_EMAIL_SECURITY", ("starttls", "tls", "none"))
+EMAIL_USE_TLS, EMAIL_USE_SSL = EMAIL_SECURITY == "starttls", EMAIL_SECURITY == "tls"
+EMAIL_PORT = env.integer(
+    "KILN_EMAIL_PORT", {"starttls": 587, "tls": 465, "none": 25}[EMAIL_SECURITY], minimum=1
+)
+EMAIL_HOST_USER = env.text("KILN_EMAIL_USER")
+EMAIL_HOST_PASSWORD = env.text("KILN_EMAIL_PASSWORD")
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("KILN_EMAIL_FROM", "kiln@localhost")
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

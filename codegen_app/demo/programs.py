@@ -1,4 +1,5 @@
-"""The programs of the demo: web server, compiling workers, and a measuring worker."""
+"""The programs of the demo: web server, compiling workers, a measuring one, and one that tells
+people of what was found."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
     """In the order in which they are started; pages come first.
 
     A worker is one process that does one thing at a time. Kernels are compiled on all cores; one
-    worker measures, since a device is for one at a time.
+    worker measures, since a device is for one at a time; one tracks, and waits for neither.
     """
     compiling = f"{queue_name(Kind.PREPARE)},{queue_name(Kind.COMPILE)}"
     count = min(os.cpu_count() or 1, _MOST_COMPILING)
@@ -32,6 +33,7 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
         ),
         *(_worker(f"compile-{number}", compiling) for number in range(1, count + 1)),
         _worker("measure", queue_name(Kind.MEASURE, measured)),
+        _worker("track", queue_name(Kind.NOTIFY)),
     )
 
 

@@ -60,14 +60,19 @@ class DeliveryState(models.TextChoices):
 
 class Delivery(models.Model):
     """One event for one channel, once: written in the transaction of the event, sent afterwards.
+    Without an event it is a test, which somebody asked for.
 
+    ``attempts`` is counted when one begins, which puts ``next_at`` behind a lease: only who began
+    the last may say what came of it (``services/notifying/sending.py``).
     A temporary failure is tried again at ``next_at``; a permanent one, or too many attempts, is
     ``failed`` with ``error`` in one line. ``key`` is sent along: a receiver that gets it twice,
     because the sender died between sending and noting it, can tell.
     """
 
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
-    event = models.ForeignKey(AlertEvent, on_delete=models.CASCADE, related_name="deliveries")
+    event = models.ForeignKey(
+        AlertEvent, null=True, blank=True, on_delete=models.CASCADE, related_name="deliveries"
+    )
     key = models.UUIDField(unique=True)
     state = models.CharField(
         max_length=10, choices=DeliveryState.choices, default=DeliveryState.PENDING.value
@@ -84,6 +89,7 @@ class Delivery(models.Model):
         verbose_name_plural = "deliveries"
         indexes = [
             models.Index(fields=["next_at"], condition=Q(state="pending"), name="delivery_due"),
+            models.Index(fields=["channel", "-id"], name="delivery_of_channel"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["channel", "event"], name="delivery_once"),
@@ -93,4 +99,4 @@ class Delivery(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.event} to {self.channel}"
+        return f"{self.event or 'test'} to {self.channel}"

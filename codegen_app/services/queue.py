@@ -12,10 +12,20 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
 from codegen_app.config.celery import app
-from codegen_app.models import Build, Graph, Packing, State, TuningRun, TuningTask
+from codegen_app.models import (
+    Build,
+    Delivery,
+    DeliveryState,
+    Graph,
+    Packing,
+    State,
+    TuningRun,
+    TuningTask,
+)
 from codegen_app.services import work
 
 # The periodic round says it again: a queue that nobody serves any more does not keep it.
@@ -31,6 +41,7 @@ class Kind(StrEnum):
     PREPARE = "prepare"
     COMPILE = "compile"
     MEASURE = "measure"
+    NOTIFY = "notify"
 
 
 def queue_name(kind: Kind, target: str = "") -> str:
@@ -57,6 +68,9 @@ def notify_of_waiting() -> None:
         notify(Kind.PREPARE, graphs + runs + packings)
     if builds := work.due(Build.objects.all()).count():
         notify(Kind.COMPILE, builds)
+    deliveries = Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=Now())
+    if count := deliveries.count():
+        notify(Kind.NOTIFY, count)
     waiting = work.due(TuningTask.objects.all())
     for target in waiting.order_by().values_list("run__target", flat=True).distinct():
         notify(Kind.MEASURE, target=target)

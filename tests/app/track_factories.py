@@ -10,12 +10,15 @@ from codegen_app.models import (
     Alert,
     AlertKind,
     Change,
+    Channel,
+    ChannelKind,
     Conditions,
     Datum,
     Revision,
     Series,
     Source,
 )
+from codegen_app.services.notifying import signing
 from tests.app import factories
 
 
@@ -98,3 +101,14 @@ def missing(**fields: Any) -> Alert:
     return Alert.objects.create(
         kind=AlertKind.MISSING, series=series(**fields), at=timezone.now(), n_series=1
     )
+
+
+def channel(name: str = "team", **fields: Any) -> Channel:
+    """A webhook's, for regressions."""
+    wanted = {
+        "kind": ChannelKind.WEBHOOK,
+        "address": "http://receiver.example/",
+        "alerts": [AlertKind.REGRESSION],
+        "key_salt": signing.new_salt(),
+    }
+    return Channel.objects.create(name=name, **wanted | fields)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.db import connection
 
 from codegen_app.models import AlertEvent, EventKind
+from codegen_app.services import queue
 
-#: What Kiln found is told; what people do on the site is seen there, and in the feed.
-TOLD = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
+#: What Kiln found is sent; what people do on the site is seen there, and in the feed.
+SENT = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
 
 # What is sent says how the alert is at that time: a delivery of it that nobody has tried yet tells
 # of this event, too. Its lock makes a sender pass it by until this transaction is over; one that
@@ -21,7 +22,8 @@ WITH untold AS (
 )
 INSERT INTO codegen_app_delivery
     (channel_id, event_id, key, state, attempts, next_at, error, created_at)
-SELECT channel.id, %(event)s, gen_random_uuid(), 'pending', 0, now(), '', now()
+SELECT channel.id, %(event)s, gen_random_uuid(), 'pending', 0, statement_timestamp(), '',
+    statement_timestamp()
 FROM codegen_app_channel AS channel
 WHERE channel.active AND %(kind)s = ANY(channel.alerts)
     AND channel.id NOT IN (SELECT channel_id FROM untold)
@@ -42,12 +44,13 @@ ON CONFLICT DO NOTHING
 
 
 def enqueue(event: AlertEvent) -> int:
-    """Write a delivery for each active channel that is told of such alerts; how many were written.
+    """Write a delivery for each active channel that is told of such alerts, and wake who sends them
+    once the transaction is committed; how many were written.
 
     One statement, part of the transaction of the event; again it writes none. The alert's changes
     have to be written before, since a channel may ask for words of their series.
     """
-    if event.kind not in TOLD:
+    if event.kind not in SENT:
         return 0
     alert = event.alert
     parameters: dict[str, int | str | None] = {
@@ -58,4 +61,7 @@ def enqueue(event: AlertEvent) -> int:
     }
     with connection.cursor() as cursor:
         cursor.execute(_ENQUEUE, parameters)
-        return int(cursor.rowcount)
+        count = int(cursor.rowcount)
+    if count:
+        queue.notify(queue.Kind.NOTIFY, count)
+    return count

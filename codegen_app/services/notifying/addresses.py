@@ -1,0 +1,108 @@
+"""Where a webhook may go: its address in parts, and the hosts behind it that are allowed.
+
+A name is resolved once, every address that it has is checked, and the connection is made to one of
+those, so that a name which changes between the check and the request leads nowhere else.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from urllib.parse import urlsplit
+
+from scheduler.outcome import UserError
+
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
+LONGEST = 2000
+_PORTS = {"http": 80, "https": 443}
+_NAT64 = ip_network("64:ff9b::/96")
+# Of protocols between routers; ``is_global`` counts parts of them as public.
+_PROTOCOLS = (ip_network("192.0.0.0/24"), ip_network("192.88.99.0/24"))
+
+
+class NotAllowedError(Exception):
+    """The address leads into a network that webhooks may not reach."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A webhook's address; ``target`` is path and query as the request's first line has them."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+
+
+def parse(url: str) -> Address:
+    """The parts of an ``http`` or ``https`` address; raises ``UserError``."""
+    if len(url) > LONGEST:
+        raise UserError(f"an address has at most {LONGEST} characters")
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        raise UserError("an address has no spaces, backslashes or letters beyond ASCII")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UserError(f"this is no address: {error}") from None
+    if parts.scheme not in _PORTS:
+        raise UserError("an address begins with https:// or http://")
+    if not parts.hostname:
+        raise UserError("an address names a host")
+    if parts.username is not None or parts.password is not None:
+        raise UserError("an address holds no user name: the receiver checks the signature instead")
+    if port == 0:
+        raise UserError("there is no port 0")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Address(parts.scheme, parts.hostname, port or _PORTS[parts.scheme], target)
+
+
+def resolve(host: str, port: int, allowed: Sequence[IpNetwork]) -> list[IpAddress]:
+    """The host's addresses, each of them checked.
+
+    Raises ``NotAllowedError`` if one of them may not be reached, ``OSError`` for an unknown name.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = list(dict.fromkeys(ip_address(row[4][0]) for row in found))
+    for address in addresses:
+        if not is_allowed(address, allowed):
+            raise NotAllowedError(
+                f"{host} is {address}, which is no public address: the operator can allow its"
+                " network (KILN_WEBHOOK_NETWORKS)"
+            )
+    return addresses
+
+
+def is_allowed(address: IpAddress, allowed: Sequence[IpNetwork]) -> bool:
+    """Whether webhooks may reach it: a public address, or one in a network that was allowed."""
+    reached = _reached(address)
+    return _is_public(reached) or any(
+        one in network for one in (address, reached) for network in allowed
+    )
+
+
+def _reached(address: IpAddress) -> IpAddress:
+    """The IPv4 address that an IPv6 address is only another way of writing; else itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address
+
+
+def _is_public(address: IpAddress) -> bool:
+    if address.is_multicast or address.is_reserved or not address.is_global:
+        return False
+    if isinstance(address, IPv6Address):  # tunnels end in whatever IPv4 network they name
+        return not (address.is_site_local or address.sixtofour or address.teredo)
+    return not any(address in network for network in _PROTOCOLS)

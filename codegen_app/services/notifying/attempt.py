@@ -1,0 +1,50 @@
+"""What came of trying to send something once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from scheduler.text import one_line
+
+_LONGEST_ERROR = 500
+
+
+class Came(Enum):
+    """A temporary failure is tried again, a permanent one is not."""
+
+    THROUGH = "through"
+    TEMPORARY = "temporary failure"
+    PERMANENT = "permanent failure"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """``error`` is one line, "" where nothing is to be said; ``status`` is HTTP's; the receiver
+    asked not to be tried again within ``retry_after_s`` seconds."""
+
+    came: Came
+    error: str = ""
+    status: int | None = None
+    retry_after_s: float = 0.0
+
+    @classmethod
+    def through(cls, status: int | None = None, note: str = "") -> Attempt:
+        """It arrived."""
+        return cls(Came.THROUGH, _line(note), status)
+
+    @classmethod
+    def temporary(
+        cls, error: str, status: int | None = None, retry_after_s: float = 0.0
+    ) -> Attempt:
+        """It may arrive later."""
+        return cls(Came.TEMPORARY, _line(error), status, retry_after_s)
+
+    @classmethod
+    def permanent(cls, error: str, status: int | None = None) -> Attempt:
+        """It will not arrive until somebody changes something."""
+        return cls(Came.PERMANENT, _line(error), status)
+
+
+def _line(text: str) -> str:
+    return one_line(text, _LONGEST_ERROR)

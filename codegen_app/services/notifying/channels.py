@@ -1,0 +1,99 @@
+"""Channels: added, changed, switched on and off, tested; deliveries that are tried again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from codegen_app.models import Channel, ChannelKind, Delivery, DeliveryState
+from codegen_app.services import audit, queue
+from codegen_app.services.notifying import signing
+from scheduler.outcome import UserError
+
+_OPEN = {"state": DeliveryState.PENDING}
+_NEW_TESTS = 3  # that wait at once, for each channel
+
+
+def add(actor: AbstractBaseUser, fields: Mapping[str, Any]) -> Channel:
+    """A new channel; raises ``UserError`` for a name that another has."""
+    row = Channel(created_by_id=actor.pk, **fields)
+    if row.kind == ChannelKind.WEBHOOK:
+        row.key_salt = signing.new_salt()
+    _save(actor, row, "add channel")
+    return row
+
+
+def change(actor: AbstractBaseUser, row: Channel, fields: Mapping[str, Any]) -> None:
+    """Change what is given; raises ``UserError`` for a name that another has."""
+    different = [name for name, value in fields.items() if getattr(row, name) != value]
+    if not different:
+        return
+    for name in different:
+        setattr(row, name, fields[name])
+    _save(actor, row, "change channel", ", ".join(different))
+
+
+@transaction.atomic
+def switch(actor: AbstractBaseUser, row: Channel, *, on: bool) -> bool:
+    """Switch a channel on or off; what waits for one that is switched off is not sent any more.
+    False where it was so already."""
+    if not Channel.objects.filter(pk=row.pk, active=not on).update(active=on):
+        return False
+    if not on:
+        row.deliveries.filter(**_OPEN).update(
+            state=DeliveryState.FAILED, error="the channel was switched off", ended_at=Now()
+        )
+    audit.record(actor, f"switch channel {'on' if on else 'off'}", row)
+    return True
+
+
+@transaction.atomic
+def renew_key(actor: AbstractBaseUser, row: Channel) -> None:
+    """Another signing key; the one before signs nothing more."""
+    if row.kind != ChannelKind.WEBHOOK:
+        raise UserError("e-mails are not signed: there is no key")
+    row.key_salt = signing.new_salt()
+    row.save(update_fields=["key_salt"])
+    audit.record(actor, "renew channel key", row)
+
+
+@transaction.atomic
+def send_test(actor: AbstractBaseUser, row: Channel) -> Delivery:
+    """A message that says it is a test, sent as all others are. Raises ``UserError``."""
+    Channel.objects.select_for_update().get(pk=row.pk)
+    if not row.active:
+        raise UserError(f"{row} is switched off: switch it on to test it")
+    if row.deliveries.filter(event=None, **_OPEN).count() >= _NEW_TESTS:
+        raise UserError(f"{_NEW_TESTS} tests of {row} wait already: see what becomes of them")
+    made = Delivery.objects.create(channel=row, key=uuid.uuid4(), next_at=timezone.now())
+    audit.record(actor, "test channel", row)
+    queue.notify(queue.Kind.NOTIFY)
+    return made
+
+
+@transaction.atomic
+def send_again(actor: AbstractBaseUser, row: Delivery) -> bool:
+    """One more attempt, at once, of what failed or waits; False where it was delivered."""
+    open_ones = Delivery.objects.filter(pk=row.pk).exclude(state=DeliveryState.DELIVERED)
+    if not open_ones.update(state=DeliveryState.PENDING, next_at=Now(), ended_at=None):
+        return False
+    audit.record(actor, "send again", row)
+    queue.notify(queue.Kind.NOTIFY)
+    return True
+
+
+def _save(actor: AbstractBaseUser, row: Channel, action: str, why: str = "") -> None:
+    try:
+        with transaction.atomic():
+            row.save()
+            audit.record(actor, action, row, why)
+    except IntegrityError as error:
+        if Channel.objects.filter(name=row.name).exclude(pk=row.pk).exists():
+            raise UserError(f"there is a channel of the name {row.name!r} already") from error
+        raise

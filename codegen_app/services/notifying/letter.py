@@ -1,0 +1,118 @@
+"""A message as an e-mail: a subject, and lines that a terminal can show."""
+
+from __future__ import annotations
+
+from codegen_app.models import AlertKind, EventKind, Source
+from codegen_app.services.notifying import links
+from codegen_app.services.notifying.message import (
+    AlertNote,
+    ChangeNote,
+    Message,
+    RevisionNote,
+    SeriesNote,
+)
+from scheduler.ir.bindings import format_bindings
+from scheduler.text import one_line
+
+_SHOWN = 20
+_SUBJECT = 200
+_WHY = {
+    EventKind.RAISED: "raised",
+    EventKind.GREW: "more series belong to it now",
+    EventKind.RECOVERED: "later points are back at the level before",
+}
+_SOURCES = dict(Source.choices)
+
+
+def subject(message: Message) -> str:
+    """One line: what, how much, since when."""
+    alert = message.alert
+    if alert is None:
+        return f"[Kiln] test of {one_line(message.channel, _SUBJECT)}"
+    words = [f"[Kiln] {_recovered(message)}{AlertKind(alert.kind).label}"]
+    if alert.kind == AlertKind.MISSING:
+        words += [f"of {one.problem} on {one.device}" for one in message.series[:1]]
+    else:
+        words.append(f"in {_counted(alert.n_series)}")
+        if alert.worst_ratio is not None:
+            words.append(f"up to {alert.worst_ratio:.3g} times")
+        if message.revision is not None:
+            words.append(f"since {message.revision.name[:12]}")
+    if alert.cause:
+        words.append(f"({alert.cause})")
+    return one_line(" ".join(words), _SUBJECT)
+
+
+def text(message: Message) -> str:
+    """The whole e-mail."""
+    if message.alert is None:
+        lines = [
+            "This is a test: somebody asked on Kiln's page of channels whether e-mails arrive here."
+        ]
+    else:
+        lines = _of_alert(message, message.alert)
+    return "\n".join([*lines, "", "-- ", _footer(message)]) + "\n"
+
+
+def _of_alert(message: Message, alert: AlertNote) -> list[str]:
+    kind = AlertKind(alert.kind).label
+    lines = [f"Alert {alert.id}, {kind}: {_WHY.get(EventKind(message.event), message.event)}."]
+    lines += [alert.url, ""]
+    lines.append(f"State:    {alert.state}")
+    if alert.cause:
+        lines.append(f"Cause:    {alert.cause} (of the series that changed most)")
+    if message.revision is not None:
+        lines.append(f"Revision: {_revision(message.revision)}")
+    for name, url in (("Same as", alert.duplicate_of), ("Part of", alert.downstream_of)):
+        if url:
+            lines.append(f"{name + ':':<9} {url}")
+    shown = message.series[:_SHOWN]
+    for one in shown:
+        lines += ["", *_series(one)]
+    if (more := alert.n_series - len(shown)) > 0:
+        lines += ["", f"and {_counted(more)} more."]
+    return lines
+
+
+def _series(series: SeriesNote) -> list[str]:
+    sizes = format_bindings(series.sizes)
+    what = f"{series.metric} of {series.problem}" + (f" ({sizes})" if sizes else "")
+    lines = [one_line(f"{what} on {series.device}")]
+    if series.change is not None:
+        lines += _change(series.change, series.unit)
+    elif series.last_point_at is not None:
+        lines.append(f"  no new point since {series.last_point_at:%Y-%m-%d %H:%M} UTC")
+    return [*lines, f"  {series.change.url if series.change else series.url}"]
+
+
+def _change(change: ChangeNote, unit: str) -> list[str]:
+    if change.ratio_low is None or change.ratio_high is None:
+        bounds = "no interval: too few values"
+    else:
+        bounds = f"95%: {change.ratio_low:.3f} to {change.ratio_high:.3f}"
+    lines = [
+        f"  {change.before:.5g} -> {change.after:.5g} {unit}".rstrip()
+        + f", {change.ratio:.3f} times ({bounds};"
+        f" n {change.n_before} before, {change.n_after} after)",
+        f"  {_SOURCES.get(change.source, change.source)}",
+    ]
+    if change.cause:
+        lines.append(one_line(f"  cause: {change.cause}. {change.reason}"))
+    return lines
+
+
+def _revision(revision: RevisionNote) -> str:
+    parts = [revision.name, revision.branch and f"on {revision.branch}", revision.repository]
+    return one_line(" ".join(part for part in parts if part))
+
+
+def _recovered(message: Message) -> str:
+    return "back again: " if message.event == EventKind.RECOVERED else ""
+
+
+def _counted(count: int) -> str:
+    return f"{count} series"
+
+
+def _footer(message: Message) -> str:
+    return f"Sent to the channel {one_line(message.channel)}: {links.absolute('/channels')}"

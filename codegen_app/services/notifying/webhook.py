@@ -1,0 +1,193 @@
+"""One POST to a webhook: to a checked address, without redirects, within a time and a size."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from queue import Empty, SimpleQueue
+
+from codegen_app.services.notifying import addresses
+from codegen_app.services.notifying.addresses import Address, IpAddress, IpNetwork
+from codegen_app.services.notifying.attempt import Attempt
+from scheduler.outcome import UserError
+
+WITHIN_S = 10.0
+_CONNECT_S = 5.0  # to each of the host's addresses
+_READ_BYTES = 64 * 1024  # of an answer, which nobody looks at
+_AGAIN = frozenset({408, 425, 429})
+
+
+class _TooSlowError(Exception):
+    """The time is over."""
+
+
+def post(
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    allowed: Sequence[IpNetwork],
+    within_s: float = WITHIN_S,
+) -> Attempt:
+    """Send it once. What the receiver answers is counted by its status alone and shown to nobody:
+    a page that showed it would read other servers for whoever may add a channel."""
+    end = time.monotonic() + within_s
+    try:
+        to = addresses.parse(url)
+        found = _resolved(to, allowed, end)
+        connection, guard = _connected(to, found, end)
+        with guard, _ended_at(guard, end):
+            return _exchanged(connection, to, body, headers, end)
+    except (UserError, addresses.NotAllowedError) as error:
+        return Attempt.permanent(str(error))
+    except (_TooSlowError, OSError, http.client.HTTPException) as error:
+        if isinstance(error, _TooSlowError | TimeoutError) or time.monotonic() >= end:
+            return Attempt.temporary(f"no answer within {within_s:g} s")
+        return Attempt.temporary(_failure(to, error))
+
+
+def _failure(to: Address, error: Exception) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"{to.host} is not found: {error.strerror}"
+    if isinstance(error, ssl.SSLError):
+        why = getattr(error, "verify_message", "") or error.reason or str(error)
+        return f"no trusted HTTPS with {to.host}: {why}"
+    if isinstance(error, http.client.HTTPException):
+        return f"{to.host}:{to.port} answered no HTTP: {type(error).__name__}"
+    return f"no connection to {to.host}:{to.port}: {getattr(error, 'strerror', '') or error}"
+
+
+def _resolved(to: Address, allowed: Sequence[IpNetwork], end: float) -> list[IpAddress]:
+    """Its addresses. The system's resolver knows no limit of time: it is asked in a thread."""
+    answers: SimpleQueue[list[IpAddress] | Exception] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(addresses.resolve(to.host, to.port, allowed))
+        except Exception as error:  # noqa: BLE001 - raised where somebody waits for it
+            answers.put(error)
+
+    threading.Thread(target=ask, name="resolver", daemon=True).start()
+    try:
+        answer = answers.get(timeout=_left(end))
+    except Empty:
+        raise _TooSlowError from None
+    if isinstance(answer, UnicodeError):
+        raise UserError(f"{to.host!r} is no name of a host")
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _connected(
+    to: Address, found: Sequence[IpAddress], end: float
+) -> tuple[http.client.HTTPConnection, socket.socket]:
+    """A connection to the first of the addresses that takes one, and a second handle of its socket,
+    by which it can be ended from outside."""
+    failure: OSError = OSError("it has no address")
+    for address in found:
+        try:
+            timeout = min(_CONNECT_S, _left(end))
+            plain = socket.create_connection((str(address), to.port), timeout)
+        except OSError as error:
+            failure = error
+            continue
+        return _over(plain, to, end)
+    raise failure
+
+
+def _over(
+    plain: socket.socket, to: Address, end: float
+) -> tuple[http.client.HTTPConnection, socket.socket]:
+    guard = plain.dup()
+    try:
+        plain.settimeout(_left(end))
+        if to.scheme == "http":
+            connection = http.client.HTTPConnection(to.host, to.port)
+            connection.sock = plain
+        else:
+            context = ssl.create_default_context()
+            connection = http.client.HTTPSConnection(to.host, to.port, context=context)
+            with _ended_at(guard, end):
+                connection.sock = context.wrap_socket(plain, server_hostname=to.host)
+    except BaseException:
+        plain.close()
+        guard.close()
+        raise
+    return connection, guard
+
+
+@contextmanager
+def _ended_at(guard: socket.socket, end: float) -> Iterator[None]:
+    """End the connection when the time is over: an answer that drips keeps within every limit of a
+    single read."""
+
+    def shut() -> None:
+        with suppress(OSError):  # it is over already
+            guard.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(_left(end), shut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _exchanged(
+    connection: http.client.HTTPConnection,
+    to: Address,
+    body: bytes,
+    headers: Mapping[str, str],
+    end: float,
+) -> Attempt:
+    try:
+        connection.request("POST", to.target, body, {**headers, "Connection": "close"})
+        answer = connection.getresponse()
+        _left(end)  # headers that were cut off look like all of them
+        attempt = _of_status(answer)
+        with suppress(OSError, http.client.HTTPException):  # the status is what counts
+            answer.read(_READ_BYTES)
+    finally:
+        connection.close()
+    return attempt
+
+
+def _of_status(answer: http.client.HTTPResponse) -> Attempt:
+    status = answer.status
+    if 200 <= status < 300:
+        return Attempt.through(status)
+    if 300 <= status < 400:
+        return Attempt.permanent(f"HTTP {status}: redirects are not followed", status)
+    if status in _AGAIN or status >= 500:
+        wait = _retry_after_s(answer.getheader("Retry-After", ""))
+        return Attempt.temporary(f"HTTP {status}", status, wait)
+    return Attempt.permanent(f"HTTP {status}", status)
+
+
+def _retry_after_s(text: str) -> float:
+    """Seconds, or until a moment; 0 for nothing that can be read."""
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return 0.0
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def _left(end: float) -> float:
+    left = end - time.monotonic()
+    if left <= 0:
+        raise _TooSlowError
+    return left
