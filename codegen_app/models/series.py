@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import F, Q
 
@@ -205,7 +204,11 @@ class Datum(models.Model):
         indexes = [
             models.Index(fields=["series", "at", "id"], name="datum_history"),
             models.Index(fields=["revision", "series"], name="datum_by_revision"),
-            BrinIndex(fields=["measured_at"], name="datum_by_age", autosummarize=True),
+            models.Index(
+                fields=["source", "measured_at"],
+                condition=Q(samples__isnull=False),
+                name="datum_samples_by_age",
+            ),
             *(
                 models.Index(
                     fields=[name],

@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from codegen_app.models import Round
-from codegen_app.services import queue, upkeep
+from codegen_app.services import queue, samples, upkeep
 from scheduler.text import one_line
 
 EVERY = timedelta(seconds=5)
@@ -45,6 +45,8 @@ def do_due() -> None:
     """The rounds whose turn it is."""
     if take_turn("look after", EVERY):
         upkeep.look_after()
+    if take_turn("roll up", EVERY):
+        samples.roll_up_due()
     if take_turn("clear out", _CLEAR_OUT_EVERY):
         upkeep.clear_out()
     if take_turn(f"clear out {_host()}", _CLEAR_OUT_EVERY):

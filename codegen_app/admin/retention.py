@@ -1,0 +1,56 @@
+"""Policies of retention: what goes with age is said here, and how far that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from django.contrib import admin
+from django.contrib.auth.models import AbstractBaseUser
+from django.http import HttpRequest
+
+from codegen_app.models import RetentionPolicy
+from codegen_app.services import audit, samples
+
+if TYPE_CHECKING:
+    _ModelAdmin = admin.ModelAdmin[RetentionPolicy]
+else:
+    _ModelAdmin = admin.ModelAdmin
+
+
+@admin.register(RetentionPolicy)
+class RetentionPolicyAdmin(_ModelAdmin):
+    """Which raw samples roll up. A pass that is under way ends at its next step when its policy is
+    switched off; what was rolled up stays so."""
+
+    list_display = (
+        *("name", "source", "samples_days", "active", "begun_at", "last_points", "last_at"),
+    )
+    list_filter = ("active",)
+    fields = ("name", "source", "samples_days", "active")
+    readonly_fields = ("would_roll_up", "begun_at", "last_points", "last_at", "total_points")
+
+    def get_fields(self, _: HttpRequest, obj: RetentionPolicy | None = None) -> tuple[str, ...]:
+        """A new policy has no progress."""
+        return (*self.fields, *self.readonly_fields) if obj else self.fields
+
+    @admin.display(description="A pass would roll up now")
+    def would_roll_up(self, policy: RetentionPolicy) -> str:
+        """Said before it is switched on: samples do not come back."""
+        count = samples.waiting(policy, samples.MOST_COUNTED)
+        more = count > samples.MOST_COUNTED
+        return f"more than {samples.MOST_COUNTED:,} points" if more else f"{count:,} points"
+
+    def save_model(
+        self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool
+    ) -> None:
+        """Noted: who let samples go, and from when on."""
+        actor = cast(AbstractBaseUser, request.user)
+        obj.created_by_id = obj.created_by_id or audit.actor_id(actor)
+        super().save_model(request, obj, form, change)
+        why = f"{obj.samples_days} days of {obj.source or 'all sources'}"
+        audit.record(actor, "let samples roll up" if obj.active else "keep samples", obj, why)
+
+    def delete_model(self, request: HttpRequest, obj: RetentionPolicy) -> None:
+        """Noted as every other change."""
+        audit.record(cast(AbstractBaseUser, request.user), "keep samples", obj, "policy deleted")
+        super().delete_model(request, obj)

@@ -1,0 +1,41 @@
+"""``manage.py roll_up``: roll up raw samples by policy, at once; workers do it by themselves."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.models import RetentionPolicy
+from codegen_app.services import samples
+
+
+class Command(BaseCommand):
+    """Carries out the active policies, or counts what any would roll up."""
+
+    help = __doc__
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Which policy, and whether to count only."""
+        parser.add_argument("--policy", metavar="NAME", help="this one alone")
+        parser.add_argument("--dry-run", action="store_true", help="count, and roll up nothing")
+
+    def handle(self, *_: Any, policy: str | None, dry_run: bool, **__: Any) -> None:
+        """One line for each policy."""
+        rows = RetentionPolicy.objects.order_by("name")
+        if policy is not None:
+            rows = rows.filter(name=policy)
+            if not rows:
+                raise CommandError(f"--policy {policy}: there is no such policy; see the admin")
+        if not rows:
+            self.stdout.write("there is no policy: all samples are kept")
+        for row in rows:
+            if dry_run:
+                active = "" if row.active else " (it is not active)"
+                self.stdout.write(f"{row}: {samples.waiting(row):,} points would roll up{active}")
+            elif row.active:
+                count = samples.roll_up(row)
+                self.stdout.write(f"{row}: {count:,} points rolled up")
+            else:
+                self.stdout.write(f"{row}: not active, nothing is done")

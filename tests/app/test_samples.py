@@ -1,0 +1,208 @@
+"""Raw samples roll up by an active policy alone; all else of a point stays, whatever happens."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from codegen_app.models import AuditEntry, Change, Datum, RetentionPolicy, Round, Source
+from codegen_app.services import rounds, samples
+from tests.app import track_factories
+from tests.app.processes import ROOT, worker_environment
+
+pytestmark = pytest.mark.django_db
+
+SAMPLES = [1.0, 2.0, 3.0]
+DIES_AFTER_ITS_UPDATE = """
+import os, signal
+import django
+django.setup()
+from codegen_app.services import samples
+roll_up = samples._roll_up
+def dies(*arguments):
+    assert roll_up(*arguments) == 5
+    os.kill(os.getpid(), signal.SIGKILL)
+samples._roll_up = dies
+samples.roll_up_due()
+"""
+
+
+def point(days: int, **fields: object) -> Datum:
+    """A point with samples, measured so many days ago."""
+    when = timezone.now() - timedelta(days=days)
+    return track_factories.datum(
+        **{"at": when, "value": 2.0, "low": 1.0, "high": 3.0, "n": 3, "samples": SAMPLES} | fields
+    )
+
+
+def policy(**fields: object) -> RetentionPolicy:
+    return RetentionPolicy.objects.create(
+        **{"name": "old", "samples_days": 30, "active": True} | fields
+    )
+
+
+def kept() -> set[int]:
+    return set(Datum.objects.exclude(samples=None).values_list("pk", flat=True))
+
+
+def test_nothing_goes_without_an_active_policy() -> None:
+    old = point(10_000)
+    assert samples.roll_up_due() == 0
+    policy(active=False)
+    assert samples.roll_up_due() == 0
+    assert kept() == {old.pk}
+
+
+def test_samples_go_with_age_and_all_else_stays() -> None:
+    old, young = point(31), point(29)
+    change = track_factories.change(series=old.series)
+    before = Datum.objects.values().get(pk=old.pk)
+    row = policy()
+    assert samples.roll_up_due() == 1
+    assert Datum.objects.values().get(pk=old.pk) == before | {"samples": None}
+    assert Change.objects.values().get() == Change.objects.values().get(pk=change.pk)
+    assert kept() == {young.pk}
+    row.refresh_from_db()
+    assert (row.last_points, row.total_points, row.begun_at) == (1, 1, None)
+    assert row.last_at is not None
+
+
+def test_a_policy_of_one_source_leaves_the_others() -> None:
+    sent, own = point(40), point(40, source=Source.TUNING)
+    policy(source=Source.TUNING)
+    assert samples.roll_up_due() == 1
+    assert kept() == {sent.pk}
+    assert own.pk not in kept()
+
+
+def test_steps_are_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(samples, "STEP", 2)
+    made = [point(100 - n) for n in range(5)]
+    row = policy()
+    assert samples.step(row.pk) == 2
+    assert kept() == {one.pk for one in made[2:]}
+    row.refresh_from_db()
+    assert (row.last_points, row.last_at) == (2, None)
+    assert row.begun_at is not None
+    assert samples.roll_up_due() == 3, "it goes on with the pass that was begun"
+    row.refresh_from_db()
+    assert (row.last_points, row.total_points, row.begun_at) == (5, 5, None)
+
+
+def test_a_policy_that_is_switched_off_ends_at_its_next_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(samples, "STEP", 2)
+    for n in range(5):
+        point(50 + n)
+    row = policy()
+    samples.step(row.pk)
+    RetentionPolicy.objects.update(active=False)
+    assert samples.roll_up(row) == 0
+    assert len(kept()) == 3
+
+
+def test_what_arrives_late_with_an_old_date_is_found_by_the_next_pass() -> None:
+    row = policy()
+    point(60)
+    assert samples.roll_up_due() == 1
+    late = point(90)
+    assert samples.roll_up_due() == 0, "a pass was just done"
+    RetentionPolicy.objects.update(last_at=timezone.now() - samples.AGAIN)
+    assert samples.roll_up_due() == 1
+    assert late.pk not in kept()
+    row.refresh_from_db()
+    assert (row.last_points, row.total_points) == (1, 2)
+
+
+def test_the_round_does_it() -> None:
+    point(60)
+    policy()
+    Round.objects.all().delete()
+    rounds.do_due()
+    assert kept() == set()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_step_that_is_killed_leaves_nothing_half_done(tmp_path: Path) -> None:
+    made = {point(60 + n).pk for n in range(5)}
+    row = policy()
+    killed = subprocess.run(
+        [sys.executable, "-c", DIES_AFTER_ITS_UPDATE],
+        cwd=ROOT,
+        env=worker_environment(tmp_path, "memory://"),
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    row.refresh_from_db()
+    assert (kept(), row.last_points, row.begun_at) == (made, 0, None)
+    assert samples.roll_up_due() == 5
+    row.refresh_from_db()
+    assert (kept(), row.total_points) == (set(), 5)
+
+
+def test_a_step_finds_its_points_by_an_index_in_their_order() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(f"EXPLAIN {samples._ROLL_UP}", [Source.API, timezone.now(), 10])
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "datum_samples_by_age" in plan
+    assert "Sort" not in plan
+
+
+def run(*options: str) -> str:
+    output = StringIO()
+    call_command("roll_up", *options, stdout=output)
+    return output.getvalue()
+
+
+def test_the_command_counts_first_and_rolls_up_when_told() -> None:
+    assert "there is no policy" in run()
+    point(60)
+    policy()
+    policy(name="someday", samples_days=50, active=False)
+    counted = run("--dry-run")
+    assert "old: 1 points would roll up\n" in counted
+    assert "someday: 1 points would roll up (it is not active)" in counted
+    assert len(kept()) == 1
+    assert "someday: not active" in run("--policy", "someday")
+    assert len(kept()) == 1
+    assert "old: 1 points rolled up" in run("--policy", "old")
+    assert kept() == set()
+    with pytest.raises(CommandError, match="no such policy"):
+        run("--policy", "older")
+
+
+def test_the_admin_says_what_would_go_and_notes_who_lets_it(client: Client) -> None:
+    point(60)
+    client.force_login(User.objects.create_superuser("root"))
+    given = {"name": "old", "source": "", "samples_days": "30"}
+    assert client.post("/admin/codegen_app/retentionpolicy/add/", given).status_code == 302
+    row = RetentionPolicy.objects.get()
+    assert (row.active, row.created_by.username) == (False, "root")
+    address = f"/admin/codegen_app/retentionpolicy/{row.pk}/change/"
+    assert "1 points" in client.get(address).content.decode()
+    assert client.post(address, given | {"active": "on"}).status_code == 302
+    noted = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
+    assert list(noted)[-2:] == ["keep samples", "let samples roll up"]
+    assert len(kept()) == 1, "the next round does it"
+
+
+def test_days_that_no_date_has_are_turned_down(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("root"))
+    for days in ("0", "36501"):
+        given = {"name": "old", "source": "", "samples_days": days, "active": "on"}
+        assert client.post("/admin/codegen_app/retentionpolicy/add/", given).status_code == 200
+    assert not RetentionPolicy.objects.exists()
