@@ -55,7 +55,9 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "revoke_token": (("POST",), TOKENS),
     # By a token, which the views ask for.
     "api_results": (("POST",), ANYBODY),
-    **dict.fromkeys(("api_series", "api_one_series", "api_data"), (("GET",), ANYBODY)),
+    **dict.fromkeys(
+        ("api_series", "api_one_series", "api_data", "api_requests"), (("GET",), ANYBODY)
+    ),
 }
 ROLES = ("anonymous", "plain", *permissions.TITLES, "admin")
 
