@@ -14,7 +14,6 @@ from django.db.models import QuerySet
 from codegen_app.models import Graph, Packing, Work
 from codegen_app.services import builds, graphs, ledger, measuring, packing, planning, work
 from codegen_app.services.notifying import sending
-from codegen_app.services.remeasuring import doing as remeasuring
 
 W = TypeVar("W", bound=Work)
 
@@ -38,12 +37,8 @@ def compile() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def measure(target: str) -> None:
-    """Measure what waits for an architecture, on this host's device: what an alert asks for before
-    each task of a tuning run."""
-    while _one(remeasuring.waiting(target), remeasuring.run) or _one(
-        ledger.ready_tasks(target), measuring.run_task
-    ):
-        pass
+    """Measure the tasks that wait for an architecture, on this host's device."""
+    _drain(ledger.ready_tasks(target), measuring.run_task)
 
 
 @shared_task  # type: ignore[untyped-decorator]

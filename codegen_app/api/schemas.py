@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ninja import Schema
 from pydantic import Field
 
+from codegen_app.selectors.comparing.comparison import Grouping
 from scheduler.results.points import fields, importer
 from scheduler.results.points.model import Context
+from scheduler.track.compare import Settings
 
 _MOST = {"device": 200, "target": 40, "toolchain": 40, "revision": 100, "branch": 200}
+
+StatusName = Literal["slower", "faster", "unknown", "same", "new", "gone"]
 
 
 class Parameters(Schema):
@@ -115,31 +119,93 @@ class DataPage(Schema):
     next: str | None = Field(description="Ask with this as “after”; null at the end.")
 
 
-class RequestRow(Schema):
-    """A revision of a series that should be measured again."""
+class Comparing(Schema):
+    """What is compared, and what is answered of it."""
 
-    id: int
-    asked_at: datetime
-    alert: int
+    before: str = Field(
+        description="A commit or version, or how it begins; “branch:NAME”: the newest revision of"
+        " a branch; “run:NUMBER”: a tuning run; “base:NAME”: the newest revision of that branch"
+        " that is older than the first one of the branch after it."
+    )
+    after: str = Field(description="As “before”, without “base:”.")
+    repository: str = Field("", description="Of the revisions, where several have one so named.")
+    group: Grouping = Field(Grouping.GRAPH, description="What geometric means are taken by.")
+    least_effect: float = Field(
+        Settings().least_effect,
+        ge=0,
+        le=0.5,
+        description="What counts as slower or faster: 0.01 is by more than 1%.",
+    )
+    status: StatusName | None = Field(None, description="Rows of this status alone.")
+    limit: Annotated[int, Field(ge=0, le=10_000)] = Field(
+        1_000, description="How many rows at most, the largest effect first within a status."
+    )
+
+
+class SideRow(Schema):
+    """A side: the revision that it is, or the run."""
+
+    text: str = Field(description="As it was asked for.")
+    name: str
+    branches: list[str]
+    repository: str
+    at: datetime | None
+    run: int | None
+
+
+class ComparedSeries(Schema):
+    """A series on both sides. “ratio” with its 95% interval is after by before, above 1 for slower,
+    also of what is better the higher it is; null where there is none."""
+
     series: int
+    name: str
     problem: str
     sizes: dict[str, int]
     target: str
-    device_name: str
+    device: str
     toolchain: str
     metric: str
     unit: str
-    revision: str
-    revision_at: datetime | None
-    branch: str
-    repository: str
+    better: str
+    status: StatusName
+    before: float | None = Field(description="The median in the series' unit.")
+    after: float | None = Field(description="The median in the series' unit.")
+    ratio: float | None
+    low: float | None
+    high: float | None
+    n_before: int
+    n_after: int
+    q: float | None = Field(description="The p-value, corrected for the number of series.")
+    why: str = Field(description="The cause of what moved, or why nothing can be said.")
+    groups: list[str]
+    origin: str = Field(description="“emulated”, “generated”, or empty: measured on a device.")
 
 
-class RequestsPage(Schema):
-    """Some requests, and where the next ones begin."""
+class GroupMean(Schema):
+    """The geometric mean of a group's ratios with its 95% interval, of n series."""
 
-    requests: list[RequestRow]
-    next: int | None = Field(description="Ask with this as “after”; null at the end.")
+    name: str
+    ratio: float
+    low: float
+    high: float
+    n: int
+
+
+class ComparisonAnswer(Schema):
+    """Two sides over all their series."""
+
+    before: SideRow
+    after: SideRow
+    counts: dict[str, int] = Field(description="All series by status, whatever was asked for.")
+    compared: int = Field(description="Those that are slower, faster or the same.")
+    floor: float = Field(description="The noise from run to run, as a part: 0.002 is 0.2%.")
+    pairs: int = Field(description="Series of the same code that it is of; 0: it is assumed.")
+    group: Grouping
+    groups: list[GroupMean]
+    rows: list[ComparedSeries]
+    total: int = Field(description="Rows of the status; “limit” may leave some out.")
+    url: str = Field(description="The page of this comparison.")
+    markdown: str = Field(description="For a pull request.")
 
 
 Limit = Annotated[int, Field(ge=1, le=5_000)]

@@ -10,7 +10,7 @@ from django.urls import URLPattern, path
 from codegen_app.api.v1 import api, point_schema
 
 ROOT = "api/v1/"
-_OPERATIONS = ("api_results", "api_series", "api_one_series", "api_data", "api_requests")
+_OPERATIONS = ("api_results", "api_series", "api_one_series", "api_data", "api_compare")
 
 
 def _patterns() -> list[URLPattern]:

@@ -16,22 +16,26 @@ from ninja.errors import AuthenticationError, ValidationError
 
 from codegen_app.api.authentication import ScopeError, TokenAuth, token_of
 from codegen_app.api.schemas import (
+    Comparing,
+    ComparisonAnswer,
     DataPage,
     Limit,
     Parameters,
     Problem,
     Receipt,
-    RequestsPage,
     SeriesPage,
     SeriesRow,
 )
 from codegen_app.models import Scope, Series
-from codegen_app.selectors import histories, requested
+from codegen_app.selectors import histories
+from codegen_app.selectors.comparing.address import compare_url
+from codegen_app.selectors.comparing.comparison import Grouping, compared
 from codegen_app.services import ingest, tokens
 from scheduler.outcome import UserError
 from scheduler.results import points
 from scheduler.results.points import fields
 from scheduler.text import one_line
+from scheduler.track.compare import Settings
 
 KEY_HEADER = "Idempotency-Key"
 _MOST_KEY = 200
@@ -138,36 +142,12 @@ def list_series(
     """Those whose problem, target, device, toolchain and metric are as given."""
     _parameters(request, (*histories.FILTERS, "after", "limit"))
     values = (problem, target, device_name, toolchain, metric)
+    if abs(after) > 2**62:
+        raise UserError("after: take the “next” of the page before")
     rows, following = histories.series_page(
-        dict(zip(histories.FILTERS, values, strict=True)), _number(after), limit
+        dict(zip(histories.FILTERS, values, strict=True)), after, limit
     )
     return {"series": rows, "next": following}
-
-
-@api.get(
-    "/requests",
-    url_name="api_requests",
-    auth=_READ,
-    response={200: RequestsPage, **_REFUSALS},
-    summary="Revisions that should be measured again",
-)
-def list_requests(
-    request: HttpRequest,
-    device_name: str = "",
-    repository: str = "",
-    branch: str = "",
-    revision: str = "",
-    after: int = 0,
-    limit: Limit = 1_000,
-) -> dict[str, Any]:
-    """What was asked for from alerts and not answered yet. The first point of such a series at such
-    a revision that is sent, and was measured since, answers it."""
-    _parameters(request, (*requested.FILTERS, "after", "limit"))
-    values = (device_name, repository, branch, revision)
-    rows, following = requested.requests_page(
-        dict(zip(requested.FILTERS, values, strict=True)), _number(after), limit
-    )
-    return {"requests": rows, "next": following}
 
 
 @api.get(
@@ -204,11 +184,42 @@ def series_data(
     return {"data": rows, "next": str(following) if following else None}
 
 
-def _number(after: int) -> int:
-    """The place that a page begins after. Raises ``UserError`` for one that no page named."""
-    if abs(after) > 2**62:
-        raise UserError("after: take the “next” of the page before")
-    return after
+@api.get(
+    "/compare",
+    url_name="api_compare",
+    auth=_READ,
+    response={200: ComparisonAnswer, **_REFUSALS},
+    summary="Two revisions, branches or runs over all their series",
+)
+def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
+    """What became slower, faster, stayed, is new, is gone, and what cannot be said.
+
+    A side that is not there, or is several, is refused (422) with what it could be.
+    """
+    _parameters(request, Comparing.model_fields)
+    settings = Settings(least_effect=asked.least_effect)
+    found = compared(asked.before, asked.after, asked.repository, asked.group, settings)
+    rows = found.select(asked.status or "")
+    changed = {"group": asked.group.value} if asked.group is not Grouping.GRAPH else {}
+    if asked.least_effect != Settings().least_effect:
+        changed["least_effect"] = str(asked.least_effect)
+    url = request.build_absolute_uri(
+        compare_url(asked.before, asked.after, repository=asked.repository, **changed)
+    )
+    return {
+        "before": found.before,
+        "after": found.after,
+        "counts": found.counts,
+        "compared": found.comparison.compared,
+        "floor": found.comparison.floor,
+        "pairs": found.comparison.pairs,
+        "group": found.grouping,
+        "groups": found.groups,
+        "rows": found.shown(rows[: asked.limit]),
+        "total": len(rows),
+        "url": url,
+        "markdown": found.markdown(url),
+    }
 
 
 class NotThereError(Exception):

@@ -24,12 +24,6 @@ from codegen_app.models.message import Message, Round
 from codegen_app.models.notification import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.models.packing import Packing
 from codegen_app.models.problem_work import ProblemWork
-from codegen_app.models.remeasuring import (
-    AlertRun,
-    MeasurementRequest,
-    RemeasuredPoint,
-    Remeasurement,
-)
 from codegen_app.models.result_import import ResultImport
 from codegen_app.models.retention import RetentionPolicy
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
@@ -46,7 +40,6 @@ __all__ = [
     "Alert",
     "AlertEvent",
     "AlertKind",
-    "AlertRun",
     "AlertState",
     "ApiToken",
     "Artifact",
@@ -69,15 +62,12 @@ __all__ = [
     "Graph",
     "GraphNode",
     "KernelUse",
-    "MeasurementRequest",
     "Message",
     "Occasion",
     "Packing",
     "Problem",
     "ProblemWork",
     "Relation",
-    "RemeasuredPoint",
-    "Remeasurement",
     "ResultImport",
     "RetentionPolicy",
     "RetuneSchedule",

@@ -22,7 +22,6 @@ from codegen_app.models import (
     DeliveryState,
     Graph,
     Packing,
-    Remeasurement,
     State,
     TuningRun,
     TuningTask,
@@ -73,9 +72,7 @@ def notify_of_waiting() -> None:
     if count := deliveries.count():
         notify(Kind.NOTIFY, count)
     waiting = work.due(TuningTask.objects.all())
-    tasks = waiting.order_by().values_list("run__target", flat=True).distinct()
-    again = work.due(Remeasurement.objects.all()).order_by()
-    for target in {*tasks, *again.values_list("series__target", flat=True).distinct()}:
+    for target in waiting.order_by().values_list("run__target", flat=True).distinct():
         notify(Kind.MEASURE, target=target)
 
 

@@ -11,6 +11,7 @@ from codegen_app.views.api import api_client, api_docs, api_schema
 from codegen_app.views.builds import build_kernel
 from codegen_app.views.bundles import graph_bundle, kernel_bundle, packed_bundle
 from codegen_app.views.compare import compare
+from codegen_app.views.comparing import compare_revisions, compare_revisions_markdown
 from codegen_app.views.components import components
 from codegen_app.views.csp_reports import csp_reports
 from codegen_app.views.devices import devices
@@ -66,6 +67,8 @@ urlpatterns = [
     path("selections/import", import_selections, name="import_selections"),
     path("selections/<int:pk>/put-back", put_back, name="put_back"),
     *twin("devices", devices, "devices", TIMED),
+    path("compare/revisions.md", compare_revisions_markdown, name="compare_revisions_md"),
+    *twin("compare/revisions", compare_revisions, "compare_revisions", PLAIN),
     *twin("compare", compare, "compare", PLAIN),
     *twin("search", search, "search", PLAIN),
     *twin("glossary", glossary, "glossary", PLAIN),

@@ -1,6 +1,9 @@
-"""Send results to Kiln: one file, of Python's standard library alone (3.9 or later). Copy it.
+"""Send results to Kiln and compare them: one file, of Python's standard library alone (3.9 or
+later). Copy it.
 
     python -m kiln_client push results.json --url https://kiln.example --token-file token
+    python -m kiln_client compare base:main branch:topic --fail-on regression \
+        --url https://kiln.example --token-file token > comparison.md
 
 Takes Kiln's points, the JSON of pytest-benchmark, Google Benchmark or Bencher (BMF), and logs with
 Inductor's AUTOTUNE blocks ("-" is the standard input). What a file does not say itself is said by
@@ -10,6 +13,11 @@ A batch has a key, made of the file and of all that is said with it: what is sen
 or by a second run of this command, is stored once. Temporary failures are tried again with the same
 key. Exit statuses: 0 stored, 2 wrong usage or an unreadable file, 3 refused (the answer names the
 row and the field), 4 no valid token or none with the scope, 5 not reached after all tries.
+
+compare writes Markdown for a pull request to the standard output. A side is a commit or version (or
+how it begins), branch:NAME for the newest of a branch, run:NUMBER for a tuning run; before alone,
+base:NAME for the newest of that branch that is older than the first of the branch after it. Exit
+statuses: 0 nothing is as --fail-on says, 1 something is, 2 anything else: nothing was compared.
 """
 
 from __future__ import annotations
@@ -31,6 +39,8 @@ from http.client import HTTPException
 from typing import Any
 
 STORED, USAGE, REFUSED, NO_TOKEN, NOT_REACHED = 0, 2, 3, 4, 5
+FINE, FAILED, ERROR = 0, 1, 2
+FAIL_ON = {"regression": "slower", "unknown": "unknown", "gone": "gone"}
 STATED = (
     *("format", "device", "target", "toolchain", "revision", "revision-at", "branch"),
     *("repository", "measured-at"),
@@ -57,15 +67,23 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
 def main(arguments: list[str] | None = None) -> int:
     """Do as the command line says; the exit status."""
     options = parser().parse_args(arguments)
+    comparing = options.command == "compare"
     try:
-        answer = push(options)
+        answer = compare(options) if comparing else push(options)
     except Failed as failure:
-        sys.stderr.write(f"kiln_client: {failure}\n")
-        return failure.status
+        say(str(failure))
+        return ERROR if comparing else failure.status
+    if comparing:
+        return compared(answer, options)
     for part in answer.get("left_out", ()):
-        sys.stderr.write(f"kiln_client: left out: {part['where']}: {part['reason']}\n")
+        say(f"left out: {part['where']}: {part['reason']}")
     sys.stdout.write(f"{json.dumps(answer)}\n")
     return STORED
+
+
+def say(line: str) -> None:
+    """A line for people."""
+    sys.stderr.write(f"kiln_client: {line}\n")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -75,18 +93,62 @@ def parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command = made.add_subparsers(dest="command", required=True).add_parser(
-        "push", help="send a file of results"
-    )
+    commands = made.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("push", help="send a file of results")
     command.add_argument("file", help='the results; "-" is the standard input')
-    command.add_argument("--url", required=True, help="where Kiln is")
-    command.add_argument("--token-file", help="holds the token; else KILN_TOKEN does")
     command.add_argument("--key", help="the batch's idempotency key; else one of its content")
-    command.add_argument("--tries", type=int, default=6, help="how often at most (6)")
-    command.add_argument("--timeout", type=float, default=60.0, help="seconds for a try (60)")
     for name in STATED:
         command.add_argument(f"--{name}", default="", help="said of every point")
+    add_connection(command)
+    command = commands.add_parser("compare", help="compare two revisions over all their series")
+    command.add_argument("before", help="a commit, branch:NAME, run:NUMBER or base:NAME")
+    command.add_argument("after", help="a commit, branch:NAME or run:NUMBER")
+    command.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        choices=tuple(FAIL_ON),
+        help="exit with 1 where a series became slower, cannot be said, or is gone; repeat",
+    )
+    command.add_argument("--group", choices=("graph", "device", "metric"), help="means by (graph)")
+    command.add_argument("--least-effect", type=float, help="what counts: 0.01 is 1%% (0.01)")
+    command.add_argument("--repository", default="", help="of both revisions")
+    command.add_argument("--json", action="store_true", help="Kiln's answer instead of Markdown")
+    add_connection(command)
     return made
+
+
+def add_connection(command: argparse.ArgumentParser) -> None:
+    """Where Kiln is, and how long it is tried."""
+    command.add_argument("--url", required=True, help="where Kiln is")
+    command.add_argument("--token-file", help="holds the token; else KILN_TOKEN does")
+    command.add_argument("--tries", type=int, default=6, help="how often at most (6)")
+    command.add_argument("--timeout", type=float, default=60.0, help="seconds for a try (60)")
+
+
+def compare(options: argparse.Namespace) -> dict[str, Any]:
+    """Ask for the comparison; Kiln's answer. Raises ``Failed``."""
+    names = ("before", "after", "group", "least_effect", "repository")
+    asked = {name: getattr(options, name) for name in names}
+    given = {name: value for name, value in asked.items() if value not in (None, "")}
+    if not options.json:
+        given["limit"] = 0
+    request = urllib.request.Request(  # noqa: S310
+        address_of(options.url, "compare", given), headers=headers_of(options.token_file)
+    )
+    return send(request, options.tries, options.timeout, "counts")
+
+
+def compared(answer: dict[str, Any], options: argparse.Namespace) -> int:
+    """Write the comparison; the exit status."""
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr] # what a locale cannot say
+    sys.stdout.write(f"{json.dumps(answer)}\n" if options.json else answer["markdown"])
+    if not answer["compared"]:
+        say("no series could be compared: --fail-on unknown and --fail-on gone fail on that")
+    failing = [name for name in options.fail_on if answer["counts"][FAIL_ON[name]]]
+    for name in dict.fromkeys(failing):
+        say(f"{name}: {answer['counts'][FAIL_ON[name]]} series; {answer['url']}")
+    return FAILED if failing else FINE
 
 
 def push(options: argparse.Namespace) -> dict[str, Any]:
@@ -97,30 +159,41 @@ def push(options: argparse.Namespace) -> dict[str, Any]:
         stated.update(checkout())
     stated = {name: text for name, text in stated.items() if text}
     key = options.key or key_of(body, stated)
-    address = f"{options.url.rstrip('/')}/api/v1/results"
-    if stated:
-        address += "?" + urllib.parse.urlencode(stated)
-    if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
-        raise Failed(USAGE, f"{options.url}: an address begins with http:// or https://")
+    address = address_of(options.url, "results", stated)
     headers = {
-        "Authorization": f"Bearer {read_token(options.token_file)}",
+        **headers_of(options.token_file),
         "Idempotency-Key": key,
         "Content-Type": "application/json" if body.lstrip()[:1] in (b"{", b"[") else "text/plain",
-        "User-Agent": "kiln_client/1",
     }
     request = urllib.request.Request(address, body, headers, method="POST")  # noqa: S310
-    return send(request, options.tries, options.timeout)
+    return send(request, options.tries, options.timeout, "points")
 
 
-def send(request: urllib.request.Request, tries: int, timeout: float) -> dict[str, Any]:
-    """The answer, after as many tries as are needed and allowed; each has the same key."""
+def address_of(url: str, path: str, given: dict[str, Any]) -> str:
+    """An address of the API. Raises ``Failed``."""
+    address = f"{url.rstrip('/')}/api/v1/{path}"
+    if given:
+        address += "?" + urllib.parse.urlencode(given)
+    if urllib.parse.urlsplit(address).scheme not in ("http", "https"):
+        raise Failed(USAGE, f"{url}: an address begins with http:// or https://")
+    return address
+
+
+def headers_of(token_file: str | None) -> dict[str, str]:
+    """Who asks."""
+    return {"Authorization": f"Bearer {read_token(token_file)}", "User-Agent": "kiln_client/1"}
+
+
+def send(request: urllib.request.Request, tries: int, timeout: float, due: str) -> dict[str, Any]:
+    """The answer, which has the part that is ``due``, after as many tries as are needed and
+    allowed; each has the same key."""
     opener = urllib.request.build_opener(NoRedirects)
     reason = "not tried"
     for turn in range(max(1, tries)):
         wait = min(LONGEST_WAIT_S, 2.0**turn) * random.uniform(0.5, 1.0)  # noqa: S311
         try:
             with opener.open(request, timeout=timeout) as response:
-                return answer_of(response.read())
+                return answer_of(response.read(), due)
         except urllib.error.HTTPError as error:
             reason = f"{error.code}: {line_of(error)}"
             if error.code in (401, 403):
@@ -136,10 +209,10 @@ def send(request: urllib.request.Request, tries: int, timeout: float) -> dict[st
     raise Failed(NOT_REACHED, f"not reached in {max(1, tries)} tries: {reason}")
 
 
-def answer_of(data: bytes) -> dict[str, Any]:
+def answer_of(data: bytes, due: str) -> dict[str, Any]:
     """The answer's JSON. Raises ``ValueError`` for something else, as of a proxy."""
     answer = json.loads(data)
-    if not isinstance(answer, dict) or "points" not in answer:
+    if not isinstance(answer, dict) or due not in answer:
         raise ValueError("the answer is not Kiln's")
     return answer
 

@@ -21,15 +21,18 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from scheduler.stats.intervals import Interval
 from scheduler.track.differences import environment_differences
 from scheduler.track.ratios import (
     LEAST_SAMPLES,
     Floats,
+    Medians,
     Ratios,
     adjusted,
     geometric_mean,
     medians,
     noise_floor,
+    of_intervals,
     ratios,
 )
 from scheduler.track.sides import Point
@@ -64,12 +67,27 @@ LEAST_PAIRS = 10
 @dataclass(frozen=True)
 class Measured:
     """A series on one side: its name, what to take its mean with, its samples (times, above 0) and
-    what they were measured with, where that is known."""
+    what they were measured with, where that is known.
+
+    ``interval`` stands for samples that are not there any more, or never came; it is used where
+    there are none. ``groups`` are more that it counts in. ``unusable`` says why nothing can be said
+    of it, whatever its samples are.
+    """
 
     series: str
     group: str
     samples: npt.NDArray[np.float64]
     point: Point | None = None
+    interval: Interval | None = None
+    groups: tuple[str, ...] = ()
+    unusable: str = ""
+
+    @property
+    def n(self) -> int:
+        """How many samples it is of."""
+        if self.samples.size or self.interval is None:
+            return self.samples.size
+        return self.interval.n
 
 
 @dataclass(frozen=True)
@@ -145,7 +163,7 @@ def _by_name(side: Sequence[Measured]) -> dict[str, Measured]:
     found = {one.series: one for one in side}
     if len(found) != len(side):
         raise ValueError("a series is there twice")
-    bad = next((one for one in side if not (one.samples > 0).all()), None)
+    bad = next((one for one in side if not one.unusable and not (one.samples > 0).all()), None)
     if bad is not None:
         raise ValueError(f"{bad.series}: samples must be above 0")
     return found
@@ -153,9 +171,12 @@ def _by_name(side: Sequence[Measured]) -> dict[str, Measured]:
 
 def _not_comparable(one: Measured, other: Measured) -> str:
     """Why nothing can be said of a series; "" where something can."""
-    fewest = min(one.samples.size, other.samples.size)
+    if one.unusable or other.unusable:
+        return one.unusable or other.unusable
+    fewest = min(one.n, other.n)
     if fewest < LEAST_SAMPLES:
-        return f"insufficient data: {fewest} samples, at least {LEAST_SAMPLES} are needed"
+        samples = "1 sample" if fewest == 1 else f"{fewest} samples"
+        return f"insufficient data: {samples}, at least {LEAST_SAMPLES} are needed"
     changed = _environment(one.point, other.point)
     return f"another environment: {changed}" if changed else ""
 
@@ -180,26 +201,31 @@ def _compared(
 ) -> tuple[list[Row], tuple[Group, ...], float, int]:
     if not pairs:
         return [], (), settings.floor, 0
-    one, other = (medians([pair[side].samples for pair in pairs]) for side in (0, 1))
+    one, other = (_medians([pair[side] for pair in pairs]) for side in (0, 1))
     same = np.array([_same_code(old.point, new.point) for old, new in pairs])
     floor, known = settings.floor, int(same.sum())
     if known >= LEAST_PAIRS:
-        shown = (
-            medians([old.samples for old, _ in _those(pairs, same)]),
-            medians([new.samples for _, new in _those(pairs, same)]),
-        )
-        floor = max(floor, noise_floor(*shown))
+        floor = max(floor, noise_floor(one.of(same), other.of(same)))
     else:
         known = 0
     found = ratios(one, other, floor)
-    groups = _groups(_unchanged_as_one(found, same), [old.group for old, _ in pairs])
+    groups = _groups(_unchanged_as_one(found, same), [(new.group, *new.groups) for _, new in pairs])
     return _rows(pairs, found, same, settings), groups, floor, known
 
 
-def _those(
-    pairs: Sequence[tuple[Measured, Measured]], which: npt.NDArray[np.bool_]
-) -> list[tuple[Measured, Measured]]:
-    return [pair for pair, chosen in zip(pairs, which, strict=True) if chosen]
+def _medians(side: Sequence[Measured]) -> Medians:
+    """Of samples where there are some, else of their interval."""
+    kept = np.array([one.samples.size > 0 for one in side])
+    found = Medians(np.empty(len(side)), np.empty(len(side)), np.array([one.n for one in side]))
+    for which, part in (
+        (kept, medians([one.samples for one in side if one.samples.size])),
+        (
+            ~kept,
+            of_intervals([one.interval for one in side if one.interval and not one.samples.size]),
+        ),
+    ):
+        found.logs[which], found.errors[which] = part.logs, part.errors
+    return found
 
 
 def _rows(
@@ -230,8 +256,8 @@ def _rows(
                 float(np.exp(found.logs[index])),
                 float(low[index]),
                 float(high[index]),
-                old.samples.size,
-                new.samples.size,
+                old.n,
+                new.n,
                 None if same[index] else float(q[index]),
                 reason,
             )
@@ -250,10 +276,11 @@ def _unchanged_as_one(found: Ratios, same: npt.NDArray[np.bool_]) -> Ratios:
     return Ratios(logs, errors, found.freedom)
 
 
-def _groups(found: Ratios, names: Sequence[str]) -> tuple[Group, ...]:
-    places: Mapping[str, list[int]] = {name: [] for name in sorted(set(names))}
-    for index, name in enumerate(names):
-        places[name].append(index)
+def _groups(found: Ratios, names: Sequence[Sequence[str]]) -> tuple[Group, ...]:
+    places: Mapping[str, list[int]] = {name: [] for name in sorted({n for of in names for n in of})}
+    for index, of in enumerate(names):
+        for name in dict.fromkeys(of):
+            places[name].append(index)
     return tuple(
         Group(name, *geometric_mean(found, np.array(which, np.intp)), len(which))
         for name, which in places.items()
@@ -265,8 +292,8 @@ def _unknown(old: Measured, new: Measured, reason: str) -> Row:
         old.series,
         old.group,
         Status.UNKNOWN,
-        n_before=old.samples.size,
-        n_after=new.samples.size,
+        n_before=old.n,
+        n_after=new.n,
         reason=reason,
     )
 

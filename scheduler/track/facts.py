@@ -130,6 +130,8 @@ def _code(facts: Mapping[str, Any], attributes: Mapping[str, Any], target: str) 
 
 def _resources(found: Mapping[str, Any], target: str) -> Mapping[str, Mapping[str, Any]]:
     """Those of every device function, or none."""
+    if not found:
+        return {}
     gpu = target_of(target)
     rules = rules_of(gpu) if gpu else None
     kind = rules.figures if rules else None

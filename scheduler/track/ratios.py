@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from scheduler.stats.intervals import Interval
+
 Floats = npt.NDArray[np.float64]
 
 LEAST_SAMPLES = 5
@@ -30,6 +32,10 @@ class Medians:
     logs: Floats
     errors: Floats
     n: npt.NDArray[np.int64]
+
+    def of(self, which: npt.NDArray[np.bool_]) -> Medians:
+        """Those that are chosen."""
+        return Medians(self.logs[which], self.errors[which], self.n[which])
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,18 @@ def medians(samples: Sequence[Floats]) -> Medians:
         logs[which] = np.median(ordered, axis=1)
         errors[which] = _errors(ordered)
     return Medians(logs, errors, n)
+
+
+def of_intervals(intervals: Sequence[Interval]) -> Medians:
+    """Of 95% intervals of medians, above 0, whose samples are not there: their width is taken for
+    that of Student's t, as ``Ratios.interval`` takes it the other way round."""
+    n = np.fromiter((one.n for one in intervals), np.int64, len(intervals))
+    median, low, high = (
+        np.fromiter((getattr(one, name) for one in intervals), np.float64, len(intervals))
+        for name in ("median", "low", "high")
+    )
+    errors = (np.log(high) - np.log(low)) / (2 * special.stdtrit(np.maximum(n - 1, 1), 0.975))
+    return Medians(np.log(median), errors, n)
 
 
 def ratios(before: Medians, after: Medians, floor: float) -> Ratios:

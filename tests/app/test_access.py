@@ -30,6 +30,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         for page in (
             *("overview", "graphs", "graph", "template_node", "kernels", "kernel", "tuning_runs"),
             *("tuning_run", "selections", "devices", "compare", "search", "glossary", "packing"),
+            "compare_revisions",
         )
         for name in (page, f"{page}_json")
     },
@@ -37,7 +38,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         (
             *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download", "packed_bundle"),
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
-            *("api_docs", "api_schema", "api_client"),
+            *("api_docs", "api_schema", "api_client", "compare_revisions_md"),
         ),
         (READ, ""),
     ),
@@ -56,7 +57,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     # By a token, which the views ask for.
     "api_results": (("POST",), ANYBODY),
     **dict.fromkeys(
-        ("api_series", "api_one_series", "api_data", "api_requests"), (("GET",), ANYBODY)
+        ("api_series", "api_one_series", "api_data", "api_compare"), (("GET",), ANYBODY)
     ),
 }
 ROLES = ("anonymous", "plain", *permissions.TITLES, "admin")

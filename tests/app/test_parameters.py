@@ -23,7 +23,16 @@ def reading(world: World) -> list[str]:
     return [
         *("/", "/graphs", world.graph.get_absolute_url(), world.nodes[0].get_absolute_url()),
         *("/kernels", kernel.get_absolute_url(), "/runs", world.run.get_absolute_url()),
-        *("/devices", "/search", "/selections", "/glossary", "/compare", "/retune", "/import"),
+        *(
+            "/devices",
+            "/search",
+            "/selections",
+            "/glossary",
+            "/compare",
+            "/compare/revisions",
+            "/retune",
+            "/import",
+        ),
         *("/components", f"{kernel.get_absolute_url()}/{build.pk}/lines/1"),
         *(f"{kernel.get_absolute_url()}/{build.pk}/kernel.s", "/login/", "/admin/"),
         *(f"{world.run.get_absolute_url()}/ledger.jsonl", "/selections/export.json"),

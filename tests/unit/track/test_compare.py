@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scheduler.stats.intervals import median_interval
 from scheduler.track.compare import Comparison, Measured, Settings, Status, compare
 from scheduler.track.ratios import adjusted, medians, noise_floor, ratios
 from scheduler.track.report import markdown, summary, why
@@ -223,3 +224,27 @@ def test_a_least_effect_of_ones_own() -> None:
     assert status(compare(before, after), "a 1") is Status.SLOWER
     strict = Settings(least_effect=0.05, equivalence=0.1)
     assert status(compare(before, after, strict), "a 1") is Status.SAME
+
+
+def test_an_interval_stands_for_samples_that_are_not_there() -> None:
+    """As wide as theirs: what it says is what they said."""
+    before, after = series("gemm", 100.0), series("gemm", 104.0)
+    (whole,) = compare([before], [after]).rows
+
+    def rolled(one: Measured) -> Measured:
+        return replace(one, samples=np.empty(0), interval=median_interval(list(one.samples)))
+
+    for sides in ((rolled(before), rolled(after)), (before, rolled(after))):
+        (row,) = compare([sides[0]], [sides[1]]).rows
+        assert (row.status, row.n_before, row.n_after) == (Status.SLOWER, 20, 20)
+        assert row.ratio == pytest.approx(whole.ratio)
+        assert row.low == pytest.approx(whole.low, rel=0.01)
+        assert row.high == pytest.approx(whole.high, rel=0.01)
+
+
+def test_a_series_that_is_unusable_says_why_and_one_of_several_groups_counts_in_each() -> None:
+    bad = replace(series("gemm bad", 100.0), samples=np.array([0.0] * 9), unusable="it is 0")
+    good = replace(series("gemm good", 100.0), groups=("softmax", "gemm"))
+    found = compare([bad, good], [series("gemm bad", 100.0), good])
+    assert [row.reason for row in found.of(Status.UNKNOWN)] == ["it is 0"]
+    assert [(group.name, group.n) for group in found.groups] == [("gemm", 1), ("softmax", 1)]

@@ -1,0 +1,1 @@
+"""Two revisions, branches or runs over all their series."""

@@ -1,0 +1,101 @@
+"""Two revisions, branches or runs over all their series."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from codegen_app.forms.address import Kept, kept
+from codegen_app.forms.comparing import RevisionsForm
+from codegen_app.selectors.comparing.address import BASE, compare_url, of_name
+from codegen_app.selectors.comparing.comparison import STATUSES, Grouping, compared
+from codegen_app.selectors.pages.comparing import RevisionsPage, choosing_page, revisions_page
+from codegen_app.views.page import changed, respond
+from scheduler.outcome import UserError
+
+_UNPROCESSABLE = 422
+_LEAST_EFFECTS = (0.005, 0.01, 0.02, 0.05)
+_TEMPLATE = "pages/compare_revisions.html"
+
+
+def compare_revisions(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """``?before=…&after=…``: the address holds the whole comparison and what is shown of it; with a
+    side missing, what there is to choose from."""
+    address = RevisionsForm(request.GET)
+    page = _page(address)
+    return respond(
+        request,
+        _TEMPLATE,
+        page,
+        as_json=as_json,
+        title="Compare revisions",
+        address=address,
+        status=_UNPROCESSABLE if page.problem else 200,
+        side=_side(address, page),
+        sides=(("before", page.before), ("after", page.after)),
+        kept=_kept(request, "search" if page.after else "find"),
+        swapped=_swapped(request, page),
+        statuses=STATUSES,
+        groupings=tuple(Grouping),
+        least_effects=sorted({*_LEAST_EFFECTS, page.least_effect}),
+        markdown_url=f"{reverse('compare_revisions_md')}?{request.GET.urlencode()}",
+    )
+
+
+def _side(address: RevisionsForm, page: RevisionsPage) -> str:
+    """The side that is to be chosen: the one that is wrong, or missing."""
+    if page.problem:
+        return "after" if page.problem.startswith("after") else "before"
+    return "after" if address.text("before") else "before"
+
+
+def _swapped(request: HttpRequest, page: RevisionsPage) -> str:
+    """The address with its sides exchanged: a merge base by its own name, which is after nothing
+    else."""
+    if page.before is None or page.after is None:
+        return ""
+    base = page.before
+    text = of_name(base.name) if base.text.startswith(BASE) else base.text
+    return changed(request, before=page.after.text, after=text, start="")
+
+
+def _kept(request: HttpRequest, box: str) -> Kept:
+    """What the form with this box sends along."""
+    return kept(request.GET, [name for name in request.GET if name not in (box, "start")])
+
+
+def _page(address: RevisionsForm) -> RevisionsPage:
+    before, after = address.text("before"), address.text("after")
+    find = address.text("find")
+    if not (before and after):
+        return choosing_page(find)
+    try:
+        return revisions_page(
+            before,
+            after,
+            address.text("repository"),
+            address.grouping,
+            address.settings,
+            address.text("status"),
+            address.text("search"),
+            address.text("within"),
+            address.number("start") or 0,
+        )
+    except UserError as error:
+        return choosing_page(find, str(error))
+
+
+def compare_revisions_markdown(request: HttpRequest) -> HttpResponse:
+    """The comparison for a pull request; a line of what is wrong with 422."""
+    address = RevisionsForm(request.GET)
+    kind = "text/markdown; charset=utf-8"
+    before, after, repository = map(address.text, ("before", "after", "repository"))
+    try:
+        if address.lines:
+            raise UserError(address.lines[0])
+        found = compared(before, after, repository, address.grouping, address.settings)
+    except UserError as error:
+        return HttpResponse(f"{error}\n", kind, _UNPROCESSABLE)
+    shown = {name: request.GET.get(name, "") for name in ("repository", "group", "least_effect")}
+    link = request.build_absolute_uri(compare_url(before, after, **shown))
+    return HttpResponse(found.markdown(link), kind)
