@@ -54,6 +54,12 @@ RULES = {
     "csp_reports": Rule(WRITING, is_form=False),
     "tokens": Rule(FORM, permissions.TOKENS),
     "revoke_token": Rule(WRITING, permissions.TOKENS),
+    **dict.fromkeys(("channels", "channel"), Rule(FORM, permissions.NOTIFY)),
+    **dict.fromkeys(("channels_json", "channel_json"), Rule(READING, permissions.NOTIFY)),
+    **dict.fromkeys(
+        ("switch_channel", "test_channel", "renew_channel_key", "send_again"),
+        Rule(WRITING, permissions.NOTIFY),
+    ),
     # Of programs: the views ask for a token.
     "api_results": Rule(WRITING, is_form=False),
     "api_series": Rule(("GET",)),

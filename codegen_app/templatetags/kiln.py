@@ -41,6 +41,10 @@ _GLYPHS = {
     "rejected": "bad",
     "cancelled": "off",
     "quarantined": "bad",
+    "delivered": "ok",
+    "failed": "bad",
+    "on": "ok",
+    "off": "off",
 }
 _THIN = "\u202f"  # a narrow space that does not break: 12 345
 

@@ -7,9 +7,18 @@ from django.urls import path
 from codegen_app.api.urls import urlpatterns as of_programs
 from codegen_app.pagecache.keep import Kept
 from codegen_app.selectors.traces import kernel_trace
+from codegen_app.views.alerts_feed import alerts_feed
 from codegen_app.views.api import api_client, api_docs, api_schema
 from codegen_app.views.builds import build_kernel
 from codegen_app.views.bundles import graph_bundle, kernel_bundle, packed_bundle
+from codegen_app.views.channels import (
+    channel,
+    channels,
+    renew_channel_key,
+    send_again,
+    switch_channel,
+    test_channel,
+)
 from codegen_app.views.compare import compare
 from codegen_app.views.comparing import compare_revisions, compare_revisions_markdown
 from codegen_app.views.components import components
@@ -79,6 +88,13 @@ urlpatterns = [
     path("password", password, name="password"),
     path("tokens", tokens, name="tokens"),
     path("tokens/<int:pk>/revoke", revoke_token, name="revoke_token"),
+    path("alerts.atom", alerts_feed, name="alerts_feed"),
+    *twin("channels", channels, "channels"),
+    *twin("channels/<int:pk>", channel, "channel"),
+    path("channels/<int:pk>/switch", switch_channel, name="switch_channel"),
+    path("channels/<int:pk>/test", test_channel, name="test_channel"),
+    path("channels/<int:pk>/key", renew_channel_key, name="renew_channel_key"),
+    path("deliveries/<int:pk>/again", send_again, name="send_again"),
     *of_programs,
     path("api/v1/docs", api_docs, name="api_docs"),
     path("api/v1/openapi.json", api_schema, name="api_schema"),

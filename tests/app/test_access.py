@@ -11,7 +11,7 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver, resolve
 
 from codegen_app.access import permissions
-from codegen_app.access.permissions import BUILD, IMPORT, RETUNE, SELECT, TOKENS
+from codegen_app.access.permissions import BUILD, IMPORT, NOTIFY, RETUNE, SELECT, TOKENS
 from codegen_app.models import Build, GeneratedKernel, Graph, Selection, TuningRun
 from codegen_app.server import bodies, rules
 from codegen_app.views.urls import urlpatterns
@@ -54,6 +54,12 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "csp_reports": (("POST",), ANYBODY),
     "tokens": ((*READ, "POST"), TOKENS),
     "revoke_token": (("POST",), TOKENS),
+    **dict.fromkeys(("channels", "channel"), ((*READ, "POST"), NOTIFY)),
+    **dict.fromkeys(("channels_json", "channel_json"), (READ, NOTIFY)),
+    **dict.fromkeys(
+        ("switch_channel", "test_channel", "renew_channel_key", "send_again"), (("POST",), NOTIFY)
+    ),
+    "alerts_feed": (READ, ANYBODY),  # the view asks for a login or a token
     # By a token, which the views ask for.
     "api_results": (("POST",), ANYBODY),
     **dict.fromkeys(
@@ -134,7 +140,7 @@ def test_the_matrix_of_addresses_methods_and_roles(world: World, rf: RequestFact
 def test_changes_need_their_permission_through_the_whole_site(client: Client, world: World) -> None:
     """The middleware is in its place, and the views ask again."""
     places = addresses(world)
-    changing = {name: row[1] for name, row in TABLE.items() if "." in row[1]}
+    changing = {n: row[1] for n, row in TABLE.items() if "." in row[1] and "POST" in row[0]}
     for name in changing:
         answer = client.post(places[name])
         assert (answer.status_code, answer.headers["Location"][:8]) == (302, "/login/?"), name

@@ -77,7 +77,9 @@ def _of_alert(message: Message, alert: AlertNote) -> list[str]:
 def _series(series: SeriesNote) -> list[str]:
     sizes = format_bindings(series.sizes)
     what = f"{series.metric} of {series.problem}" + (f" ({sizes})" if sizes else "")
-    lines = [one_line(f"{what} on {series.device}")]
+    target = f" ({series.target})" if series.target else ""
+    made_up = ": generated, not measured" if series.is_generated else ""
+    lines = [one_line(f"{what} on {series.device}{target}{made_up}")]
     if series.change is not None:
         lines += _change(series.change, series.unit)
     elif series.last_point_at is not None:

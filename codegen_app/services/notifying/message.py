@@ -53,6 +53,7 @@ class SeriesNote:
     metric: str
     unit: str
     better: str
+    is_generated: bool
     last_point_at: datetime | None
     url: str
     change: ChangeNote | None
@@ -172,6 +173,7 @@ def _one_series(series: Series, change: ChangeNote | None) -> SeriesNote:
         metric=series.metric,
         unit=series.unit,
         better=series.better,
+        is_generated=series.is_generated,
         last_point_at=series.last_at,
         url=links.absolute(f"/series/{series.pk}"),
         change=change,

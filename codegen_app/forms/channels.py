@@ -1,0 +1,135 @@
+"""Who is told of alerts, as people say it."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.core.validators import validate_email
+
+from codegen_app.forms.address import AddressForm, Text
+from codegen_app.models import AlertKind, Channel, ChannelKind, DeliveryState
+from codegen_app.services.notifying import addresses
+from scheduler.outcome import UserError
+
+MOST_EMAILS = 20
+_KINDS = [
+    (ChannelKind.WEBHOOK.value, "a webhook: POST of JSON, signed"),
+    (ChannelKind.EMAIL.value, "e-mail"),
+]
+
+
+DELIVERY_STATES = [("", "all"), *DeliveryState.choices]
+
+
+class DeliveriesForm(AddressForm):
+    """Which deliveries are shown."""
+
+    state = Text()
+
+    def clean_state(self) -> str:
+        """One that there is, or ""."""
+        given = self.text("state")
+        if given and given not in DeliveryState.values:
+            raise forms.ValidationError(
+                "%(given)s is none: there are %(known)s.",
+                params={"given": given, "known": ", ".join(DeliveryState.values)},
+            )
+        return given
+
+
+class ChannelForm(forms.Form):
+    """A name, where to send, and of which alerts."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=100,
+        widget=forms.TextInput(attrs={"placeholder": "kernel team"}),
+        error_messages={
+            "required": "Say what the channel is called.",
+            "max_length": "At most %(limit_value)d characters.",
+        },
+    )
+    kind = forms.ChoiceField(
+        label="By", choices=_KINDS, error_messages={"required": "Choose a webhook or e-mail."}
+    )
+    address = forms.CharField(
+        label="To: an address of the web, or e-mail addresses, one a line",
+        max_length=5000,
+        widget=forms.Textarea(
+            attrs={
+                "rows": 3,
+                "placeholder": "https://hooks.example.org/kiln",
+                "spellcheck": "false",
+            }
+        ),
+        error_messages={"required": "Say where to send."},
+    )
+    alerts = forms.MultipleChoiceField(
+        label="Of",
+        choices=AlertKind.choices,
+        initial=[AlertKind.REGRESSION, AlertKind.MISSING],
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose one or more kinds of alerts."},
+    )
+    search = forms.CharField(
+        label="Only series with all of these words in problem or device (none: any series)",
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": "attention H200"}),
+        error_messages={"max_length": "At most %(limit_value)d characters."},
+    )
+
+    def clean_search(self) -> str:
+        """Words with one space between them."""
+        return " ".join(str(self.cleaned_data["search"]).split())
+
+    def clean(self) -> dict[str, Any]:
+        """An address that fits the kind."""
+        given = self.cleaned_data
+        if "address" in given and "kind" in given:
+            check = _url if given["kind"] == ChannelKind.WEBHOOK else _emails
+            try:
+                given["address"] = check(given["address"])
+            except UserError as error:
+                self.add_error("address", f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return given
+
+
+class ChangeChannelForm(ChannelForm):
+    """The same of a channel that is there; it stays a webhook, or e-mail."""
+
+    def __init__(self, row: Channel, given: Any = None) -> None:
+        super().__init__(given, initial={name: getattr(row, name) for name in self.base_fields})
+        self.fields["kind"].disabled = True
+        self.fields["kind"].widget = forms.HiddenInput()
+
+
+def _url(text: str) -> str:
+    parts = addresses.parse(text.strip())
+    try:
+        address = ip_address(parts.host)
+    except ValueError:
+        return text.strip()  # a name: what it is then is looked at each time
+    if not addresses.is_allowed(address, settings.WEBHOOK_NETWORKS):
+        raise UserError(
+            f"{address} is no public address, and in no network that the operator allows"
+            " (KILN_WEBHOOK_NETWORKS)"
+        )
+    return text.strip()
+
+
+def _emails(text: str) -> str:
+    found = list(dict.fromkeys(text.replace(",", " ").split()))
+    if not 1 <= len(found) <= MOST_EMAILS:
+        raise UserError(f"1 to {MOST_EMAILS} e-mail addresses can be told at once")
+    for one in found:
+        try:
+            validate_email(one)
+        except forms.ValidationError:
+            raise UserError(f"{one!r} is no e-mail address") from None
+        if not one.isascii():
+            raise UserError(f"{one!r}: an address has no letters beyond ASCII")
+    return "\n".join(found)

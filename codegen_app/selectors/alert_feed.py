@@ -1,0 +1,83 @@
+"""Alerts as a feed reader is given them: the newest, with what happened to them last."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models.functions import Coalesce
+
+from codegen_app.models import OPEN_ALERT_STATES, Alert, AlertKind, Series
+
+MOST = 100
+OPEN = "open"
+_SPACE = uuid.UUID("5f0c2c52-6d1c-4d5e-9d0b-6d2e5a5d9a11")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An alert. ``uid`` stays whatever the site is called, and is no other installation's."""
+
+    id: int
+    uid: str
+    title: str
+    lines: tuple[str, ...]
+    kind: str
+    state: str
+    published: datetime
+    updated: datetime
+
+
+def entries(state: str = "", kind: str = "", search: str = "") -> list[Entry]:
+    """The last ``MOST`` alerts of a state ("" for any, ``OPEN`` for those that nobody closed), a
+    kind, and with all words of ``search`` in problem or device of a series; 1 query."""
+    rows = Alert.objects.select_related("revision", "series")
+    if state:
+        rows = rows.filter(state__in=OPEN_ALERT_STATES if state == OPEN else [state])
+    if kind:
+        rows = rows.filter(kind=kind)
+    if words := search.split():
+        rows = rows.filter(Exists(_series(words)))
+    rows = rows.annotate(updated=Coalesce(Max("events__at"), "created_at"))
+    return [_entry(row, row.updated) for row in rows.order_by("-created_at", "-pk")[:MOST]]
+
+
+def _series(words: list[str]) -> QuerySet[Series]:
+    of = Q(changes__alert=OuterRef("pk"), changes__withdrawn_at=None) | Q(alerts=OuterRef("pk"))
+    each = (Q(problem__icontains=word) | Q(device_name__icontains=word) for word in words)
+    return Series.objects.filter(reduce(Q.__and__, each, of))
+
+
+def _entry(row: Alert, updated: datetime) -> Entry:
+    return Entry(
+        id=row.pk,
+        uid=f"urn:uuid:{uuid.uuid5(_SPACE, f'alert {row.pk} {row.created_at.isoformat()}')}",
+        title=_title(row),
+        lines=tuple(_lines(row)),
+        kind=row.get_kind_display(),
+        state=row.get_state_display(),
+        published=row.created_at,
+        updated=updated,
+    )
+
+
+def _title(row: Alert) -> str:
+    kind = row.get_kind_display().capitalize()
+    if row.kind == AlertKind.MISSING:
+        return f"{kind}: {row.series}"
+    size = f" up to {row.worst_ratio:.3g} times" if row.worst_ratio is not None else ""
+    return f"{kind} in {row.n_series} series{size} since {row.revision}"
+
+
+def _lines(row: Alert) -> list[str]:
+    lines = [f"State: {row.get_state_display()}"]
+    if row.cause:
+        lines.append(f"Cause: {row.cause} (of the series that changed most)")
+    if row.recovered_at is not None:
+        lines.append(f"Back at the level before since {row.recovered_at:%Y-%m-%d %H:%M} UTC")
+    if row.series is not None and row.series.last_at is not None:
+        lines.append(f"No new point since {row.series.last_at:%Y-%m-%d %H:%M} UTC")
+    return lines

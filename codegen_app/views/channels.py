@@ -1,0 +1,171 @@
+"""Who is told of alerts: the channels, one of them, and what people do with them."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_POST
+
+from codegen_app.access import permissions
+from codegen_app.forms.channels import (
+    DELIVERY_STATES,
+    ChangeChannelForm,
+    ChannelForm,
+    DeliveriesForm,
+)
+from codegen_app.models import Channel, ChannelKind, Delivery
+from codegen_app.selectors.pages.channels import channel_list, channel_page
+from codegen_app.services.notifying import channels as services
+from codegen_app.services.notifying import signing
+from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.permissions import actor, needs
+from scheduler.outcome import UserError
+
+
+@needs(permissions.NOTIFY)
+def channels(request: HttpRequest, as_json: bool = False) -> HttpResponse:
+    """All of them, and a form for another."""
+    is_post, status = request.method == "POST", 200
+    form = ChannelForm(request.POST if is_post else None)
+    if is_post:
+        if form.is_valid():
+            try:
+                row = services.add(actor(request), form.cleaned_data)
+                messages.success(request, f"{row} is added: send it a test.")
+                return redirect("channel", pk=row.pk)
+            except UserError as error:
+                form.add_error("name", f"{error}.".capitalize())
+        status = 422
+    address = DeliveriesForm(request.GET)
+    return respond(
+        request,
+        "pages/channels.html",
+        channel_list(address.text("state")),
+        as_json=as_json,
+        title="Channels",
+        status=status,
+        address=address,
+        delivery_states=DELIVERY_STATES,
+        form=form,
+    )
+
+
+@sensitive_variables("key")
+@needs(permissions.NOTIFY)
+def channel(request: HttpRequest, pk: int, as_json: bool = False) -> HttpResponse:
+    """One of them: what is set, its signing key, and what was sent."""
+    row = _row(pk)
+    is_post, status = request.method == "POST", 200
+    form = ChangeChannelForm(row, request.POST if is_post else None)
+    if is_post:
+        if form.is_valid():
+            try:
+                services.change(actor(request), row, form.cleaned_data)
+                messages.success(request, f"{row} is changed.")
+                return redirect("channel", pk=pk)
+            except UserError as error:
+                form.add_error("name", f"{error}.".capitalize())
+        status = 422
+    address = DeliveriesForm(request.GET)
+    page = found(f"channel {pk}", channel_page, pk, address.text("state"))
+    key, key_error = _key(row)
+    response = respond(
+        request,
+        "pages/channel.html",
+        page,
+        as_json=as_json,
+        title=page.channel.name,
+        stages=[Crumb("Channels", "/channels"), Crumb(page.channel.name)],
+        status=status,
+        address=address,
+        delivery_states=DELIVERY_STATES,
+        form=form,
+        key=key,
+        key_error=key_error,
+    )
+    response.headers["Cache-Control"] = "no-store"  # it holds the key
+    return response
+
+
+@require_POST
+@needs(permissions.NOTIFY)
+def switch_channel(request: HttpRequest, pk: int) -> HttpResponse:
+    """On or off."""
+    row, on = _row(pk), request.POST.get("on") == "1"
+    word = "on" if on else "off"
+    if services.switch(actor(request), row, on=on):
+        messages.success(request, f"{row} is switched {word}.")
+    else:
+        messages.warning(request, f"{row} was {word} already.")
+    return _back(request, row)
+
+
+@require_POST
+@needs(permissions.NOTIFY)
+def test_channel(request: HttpRequest, pk: int) -> HttpResponse:
+    """A message that says it is a test."""
+    row = _row(pk)
+    try:
+        services.send_test(actor(request), row)
+    except UserError as error:
+        messages.warning(request, f"{error}.")
+    else:
+        messages.success(request, f"A test is on its way to {row}: see the deliveries.")
+    return _back(request, row)
+
+
+@require_POST
+@needs(permissions.NOTIFY)
+def renew_channel_key(request: HttpRequest, pk: int) -> HttpResponse:
+    """Another signing key."""
+    row = _row(pk)
+    try:
+        services.renew_key(actor(request), row)
+    except UserError as error:
+        messages.warning(request, f"{error}.")
+    else:
+        messages.success(request, f"{row} has a new key: what is sent from now on is signed by it.")
+    return redirect("channel", pk=pk)
+
+
+@require_POST
+@needs(permissions.NOTIFY)
+def send_again(request: HttpRequest, pk: int) -> HttpResponse:
+    """One more attempt of a delivery."""
+    rows = Delivery.objects.select_related(
+        "channel", "event__alert__revision", "event__alert__series"
+    )
+    row = rows.filter(pk=pk).first()
+    if row is None:
+        raise Http404(f"there is no delivery {pk}")
+    if services.send_again(actor(request), row):
+        messages.success(request, "It is tried again now.")
+    else:
+        messages.warning(request, "It was delivered already.")
+    return _back(request, row.channel)
+
+
+def _row(pk: int) -> Channel:
+    row = Channel.objects.filter(pk=pk).first()
+    if row is None:
+        raise Http404(f"there is no channel {pk}")
+    return row
+
+
+def _key(row: Channel) -> tuple[str, str]:
+    """The signing key, or why there is none to show."""
+    if row.kind != ChannelKind.WEBHOOK:
+        return "", ""
+    try:
+        return signing.key(row.key_salt), ""
+    except signing.OtherSecretError as error:
+        return "", str(error)
+
+
+def _back(request: HttpRequest, row: Channel) -> HttpResponse:
+    """To the page that the button was on: the channel's own, or that of all."""
+    if request.POST.get("page") == "channel":
+        return redirect("channel", pk=row.pk)
+    return redirect("channels")
