@@ -12,7 +12,16 @@ from celery import shared_task
 from django.db.models import QuerySet
 
 from codegen_app.models import Graph, Packing, Work
-from codegen_app.services import builds, graphs, ledger, measuring, packing, planning, work
+from codegen_app.services import (
+    builds,
+    graphs,
+    ledger,
+    measuring,
+    packing,
+    planning,
+    tracking,
+    work,
+)
 from codegen_app.services.notifying import sending
 
 W = TypeVar("W", bound=Work)
@@ -39,6 +48,12 @@ def compile() -> None:
 def measure(target: str) -> None:
     """Measure the tasks that wait for an architecture, on this host's device."""
     _drain(ledger.ready_tasks(target), measuring.run_task)
+
+
+@shared_task  # type: ignore[untyped-decorator]
+def detect() -> None:
+    """Look for changes where points are new, explain them, and raise their alerts."""
+    tracking.work_off()
 
 
 @shared_task  # type: ignore[untyped-decorator]

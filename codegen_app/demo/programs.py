@@ -33,7 +33,7 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
         ),
         *(_worker(f"compile-{number}", compiling) for number in range(1, count + 1)),
         _worker("measure", queue_name(Kind.MEASURE, measured)),
-        _worker("track", queue_name(Kind.NOTIFY)),
+        _worker("track", f"{queue_name(Kind.DETECT)},{queue_name(Kind.NOTIFY)}"),
     )
 
 

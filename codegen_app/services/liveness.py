@@ -9,7 +9,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 
 from codegen_app.models import Graph, Work
-from codegen_app.services import builds, ledger, work
+from codegen_app.services import builds, ledger, tracking, work
 from codegen_app.services.queue import Kind, queue_name
 
 # Rounds announce waiting work every few seconds: a worker that hears nothing for so long is deaf.
@@ -50,6 +50,8 @@ class Watch:
 
 def waits_for(queue: str) -> bool:
     """Whether something waits that a worker of that queue on this host could begin now."""
+    if queue == queue_name(Kind.DETECT):
+        return tracking.waits()
     return any(work.due(rows).exists() for rows in _rows(queue))
 
 

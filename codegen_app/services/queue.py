@@ -41,6 +41,7 @@ class Kind(StrEnum):
     PREPARE = "prepare"
     COMPILE = "compile"
     MEASURE = "measure"
+    DETECT = "detect"
     NOTIFY = "notify"
 
 

@@ -22,6 +22,7 @@ from codegen_app.services import queue, samples, upkeep
 from scheduler.text import one_line
 
 EVERY = timedelta(seconds=5)
+_MISSING_EVERY = timedelta(minutes=1)
 _CLEAR_OUT_EVERY = timedelta(hours=1)
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,8 @@ def do_due() -> None:
     """The rounds whose turn it is."""
     if take_turn("look after", EVERY):
         upkeep.look_after()
+    if take_turn("missing data", _MISSING_EVERY):
+        upkeep.look_for_missing()
     if take_turn("roll up", EVERY):
         samples.roll_up_due()
     if take_turn("clear out", _CLEAR_OUT_EVERY):

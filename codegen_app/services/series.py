@@ -13,6 +13,7 @@ from django.db.models import Model
 from django.utils import timezone
 
 from codegen_app.models import Batch, Conditions, Datum, Revision, Series, Source
+from codegen_app.services import queue
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey, digest_of
 
 _LOCK = """
@@ -80,7 +81,8 @@ def store(
     """Add points to their series, in a number of queries that does not grow with them.
 
     Rows that many batches share are always inserted, and locked, in the same order: two batches
-    wait for each other and never in a circle. ``own`` goes with every point.
+    wait for each other and never in a circle. ``own`` goes with every point. A worker is told to
+    look at them once they are committed.
     """
     digests = _Digests()
     revisions = _revisions({point.revision for point in points})
@@ -100,6 +102,7 @@ def store(
         )
         for point in points
     )
+    queue.notify(queue.Kind.DETECT)
     return Stored(len(points), len(spans), new)
 
 

@@ -12,7 +12,17 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
 from codegen_app.models import Worker
-from codegen_app.services import audit, builds, ledger, queue, retention, schedules, work
+from codegen_app.services import (
+    audit,
+    builds,
+    ledger,
+    queue,
+    retention,
+    schedules,
+    tracking,
+    work,
+)
+from codegen_app.services.alerting import missing
 
 _KEEP_SILENT_WORKERS = timedelta(days=1)
 log = logging.getLogger(__name__)
@@ -46,6 +56,13 @@ def _ask_again() -> None:
 @transaction.atomic
 def _announce() -> None:
     queue.notify_of_waiting()
+    tracking.announce()
+
+
+def look_for_missing() -> None:
+    """Raise alerts of series whose points stopped coming, and close those of which they came."""
+    if count := missing.look():
+        log.info("missing data: %d series looked at", count)
 
 
 _STEPS: tuple[Callable[[], object], ...] = (

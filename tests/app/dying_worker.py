@@ -43,6 +43,37 @@ SEARCHING = {
         "before",
     ),
 }
+TRACKING = {
+    "a message is taken": ("codegen_app.services.detection.unchecked", "before"),
+    "changes are written and not committed": (
+        "codegen_app.services.detecting.writing.Writer.write",
+        "after",
+    ),
+    "changes are committed and not explained": (
+        "codegen_app.services.explaining.unexplained",
+        "before",
+    ),
+    "causes are found and not written": (
+        "codegen_app.services.detecting.sides.of_changes",
+        "after",
+    ),
+    "causes are committed and nothing is raised": (
+        "codegen_app.services.alerting.raising.unraised",
+        "before",
+    ),
+    "an alert is made and nobody is to be told": (
+        "codegen_app.services.alerting.links.link",
+        "after",
+    ),
+    "deliveries are written and not committed": (
+        "codegen_app.services.notifying.outbox.enqueue",
+        "after",
+    ),
+    "deliveries are committed and nothing is announced": (
+        "codegen_app.services.queue._send",
+        "before",
+    ),
+}
 
 
 def dies(function: Callable[..., Any], when: str) -> Callable[..., Any]:
@@ -63,7 +94,7 @@ def work(place: str) -> None:
     from codegen_app.models.work import OPEN_STATES
 
     if place != "-":
-        target, when = (PLACES | SEARCHING)[place]
+        target, when = (PLACES | SEARCHING | TRACKING)[place]
         module, _, name = target.rpartition(".")
         owner = pkgutil.resolve_name(module)
         setattr(owner, name, dies(getattr(owner, name), when))
@@ -74,6 +105,7 @@ def work(place: str) -> None:
         tasks.prepare()
         tasks.compile()
         tasks.measure("cpu")
+    tasks.detect()
 
 
 def fork(place: str) -> int:

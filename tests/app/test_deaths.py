@@ -6,25 +6,36 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from codegen_app.models import (
+    Alert,
+    AlertEvent,
     BenchmarkResult,
     Build,
     Candidate,
+    Change,
+    Channel,
+    ChannelKind,
+    Delivery,
+    DeliveryState,
+    EventKind,
     Graph,
     Selection,
+    Source,
     State,
     TemplateNode,
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import graphs, planning, tuning, work
+from codegen_app.services import graphs, planning, series, tracking, tuning, work
 from scheduler import samples
+from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from scheduler.tuning.budget import Budget
-from tests.app.dying_worker import PLACES, SEARCHING
+from tests.app.dying_worker import PLACES, SEARCHING, TRACKING
 from tests.app.processes import ROOT, worker_environment
 
 Die = Callable[[str], list[int]]
@@ -109,3 +120,40 @@ def test_a_search_goes_on_where_a_worker_died(workers: Die) -> None:
     assert measured.filter(chosen=True).count() == 1
     for candidate in measured:
         assert BenchmarkResult.objects.filter(kernel=candidate.kernel).count() == 1
+
+
+def test_from_points_to_deliveries_a_worker_may_die_anywhere(workers: Die) -> None:
+    """Nobody gives anything on here: what the dead one held is free, and what waits is in the
+    rows."""
+    Channel.objects.create(
+        name="team", kind=ChannelKind.EMAIL, address="team@example.org", alerts=["regression"]
+    )
+    series.store([one for name in "abc" for one in regressing(name)], Source.API)
+    for place in TRACKING:
+        assert workers(place) == [-signal.SIGKILL], place
+    assert workers("-; -") == [0, 0], "two at once, and both live"
+
+    assert not tracking.waits()
+    changes = Change.objects.values_list("series__problem", "withdrawn_at", "cause")
+    assert sorted(changes) == [(name, None, "code") for name in "abc"]
+    alert = Alert.objects.get()
+    assert alert.n_series == 3
+    assert set(alert.changes.values_list("series__problem", flat=True)) == {*"abc"}
+    event = AlertEvent.objects.get()
+    assert event.kind == EventKind.RAISED
+    delivery = Delivery.objects.get()
+    assert (delivery.event, delivery.state) == (event, DeliveryState.PENDING)
+
+
+def regressing(problem: str) -> list[Point]:
+    """A fifth slower from the commit of the 20th day on."""
+    of = SeriesKey(problem, {}, "sm_90", "NVIDIA H200", "nvcc", "time", "ns")
+    points = []
+    for n in range(26):
+        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=n)
+        code = ("a" if n < 20 else "b") * 64
+        known = {"driver": "580.95", "toolchain_version": "13.0"}
+        conditions = known | {"code_digest": code, "source_digest": code}
+        value = (100.0 if n < 20 else 120.0) + n % 3 / 10
+        points.append(Point(of, value, at, RevisionKey(f"r{n}", at), conditions=conditions))
+    return points

@@ -11,6 +11,8 @@ from django.db import transaction
 from codegen_app.models import Alert, AlertEvent, EventKind
 from codegen_app.services.notifying import outbox
 
+_FOUND = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
+
 
 @transaction.atomic
 def record(
@@ -25,6 +27,8 @@ def record(
 
     ``by`` is None where Kiln itself did it. ``before`` and ``after`` are the columns of the alert
     that it changed, as JSON holds them. Call it in the transaction that changes the alert.
+
+    What Kiln finds of an alert that only repeats another is sent to nobody.
     """
     event = AlertEvent.objects.create(
         alert=alert,
@@ -34,5 +38,14 @@ def record(
         before=dict(before or {}),
         after=dict(after or {}),
     )
-    outbox.enqueue(event)
+    if not (kind in _FOUND and _hangs(alert)):
+        outbox.enqueue(event)
     return event
+
+
+def _hangs(alert: Alert) -> bool:
+    """Whether it only repeats what another alert told whoever is told of such alerts."""
+    if alert.downstream_of_id is not None:
+        return True
+    other = alert.duplicate_of
+    return other is not None and other.kind == alert.kind

@@ -99,7 +99,7 @@ def link(alerts: Collection[int], to: int, relation: Relation, by: AbstractBaseU
 
     Raises ``UserError`` where that alert is not there, is one of them, or is itself linked to one.
     """
-    _lock_links()
+    lock_links()
     rows = _locked([*alerts, to])
     folded = [row for row in rows if row.pk != to]
     if to in alerts or not folded:
@@ -114,7 +114,7 @@ def link(alerts: Collection[int], to: int, relation: Relation, by: AbstractBaseU
 @transaction.atomic
 def unlink(alerts: Collection[int], by: AbstractBaseUser) -> Act:
     """Let alerts stand by themselves."""
-    _lock_links()
+    lock_links()
     rows = _locked(alerts)
     columns: dict[str, Any] = {one.value: None for one in Relation}
     changed = [row for row in rows if _columns(row, columns) != columns]
@@ -129,7 +129,7 @@ def undo(key: uuid.UUID, by: AbstractBaseUser) -> Act:
     Raises ``UserError`` where there is no such act, it was taken back, or something that it changed
     was changed since: nothing is taken back then.
     """
-    _lock_links()
+    lock_links()
     events = list(AlertEvent.objects.filter(act=key, kind__in=UNDOABLE).order_by("pk"))
     if not events:
         raise UserError("there is nothing to take back")
@@ -229,7 +229,8 @@ def _which(alerts: Iterable[int]) -> str:
     return f"alert {keys[0]}: " if len(keys) == 1 else f"{len(keys)} alerts: "
 
 
-def _lock_links() -> None:
+def lock_links() -> None:
+    """Hold all links until the transaction is over; before any alert is locked."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, 0)", [_LINKS])
 

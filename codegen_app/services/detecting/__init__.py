@@ -1,0 +1,1 @@
+"""What the detector of series reads (``reading``), finds (``replay``) and writes (``writing``)."""

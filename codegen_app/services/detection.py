@@ -1,0 +1,78 @@
+"""The detector at work: series whose points nobody has looked at, and the changes in them.
+
+``Series.unchecked_from`` is the queue, ``Change`` rows are the result; both are written in one
+transaction under the lock of the series' row. So any number of workers look at once, a killed one
+leaves nothing half done, and points that arrive meanwhile wait for the next turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F, Func, QuerySet, Value
+from django.utils import timezone
+
+from codegen_app.models import Series
+from codegen_app.services import queue
+from codegen_app.services.detecting import reading, rhythm
+from codegen_app.services.detecting.replay import Found, replay
+from codegen_app.services.detecting.writing import Writer
+
+SERIES_AT_ONCE = 200
+POINTS_AT_ONCE = 600
+"""In one turn: whoever adds points to one of its series waits until it is over."""
+
+
+def unchecked() -> QuerySet[Series]:
+    """Series with points that no detector has looked at."""
+    return Series.objects.filter(unchecked_from__isnull=False)
+
+
+@transaction.atomic
+def look() -> int:
+    """Look at some series that wait; at how many (0: none waits that nobody else looks at)."""
+    rows = list(
+        unchecked()
+        .select_related("rule")
+        .select_for_update(skip_locked=True, of=("self",))
+        .order_by("unchecked_from", "pk")[:SERIES_AT_ONCE]
+    )
+    if not rows:
+        return 0
+    asked = reading.waiting(rows, POINTS_AT_ONCE)
+    now, writer = timezone.now(), Writer()
+    for one in reading.looks(asked):
+        found, again = replay(one.stretch)
+        writer.add(one, found, again, _stale_at(one, now))
+    writer.write()
+    return len(asked)
+
+
+def look_again(series: Series, since: datetime | None = None) -> None:
+    """Look at a series again from a moment on (None: all of it), for a rule or a baseline changed.
+
+    Call it in the transaction of that; a worker is told once it is committed. Changes that are no
+    longer found are withdrawn.
+    """
+    start = since or series.first_at
+    if start is None:
+        return  # no points, no changes
+    earliest = Func(F("unchecked_from"), Value(start), function="LEAST")  # of what is not null
+    Series.objects.filter(pk=series.pk).update(unchecked_from=earliest)
+    queue.notify(queue.Kind.DETECT)
+
+
+def dry_run(
+    series: Series, least_effect: float | None, baselines: Sequence[datetime] = ()
+) -> list[Found]:
+    """The changes of a whole history if that were its threshold and these its baselines; nothing is
+    written. As the detector finds them, whenever they came."""
+    return replay(reading.whole(series, least_effect, sorted(baselines)))[0]
+
+
+def _stale_at(one: reading.Look, now: datetime) -> datetime | None:
+    rule = getattr(one.asked.series, "rule", None)
+    moments = (place.measured_at for place in one.stretch.places)
+    return rhythm.stale_at(moments, rule.stale_after if rule else None, now)

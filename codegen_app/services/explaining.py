@@ -1,0 +1,79 @@
+"""Why series moved: changes that were found and not yet explained, with what differs.
+
+A change whose figures are of more points than when it was explained is explained again
+(``detecting.writing``): three points after a change say less of it than thirty.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from codegen_app.models import Change
+from codegen_app.services.detecting import sides
+from scheduler.text import one_line
+from scheduler.track import causes
+from scheduler.track.evidence import Cause
+
+AT_ONCE = 50
+log = logging.getLogger(__name__)
+
+
+def unexplained() -> QuerySet[Change]:
+    """Changes whose cause nobody has looked for."""
+    return Change.objects.filter(explained_at=None, withdrawn_at=None)
+
+
+@transaction.atomic
+def explain() -> int:
+    """Explain some of the changes that wait; how many (0: none that nobody else explains)."""
+    rows = list(
+        unexplained()
+        .select_for_update(skip_locked=True, of=("self",))
+        .select_related("series")
+        .order_by("pk")[:AT_ONCE]
+    )
+    if not rows:
+        return 0
+    found = sides.of_changes(rows)
+    for row in rows:
+        _write(row, _explained(row, found.get(row.pk)))
+    Change.objects.bulk_update(rows, ["cause", "rule", "explanation", "explained_at"])
+    return len(rows)
+
+
+def _explained(row: Change, of: sides.Sides | None) -> dict[str, Any]:
+    """The explanation as JSON. One that fails by a fault of its own says so, and holds up no
+    other."""
+    if of is None:
+        return _without_cause(row, "its points are no longer here")
+    try:
+        return asdict(causes.explain(of.before, of.after))
+    except Exception as error:
+        log.exception("change %d could not be explained", row.pk)
+        return _without_cause(row, f"looking for the cause failed: {one_line(str(error))[:300]}")
+
+
+def _without_cause(row: Change, reason: str) -> dict[str, Any]:
+    return {
+        "cause": Cause.UNKNOWN,
+        "rule": "not explained",
+        "reasons": [reason],
+        "candidates": [],
+        "next_step": "",
+        "feeds_noise_floor": False,
+        "ratio": row.ratio,
+        "differences": [],
+    }
+
+
+def _write(row: Change, explanation: dict[str, Any]) -> None:
+    row.cause = str(explanation["cause"])
+    row.rule = explanation["rule"]
+    row.explanation = explanation
+    row.explained_at = timezone.now()

@@ -1,0 +1,55 @@
+"""From new points to alerts: detect, explain, raise, each in transactions of its own.
+
+What each step has to do is in the rows that the one before it wrote. A worker that is killed
+anywhere, or a message that never came, leaves them for whoever looks next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codegen_app.services import detection, explaining, queue
+from codegen_app.services.alerting import raising
+
+_STEPS: tuple[Callable[[], int], ...] = (
+    detection.look,
+    explaining.explain,
+    raising.raise_alerts,
+)
+
+
+_TURNS = 30
+"""Of one step before the next has its turn: where points never stop coming, alerts come all the
+same. Else alerts come last, so that the series that one commit changed are told of together."""
+
+
+def work_off() -> None:
+    """Do what waits, until no step finds anything."""
+    while sum(_some(step) for step in _STEPS):
+        pass
+
+
+def _some(step: Callable[[], int]) -> int:
+    """How much was done in at most ``_TURNS`` turns."""
+    count = 0
+    for _ in range(_TURNS):
+        done = step()
+        if not done:
+            break
+        count += done
+    return count
+
+
+def waits() -> bool:
+    """Whether a step has anything to do."""
+    return (
+        detection.unchecked().exists()
+        or explaining.unexplained().exists()
+        or raising.unraised().exists()
+    )
+
+
+def announce() -> None:
+    """Wake a worker for what waits, once the present transaction is committed."""
+    if waits():
+        queue.notify(queue.Kind.DETECT)
