@@ -15,6 +15,7 @@ from scheduler.text import one_line
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LARGEST = 2**63 - 1
 _MOST_JSON, _DEEPEST = 65_536, 20
+_FEW, _SHORT = 50, 100
 
 
 def need(holds: bool, at: str, why: str) -> None:
@@ -87,10 +88,23 @@ def as_moment(value: Any, at: str) -> datetime:
 def as_json(value: Any, at: str) -> dict[str, Any]:
     """An object of any content that a row can keep."""
     content = as_object(value, at)
+    if _is_flat_and_small(content):
+        return content
     _plain(content, at, _DEEPEST)
     size = len(json.dumps(content))
     need(size <= _MOST_JSON, at, f"more than {_MOST_JSON} bytes")
     return content
+
+
+def _is_flat_and_small(content: Mapping[Any, Any]) -> bool:
+    """Whether it is a few short texts and numbers: nearly always, and then nothing in it need be
+    looked at twice."""
+    return len(content) <= _FEW and all(
+        (type(part) is int and -_LARGEST <= part <= _LARGEST)
+        or (type(part) is str and len(part) <= _SHORT and part.isascii() and "\0" not in part)
+        for pair in content.items()
+        for part in pair
+    )
 
 
 def _plain(value: Any, at: str, deeper: int) -> None:
