@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Abs, Ln
+from django.urls import reverse
 
 from codegen_app.models.alert import Alert
 from codegen_app.models.series import Datum, Revision, Series
@@ -86,6 +87,9 @@ class Change(models.Model):
 
     def __str__(self) -> str:
         return f"{self.series}: {self.ratio:.3f} times as much from {self.revision} on"
+
+    def get_absolute_url(self) -> str:
+        return reverse("change", args=[self.pk])
 
     @property
     def ratio(self) -> float:

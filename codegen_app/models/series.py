@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
+from django.urls import reverse
 
 from codegen_app.models.batch import Batch
 from codegen_app.models.benchmark_result import BenchmarkResult
@@ -84,6 +85,9 @@ class Series(models.Model):
         """Whether its points were made up (``scheduler.track.generated``): wherever the series is
         named, that is shown."""
         return self.device_name.startswith(LABEL)
+
+    def get_absolute_url(self) -> str:
+        return reverse("series", args=[self.pk])
 
 
 class Revision(models.Model):
@@ -237,3 +241,6 @@ class Datum(models.Model):
 
     def __str__(self) -> str:
         return f"{self.value:g} at {self.at:%Y-%m-%d %H:%M}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("series_point", args=[self.series_id, self.pk])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from django.urls import path
 
 from codegen_app.api.urls import urlpatterns as of_programs
-from codegen_app.pagecache.keep import Kept
+from codegen_app.pagecache.keep import Kept, kept
 from codegen_app.selectors.traces import kernel_trace
 from codegen_app.views.alerts_feed import alerts_feed
 from codegen_app.views.api import api_client, api_docs, api_schema
 from codegen_app.views.builds import build_kernel
 from codegen_app.views.bundles import graph_bundle, kernel_bundle, packed_bundle
+from codegen_app.views.change import change
 from codegen_app.views.channels import (
     channel,
     channels,
@@ -27,6 +28,8 @@ from codegen_app.views.devices import devices
 from codegen_app.views.glossary import glossary
 from codegen_app.views.graph import graph
 from codegen_app.views.graphs import graphs
+from codegen_app.views.history import series, series_point, series_points
+from codegen_app.views.history_files import series_badge, series_csv, series_plot
 from codegen_app.views.imports import import_graph
 from codegen_app.views.kernel import kernel
 from codegen_app.views.kernel_files import download, lines, source
@@ -47,6 +50,7 @@ from codegen_app.views.selections import (
     put_back,
     selections,
 )
+from codegen_app.views.series import all_series
 from codegen_app.views.tokens import revoke_token, tokens
 
 # Workers are shown as they are, and how long a run has taken.
@@ -78,6 +82,14 @@ urlpatterns = [
     *twin("devices", devices, "devices", TIMED),
     path("compare/revisions.md", compare_revisions_markdown, name="compare_revisions_md"),
     *twin("compare/revisions", compare_revisions, "compare_revisions", PLAIN),
+    *twin("series", all_series, "series_list", TIMED),
+    path("series/<int:pk>.csv", series_csv, name="series_csv"),
+    path("series/<int:pk>.svg", series_plot, name="series_plot"),
+    path("series/<int:pk>/badge.svg", series_badge, name="series_badge"),
+    path("series/<int:pk>/points.json", kept(series_points, PLAIN), name="series_points"),
+    *twin("series/<int:pk>/points/<int:datum>", series_point, "series_point"),
+    *twin("series/<int:pk>", series, "series", PLAIN),
+    *twin("changes/<int:pk>", change, "change", PLAIN),
     *twin("compare", compare, "compare", PLAIN),
     *twin("search", search, "search", PLAIN),
     *twin("glossary", glossary, "glossary", PLAIN),

@@ -8,11 +8,16 @@ const BELOW = { orientation: "h", x: 0, y: -0.28, yanchor: "top" };
 export function bindCharts() {
   const charts = [...document.querySelectorAll("[data-chart]")];
   const draw = () => charts.forEach(drawChart);
+  drawn(draw);
+  // A live page brings new figures along with what it swaps.
+  document.addEventListener("htmx:afterSettle", () => globalThis.Plotly && draw());
+}
+
+// Draws as soon as Plotly is there, and again when the theme changes.
+export function drawn(draw) {
   if (globalThis.Plotly) draw();
   else addEventListener("load", draw, { once: true });
   document.addEventListener("theme", draw);
-  // A live page brings new figures along with what it swaps.
-  document.addEventListener("htmx:afterSettle", () => globalThis.Plotly && draw());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }
 
@@ -28,7 +33,7 @@ function drawChart(element) {
   });
 }
 
-function frame(element) {
+export function frame(element) {
   return {
     autosize: true,
     colorway: SERIES.map((n) => colour(element, `--series-${n}`)),
@@ -40,13 +45,13 @@ function frame(element) {
   };
 }
 
-function lines(element) {
+export function lines(element) {
   const line = colour(element, "--line");
   return { gridcolor: line, linecolor: colour(element, "--line-strong"), zerolinecolor: line, automargin: true };
 }
 
 // A token is an expression (light-dark()); the browser resolves it where it is used as a colour.
-function colour(element, token) {
+export function colour(element, token) {
   const probe = document.createElement("span");
   probe.style.color = `var(${token})`;
   element.append(probe);

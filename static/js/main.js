@@ -18,6 +18,7 @@ if (here) bar.scrollLeft = here.offsetLeft + here.offsetWidth - bar.offsetLeft -
 // Parts that only some pages have, by what asks for them in the page.
 const PARTS = {
   "[data-chart]": () => import("./charts.js").then((part) => part.bindCharts()),
+  "[data-history]": () => import("./history.js").then((part) => part.bindHistories()),
   "[data-panes]": () => import("./codepanes.js").then((part) => part.bindPanes()),
   "[data-graph]": () => import("./graph.js").then((part) => part.bindGraph()),
   "[data-drop]": () => import("./drop.js").then((part) => part.bindDrop()),

@@ -31,6 +31,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             *("overview", "graphs", "graph", "template_node", "kernels", "kernel", "tuning_runs"),
             *("tuning_run", "selections", "devices", "compare", "search", "glossary", "packing"),
             "compare_revisions",
+            *("series_list", "series", "series_point", "change"),
         )
         for name in (page, f"{page}_json")
     },
@@ -39,9 +40,11 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download", "packed_bundle"),
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
             *("api_docs", "api_schema", "api_client", "compare_revisions_md"),
+            *("series_csv", "series_points"),
         ),
         (READ, ""),
     ),
+    **dict.fromkeys(("series_plot", "series_badge"), (READ, ANYBODY)),  # with the picture's key
     "import": ((*READ, "POST"), IMPORT),
     "import_selections": (("POST",), SELECT),
     "put_back": (("POST",), SELECT),
@@ -101,7 +104,7 @@ def addresses(world: World) -> dict[str, str]:
     found = {}
     for pattern in urlpatterns:
         given = {"name": kernel.name, "build": build.pk, "first": 1, "file": "source.hip"}
-        given["pk"] = pk.get(pattern.name, world.run.pk)
+        given["pk"], given["datum"] = pk.get(pattern.name, world.run.pk), 1
         if pattern.name == "kernel_download":
             given["file"] = "kernel.so"
         wanted = {key: given[key] for key in pattern.pattern.converters}

@@ -135,7 +135,7 @@ class ComparePage:
 
 
 def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
-    """Builds by number (3 queries), in that order; raises ``Build.DoesNotExist``.
+    """Builds by number (2 queries), in that order; raises ``Build.DoesNotExist``.
 
     ``shown`` says by its place which one's texts are shown, the second where there is no such.
     """

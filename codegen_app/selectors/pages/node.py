@@ -110,6 +110,7 @@ class NodePage:
     graph: str
     graph_url: str
     problem: str
+    problem_id: int | None
     problem_digest: str
     problem_text: str
     symbols: Mapping[str, Any]
@@ -166,6 +167,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
         graph=node.graph.name,
         graph_url=node.graph.get_absolute_url(),
         problem=problem.summary if problem else "",
+        problem_id=node.problem_id,
         problem_digest=problem.digest if problem else "",
         problem_text=problem.text if problem else "",
         symbols=problem.symbols if problem else {},

@@ -1,0 +1,126 @@
+"""Which series are listed, and how a history is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django import forms
+
+from codegen_app.forms.address import AddressForm, Number, Text
+from codegen_app.forms.fields import RepeatedField
+from codegen_app.selectors.histories import Place
+from codegen_app.selectors.pages.history import MOST_BESIDE
+from codegen_app.selectors.pages.series import PERIODS, Filters
+from scheduler.outcome import UserError
+from scheduler.results.points import fields
+
+TIME, REVISION = "time", "revision"
+LINEAR, LOG, RELATIVE = "linear", "log", "relative"
+
+
+class OneOf(forms.ChoiceField):
+    """One of a few words; the first where it is left out."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(
+            required=False,
+            choices=[(name, name) for name in self.names],
+            error_messages={"invalid_choice": f"it is one of {', '.join(self.names)}."},
+        )
+
+    def clean(self, value: Any) -> str:
+        return super().clean(value) or self.names[0]
+
+
+class KeysField(forms.CharField):
+    """Numbers of rows, with commas between them."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(required=False, max_length=500)
+        self.most = most
+
+    def clean(self, value: Any) -> list[int]:
+        parts = [part.strip() for part in super().clean(value).split(",") if part.strip()]
+        if not all(part.isascii() and part.isdecimal() and len(part) <= 18 for part in parts):
+            raise forms.ValidationError("it takes numbers of series with commas between them.")
+        if len(parts) > self.most:
+            raise forms.ValidationError(f"at most {self.most} series are shown beside one.")
+        return list(dict.fromkeys(map(int, parts)))
+
+
+class SeriesForm(AddressForm):
+    """Words and filters of the list; ``after``: where its page begins; ``together``: series that
+    are to be shown on one chart."""
+
+    words = Text()
+    metric = Text()
+    device = Text()
+    target = Text()
+    problem = Number()
+    changed = Number()
+    after = Text()
+    together = RepeatedField(keys=True)
+
+    def clean_after(self) -> Place | None:
+        """The place that the page before gave."""
+        text = self.cleaned_data["after"]
+        try:
+            return Place.of(text) if text else None
+        except UserError as error:
+            raise forms.ValidationError(str(error)) from None
+
+    def clean_changed(self) -> int:
+        """One of the periods that are offered."""
+        days: int = self.cleaned_data["changed"] or 0
+        if days not in (0, *PERIODS):
+            known = ", ".join(map(str, PERIODS))
+            raise forms.ValidationError(f"it is a number of days: {known}.")
+        return days
+
+    @property
+    def filters(self) -> Filters:
+        """What the list is narrowed to."""
+        return Filters(
+            words=self.text("words"),
+            exact={name: self.text(name) for name in ("metric", "device", "target")},
+            problem=self.number("problem") or 0,
+            changed=self.number("changed") or 0,
+        )
+
+
+class HistoryForm(AddressForm):
+    """What is on the axes; ``with``: series beside the page's own; ``until``: the latest moment
+    whose points are shown; ``from`` and ``to``: what the chart is zoomed to, which it reads
+    itself; ``change``: the change whose neighbourhood is shown alone."""
+
+    x = OneOf((TIME, REVISION))
+    scale = OneOf((LINEAR, LOG, RELATIVE))
+    until = Text()
+    change = Number()
+
+    def clean_until(self) -> Any:
+        """A moment."""
+        text = self.cleaned_data["until"]
+        try:
+            return fields.as_moment(text, "until") if text else None
+        except UserError as error:
+            raise forms.ValidationError(str(error)) from None
+
+    @property
+    def beside(self) -> list[int]:
+        """Numbers of the series beside the page's own."""
+        found: list[int] = self.cleaned_data.get("with", [])
+        return found
+
+
+# ``with`` is a keyword of Python and cannot be written as an attribute.
+HistoryForm.base_fields["with"] = KeysField(MOST_BESIDE)
+
+
+class EmbedForm(AddressForm):
+    """How something is drawn that other pages embed; ``days`` back the badge looks for changes."""
+
+    theme = OneOf(("light", "dark"))
+    days = Number()

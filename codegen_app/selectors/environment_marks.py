@@ -1,0 +1,114 @@
+"""Where what a series was measured with changed: driver, compiler, clocks, the device itself.
+
+Hosts take turns and clocks flicker: what was there a few points ago is no change when it returns,
+and a clock counts as another one only when the next point has it too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from codegen_app.models import Series
+from scheduler.track.differences import (
+    Aspect,
+    Difference,
+    differences,
+    environment_differences,
+)
+from scheduler.track.facts import point_of
+from scheduler.track.sides import Point, Side
+
+MOST_MARKS = 60
+_TURNS = 12  # points within which a value that returns was never gone
+_OF_COMPILER = {Aspect.COMPILER, Aspect.HEADERS}
+_CLOCK_STEP = 0.02  # clocks that near to each other are one
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A point's place in time, and the facts of its environment as JSON text."""
+
+    ms: int
+    facts: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """From a moment on, something is another: ``what`` says so, a sentence each."""
+
+    ms: int
+    what: tuple[str, ...]
+
+
+def marks(series: Series, points: Sequence[Measured]) -> tuple[Mark, ...]:
+    """The latest ``MOST_MARKS`` of a series' points in order."""
+    return tuple(_found(series, points))[-MOST_MARKS:]
+
+
+def _found(series: Series, points: Sequence[Measured]) -> Iterator[Mark]:
+    between = _Between(series)
+    seen: dict[tuple[str, str, str], int] = {}
+    for place in range(1, len(points)):
+        one, other = points[place - 1], points[place]
+        if one.facts == other.facts:
+            continue
+        after = points[place + 1].facts if place + 1 < len(points) else other.facts
+        what = []
+        for each in between.differences(one.facts, other.facts):
+            seen[_key(each, each.before)] = place - 1
+            last = seen.get(_key(each, each.after))
+            if last is not None and place - last <= _TURNS:
+                continue
+            if each.aspect is Aspect.READINGS and not between.stays(each, one.facts, after):
+                continue
+            what.append(each.sentence)
+        if what:
+            yield Mark(other.ms, tuple(what))
+
+
+def _key(each: Difference, value: str) -> tuple[str, str, str]:
+    """Values that count as one have the same key."""
+    if each.aspect is Aspect.READINGS:
+        size = abs(float(value))
+        value = str(round(math.log(size) / _CLOCK_STEP)) if size else ""
+    return each.aspect, each.name, value
+
+
+class _Between:
+    """What differs between environments of one series, each pair looked at once."""
+
+    def __init__(self, series: Series) -> None:
+        self._series = series
+        self._point = lru_cache(maxsize=None)(self._made)
+        self.differences = lru_cache(maxsize=None)(self._differences)
+
+    def stays(self, difference: Difference, before: str, after: str) -> bool:
+        """Whether the reading differs from what it was at the next point, too."""
+        found = self.differences(before, after)
+        return any(one.name == difference.name for one in found)
+
+    def _differences(self, one: str, other: str) -> tuple[Difference, ...]:
+        before, after = self._point(one), self._point(other)
+        found = environment_differences(before, after)
+        if before.compiler != after.compiler:
+            all_of_it = differences(Side((before,)), Side((after,)))
+            found = (*(each for each in all_of_it if each.aspect in _OF_COMPILER), *found)
+        return found
+
+    def _made(self, text: str) -> Point:
+        facts: Mapping[str, object] = json.loads(text)
+        return point_of(
+            facts,
+            value=1.0,
+            low=None,
+            high=None,
+            n=1,
+            revision="",
+            target=self._series.target,
+            device=self._series.device_name,
+            toolchain=self._series.toolchain,
+        )

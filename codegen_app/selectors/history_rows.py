@@ -1,0 +1,48 @@
+"""Every point of a series in order, a row at a time: a history may be longer than memory allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codegen_app.models import Datum, Series
+from codegen_app.models.series import Source
+
+COLUMNS = (
+    *("at", "measured_at", "revision", "branch", "repository", "value", "low", "high", "n"),
+    *("unit", "source", "compiler", "driver", "runtime", "host", "kernel"),
+)
+_CHUNK = 2_000
+#: A cell that begins with one of these is a formula to spreadsheets.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_rows(series: Series) -> Iterator[list[object]]:
+    """The cells of each point, oldest first (1 query). Texts of others that a spreadsheet would
+    compute have an apostrophe before them."""
+    of_facts = [f"conditions__facts__{name}" for name in _FACTS]
+    rows = (
+        Datum.objects.filter(series=series)
+        .order_by("at", "id")
+        .values_list(
+            *("at", "measured_at", "revision__name", "revision__branch", "revision__repository"),
+            *("value", "low", "high", "n", "source"),
+            *of_facts,
+        )
+        .iterator(chunk_size=_CHUNK)
+    )
+    unit = _text(series.unit)
+    for at, measured_at, name, branch, repository, value, low, high, n, source, *facts in rows:
+        yield [
+            *(at.isoformat(), measured_at.isoformat()),
+            *map(_text, (name, branch, repository)),
+            *(value, low, high, n, unit, Source(source).label),
+            *map(_text, facts),
+        ]
+
+
+_FACTS = ("toolchain_version", "driver", "runtime", "host", "kernel")
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else ""
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,313 @@
+"""A change of a series: its two sides, what differs between them, and why it moved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from codegen_app.models import Build, Change, Datum, Revision
+from codegen_app.selectors.pages.compare import ComparePage, compare_page
+from codegen_app.selectors.tracked import (
+    Moved,
+    Reading,
+    SeriesHead,
+    compare_url,
+    head_of,
+    moved_of,
+    reading_of,
+    source_url,
+)
+from scheduler.track.differences import Aspect
+from scheduler.track.facts import (
+    HEADERS,
+    INNER_LOOP,
+    INSTRUCTIONS_DIGEST,
+    OTHERS,
+    UNIT,
+    configuration_of,
+)
+
+
+@dataclass(frozen=True)
+class RevisionFacts:
+    """A revision, and where its source is shown, if that is known."""
+
+    name: str
+    branch: str
+    repository: str
+    at: datetime | None
+    url: str
+
+
+@dataclass(frozen=True)
+class ChangeSide:
+    """The point that stands nearest to the change on one side. ``kernel`` and ``build`` are there
+    where they are Kiln's own and still kept; ``address`` is where who sent it says that the source
+    is."""
+
+    title: str
+    reading: Reading
+    measured_at: datetime
+    datum_url: str
+    revision: RevisionFacts
+    kernel: str
+    kernel_url: str
+    build: int | None
+    run: int | None
+    run_url: str
+    address: str
+
+
+@dataclass(frozen=True)
+class FactRow:
+    """One thing that is known of a side: how it is called, and its text on each ("" where it is not
+    known)."""
+
+    name: str
+    before: str
+    after: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether both are known, and are not the same."""
+        return bool(self.before and self.after and self.before != self.after)
+
+
+@dataclass(frozen=True)
+class DifferenceRow:
+    """What differs, in a sentence; ``here``: where the level moved, and not only near it."""
+
+    aspect: str
+    sentence: str
+    here: bool
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Why the series moved, by the first ``rule`` that applies; ``candidates`` where several causes
+    remain, and what to measure next."""
+
+    cause: str
+    rule: str
+    reasons: tuple[str, ...]
+    candidates: tuple[str, ...]
+    next_step: str
+    at: datetime
+    feeds_noise_floor: bool
+
+
+@dataclass(frozen=True)
+class ChangePage:
+    """``facts`` begins with what differs. ``compared`` has the two builds side by side, where both
+    are Kiln's own and are not one; ``why_not_compared`` says why there is nothing of it."""
+
+    series: SeriesHead
+    moved: Moved
+    errors: float
+    found_at: datetime
+    withdrawn_at: datetime | None
+    before: ChangeSide | None
+    after: ChangeSide
+    source_diff_url: str
+    explained: Explained | None
+    differences: tuple[DifferenceRow, ...]
+    facts: tuple[FactRow, ...]
+    compared: ComparePage | None
+    why_not_compared: str
+
+    @property
+    def sides(self) -> tuple[ChangeSide, ...]:
+        """Those that are known."""
+        return (self.before, self.after) if self.before else (self.after,)
+
+
+def change_page(pk: int) -> ChangePage:
+    """A change by number (2 queries, and 2 more where both kernels are ours); raises
+    ``Change.DoesNotExist``."""
+    change = Change.objects.select_related(
+        *("series", "revision", "previous", "alert", "datum__revision", "datum__conditions"),
+        *("datum__kernel", "datum__run"),
+    ).get(pk=pk)
+    before, after = _before(change), change.datum
+    unit = change.series.unit
+    compared, why = _compared(before, after)
+    return ChangePage(
+        series=head_of(change.series),
+        moved=moved_of(change, unit),
+        errors=change.errors,
+        found_at=change.found_at,
+        withdrawn_at=change.withdrawn_at,
+        before=_side("before", before, unit) if before else None,
+        after=_side("after", after, unit),
+        source_diff_url=compare_url(before.revision, after.revision) if before else "",
+        explained=_explained(change),
+        differences=tuple(_differences(change)),
+        facts=_facts(before, after),
+        compared=compared,
+        why_not_compared=why,
+    )
+
+
+def _before(change: Change) -> Datum | None:
+    """The point before the change (1 query)."""
+    at, key = change.datum.at, change.datum_id
+    rows = Datum.objects.filter(series=change.series_id, at__lte=at)
+    rows = rows.exclude(at=at, pk__gte=key).select_related(
+        "revision", "conditions", "kernel", "run"
+    )
+    return rows.defer("samples").order_by("-at", "-id").first()
+
+
+def _side(title: str, datum: Datum, unit: str) -> ChangeSide:
+    kernel, run = datum.kernel, datum.run
+    facts = datum.conditions.facts
+    address = str(facts.get("source", ""))
+    return ChangeSide(
+        title=title,
+        reading=reading_of(datum, unit),
+        measured_at=datum.measured_at,
+        datum_url=datum.get_absolute_url(),
+        revision=revision_facts(datum.revision),
+        kernel=kernel.name if kernel else str(facts.get("kernel", "")),
+        kernel_url=(
+            kernel.get_absolute_url() + (f"?build={datum.build_id}" if datum.build_id else "")
+            if kernel
+            else ""
+        ),
+        build=datum.build_id,
+        run=datum.run_id,
+        run_url=run.get_absolute_url() if run else "",
+        address=address if address.startswith(("https://", "http://")) else "",
+    )
+
+
+def revision_facts(revision: Revision) -> RevisionFacts:
+    """No query."""
+    return RevisionFacts(
+        name=revision.name,
+        branch=revision.branch,
+        repository=revision.repository,
+        at=revision.at,
+        url=source_url(revision),
+    )
+
+
+def _explained(change: Change) -> Explained | None:
+    if change.explained_at is None:
+        return None
+    found: Mapping[str, Any] = change.explanation
+    return Explained(
+        cause=change.cause,
+        rule=change.rule,
+        reasons=tuple(map(str, found.get("reasons", ()))),
+        candidates=tuple(map(str, found.get("candidates", ()))),
+        next_step=str(found.get("next_step", "")),
+        at=change.explained_at,
+        feeds_noise_floor=bool(found.get("feeds_noise_floor")),
+    )
+
+
+def _differences(change: Change) -> Iterator[DifferenceRow]:
+    """What differs where the level moved first."""
+    found: list[Mapping[str, Any]] = change.explanation.get("differences", [])
+    for one in sorted(found, key=lambda one: not one.get("here", True)):
+        yield DifferenceRow(
+            str(one.get("aspect", "")), str(one.get("sentence", "")), bool(one.get("here", True))
+        )
+
+
+_TITLES = {
+    "toolchain_version": Aspect.COMPILER.value,
+    "flags": "compiler's flags",
+    "driver": Aspect.DRIVER.value,
+    "runtime": Aspect.RUNTIME.value,
+    "host": Aspect.HOST.value,
+    "kernel": "kernel",
+    "source_digest": "source's digest",
+    "code_digest": "code object's digest",
+}
+
+
+def _facts(before: Datum | None, after: Datum) -> tuple[FactRow, ...]:
+    """Everything that was recorded with either side, what differs first."""
+    one = dict(_texts(before)) if before else {}
+    other = dict(_texts(after))
+    rows = [FactRow(name, one.get(name, ""), other.get(name, "")) for name in {**one, **other}]
+    return tuple(sorted(rows, key=lambda row: not row.differs))
+
+
+def _texts(datum: Datum) -> Iterator[tuple[str, str]]:
+    return texts_of(datum.conditions.facts)
+
+
+def texts_of(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was recorded with a point, each with what it is called, in a fixed order."""
+    for name, title in _TITLES.items():
+        if facts.get(name):
+            yield title, _text(facts[name])
+    if facts.get("config"):
+        yield "configuration", configuration_of(facts) or _text(facts["config"])
+    for name, value in _mapping(facts.get("clocks")).items():
+        yield _reading(name, value)
+    attributes = _mapping(facts.get("attributes"))
+    for kind, count in _mapping(attributes.get(INNER_LOOP)).items():
+        yield f"inner loop: {kind}", _text(count)
+    for function, figures in _mapping(facts.get("resources")).items():
+        for name, value in _mapping(figures).items():
+            of = f"{function}: " if len(facts["resources"]) > 1 else ""
+            yield f"{of}{name.replace('_', ' ')}", _text(value)
+    for name, value in attributes.items():
+        if name == OTHERS:
+            yield "configurations built and not chosen", str(len(_mapping(value)))
+        elif name != INNER_LOOP:
+            yield _ATTRIBUTES.get(name, name.replace("_", " ")), _text(value)
+
+
+_ATTRIBUTES = {
+    INSTRUCTIONS_DIGEST: "instructions' digest",
+    HEADERS: "headers' digest",
+    **dict.fromkeys(UNIT, "device's serial number"),
+}
+
+
+def _reading(name: str, value: Any) -> tuple[str, str]:
+    if not isinstance(value, int | float):
+        return name, _text(value)
+    if name.startswith("throttled_"):
+        return f"throttled by {name.removeprefix('throttled_')}", f"{value:.0%} of samples"
+    return name.removesuffix("_mhz").replace("_", " "), f"{value:g} MHz"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _compared(before: Datum | None, after: Datum) -> tuple[ComparePage | None, str]:
+    """The two builds side by side, or why they are not (2 queries, or none)."""
+    if before is None:
+        return None, "There is no point before the change any more."
+    if before.kernel is None or after.kernel is None:
+        return None, (
+            "Kiln has no kernel of either side: what differs is what was sent with the points."
+            if before.kernel is after.kernel
+            else "Kiln has a kernel of one side only."
+        )
+    builds: Sequence[int] = [key for key in (before.build_id, after.build_id) if key is not None]
+    if len(builds) < 2:
+        return (
+            None,
+            "A build of the two is not kept any more; both sources are on their kernels' pages.",
+        )
+    if builds[0] == builds[1]:
+        return None, "Both sides ran the same build: the same source, compiler and code object."
+    try:
+        return compare_page(builds), ""
+    except Build.DoesNotExist as error:
+        return None, f"Not compared: {error}."

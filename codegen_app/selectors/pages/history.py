@@ -1,0 +1,196 @@
+"""One series: what it is of, its changes, and what people said about it. The points are fetched by
+the page's chart (``history_chart.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from codegen_app.models import (
+    AlertEvent,
+    Baseline,
+    Change,
+    EventKind,
+    Series,
+    SeriesRule,
+    TemplateNode,
+)
+from codegen_app.selectors.tracked import (
+    Moved,
+    Reading,
+    SeriesHead,
+    head_of,
+    latest_of,
+    moved_of,
+)
+from scheduler.track.differences import Aspect
+
+MOST_BESIDE = 7  # series beside the page's own: as many as have a colour
+MOST_CHANGES = 200
+MOST_ALIKE = 24
+_NOT_ENVIRONMENT = {Aspect.REVISION, Aspect.SOURCE, Aspect.CODE}
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """Somebody said that the level begins anew."""
+
+    at: datetime
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class NoteRow:
+    """What somebody wrote on an alert of a change of the series; ``at`` is the change's place."""
+
+    at: datetime
+    text: str
+    by: str
+    alert: int
+    alert_url: str
+    written_at: datetime
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A change of one of the shown series, and what differs in a few words."""
+
+    moved: Moved
+    series: int
+    differs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Another series on the same chart."""
+
+    head: SeriesHead
+    latest: Reading | None
+
+
+@dataclass(frozen=True)
+class HistoryPage:
+    """A series and those beside it. ``rule`` is what is set for it; ``changes`` are the latest of
+    all shown series, ``more_changes`` says that there are more; ``node`` leads to where the problem
+    is solved, where it is ours; ``alike`` are other series of the same figure of that problem."""
+
+    head: SeriesHead
+    latest: Reading | None
+    first_at: datetime | None
+    last_at: datetime | None
+    unchecked: bool
+    own_problem: int | None
+    node: str
+    node_url: str
+    muted: bool
+    least_effect: float | None
+    rule_reason: str
+    beside: tuple[Beside, ...]
+    alike: tuple[SeriesHead, ...]
+    missing: tuple[int, ...]
+    changes: tuple[ChangeRow, ...]
+    more_changes: bool
+    baselines: tuple[BaselineRow, ...]
+    notes: tuple[NoteRow, ...]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The units of all shown series."""
+        return tuple(dict.fromkeys(one.unit for one in (self.head, *(b.head for b in self.beside))))
+
+
+def history_page(pk: int, beside: Sequence[int] = ()) -> HistoryPage:
+    """A series by number, with others beside it (8 queries); raises ``Series.DoesNotExist``."""
+    keys = [pk, *beside]
+    found = Series.objects.in_bulk(keys)
+    if pk not in found:
+        raise Series.DoesNotExist
+    series = found[pk]
+    shown = [found[key] for key in keys if key in found]
+    latest = latest_of(shown)
+    rule = SeriesRule.objects.filter(series=pk).first()
+    node = TemplateNode.objects.filter(problem=series.own_problem_id or 0).order_by("-pk").first()
+    changes = _changes(shown)
+    return HistoryPage(
+        head=head_of(series),
+        latest=latest.get(pk),
+        first_at=series.first_at,
+        last_at=series.last_at,
+        unchecked=series.unchecked_from is not None,
+        own_problem=series.own_problem_id,
+        node=node.name if node else "",
+        node_url=node.get_absolute_url() if node else "",
+        muted=bool(rule and rule.muted),
+        least_effect=rule.least_effect if rule else None,
+        rule_reason=rule.reason if rule else "",
+        beside=tuple(Beside(head_of(one), latest.get(one.pk)) for one in shown[1:]),
+        alike=_alike(series, [one.pk for one in shown]),
+        missing=tuple(key for key in beside if key not in found),
+        changes=tuple(changes[:MOST_CHANGES]),
+        more_changes=len(changes) > MOST_CHANGES,
+        baselines=baselines_of([pk]).get(pk, ()),
+        notes=notes_of([pk]).get(pk, ()),
+    )
+
+
+def _alike(series: Series, shown: Sequence[int]) -> tuple[SeriesHead, ...]:
+    """The same figure of the same problem: at other sizes, on other devices (1 query)."""
+    own = series.own_problem_id
+    rows = Series.objects.filter(metric=series.metric, unit=series.unit).exclude(pk__in=shown)
+    rows = rows.filter(own_problem=own) if own else rows.filter(problem=series.problem)
+    return tuple(head_of(one) for one in rows.order_by("-last_at", "-pk")[:MOST_ALIKE])
+
+
+def _changes(series: Iterable[Series]) -> list[ChangeRow]:
+    units = {one.pk: one.unit for one in series}
+    rows = (
+        Change.objects.filter(series__in=units)
+        .select_related("revision", "previous", "alert")
+        .order_by("-at", "-pk")[: MOST_CHANGES + 1]
+    )
+    return [
+        ChangeRow(moved_of(row, units[row.series_id]), row.series_id, differs_of(row))
+        for row in rows
+    ]
+
+
+def differs_of(change: Change, most: int = 3) -> tuple[str, ...]:
+    """The sentences of what differs where the level moved, but for what is only a digest."""
+    found: list[Any] = change.explanation.get("differences", [])
+    here = [one for one in found if one.get("here", True)]
+    telling = [one for one in here if one.get("aspect") not in _NOT_ENVIRONMENT] or here
+    return tuple(str(one.get("sentence", "")) for one in telling[:most])
+
+
+def baselines_of(series: Sequence[int]) -> dict[int, tuple[BaselineRow, ...]]:
+    """Baselines in force, by series (1 query)."""
+    found: dict[int, tuple[BaselineRow, ...]] = {}
+    rows = Baseline.objects.filter(series__in=series, removed_at=None)
+    for row in rows.select_related("created_by").order_by("at"):
+        by = row.created_by.get_username() if row.created_by else ""
+        line = BaselineRow(row.at, row.reason, by)
+        found[row.series_id] = (*found.get(row.series_id, ()), line)
+    return found
+
+
+def notes_of(series: Sequence[int]) -> dict[int, tuple[NoteRow, ...]]:
+    """Notes on alerts of the series' changes, by series (1 query)."""
+    found: dict[int, tuple[NoteRow, ...]] = {}
+    rows = (
+        AlertEvent.objects.filter(kind=EventKind.NOTE, alert__changes__series__in=series)
+        .exclude(note="")
+        .values_list(
+            *("alert__changes__series", "alert__changes__at", "note", "by__username"),
+            *("alert", "at"),
+        )
+        .order_by("alert__changes__at", "pk")
+    )
+    for key, at, text, by, alert, written_at in rows[:500]:
+        found[key] = (
+            *found.get(key, ()),
+            NoteRow(at, text, by or "", alert, f"/alerts/{alert}", written_at),
+        )
+    return found

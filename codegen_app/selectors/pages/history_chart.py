@@ -1,0 +1,307 @@
+"""What a history's chart is drawn from: columns, since a history has thousands of points."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from django.db import connection
+
+from codegen_app.models import Change, Series
+from codegen_app.selectors.environment_marks import Mark, Measured, marks
+from codegen_app.selectors.pages.history import (
+    BaselineRow,
+    NoteRow,
+    baselines_of,
+    differs_of,
+    notes_of,
+)
+from codegen_app.selectors.tracked import (
+    LEAST_POINTS,
+    ORIGINS,
+    Moved,
+    head_of,
+    moved_of,
+)
+from scheduler.track.units import scale_of
+
+MOST_POINTS = 5_000  # of one series
+MOST_TOGETHER = 12_000  # of all that are shown together
+BEFORE, AFTER = 60, 40  # points around a change that is shown alone
+
+# Of each series the latest points up to a moment, oldest first; times in ms.
+_POINTS = """
+SELECT d.* FROM unnest(%(series)s::bigint[]) AS s(id) CROSS JOIN LATERAL (
+    SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
+        revision_id, conditions_id, source
+    FROM codegen_app_datum
+    WHERE series_id = s.id AND at <= %(until)s ORDER BY at DESC, id DESC LIMIT %(most)s
+) AS d ORDER BY d.series_id, d.ms, d.id
+"""
+_REVISIONS = "SELECT id, name, branch, repository FROM codegen_app_revision WHERE id = ANY(%s)"
+# What says nothing of an environment is left in the database: resources are long.
+_CONDITIONS = """
+SELECT id, (facts - '{resources,config,kernel,source,source_digest,code_digest}'::text[])::text
+FROM codegen_app_conditions WHERE id = ANY(%s)
+"""
+_FAR = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Points of a series in order: ``ms`` since the chart's ``epoch``; ``revision`` is a place in
+    the chart's list, ``origin`` one in its ``origins``; null for an interval that is not known."""
+
+    id: tuple[int, ...]
+    ms: tuple[int, ...]
+    value: tuple[float, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    n: tuple[int, ...]
+    revision: tuple[int, ...]
+    origin: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ChartSeries:
+    """One series. Values times ``factor`` are in ``shown_unit``; ``first_level`` is what a relative
+    scale refers to; of ``points`` the latest are here; ``levels`` are those that changes divide the
+    series into, each from a moment on."""
+
+    id: int
+    url: str
+    name: str
+    problem: str
+    device: str
+    unit: str
+    shown_unit: str
+    factor: float
+    better: str
+    points: int
+    is_enough: bool
+    generated: bool
+    emulated: bool
+    first_level: float
+    columns: Columns
+    levels: tuple[tuple[int, float], ...]
+    changes: tuple[Mapping[str, Any], ...]
+    environment: tuple[Mark, ...]
+    baselines: tuple[BaselineRow, ...]
+    notes: tuple[NoteRow, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Series together; ``revisions`` are their names in the order in which they were first seen."""
+
+    epoch: int
+    revisions: tuple[str, ...]
+    branches: tuple[str, ...]
+    origins: tuple[str, ...]
+    least_points: int
+    most_points: int
+    series: tuple[ChartSeries, ...]
+
+
+def history_chart(series: Sequence[int], until: datetime | None = None) -> Chart:
+    """Points, changes and marks of series by number (7 queries); of each at most ``MOST_POINTS``,
+    the latest up to ``until``. Raises ``Series.DoesNotExist`` where there is none of them."""
+    found = Series.objects.in_bulk(series)
+    shown = [found[key] for key in dict.fromkeys(series) if key in found]
+    if not shown:
+        raise Series.DoesNotExist
+    most = min(MOST_POINTS, MOST_TOGETHER // len(shown))
+    rows = _points([one.pk for one in shown], until or _FAR, most)
+    return _chart(shown, rows)
+
+
+def around_change(pk: int) -> Chart:
+    """The points about a change (7 queries); raises ``Change.DoesNotExist``."""
+    change = Change.objects.select_related("series", "datum").get(pk=pk)
+    rows = _selected(_AROUND, {"series": change.series_id, "at": change.at})
+    return _chart([change.series], rows)
+
+
+_AROUND = f"""
+SELECT * FROM (
+    (SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
+        revision_id, conditions_id, source FROM codegen_app_datum
+     WHERE series_id = %(series)s AND at < %(at)s ORDER BY at DESC, id DESC LIMIT {BEFORE})
+    UNION ALL
+    (SELECT series_id, id, (extract(epoch FROM at) * 1000)::bigint AS ms, value, low, high, n,
+        revision_id, conditions_id, source FROM codegen_app_datum
+     WHERE series_id = %(series)s AND at >= %(at)s ORDER BY at, id LIMIT {AFTER})
+) AS d ORDER BY d.ms, d.id
+"""  # noqa: S608 - our own numbers
+
+_Row = tuple[Any, ...]
+
+
+def _points(series: Sequence[int], until: datetime, most: int) -> list[_Row]:
+    return _selected(_POINTS, {"series": list(series), "until": until, "most": most})
+
+
+def _selected(statement: str, values: Any) -> list[_Row]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
+
+
+def _chart(shown: Sequence[Series], rows: Sequence[_Row]) -> Chart:
+    """With everything but the points (5 queries)."""
+    keys = [one.pk for one in shown]
+    places = {key: place for place, key in enumerate(dict.fromkeys(row[7] for row in rows))}
+    names = {pk: (name, branch) for pk, name, branch, _ in _selected(_REVISIONS, [list(places)])}
+    environments = _environments({row[8] for row in rows})
+    changes = _changes(keys)
+    baselines, notes = baselines_of(keys), notes_of(keys)
+    epoch = min((row[2] for row in rows), default=0)
+    by_series: dict[int, list[_Row]] = {key: [] for key in keys}
+    for row in rows:
+        by_series[row[0]].append(row)
+    ordered = sorted(places, key=lambda key: places[key])
+    return Chart(
+        epoch=epoch,
+        revisions=tuple(_short(names[key][0]) for key in ordered),
+        branches=tuple(names[key][1] for key in ordered),
+        origins=tuple(ORIGINS.values()),
+        least_points=LEAST_POINTS,
+        most_points=MOST_POINTS,
+        series=tuple(
+            _one(
+                one,
+                by_series[one.pk],
+                _Shared(epoch, places, environments),
+                changes.get(one.pk, []),
+                (baselines.get(one.pk, ()), notes.get(one.pk, ())),
+            )
+            for one in shown
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What all series of a chart refer to."""
+
+    epoch: int
+    places: Mapping[int, int]
+    environments: Mapping[int, str]
+
+
+def _one(
+    series: Series,
+    rows: Sequence[_Row],
+    shared: _Shared,
+    changes: Sequence[Change],
+    remarks: tuple[tuple[BaselineRow, ...], tuple[NoteRow, ...]],
+) -> ChartSeries:
+    head = head_of(series)
+    values = [row[3] for row in rows]
+    middle = median(values) if values else 0.0
+    scale = scale_of(series.unit, middle)
+    origin = {name: place for place, name in enumerate(ORIGINS)}
+    standing = [one for one in changes if one.withdrawn_at is None]
+    measured = [Measured(row[2] - shared.epoch, shared.environments[row[8]]) for row in rows]
+    return ChartSeries(
+        id=series.pk,
+        url=head.url,
+        name=head.name,
+        problem=head.problem,
+        device=head.device,
+        unit=series.unit,
+        shown_unit=scale.unit,
+        factor=scale.factor,
+        better=series.better,
+        points=series.points,
+        is_enough=head.is_enough,
+        generated=head.generated,
+        emulated=head.emulated,
+        first_level=standing[0].before if standing else middle,
+        columns=Columns(
+            id=tuple(row[1] for row in rows),
+            ms=tuple(row[2] - shared.epoch for row in rows),
+            value=tuple(values),
+            low=tuple(row[4] for row in rows),
+            high=tuple(row[5] for row in rows),
+            n=tuple(row[6] for row in rows),
+            revision=tuple(shared.places[row[7]] for row in rows),
+            origin=tuple(origin[row[9]] for row in rows),
+        ),
+        levels=tuple(_levels(standing, rows, middle, shared.epoch)),
+        changes=tuple(_change(one, series.unit, shared.epoch) for one in changes),
+        environment=marks(series, measured),
+        baselines=remarks[0],
+        notes=remarks[1],
+    )
+
+
+def _levels(
+    changes: Sequence[Change], rows: Sequence[_Row], middle: float, epoch: int
+) -> Iterable[tuple[int, float]]:
+    """From the first point on, and from each change on; nothing of a series too short to say."""
+    if len(rows) < LEAST_POINTS:
+        return
+    yield rows[0][2] - epoch, changes[0].before if changes else middle
+    for one in changes:
+        yield max(_ms(one.at), rows[0][2]) - epoch, one.after
+
+
+def _change(change: Change, unit: str, epoch: int) -> Mapping[str, Any]:
+    one: Moved = moved_of(change, unit)
+    interval = (
+        "" if one.low is None or one.high is None else f" ({one.low:.3f}\N{EN DASH}{one.high:.3f})"
+    )
+    return {
+        "id": one.id,
+        "url": one.url,
+        "ms": _ms(change.at) - epoch,
+        "datum": change.datum_id,
+        "ratio": one.ratio,
+        "text": f"\N{MULTIPLICATION SIGN}{one.ratio:.3f}{interval}",
+        "n": [one.n_before, one.n_after],
+        "worse": one.worse,
+        "shown": one.is_shown,
+        "withdrawn": one.withdrawn,
+        "cause": one.cause,
+        "revision": _short(change.revision.name),
+        "differs": differs_of(change),
+        "alert": one.alert,
+        "alert_state": one.alert_state,
+    }
+
+
+def _changes(series: Sequence[int]) -> dict[int, list[Change]]:
+    rows = Change.objects.filter(series__in=series).order_by("at", "pk")
+    found: dict[int, list[Change]] = {}
+    for row in rows.select_related("revision", "previous", "alert")[:2_000]:
+        found.setdefault(row.series_id, []).append(row)
+    return found
+
+
+def _environments(conditions: Iterable[int]) -> dict[int, str]:
+    return dict(_selected(_CONDITIONS, [list(conditions)]))
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _short(name: str) -> str:
+    return name[:12] if len(name) == 40 else name
+
+
+def encoded(chart: Chart) -> str:
+    """As JSON without spaces. Figures are as long as they must be: seven digits say more than any
+    interval."""
+    return json.dumps(chart, default=_plain, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return int(value.timestamp() * 1000)
+    return value.__dict__

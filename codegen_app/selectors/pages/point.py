@@ -1,0 +1,54 @@
+"""One point of a series: its figure, and everything that was recorded with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from codegen_app.models import Datum
+from codegen_app.selectors.pages.change import RevisionFacts, revision_facts, texts_of
+from codegen_app.selectors.tracked import Reading, SeriesHead, head_of, reading_of
+
+
+@dataclass(frozen=True)
+class PointPage:
+    """``samples`` is how many are kept: none once they were rolled up. ``facts`` are its
+    conditions, by what they are called; ``change`` the number of the change that begins with it."""
+
+    id: int
+    url: str
+    series: SeriesHead
+    reading: Reading
+    revision: RevisionFacts
+    measured_at: datetime
+    samples: int
+    facts: tuple[tuple[str, str], ...]
+    kernel: str
+    kernel_url: str
+    run: int | None
+    run_url: str
+    change_url: str
+
+
+def point_page(series: int, pk: int) -> PointPage:
+    """A point of a series by numbers (2 queries); raises ``Datum.DoesNotExist``."""
+    datum = Datum.objects.select_related("series", "revision", "conditions", "kernel", "run").get(
+        pk=pk, series=series
+    )
+    change = datum.changes.filter(withdrawn_at=None).first()
+    kernel, run = datum.kernel, datum.run
+    return PointPage(
+        id=datum.pk,
+        url=datum.get_absolute_url(),
+        series=head_of(datum.series),
+        reading=reading_of(datum, datum.series.unit),
+        revision=revision_facts(datum.revision),
+        measured_at=datum.measured_at,
+        samples=len(datum.samples or ()),
+        facts=tuple(texts_of(datum.conditions.facts)),
+        kernel=kernel.name if kernel else "",
+        kernel_url=kernel.get_absolute_url() if kernel else "",
+        run=datum.run_id,
+        run_url=run.get_absolute_url() if run else "",
+        change_url=change.get_absolute_url() if change else "",
+    )

@@ -1,0 +1,145 @@
+"""Series in a list: the latest first, each with its latest figure and its latest change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from codegen_app.models import Change, Problem, Series
+from codegen_app.selectors.histories import Place
+from codegen_app.selectors.tracked import (
+    Moved,
+    Reading,
+    SeriesHead,
+    head_of,
+    latest_of,
+    moved_of,
+)
+
+PAGE = 100
+MOST_CHOICES = 200  # of a filter
+MOST_WORDS = 8
+FILTERS = {"metric": "metric", "device": "device_name", "target": "target"}
+#: Days since the change, for the filter of series that changed.
+PERIODS = (1, 7, 30, 90)
+
+
+@dataclass(frozen=True)
+class SeriesRow:
+    """One series. ``change`` is the latest one that later points did not disprove."""
+
+    head: SeriesHead
+    latest: Reading | None
+    change: Moved | None
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What the list is narrowed to: words anywhere, exact values by filter, a problem's row, and
+    within how many days there was a change (0: whether or not)."""
+
+    words: str = ""
+    exact: Mapping[str, str] | None = None
+    problem: int = 0
+    changed: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.words or any((self.exact or {}).values()) or self.problem or self.changed)
+
+
+@dataclass(frozen=True)
+class SeriesList:
+    """A page of series. ``choices`` are what each filter can be, ``shortened`` those of them with
+    more than are listed; ``next`` is where the page after this one begins."""
+
+    rows: tuple[SeriesRow, ...]
+    filters: Filters
+    problem: str
+    choices: Mapping[str, tuple[str, ...]]
+    shortened: tuple[str, ...]
+    next: str
+    is_first: bool
+
+
+def series_list(filters: Filters | None = None, after: Place | None = None) -> SeriesList:
+    """Series by their latest point, ``PAGE`` at a time after a place (5 queries)."""
+    filters = filters or Filters()
+    found = list(_chosen(filters, after)[: PAGE + 1])
+    shown = found[:PAGE]
+    latest, changes = latest_of(shown), _changes(shown)
+    choices = _choices()
+    last = shown[-1] if len(found) > PAGE else None
+    problem = Problem.objects.filter(pk=filters.problem).only("op", "summary").first()
+    return SeriesList(
+        rows=tuple(
+            SeriesRow(head_of(one), latest.get(one.pk), changes.get(one.pk)) for one in shown
+        ),
+        filters=filters,
+        problem=str(problem) if problem else "",
+        choices={name: values[:MOST_CHOICES] for name, values in choices.items()},
+        shortened=tuple(name for name, values in choices.items() if len(values) > MOST_CHOICES),
+        next=str(Place(_moment(last), last.pk)) if last else "",
+        is_first=after is None,
+    )
+
+
+def _moment(series: Series) -> datetime:
+    assert series.last_at is not None, "of a series without points"
+    return series.last_at
+
+
+def _chosen(filters: Filters, after: Place | None) -> QuerySet[Series]:
+    rows = Series.objects.filter(last_at__isnull=False)
+    for word in filters.words.split()[:MOST_WORDS]:
+        rows = rows.filter(
+            Q(problem__icontains=word)
+            | Q(device_name__icontains=word)
+            | Q(target__icontains=word)
+            | Q(metric__icontains=word)
+        )
+    exact = {FILTERS[name]: value for name, value in (filters.exact or {}).items() if value}
+    rows = rows.filter(**exact)
+    if filters.problem:
+        rows = rows.filter(own_problem=filters.problem)
+    if filters.changed:
+        since = timezone.now() - timedelta(days=filters.changed)
+        moved = Change.objects.filter(series=OuterRef("pk"), at__gte=since, withdrawn_at=None)
+        rows = rows.filter(Exists(moved))
+    if after is not None:
+        behind = Q(last_at__lt=after.at) | Q(last_at=after.at, id__lt=after.id)
+        rows = rows.filter(behind, last_at__lte=after.at)
+    return rows.order_by("-last_at", "-id")
+
+
+def _changes(series: Iterable[Series]) -> dict[int, Moved]:
+    """The latest change of each (1 query)."""
+    units = {one.pk: one.unit for one in series}
+    rows = (
+        Change.objects.filter(series__in=units, withdrawn_at=None)
+        .order_by("series_id", "-at", "-pk")
+        .distinct("series_id")
+        .select_related("revision", "previous", "alert")
+        .defer("explanation")
+    )
+    return {row.series_id: moved_of(row, units[row.series_id]) for row in rows}
+
+
+def _choices() -> dict[str, tuple[str, ...]]:
+    """The values of each filter (1 query)."""
+    columns = tuple(FILTERS.values())
+    rows = list(Series.objects.order_by().values_list(*columns).distinct()[: 50 * MOST_CHOICES])
+    return {
+        name: tuple(sorted({row[number] for row in rows} - {""}))
+        for number, name in enumerate(FILTERS)
+    }
+
+
+def series_of(problem: int) -> int:
+    """How many series a problem of ours has (1 query)."""
+    return Series.objects.filter(own_problem=problem).count()

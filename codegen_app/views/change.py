@@ -1,0 +1,34 @@
+"""The two sides of a change."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from codegen_app import codeview
+from codegen_app.selectors.pages.change import change_page
+from codegen_app.views.page import Crumb, found, respond
+
+
+def change(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """What differs first, then why, then both sources and listings where they are ours."""
+    page = found(f"change {pk}", change_page, pk)
+    compared = page.compared
+    return respond(
+        request,
+        "pages/change.html",
+        page,
+        as_json=as_json,
+        title=f"Change at {page.moved.revision}: {page.series.name}",
+        stages=[
+            Crumb("series", reverse("series_list")),
+            Crumb(page.series.problem, page.series.url),
+            Crumb(f"change at {page.moved.revision}"),
+        ],
+        compared=compared,
+        source=codeview.diff(compared.source) if compared else "",
+        functions=[
+            (function, codeview.diff(function.rows))
+            for function in (compared.functions if compared else ())
+        ],
+    )

@@ -1,0 +1,66 @@
+"""The history of a series: its page, what its chart is drawn from, and its points."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from codegen_app.access import embedding
+from codegen_app.forms.history import LINEAR, LOG, RELATIVE, REVISION, TIME, HistoryForm
+from codegen_app.selectors.pages.history import history_page
+from codegen_app.selectors.pages.history_chart import around_change, encoded, history_chart
+from codegen_app.selectors.pages.point import point_page
+from codegen_app.views.page import Crumb, found, respond
+
+
+def series(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """A series. ``?with=3,5`` shows others beside it, ``?x=`` and ``?scale=`` say how."""
+    address = HistoryForm(request.GET)
+    beside = [key for key in address.beside if key != pk]
+    page = found(f"series {pk}", history_page, pk, beside)
+    return respond(
+        request,
+        "pages/history.html",
+        page,
+        as_json=as_json,
+        title=page.head.name,
+        stages=[Crumb("series", reverse("series_list")), Crumb(page.head.problem)],
+        address=address,
+        beside=",".join(str(one.head.id) for one in page.beside),
+        scales=(LINEAR, LOG, RELATIVE),
+        axes=(TIME, REVISION),
+        embed_root=request.build_absolute_uri(page.head.url),
+        embed_key=embedding.key_of(pk),
+    )
+
+
+def series_points(request: HttpRequest, pk: int) -> HttpResponse:
+    """Columns for the chart, as JSON without spaces: it is the largest thing that a history has."""
+    address = HistoryForm(request.GET)
+    change = address.number("change")
+    if change:
+        chart = found(f"change {change}", around_change, change)
+    else:
+        keys = [pk, *(key for key in address.beside if key != pk)]
+        chart = found(f"series {pk}", history_chart, keys, address.cleaned_data.get("until"))
+    return HttpResponse(encoded(chart), content_type="application/json")
+
+
+def series_point(
+    request: HttpRequest, pk: int, datum: int, *, as_json: bool = False
+) -> HttpResponse:
+    """A point; for the history's page without a frame."""
+    page = found(f"point {datum} of series {pk}", point_page, pk, datum)
+    inner = bool(request.headers.get("HX-Request"))
+    return respond(
+        request,
+        "partials/history/point.html" if inner else "pages/point.html",
+        page,
+        as_json=as_json,
+        title=f"{page.reading.revision} of {page.series.name}",
+        stages=[
+            Crumb("series", reverse("series_list")),
+            Crumb(page.series.problem, page.series.url),
+            Crumb(page.reading.revision),
+        ],
+    )

@@ -1,0 +1,91 @@
+"""What a history offers as files: all its points as CSV, and pictures for other pages."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils.cache import patch_cache_control
+
+from codegen_app import plots
+from codegen_app.access import embedding
+from codegen_app.forms.history import EmbedForm
+from codegen_app.models import Series
+from codegen_app.selectors.embedded import embedded
+from codegen_app.selectors.history_rows import COLUMNS, csv_rows
+from codegen_app.views.page import found
+
+PICTURE_KEPT_S = 300
+# A picture runs nothing, loads nothing and is no page of ours, wherever it is opened.
+_POLICY = "default-src 'none'; sandbox"
+
+
+def series_csv(_: HttpRequest, pk: int) -> StreamingHttpResponse:
+    """Every point, oldest first, as it is read from the database."""
+    series = get_object_or_404(Series, pk=pk)
+    return StreamingHttpResponse(
+        _lines(series),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="series-{pk}.csv"'},
+    )
+
+
+class _Line:
+    """A file that gives back what is written."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def _lines(series: Series) -> Iterator[str]:
+    writer = csv.writer(_Line())
+    yield writer.writerow(COLUMNS)
+    for row in csv_rows(series):
+        yield writer.writerow(row)
+
+
+def _for_pages_elsewhere(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """A picture for who has its key, and for who may read the site; a login for anybody else. Only
+    what needs no login is kept by others."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, pk: int) -> HttpResponse:
+        is_public = embedding.has_key(request, pk)
+        if not is_public and not embedding.may_see(request):
+            return redirect_to_login(request.get_full_path())
+        response = view(request, pk)
+        kept: dict[str, Any] = {"public": True} if is_public else {"private": True}
+        patch_cache_control(response, max_age=PICTURE_KEPT_S, **kept)
+        return response
+
+    return login_not_required(answer)
+
+
+@_for_pages_elsewhere
+def series_plot(request: HttpRequest, pk: int) -> HttpResponse:
+    """The history as a picture; ``?theme=dark`` for dark pages."""
+    address = EmbedForm(request.GET)
+    of = found(f"series {pk}", embedded, pk)
+    return _picture(plots.plot(of, address.text("theme") or "light"))
+
+
+@_for_pages_elsewhere
+def series_badge(request: HttpRequest, pk: int) -> HttpResponse:
+    """The latest figure and the change of the last ``?days=30``."""
+    address = EmbedForm(request.GET)
+    days = min(address.number("days") or plots.DAYS, plots.MOST_DAYS)
+    of = found(f"series {pk}", embedded, pk)
+    return _picture(plots.badge(of, address.text("theme") or "light", days))
+
+
+def _picture(svg: str) -> HttpResponse:
+    answer = HttpResponse(svg, content_type="image/svg+xml; charset=utf-8")
+    answer.headers["Content-Security-Policy"] = _POLICY
+    answer.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return answer

@@ -1,0 +1,54 @@
+"""Figures of series as people read them: times in the unit that leaves one to three digits before
+the point, everything with about four digits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+_TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "seconds": 1e9}
+_SHOWN = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
+_THIN = "\u202f"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A figure times ``factor`` is in ``unit``."""
+
+    factor: float
+    unit: str
+
+    def text(self, value: float) -> str:
+        """Without the unit: ``12.34``, thousands apart."""
+        return digits(value * self.factor)
+
+
+def scale_of(unit: str, magnitude: float) -> Scale:
+    """What figures about as large as ``magnitude`` are shown in; only units of time are changed."""
+    known = _TIMES.get(unit)
+    if known is None or not magnitude or not math.isfinite(magnitude):
+        return Scale(1.0, unit)
+    in_ns = abs(magnitude) * known
+    shown, size = next((each for each in _SHOWN if in_ns >= each[1]), _SHOWN[-1])
+    return Scale(known / size, shown)
+
+
+def figure(value: float, unit: str) -> str:
+    """With its unit: ``12.34 µs``."""
+    scale = scale_of(unit, value)
+    return f"{scale.text(value)} {scale.unit}".rstrip()
+
+
+def times(ratio: float, after: int = 3) -> str:
+    """After by before, with a sign that says so."""
+    return f"\N{MULTIPLICATION SIGN}{ratio:.{after}f}"
+
+
+def digits(value: float) -> str:
+    """About four digits, thousands apart; very large and very small ones with an exponent."""
+    size = abs(value)
+    if size and not 1e-4 <= size < 1e9:
+        return f"{value:.4g}"
+    after = 3 - math.floor(math.log10(size)) if size else 0
+    text = f"{value:,.{max(0, after)}f}".replace(",", _THIN)
+    return text.rstrip("0").rstrip(".") if value == int(value) and "." in text else text

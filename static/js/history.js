@@ -1,0 +1,161 @@
+// The chart of a history: fetched as columns, drawn by Plotly, its state kept in the address.
+
+import { colour, drawn, frame, lines } from "./charts.js";
+import { figureOf } from "./history-figure.js";
+
+const CONFIG = { displayModeBar: false, responsive: true, doubleClick: "reset" };
+const NARROW = 600;
+
+export function bindHistories() {
+  for (const element of document.querySelectorAll("[data-history]")) new History(element);
+}
+
+class History {
+  constructor(element) {
+    this.element = element;
+    this.page = element.closest(".history");
+    this.isWhole = !element.dataset.mark; // of a change's page only the neighbourhood
+    this.load();
+  }
+
+  async load() {
+    try {
+      const answer = await fetch(this.element.dataset.history, { headers: { Accept: "application/json" } });
+      if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+      this.chart = await answer.json();
+    } catch (error) {
+      this.element.textContent = `The points could not be loaded: ${error.message}. Load the page again.`;
+      return;
+    }
+    this.bind();
+    this.tellEnvironment();
+    drawn(() => this.draw());
+  }
+
+  bind() {
+    for (const group of document.querySelectorAll("[data-history-set]")) {
+      group.addEventListener("click", (event) => {
+        const link = event.target.closest("a[data-value]");
+        if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        this.set({ [group.dataset.historySet]: link.dataset.value, ...(group.dataset.historySet === "x" && NO_ZOOM) });
+        this.draw();
+      });
+    }
+    document.querySelector("[data-history-reset]")?.addEventListener("click", () => {
+      this.set(NO_ZOOM);
+      this.draw();
+    });
+    document.querySelector("[data-history-png]")?.addEventListener("click", () => this.save());
+  }
+
+  get state() {
+    const given = new URLSearchParams(location.search);
+    const units = new Set(this.chart.series.map((one) => one.unit));
+    const scale = given.get("scale") ?? "linear";
+    return {
+      x: given.get("x") === "revision" ? "revision" : "time",
+      scale: units.size > 1 ? "relative" : ["log", "relative"].includes(scale) ? scale : "linear",
+      isForced: units.size > 1 && scale !== "relative",
+      range: given.get("from") && given.get("to") ? [given.get("from"), given.get("to")] : null,
+    };
+  }
+
+  set(changes) {
+    if (!this.isWhole) return;
+    const address = new URL(location.href);
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null) address.searchParams.delete(name);
+      else address.searchParams.set(name, value);
+    }
+    history.replaceState(null, "", address);
+  }
+
+  draw() {
+    const state = this.state;
+    const colours = (token) => colour(this.element, token);
+    const figure = figureOf(this.chart, state, colours, this.element.dataset.mark);
+    const layout = { ...frame(this.element), ...figure.layout };
+    layout.xaxis = { ...lines(this.element), ...figure.layout.xaxis };
+    layout.yaxis = { ...lines(this.element), ...figure.layout.yaxis };
+    if (this.isWhole && this.element.clientWidth >= NARROW) layout.xaxis.rangeslider = this.slider(colours);
+    if (this.element.clientWidth < NARROW) layout.legend = { orientation: "h", x: 0, y: -0.2, yanchor: "top" };
+    this.element.replaceChildren(...[...this.element.children].filter((child) => child.matches(".plot-container")));
+    globalThis.Plotly.react(this.element, figure.data, layout, CONFIG);
+    this.listen();
+    this.tell(state);
+  }
+
+  slider(colours) {
+    return { visible: true, thickness: 0.09, bgcolor: colours("--surface"), bordercolor: colours("--line"), borderwidth: 1 };
+  }
+
+  listen() {
+    for (const name of ["plotly_click", "plotly_relayout"]) this.element.removeAllListeners?.(name);
+    this.element.on("plotly_click", ({ points: [point] }) => {
+      if (typeof point.customdata === "string") location.assign(point.customdata);
+      else if (point.customdata) this.show(...point.customdata);
+    });
+    this.element.on("plotly_relayout", (changes) => {
+      if (changes["xaxis.autorange"]) return this.set(NO_ZOOM);
+      const range = changes["xaxis.range"] ?? [changes["xaxis.range[0]"], changes["xaxis.range[1]"]];
+      if (range[0] !== undefined) this.set({ from: short(range[0]), to: short(range[1]) });
+    });
+  }
+
+  // A point belongs to the series that it is drawn of, which may be one beside the page's own.
+  async show(series, point) {
+    const answer = await fetch(`/series/${series}/points/${point}`, { headers: { "HX-Request": "true" } });
+    const place = this.page.querySelector("[data-history-point]");
+    const text = answer.ok ? await answer.text() : "<p>The point could not be loaded.</p>";
+    place.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.children);
+  }
+
+  save() {
+    const [one] = this.chart.series;
+    const name = one.name.replace(/[^A-Za-z0-9_.-]+/g, "-").slice(0, 80);
+    globalThis.Plotly.downloadImage(this.element, { format: "png", scale: 2, filename: name });
+  }
+
+  tell(state) {
+    if (!this.isWhole) return;
+    for (const group of document.querySelectorAll("[data-history-set]")) {
+      for (const link of group.querySelectorAll("a")) {
+        const isOn = link.dataset.value === state[group.dataset.historySet];
+        if (isOn) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
+      }
+    }
+    const parts = this.chart.series
+      .filter((one) => one.columns.id.length < one.points)
+      .map((one) => `${one.columns.id.length} of ${one.points} points of series ${one.id}: the latest`);
+    if (state.isForced) parts.push("units differ: relative to each first level");
+    document.querySelector("[data-history-shown]").textContent = parts.join("; ");
+  }
+
+  tellEnvironment() {
+    const section = document.querySelector("[data-history-environment]");
+    const marks = this.chart.series.flatMap((one) => one.environment.map((mark) => ({ ...mark, one })));
+    if (!section || !marks.length) return;
+    const several = this.chart.series.length > 1;
+    marks.sort((a, b) => b.ms - a.ms);
+    section.querySelector("ul").replaceChildren(
+      ...marks.map(({ ms, what, one }) => {
+        const row = document.createElement("li");
+        const time = document.createElement("time");
+        const moment = new Date(this.chart.epoch + ms).toISOString();
+        time.dateTime = moment;
+        time.textContent = `${moment.slice(0, 10)} ${moment.slice(11, 16)} UTC`;
+        row.append(time, `${several ? `series ${one.id}: ` : ""}${what.join("; ")}`);
+        return row;
+      }),
+    );
+    section.hidden = false;
+  }
+}
+
+const NO_ZOOM = { from: null, to: null };
+
+function short(end) {
+  return typeof end === "number" ? String(Math.round(end * 100) / 100) : String(end).slice(0, 19);
+}
