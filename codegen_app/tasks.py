@@ -23,6 +23,7 @@ from codegen_app.services import (
     work,
 )
 from codegen_app.services.notifying import sending
+from codegen_app.services.remeasuring import doing as remeasuring
 
 W = TypeVar("W", bound=Work)
 
@@ -46,8 +47,12 @@ def compile() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def measure(target: str) -> None:
-    """Measure the tasks that wait for an architecture, on this host's device."""
-    _drain(ledger.ready_tasks(target), measuring.run_task)
+    """Measure what waits for an architecture, on this host's device: what an alert asks for before
+    each task of a tuning run."""
+    while _one(remeasuring.waiting(target), remeasuring.run) or _one(
+        ledger.ready_tasks(target), measuring.run_task
+    ):
+        pass
 
 
 @shared_task  # type: ignore[untyped-decorator]

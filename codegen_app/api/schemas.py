@@ -208,4 +208,31 @@ class ComparisonAnswer(Schema):
     markdown: str = Field(description="For a pull request.")
 
 
+class RequestRow(Schema):
+    """A revision of a series that should be measured again."""
+
+    id: int
+    asked_at: datetime
+    alert: int
+    series: int
+    problem: str
+    sizes: dict[str, int]
+    target: str
+    device_name: str
+    toolchain: str
+    metric: str
+    unit: str
+    revision: str
+    revision_at: datetime | None
+    branch: str
+    repository: str
+
+
+class RequestsPage(Schema):
+    """Some requests, and where the next ones begin."""
+
+    requests: list[RequestRow]
+    next: int | None = Field(description="Ask with this as “after”; null at the end.")
+
+
 Limit = Annotated[int, Field(ge=1, le=5_000)]

@@ -10,7 +10,10 @@ from django.urls import URLPattern, path
 from codegen_app.api.v1 import api, point_schema
 
 ROOT = "api/v1/"
-_OPERATIONS = ("api_results", "api_series", "api_one_series", "api_data", "api_compare")
+_OPERATIONS = (
+    *("api_results", "api_series", "api_one_series", "api_data"),
+    *("api_requests", "api_compare"),
+)
 
 
 def _patterns() -> list[URLPattern]:

@@ -23,11 +23,12 @@ from codegen_app.api.schemas import (
     Parameters,
     Problem,
     Receipt,
+    RequestsPage,
     SeriesPage,
     SeriesRow,
 )
 from codegen_app.models import Scope, Series
-from codegen_app.selectors import histories
+from codegen_app.selectors import histories, requested
 from codegen_app.selectors.comparing.address import compare_url
 from codegen_app.selectors.comparing.comparison import Grouping, compared
 from codegen_app.services import ingest, tokens
@@ -142,12 +143,36 @@ def list_series(
     """Those whose problem, target, device, toolchain and metric are as given."""
     _parameters(request, (*histories.FILTERS, "after", "limit"))
     values = (problem, target, device_name, toolchain, metric)
-    if abs(after) > 2**62:
-        raise UserError("after: take the “next” of the page before")
     rows, following = histories.series_page(
-        dict(zip(histories.FILTERS, values, strict=True)), after, limit
+        dict(zip(histories.FILTERS, values, strict=True)), _number(after), limit
     )
     return {"series": rows, "next": following}
+
+
+@api.get(
+    "/requests",
+    url_name="api_requests",
+    auth=_READ,
+    response={200: RequestsPage, **_REFUSALS},
+    summary="Revisions that should be measured again",
+)
+def list_requests(
+    request: HttpRequest,
+    device_name: str = "",
+    repository: str = "",
+    branch: str = "",
+    revision: str = "",
+    after: int = 0,
+    limit: Limit = 1_000,
+) -> dict[str, Any]:
+    """What was asked for from alerts and not answered yet. The first point of such a series at such
+    a revision that is sent, and was measured since, answers it."""
+    _parameters(request, (*requested.FILTERS, "after", "limit"))
+    values = (device_name, repository, branch, revision)
+    rows, following = requested.requests_page(
+        dict(zip(requested.FILTERS, values, strict=True)), _number(after), limit
+    )
+    return {"requests": rows, "next": following}
 
 
 @api.get(
@@ -220,6 +245,13 @@ def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
         "url": url,
         "markdown": found.markdown(url),
     }
+
+
+def _number(after: int) -> int:
+    """The place that a page begins after. Raises ``UserError`` for one that no page named."""
+    if abs(after) > 2**62:
+        raise UserError("after: take the “next” of the page before")
+    return after
 
 
 class NotThereError(Exception):

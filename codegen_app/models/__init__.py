@@ -24,6 +24,12 @@ from codegen_app.models.message import Message, Round
 from codegen_app.models.notification import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.models.packing import Packing
 from codegen_app.models.problem_work import ProblemWork
+from codegen_app.models.remeasuring import (
+    AlertRun,
+    MeasurementRequest,
+    RemeasuredPoint,
+    Remeasurement,
+)
 from codegen_app.models.result_import import ResultImport
 from codegen_app.models.retention import RetentionPolicy
 from codegen_app.models.retune_schedule import Occasion, RetuneSchedule
@@ -40,6 +46,7 @@ __all__ = [
     "Alert",
     "AlertEvent",
     "AlertKind",
+    "AlertRun",
     "AlertState",
     "ApiToken",
     "Artifact",
@@ -62,12 +69,15 @@ __all__ = [
     "Graph",
     "GraphNode",
     "KernelUse",
+    "MeasurementRequest",
     "Message",
     "Occasion",
     "Packing",
     "Problem",
     "ProblemWork",
     "Relation",
+    "RemeasuredPoint",
+    "Remeasurement",
     "ResultImport",
     "RetentionPolicy",
     "RetuneSchedule",

@@ -64,6 +64,7 @@ RULES = {
     "api_results": Rule(WRITING, is_form=False),
     "api_series": Rule(("GET",)),
     "api_one_series": Rule(("GET",)),
+    "api_requests": Rule(("GET",)),
     "api_data": Rule(("GET",)),
     "api_compare": Rule(("GET",)),
     "login": Rule(FORM),

@@ -34,6 +34,21 @@ def held(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | Rejecte
         yield _first_free(alike, stack, over)
 
 
+def models_here() -> set[tuple[str, str]]:
+    """Target and model of each device of this host."""
+    return {_kind(one) for one in probe() if isinstance(one, DeviceInfo)}
+
+
+@contextmanager
+def held_of_model(target: str, name: str, over: threading.Event) -> Iterator[DeviceInfo | None]:
+    """A device of that model for this process alone; waits as ``held`` does. None where there is
+    none here any more, or once it is over."""
+    here = [one for one in probe() if isinstance(one, DeviceInfo)]
+    alike = [one for one in here if _kind(one) == (target, name)]
+    with ExitStack() as stack:
+        yield _first_free(alike, stack, over) if alike else None
+
+
 def _first_free(
     devices: list[DeviceInfo], stack: ExitStack, over: threading.Event
 ) -> DeviceInfo | None:

@@ -41,7 +41,7 @@ def feed(result: BenchmarkResult, measured_at: datetime | None = None) -> None:
         run_id=task.run_id if task else None,
         result_id=result.pk,
     )
-    series.store([_point(result, revision, when)], source, own=own)
+    series.store([point_of_result(result, _key(result), revision, when)], source, own=own)
 
 
 @cache
@@ -54,20 +54,28 @@ def _imported(task: TuningTask | None) -> ResultImport | None:
     return ResultImport.objects.filter(run=task.run_id).first() if task else None
 
 
-def _point(result: BenchmarkResult, revision: RevisionKey, when: datetime) -> Point:
-    environment, time = result.environment, result.all_metrics[TIME]
+def _key(result: BenchmarkResult) -> SeriesKey:
+    environment = result.environment
+    return SeriesKey(
+        problem=str(result.problem)[:500],
+        own=result.problem.digest,
+        sizes=dict(result.bindings),
+        target=environment.target,
+        device=environment.device_name,
+        toolchain=selections.bucket_toolchain(result).partition(" ")[0],
+        metric=TIME,
+        unit=result.all_metrics[TIME].unit,
+    )
+
+
+def point_of_result(
+    result: BenchmarkResult, key: SeriesKey, revision: RevisionKey, when: datetime
+) -> Point:
+    """A result as a point of a series, measured at that moment."""
+    time = result.all_metrics[TIME]
     step = -(-len(result.samples_ns) // MOST_SAMPLES)
     return Point(
-        series=SeriesKey(
-            problem=str(result.problem)[:500],
-            own=result.problem.digest,
-            sizes=dict(result.bindings),
-            target=environment.target,
-            device=environment.device_name,
-            toolchain=selections.bucket_toolchain(result).partition(" ")[0],
-            metric=TIME,
-            unit=time.unit,
-        ),
+        series=key,
         value=time.value,
         low=time.low,
         high=time.high,

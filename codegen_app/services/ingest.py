@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 
 from codegen_app.models import ApiToken, Batch, Source
 from codegen_app.services import series, tokens
+from codegen_app.services.remeasuring import requests
 from scheduler.results.points import importer
 from scheduler.results.points.model import Context
 
@@ -37,6 +38,7 @@ def receive(
         with transaction.atomic():
             batch = Batch.objects.create(token=token, key=key, body_digest=digest)
             stored = series.store(found.points, Source.API, batch)
+            requests.answer(batch)
             batch.answer = {
                 "batch": batch.pk,
                 **asdict(stored),

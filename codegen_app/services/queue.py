@@ -22,6 +22,7 @@ from codegen_app.models import (
     DeliveryState,
     Graph,
     Packing,
+    Remeasurement,
     State,
     TuningRun,
     TuningTask,
@@ -73,7 +74,9 @@ def notify_of_waiting() -> None:
     if count := deliveries.count():
         notify(Kind.NOTIFY, count)
     waiting = work.due(TuningTask.objects.all())
-    for target in waiting.order_by().values_list("run__target", flat=True).distinct():
+    tasks = waiting.order_by().values_list("run__target", flat=True).distinct()
+    again = work.due(Remeasurement.objects.all()).order_by()
+    for target in {*tasks, *again.values_list("series__target", flat=True).distinct()}:
         notify(Kind.MEASURE, target=target)
 
 

@@ -48,13 +48,16 @@ JOIN codegen_app_revision AS revision USING (repository, name, branch)
 
 @dataclass(frozen=True)
 class Own:
-    """The rows that a point of ours comes from."""
+    """The rows that a point of ours comes from. ``at`` is its place in the history where that is
+    another than its revision or its measurement says: of a build that is measured again, that of
+    the point that it was built for."""
 
     problem_id: int
     kernel_id: int
     build_id: int
     run_id: int | None
     result_id: int
+    at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def store(
     conditions = _conditions([point.conditions for point in points], digests)
     spans: dict[str, _Span] = {}
     for point in points:
-        at = revisions[_identity(point.revision)].at or point.measured_at
+        at = _place(point, revisions[_identity(point.revision)], own)
         _extend(spans, digests.of_series(point.series), point, at)
     keys, new = _series(spans, own)
     texts = _Texts(source, batch, own)
@@ -104,6 +107,11 @@ def store(
     )
     queue.notify(queue.Kind.DETECT)
     return Stored(len(points), len(spans), new)
+
+
+def _place(point: Point, revision: _Revision, own: Own | None) -> datetime:
+    """Where in the history it stands."""
+    return (own.at if own else None) or revision.at or point.measured_at
 
 
 @dataclass
@@ -133,6 +141,7 @@ class _Texts:
     def __init__(self, source: Source, batch: Batch | None, own: Own | None) -> None:
         links = (own.kernel_id, own.build_id, own.run_id, own.result_id) if own else (None,) * 4
         ends = (source.value, batch.pk if batch else None, *links)
+        self._own = own
         self._end = "\t".join(_NULL if one is None else str(one) for one in ends)
         self._moments: dict[datetime, str] = {}
 
@@ -141,7 +150,7 @@ class _Texts:
         low, high = (_NULL if one is None else repr(one) for one in (point.low, point.high))
         samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
         return (
-            f"{series}\t{self._moment(revision.at or point.measured_at)}"
+            f"{series}\t{self._moment(_place(point, revision, self._own))}"
             f"\t{self._moment(point.measured_at)}\t{point.value!r}\t{low}\t{high}\t{point.n}"
             f"\t{samples}\t{revision.pk}\t{conditions}\t{self._end}\n"
         )

@@ -66,7 +66,8 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     # By a token, which the views ask for.
     "api_results": (("POST",), ANYBODY),
     **dict.fromkeys(
-        ("api_series", "api_one_series", "api_data", "api_compare"), (("GET",), ANYBODY)
+        ("api_series", "api_one_series", "api_data", "api_requests", "api_compare"),
+        (("GET",), ANYBODY),
     ),
 }
 ROLES = ("anonymous", "plain", *permissions.TITLES, "admin")

@@ -17,6 +17,7 @@ from codegen_app.models import (
     Alert,
     AlertEvent,
     AlertKind,
+    AlertRun,
     ApiToken,
     AuditEntry,
     Baseline,
@@ -34,9 +35,12 @@ from codegen_app.models import (
     Graph,
     GraphNode,
     KernelUse,
+    MeasurementRequest,
     Message,
     Packing,
     ProblemWork,
+    RemeasuredPoint,
+    Remeasurement,
     ResultImport,
     RetentionPolicy,
     RetuneSchedule,
@@ -166,10 +170,16 @@ def rows_of_tracking() -> None:
     SeriesRule.objects.create(series=series, muted=True, reason="noisy")
     Baseline.objects.create(series=series, at=now, reason="new device")
     RetentionPolicy.objects.create(name="p", samples_days=30)
+    change = alert.changes.get()
+    AlertRun.objects.create(alert=alert, series=series, run=TuningRun.objects.first())
+    again = Remeasurement.objects.create(alert=alert, series=series, boundary=now)
+    RemeasuredPoint.objects.create(remeasurement=again, original=change.datum)
+    MeasurementRequest.objects.create(alert=alert, series=series, revision=change.revision)
 
 
 #: What the first schema had no table for.
 LATER = {
+    *(AlertRun, Remeasurement, RemeasuredPoint, MeasurementRequest),
     *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
     *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport),
     *(ApiToken, Batch, Series, Revision, Conditions, Datum),

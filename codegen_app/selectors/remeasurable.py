@@ -1,0 +1,83 @@
+"""What of an alert can be tuned or measured again, and where it cannot, why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from codegen_app.models import Alert, Change, Datum, Series, Source, State, Worker
+
+SIDE = 3  # revisions of each side, the nearest to the change
+MOST_SERIES = 20  # of an alert, the furthest moved first
+
+
+def changes_of(alert: Alert) -> list[Change]:
+    """The alert's changes that stand, the furthest moved first (1 query)."""
+    rows = alert.changes.filter(withdrawn_at=None)
+    found = rows.select_related("series", "datum", "revision", "previous")
+    return sorted(found, key=lambda row: (-max(row.ratio, 1 / row.ratio), row.pk))
+
+
+def own_series(alert: Alert, changes: Iterable[Change]) -> list[Series]:
+    """Those of our own problems, in the order of the changes."""
+    found = {one.series_id: one.series for one in changes}
+    if alert.series is not None:
+        found.setdefault(alert.series.pk, alert.series)
+    return [one for one in found.values() if one.own_problem_id is not None]
+
+
+def kept(series: Iterable[int]) -> QuerySet[Datum]:
+    """Points of these series whose builds are here, and that are no repetition of others."""
+    return Datum.objects.filter(
+        series__in=series,
+        build__state=State.DONE,
+        build__library__isnull=False,
+        kernel__isnull=False,
+    ).exclude(source__in=(Source.AGAIN, Source.IMPORT))
+
+
+def sides(change: Change) -> list[Datum]:
+    """The points whose builds are kept, a build once a revision, of the nearest revisions of each
+    side of a change; two sides of a series have no others between them (2 queries)."""
+    rows = kept([change.series_id])
+    before = rows.filter(at__lt=change.at).order_by("-at", "-id")
+    after = rows.filter(at__gte=change.at).order_by("at", "id")
+    return [*reversed(_nearest(before[:_LOOKED_AT])), *_nearest(after[:_LOOKED_AT])]
+
+
+_LOOKED_AT = 200  # points: runs of one revision repeat it
+
+
+def _nearest(rows: Iterable[Datum]) -> list[Datum]:
+    found: dict[tuple[int, int | None], Datum] = {}
+    revisions: set[int] = set()
+    for row in rows:
+        if row.revision_id not in revisions and len(revisions) == SIDE:
+            break
+        revisions.add(row.revision_id)
+        if len(found) < 2 * SIDE:
+            found.setdefault((row.revision_id, row.build_id), row)
+    return list(found.values())
+
+
+def device_models() -> set[tuple[str, str]]:
+    """Target and model of the devices that living workers have (1 query)."""
+    return {
+        (device.get("target"), device.get("name"))
+        for worker in Worker.objects.all()
+        if worker.is_alive
+        for device in worker.devices
+    }
+
+
+def obstacle(
+    series: Series, has_before: bool, has_after: bool, models: set[tuple[str, str]]
+) -> str:
+    """Why a series of ours cannot be measured again; "" where it can."""
+    if not has_before or not has_after:
+        side = "before" if not has_before else "after"
+        return f"no build is kept of what was measured {side} the change: retune instead"
+    if (series.target, series.device_name) not in models:
+        return f"no worker here has a {series.device_name} ({series.target}): start one there"
+    return ""

@@ -1,0 +1,58 @@
+"""Tuning the problems of an alert's series again: one press, one run for each problem."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+
+from codegen_app.models import OPEN_STATES, Alert, AlertRun, Series, TemplateNode, TuningRun
+from codegen_app.selectors.remeasurable import changes_of, own_series
+from codegen_app.services import retuning, tuning
+from scheduler.outcome import UserError
+from scheduler.tuning.budget import Budget
+
+BUDGET_S = 60.0
+MOST_RUNS = 10
+
+
+@transaction.atomic
+def retune(alert: Alert, actor: AbstractBaseUser | None) -> list[TuningRun]:
+    """A run with a budget of ``BUDGET_S`` for each of the alert's own problems, the furthest moved
+    first; one that is open already is the run. Raises ``UserError`` where there is none to tune."""
+    alert = Alert.objects.select_for_update().get(pk=alert.pk)
+    own = own_series(alert, changes_of(alert))
+    if not own:
+        raise UserError("none of these series is measured here: there is nothing to tune")
+    known = AlertRun.objects.filter(alert=alert, run__state__in=OPEN_STATES)
+    running = {one.series_id: one.run for one in known.select_related("run")}
+    return [running.get(series.pk) or _start(alert, series, actor) for series in own[:MOST_RUNS]]
+
+
+def _start(alert: Alert, series: Series, actor: AbstractBaseUser | None) -> TuningRun:
+    node = _node(series)
+    if node is None:
+        raise UserError(f"no graph that is here has {series.problem}: import its model again")
+    symbols = node.graph.symbols
+    run = tuning.start_run(
+        node.graph,
+        retuning.device_for(series.target),
+        series.target,
+        {name: size for name, size in series.sizes.items() if name in symbols},
+        actor,
+        template_node=node,
+        budget=Budget(seconds=BUDGET_S),
+        why=f"alert {alert.pk}: {alert}"[:500],
+    )
+    AlertRun.objects.create(alert=alert, series=series, run=run)
+    return run
+
+
+def _node(series: Series) -> TemplateNode | None:
+    """A node of the problem: of the graph that the last point's run was of, else of the newest."""
+    nodes = TemplateNode.objects.filter(problem=series.own_problem).select_related("graph")
+    last = series.data.filter(run__isnull=False).order_by("-at", "-pk").first()
+    if last is not None and last.run is not None:
+        of_run = nodes.filter(graph=last.run.graph_id).order_by("position").first()
+        if of_run is not None:
+            return of_run
+    return nodes.order_by("-graph", "position").first()

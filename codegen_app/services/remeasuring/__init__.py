@@ -1,0 +1,1 @@
+"""Measuring again what a change lies between, here or by whoever sends the series."""

@@ -1,0 +1,54 @@
+"""The request of a kernel that was recorded, whether or not the generator makes it still."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scheduler.codegen.benchmark_request import BenchmarkRequest, CFunctionRequest, request_at
+from scheduler.codegen.kernel import KernelArg, KernelCall
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.text import parse_expr
+from scheduler.ir.operations import Buffer
+from scheduler.outcome import UserError
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """A kernel's C function with the call that a node made of it: ``args`` are ``{name, type,
+    is_output, dtype}``, ``call`` maps each to a buffer's name or an expression's text.
+
+    ``renamed`` are the buffers' names where it is called now, by those of the recorded call.
+    """
+
+    kernel: str
+    args: Sequence[Mapping[str, Any]]
+    call: Mapping[str, str]
+    renamed: Mapping[str, str]
+
+    def request(
+        self, target: str, bindings: Bindings, buffers: Mapping[str, Buffer]
+    ) -> BenchmarkRequest:
+        """At concrete sizes. Raises ``UserError`` where the call does not fit these buffers."""
+        try:
+            args = [KernelArg(**arg) for arg in self.args]
+            call = KernelCall(self.kernel, {arg.name: self._value(arg) for arg in args})
+            return request_at(
+                bindings,
+                call,
+                args,
+                buffers,
+                symbol=self.kernel,
+                target=target,
+                request_type=CFunctionRequest,
+            )
+        except (KeyError, TypeError) as error:
+            raise UserError(
+                f"{self.kernel} was recorded for another form of this call: {error} is not known"
+            ) from None
+
+    def _value(self, arg: KernelArg) -> str | Expr:
+        given = self.call[arg.name]
+        return self.renamed[given] if arg.type == "ptr" else parse_expr(given)

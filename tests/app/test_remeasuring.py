@@ -1,0 +1,282 @@
+"""From an alert: tune again, measure both sides again here, or ask those who send the series."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from codegen_app.models import (
+    Alert,
+    AlertRun,
+    Build,
+    Change,
+    Datum,
+    MeasurementRequest,
+    Remeasurement,
+    Revision,
+    Selection,
+    Series,
+    Source,
+    State,
+    TuningRun,
+    Worker,
+)
+from codegen_app.services import engine, history, planning, remote_builds, tokens, tuning, work
+from codegen_app.services.alerting.retuning import retune
+from codegen_app.services.remeasuring import asking, doing
+from codegen_app.tasks import measure
+from scheduler.codegen.recorded_call import RecordedCall
+from scheduler.outcome import UserError
+from scheduler.results.points.model import RevisionKey
+from scheduler.runtime.device import DeviceInfo
+from scheduler.runtime.devices import probe
+from scheduler.tuning.budget import Budget
+from tests.app import factories, track_factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def person() -> User:
+    return User.objects.create_superuser("a")
+
+
+def worker() -> None:
+    """A living one with this host's devices."""
+    cpu = next(one for one in probe() if isinstance(one, DeviceInfo) and one.id == "cpu")
+    now = timezone.now()
+    device = {"id": cpu.id, "target": cpu.target, "name": cpu.name}
+    Worker.objects.create(
+        name="w", host="h", pid=1, started_at=now, seen_at=now, devices=[device], queues=["measure"]
+    )
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Alert:
+    """A change between two revisions of a problem that the emulation timed, by real builds."""
+    monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
+    graph = factories.prepared_graph()
+    node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
+    assert node is not None
+    least = {name: info["min"] for name, info in graph.symbols.items()}
+    for name in ("first", "second"):
+        monkeypatch.setattr(history, "own_revision", lambda name=name: RevisionKey(name))
+        budget = Budget(seconds=60, measurements=1)
+        tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
+        assert planning.plan_waiting() == 1
+        measure("cpu")
+    series = Series.objects.get()
+    before, after = series.data.order_by("at")
+    alert = Alert.objects.create(kind="regression", revision=after.revision, at=after.at)
+    Change.objects.create(
+        **{"series": series, "datum": after, "at": after.at, "revision": after.revision},
+        **{"previous": before.revision, "before": 100.0, "after": 130.0, "n_before": 9},
+        **{"n_after": 5, "errors": 9.0, "worse": True, "alert": alert},
+    )
+    worker()
+    return alert
+
+
+def test_both_sides_are_measured_again_in_one_environment(own: Alert, person: User) -> None:
+    chosen = list(Selection.objects.values_list("pk", "result"))
+    (answer,) = asking.ask(own, person)
+    (same,) = asking.ask(own, person)
+    assert same.remeasurement == answer.remeasurement, "pressed twice, done once"
+    measure("cpu")
+    row = Remeasurement.objects.get()
+    assert (row.state, row.reason) == (State.DONE, "")
+    assert 0 < row.samples <= row.samples_due
+    points = list(row.points.select_related("datum", "original"))
+    assert len(points) == 2
+    for point in points:
+        new, old = point.datum, point.original
+        assert new is not None
+        assert (new.series, new.revision, new.at) == (old.series, old.revision, old.at)
+        assert new.measured_at > old.measured_at
+        assert (new.source, new.build, new.kernel) == (Source.AGAIN, old.build, old.kernel)
+        assert new.samples
+    first, second = (point.datum for point in points)
+    assert first is not None
+    assert second is not None
+    facts = [one.conditions.facts for one in (first, second)]
+    assert facts[0]["driver"] == facts[1]["driver"]
+    series = Series.objects.get()
+    assert series.points == 4
+    assert list(Selection.objects.values_list("pk", "result")) == chosen, "nothing else serves now"
+    measure("cpu")
+    assert Datum.objects.count() == 4
+
+
+def test_a_worker_that_dies_leaves_it_to_the_next(
+    own: Alert, person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking.ask(own, person)
+    row = work.claim_next(doing.waiting("cpu"), "w")
+    assert row is not None
+
+    def die(*_: Any) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(doing, "_record", die)
+        doing.run(row)
+    assert Datum.objects.filter(source=Source.AGAIN).count() == 0
+    work.give_on_orphans()
+    measure("cpu")
+    assert Remeasurement.objects.get().state == State.DONE
+    assert Datum.objects.filter(source=Source.AGAIN).count() == 2
+
+
+def test_what_is_cancelled_stores_nothing(own: Alert, person: User) -> None:
+    asking.ask(own, person)
+    row = work.claim_next(doing.waiting("cpu"), "w")
+    assert row is not None
+    assert asking.cancel(row, person)
+    with pytest.raises(work.LeaseLostError):
+        doing.run(row)
+    assert Remeasurement.objects.get().state == State.CANCELLED
+    assert not Datum.objects.filter(source=Source.AGAIN).exists()
+    assert not asking.cancel(row, person)
+    asking.ask(own, person)
+    assert Remeasurement.objects.count() == 2, "it can be asked for again"
+
+
+def test_without_a_build_or_a_device_the_reason_is_said(own: Alert, person: User) -> None:
+    Worker.objects.all().delete()
+    with pytest.raises(UserError, match="no worker here has a"):
+        asking.ask(own, person)
+    worker()
+    Build.objects.update(library=None, state=State.CANCELLED)
+    with pytest.raises(UserError, match="no build is kept of what was measured before"):
+        asking.ask(own, person)
+    assert not Remeasurement.objects.exists()
+
+
+def test_a_file_that_the_storage_lost_is_a_reason_and_no_failure(
+    own: Alert, person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking.ask(own, person)
+
+    def lost(*_: Any, **__: Any) -> None:
+        raise FileNotFoundError("library.so is not there")
+
+    monkeypatch.setattr(doing, "built", lost)
+    measure("cpu")
+    row = Remeasurement.objects.get()
+    assert row.state == State.REJECTED
+    assert "library.so is not there" in row.reason
+    assert {point.reason for point in row.points.all()} == {"library.so is not there"}
+
+
+def test_recorded_calls_are_those_that_the_generator_makes(own: Alert) -> None:
+    """What old kernels are called by is read of their rows: of those that are made still, it is
+    the very request that the generator makes."""
+    run = TuningRun.objects.first()
+    assert run is not None
+    digest = run.graph.file.digest
+    lowered = engine.scheduled(digest).schedule.lowered
+    compared = 0
+    for node in run.graph.template_nodes.filter(problem__isnull=False):
+        for use in node.uses.select_related("kernel")[:3]:
+            caller = engine.caller(digest, node.name, use.kernel.name)
+            assert caller is not None
+            same = {name: name for name in (*node.reads, *node.writes)}
+            call = RecordedCall(use.kernel.name, use.kernel.args, use.call, same)
+            made = caller.benchmark_request("cpu", run.bindings)
+            recorded = call.request("cpu", run.bindings, lowered.buffers)
+            assert recorded.args == made.args
+            assert (recorded.kernel, recorded.symbol) == (made.kernel, made.symbol)
+            compared += 1
+    assert compared > 10
+
+
+def test_retuning_starts_one_run_however_often_it_is_pressed(own: Alert, person: User) -> None:
+    before = TuningRun.objects.count()
+    (run,) = retune(own, person)
+    assert retune(own, person) == [run]
+    assert TuningRun.objects.count() == before + 1
+    series = Series.objects.get()
+    assert run.template_node is not None
+    assert run.template_node.problem == series.own_problem
+    assert (run.target, run.bindings) == (series.target, series.sizes)
+    assert run.budget_s
+    assert f"alert {own.pk}" in run.why
+    assert AlertRun.objects.get().run == run
+    TuningRun.objects.filter(pk=run.pk).update(state=State.DONE, finished_at=timezone.now())
+    assert retune(own, person) != [run], "that one is over"
+
+
+def test_senders_are_asked_and_their_points_answer(person: User) -> None:
+    now = timezone.now()
+    moments = [now - timedelta(days=days) for days in (3, 2, 1)]
+    old, between, new = (track_factories.revision(repository="r", at=one) for one in moments)
+    track_factories.revision(repository="another", at=moments[1])
+    alert = track_factories.regression()
+    change = track_factories.change(alert=alert, revision=new, previous=old)
+    (answer,) = asking.ask(alert, person)
+    asking.ask(alert, person)
+    assert answer.requests == 3
+    assert set(MeasurementRequest.objects.values_list("revision", flat=True)) == {
+        row.pk for row in (old, between, new)
+    }
+    assert Datum.objects.filter(series=change.series).count() == 1
+    assert asking.withdraw(alert, person) == 3
+    assert asking.withdraw(alert, person) == 0
+
+
+def test_a_sender_sees_what_is_asked_and_answers_it(person: User, client: Client) -> None:
+    _, token = tokens.make(person, "CI", ["ingest", "read"], None)
+    headers = {"Authorization": f"Bearer {token}"}
+
+    def pending(query: str = "") -> list[dict[str, Any]]:
+        answer = client.get(f"/api/v1/requests{query}", headers=headers)
+        assert answer.status_code == 200, answer.content
+        rows: list[dict[str, Any]] = answer.json()["requests"]
+        return rows
+
+    def sent(revision: str, measured_at: str) -> None:
+        body = {"kind": "kiln points", "schema": 1}
+        point = {"problem": "mm", "device": "H200", "metric": "time", "unit": "ns", "value": 1.0}
+        point |= {"revision": {"name": revision, "at": "2026-01-01"}, "measured_at": measured_at}
+        key = {**headers, "Idempotency-Key": f"{revision} {measured_at}"}
+        answer = client.post(
+            "/api/v1/results",
+            body | {"points": [point]},
+            content_type="application/json",
+            headers=key,
+        )
+        assert answer.status_code == 200, answer.content
+
+    for revision in ("old", "new"):
+        sent(revision, "2026-01-02")
+    series = Series.objects.get()
+    old, new = (Revision.objects.get(name=name) for name in ("old", "new"))
+    alert = track_factories.regression()
+    track_factories.change(series=series, alert=alert, revision=new, previous=old)
+    asking.ask(alert, person)
+    first, second = pending()
+    assert (first["problem"], first["series"], first["alert"]) == ("mm", series.pk, alert.pk)
+    assert {first["revision"], second["revision"]} == {"old", "new"}
+    assert [one["revision"] for one in pending("?revision=old")] == ["old"]
+    assert pending("?device_name=another") == []
+    sent("old", "2026-01-03")
+    assert len(pending()) == 2, "measured before it was asked for"
+    sent("old", (timezone.now() + timedelta(seconds=5)).isoformat())
+    assert [one["revision"] for one in pending()] == ["new"]
+    assert series.data.filter(revision=old).count() == 3
+    asking.ask(alert, person)
+    assert len(pending()) == 2, "it can be asked for again"
+
+
+def test_nothing_generated_is_measured(person: User) -> None:
+    alert = track_factories.regression()
+    track_factories.change(series=track_factories.series(device_name="generated: H"), alert=alert)
+    with pytest.raises(UserError, match="generated"):
+        asking.ask(alert, person)
+    with pytest.raises(UserError, match="nothing to tune"):
+        retune(alert, person)
