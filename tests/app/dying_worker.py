@@ -74,6 +74,15 @@ TRACKING = {
         "before",
     ),
 }
+SENDING = {
+    "a delivery waits": ("codegen_app.services.notifying.sending.claim", "before"),
+    "a delivery is claimed": ("codegen_app.services.notifying.sending.claim", "after"),
+    "a message is made and not sent": ("codegen_app.services.notifying.webhook.post", "before"),
+    "a message is sent and nobody has noted it": (
+        "codegen_app.services.notifying.webhook.post",
+        "after",
+    ),
+}
 
 
 def dies(function: Callable[..., Any], when: str) -> Callable[..., Any]:
@@ -94,7 +103,7 @@ def work(place: str) -> None:
     from codegen_app.models.work import OPEN_STATES
 
     if place != "-":
-        target, when = (PLACES | SEARCHING | TRACKING)[place]
+        target, when = (PLACES | SEARCHING | TRACKING | SENDING)[place]
         module, _, name = target.rpartition(".")
         owner = pkgutil.resolve_name(module)
         setattr(owner, name, dies(getattr(owner, name), when))
@@ -106,6 +115,7 @@ def work(place: str) -> None:
         tasks.compile()
         tasks.measure("cpu")
     tasks.detect()
+    tasks.notify()
 
 
 def fork(place: str) -> int:

@@ -14,6 +14,7 @@ from django.db import connection
 from codegen_app import system_user
 
 ROOT = Path(__file__).resolve().parents[2]
+SECRET_KEY = "only for tests, with thirty-two characters"
 
 
 def interpreter() -> str:
@@ -40,7 +41,8 @@ def worker_environment(var: Path, broker: str) -> dict[str, str]:
         "KILN_BROKER_URL": broker,
         "KILN_CODE_CACHE": str(settings.CODE_CACHE_DIR),
         "KILN_WORK_LEASE_S": "2",
-        "KILN_SECRET_KEY": "only for tests, with thirty-two characters",
+        "KILN_SECRET_KEY": SECRET_KEY,
+        "KILN_WEBHOOK_NETWORKS": "127.0.0.0/8",
     }
 
 

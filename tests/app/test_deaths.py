@@ -8,8 +8,11 @@ import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import Empty
+from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from codegen_app.models import (
     Alert,
@@ -18,8 +21,6 @@ from codegen_app.models import (
     Build,
     Candidate,
     Change,
-    Channel,
-    ChannelKind,
     Delivery,
     DeliveryState,
     EventKind,
@@ -35,8 +36,10 @@ from codegen_app.services import graphs, planning, series, tracking, tuning, wor
 from scheduler import samples
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from scheduler.tuning.budget import Budget
-from tests.app.dying_worker import PLACES, SEARCHING, TRACKING
-from tests.app.processes import ROOT, worker_environment
+from tests.app.dying_worker import PLACES, SEARCHING, SENDING, TRACKING
+from tests.app.processes import ROOT, SECRET_KEY, worker_environment
+from tests.app.track_factories import channel
+from tests.support.receivers import http_receiver
 
 Die = Callable[[str], list[int]]
 
@@ -122,16 +125,20 @@ def test_a_search_goes_on_where_a_worker_died(workers: Die) -> None:
         assert BenchmarkResult.objects.filter(kernel=candidate.kernel).count() == 1
 
 
-def test_from_points_to_deliveries_a_worker_may_die_anywhere(workers: Die) -> None:
+def test_from_points_to_a_receiver_a_worker_may_die_anywhere(workers: Die, settings: Any) -> None:
     """Nobody gives anything on here: what the dead one held is free, and what waits is in the
-    rows."""
-    Channel.objects.create(
-        name="team", kind=ChannelKind.EMAIL, address="team@example.org", alerts=["regression"]
-    )
-    series.store([one for name in "abc" for one in regressing(name)], Source.API)
-    for place in TRACKING:
-        assert workers(place) == [-signal.SIGKILL], place
-    assert workers("-; -") == [0, 0], "two at once, and both live"
+    rows. A message is sent again where nobody could note it, with the key that it had."""
+    settings.SECRET_KEY = SECRET_KEY
+    with http_receiver() as receiver:
+        channel(address=receiver.url)
+        series.store([one for name in "abc" for one in regressing(name)], Source.API)
+        for place in TRACKING | SENDING:
+            assert workers(place) == [-signal.SIGKILL], place
+            Delivery.objects.update(next_at=timezone.now())  # the lease of a claim is over
+        assert workers("-; -") == [0, 0], "two at once, and both live"
+        first, again = receiver.next(0), receiver.next(0)
+        with pytest.raises(Empty):
+            receiver.next(0)
 
     assert not tracking.waits()
     changes = Change.objects.values_list("series__problem", "withdrawn_at", "cause")
@@ -142,7 +149,9 @@ def test_from_points_to_deliveries_a_worker_may_die_anywhere(workers: Die) -> No
     event = AlertEvent.objects.get()
     assert event.kind == EventKind.RAISED
     delivery = Delivery.objects.get()
-    assert (delivery.event, delivery.state) == (event, DeliveryState.PENDING)
+    assert (delivery.event, delivery.state) == (event, DeliveryState.DELIVERED)
+    sent = {one.headers["kiln-delivery"] for one in (first, again)}
+    assert sent == {str(delivery.key)}, "twice at the receiver, which can tell"
 
 
 def regressing(problem: str) -> list[Point]:

@@ -27,17 +27,18 @@ COMPILING, MEASURING = "prepare,compile", "measure.cpu"
 class Workers:
     """Starts Celery workers as the demo does, on the test's database and in its folder."""
 
-    def __init__(self, var: Path, broker_url: str) -> None:
+    def __init__(self, var: Path, broker_url: str, **environment: str) -> None:
         self._var = var
         self._running: list[subprocess.Popen[bytes]] = []
-        self._environment = worker_environment(var, broker_url)
+        self._environment = worker_environment(var, broker_url) | environment
 
     def start(self) -> None:
         """One that compiles, one that measures."""
-        self._start(COMPILING)
-        self._start(MEASURING)
+        self.start_one(COMPILING)
+        self.start_one(MEASURING)
 
-    def _start(self, queues: str) -> None:
+    def start_one(self, queues: str) -> None:
+        """One that serves these queues."""
         command = (
             *(sys.executable, "-m", "celery", "--app", "codegen_app.config.celery", "worker"),
             *("--queues", queues, "--hostname", f"test{len(self._running)}@%h"),

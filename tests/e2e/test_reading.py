@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from codegen_app.models import Build, Packing
 from codegen_app.services import artifacts
+from tests.app.track_factories import channel
 from tests.support.pages_world import World
 
 
@@ -192,6 +193,8 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
     addresses += [packing.get_absolute_url(), f"/graphs/{world.graph.pk}/pack"]
     one, other = world.kernels[0].builds.values_list("pk", flat=True)
     addresses += [f"/compare?build={one}&build={other}"]
+    told = channel("kernel team", address="https://hooks.example.org/" + "long" * 30)
+    addresses += ["/channels", f"/channels/{told.pk}"]
     for address in addresses:
         for width in (1400, 390):
             page.set_viewport_size({"width": width, "height": 900})
