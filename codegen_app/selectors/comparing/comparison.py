@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
+from django.urls import reverse
 
 from codegen_app.models import Source
 from codegen_app.selectors.comparing.measured import HIGHER, Facts, measured, of_one_environment
@@ -167,7 +168,7 @@ class Compared:
         return ComparedRow(
             series=series.id,
             name=row.series,
-            url=f"/series/{series.id}",
+            url=reverse("series", args=[series.id]),
             problem=series.problem,
             sizes=series.sizes,
             target=series.target,

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.db import connection
 
-from codegen_app.models import Series
 from codegen_app.selectors.comparing.sides import ComparedSide
 
 MOST_POINTS = 50
@@ -68,11 +67,6 @@ class StoredSeries:
     metric: str
     unit: str
     better: str
-
-    @property
-    def row(self) -> Series:
-        """For what a series says of itself; not to be saved."""
-        return Series(pk=self.id, problem=self.problem, metric=self.metric, device_name=self.device)
 
 
 @dataclass(frozen=True)

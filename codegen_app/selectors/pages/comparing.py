@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.db import connection
 from django.db.models import Count, Exists, F, Max, OuterRef, Q
+from django.urls import reverse
 
 from codegen_app.models import Datum, Revision, TuningRun
 from codegen_app.selectors.comparing.address import BRANCH, RUN, of_name
@@ -158,7 +159,7 @@ def _changes(found: Compared, shown: Sequence[ComparedRow]) -> dict[int, str]:
                 [after for _, after in points],
             ],
         )
-        return {series: f"/changes/{change}" for series, change in cursor.fetchall()}
+        return {series: reverse("change", args=[change]) for series, change in cursor.fetchall()}
 
 
 def _branches(find: str) -> list[Choice]:

@@ -1,4 +1,4 @@
-"""The overview: what runs, what was made lately, what was rejected and why, and who works."""
+"""The overview: what moved, runs, was made lately, was rejected and why; and who works."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.db.models import Count
 from codegen_app.models import Build, Candidate, Graph, State, TuningRun
 from codegen_app.models.worker import Worker
 from codegen_app.selectors.pages.graphs import GraphRow, graph_rows
+from codegen_app.selectors.pages.overview_changes import OverviewChanges, overview_changes
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 
 _REJECTED = (State.REJECTED, State.QUARANTINED)
@@ -67,15 +68,17 @@ class Overview:
     runs: tuple[RunRow, ...]
     workers: tuple[WorkerRow, ...]
     rejections: tuple[RejectionCount, ...]
+    changes: OverviewChanges
 
 
 def overview() -> Overview:
-    """Everything on the first page (9 queries)."""
+    """Everything on the first page (13 queries)."""
     return Overview(
         graphs=graph_rows(Graph.objects.all()[:12]),
         runs=run_rows(TuningRun.objects.all()[:12]),
         workers=worker_rows(),
         rejections=_rejections(),
+        changes=overview_changes(),
     )
 
 

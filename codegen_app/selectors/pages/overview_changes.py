@@ -1,0 +1,109 @@
+"""What moved lately, for the overview: open alerts, and the largest changes of the last days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Case, Count, F, FloatField, When
+from django.db.models.functions import Abs, Ln
+from django.utils import timezone
+
+from codegen_app.models import Alert, AlertKind, Change
+from codegen_app.models.alert import OPEN_ALERT_STATES
+from codegen_app.selectors.tracked import Moved, SeriesHead, head_of, moved_of
+
+DAYS = 7
+MOST_CHANGES = 5_000
+"""The newest changes, among which the largest are looked for: however many there are."""
+_MOST_ALERTS, _MOST_MOVERS = 6, 10
+
+
+@dataclass(frozen=True)
+class OpenAlert:
+    """An alert that nobody has closed. ``worst_ratio`` is after by before, of the series of its
+    ``series`` that moved most."""
+
+    id: int
+    url: str
+    revision: str
+    state: str
+    series: int
+    worst_ratio: float | None
+    cause: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Mover:
+    """A change, and the series that it is of."""
+
+    head: SeriesHead
+    change: Moved
+
+
+@dataclass(frozen=True)
+class OverviewChanges:
+    """Open alerts, the worst of them; and the largest changes found in the last ``days`` that were
+    not withdrawn, among the newest ``most_changes``."""
+
+    regressions: int
+    improvements: int
+    worst_regressions: tuple[OpenAlert, ...]
+    best_improvements: tuple[OpenAlert, ...]
+    movers: tuple[Mover, ...]
+    days: int = DAYS
+    most_changes: int = MOST_CHANGES
+
+    @property
+    def alerts(self) -> tuple[tuple[str, int, tuple[OpenAlert, ...]], ...]:
+        """By kind: what they are called, how many are open, and the first of them."""
+        return (
+            ("regressions", self.regressions, self.worst_regressions),
+            ("improvements", self.improvements, self.best_improvements),
+        )
+
+
+def overview_changes() -> OverviewChanges:
+    """What moved lately (4 queries), by indexes of alerts and changes: no point is read."""
+    rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
+    counts = dict(rows.values_list("kind").annotate(Count("pk")))
+    return OverviewChanges(
+        regressions=counts.get(AlertKind.REGRESSION, 0),
+        improvements=counts.get(AlertKind.IMPROVEMENT, 0),
+        worst_regressions=_alerts(AlertKind.REGRESSION),
+        best_improvements=_alerts(AlertKind.IMPROVEMENT),
+        movers=_movers(),
+    )
+
+
+def _alerts(kind: AlertKind) -> tuple[OpenAlert, ...]:
+    rows = Alert.objects.filter(kind=kind, state__in=OPEN_ALERT_STATES, duplicate_of=None)
+    effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
+    shown = rows.select_related("revision").order_by(effect.desc(nulls_last=True), "-pk")
+    return tuple(
+        OpenAlert(
+            id=row.pk,
+            url=f"/alerts/{row.pk}",
+            revision=str(row.revision),
+            state=row.get_state_display(),
+            series=row.n_series,
+            worst_ratio=row.worst_ratio,
+            cause=row.cause,
+            created_at=row.created_at,
+        )
+        for row in shown[:_MOST_ALERTS]
+    )
+
+
+def _movers() -> tuple[Mover, ...]:
+    newest = Change.objects.order_by("-pk").values("pk")[:MOST_CHANGES]
+    rows = Change.objects.filter(
+        pk__in=newest, withdrawn_at=None, found_at__gte=timezone.now() - timedelta(days=DAYS)
+    )
+    shown = rows.select_related("series", "revision", "previous", "alert").order_by(
+        Abs(Ln(F("after") / F("before"))).desc(), "-pk"
+    )
+    return tuple(
+        Mover(head_of(row.series), moved_of(row, row.series.unit)) for row in shown[:_MOST_MOVERS]
+    )
