@@ -47,12 +47,17 @@ RULES = {
     "put_back": Rule(WRITING, permissions.SELECT),
     "cancel_run": Rule(WRITING, permissions.RETUNE),
     "retune": Rule(FORM, permissions.RETUNE),
+    "retune_alert": Rule(WRITING, permissions.RETUNE),
+    "remeasure_alert": Rule(WRITING, permissions.RETUNE),
+    "withdraw_requests": Rule(WRITING, permissions.RETUNE),
+    "cancel_remeasurement": Rule(WRITING, permissions.RETUNE),
     "pack": Rule(FORM),  # the view asks for an account
     "cancel_packing": Rule(WRITING),  # and for whose it is
     "build_kernel": Rule(WRITING, permissions.BUILD),
     "password": Rule(FORM),
     "csp_reports": Rule(WRITING, is_form=False),
     "tokens": Rule(FORM, permissions.TOKENS),
+    "tokens_json": Rule(READING, permissions.TOKENS),
     "revoke_token": Rule(WRITING, permissions.TOKENS),
     **dict.fromkeys(("channels", "channel"), Rule(FORM, permissions.NOTIFY)),
     **dict.fromkeys(("channels_json", "channel_json"), Rule(READING, permissions.NOTIFY)),

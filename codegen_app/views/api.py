@@ -5,19 +5,19 @@ from __future__ import annotations
 from importlib import resources
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 
 from codegen_app.api.urls import openapi
 from codegen_app.selectors.pages.api import api_page
+from codegen_app.views.page import respond
 from scheduler import clients
 
 CLIENT = "kiln_client.py"
 
 
-def api_docs(request: HttpRequest) -> HttpResponse:
+def api_docs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The page: drawn by us, since other renderings need scripts of theirs."""
     page = api_page(openapi())
-    return render(request, "pages/api.html", {"title": "API", "page": page, "client": CLIENT})
+    return respond(request, "pages/api.html", page, as_json=as_json, title="API", client=CLIENT)
 
 
 def api_schema(_: HttpRequest) -> HttpResponse:

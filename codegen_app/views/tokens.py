@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -14,13 +14,14 @@ from codegen_app.forms.tokens import TokenForm
 from codegen_app.models import ApiToken
 from codegen_app.selectors.pages.tokens import token_list
 from codegen_app.services import tokens as services
+from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
 
 
 @sensitive_variables("text")
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(permissions.TOKENS)
-def tokens(request: HttpRequest) -> HttpResponse:
+def tokens(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """The list, and the form; a new token's text is on the answer to the form, and nowhere else."""
     is_post, text, status = request.method == "POST", "", 200
     form = TokenForm(request.POST if is_post else None)
@@ -30,13 +31,16 @@ def tokens(request: HttpRequest) -> HttpResponse:
         form, status = TokenForm(), 201
     elif is_post:
         status = 422
-    context = {
-        "title": "API tokens",
-        "form": form,
-        "text": text,
-        "tokens": token_list(actor(request)),
-    }
-    return render(request, "pages/tokens.html", context, status=status)
+    return respond(
+        request,
+        "pages/tokens.html",
+        token_list(actor(request)),
+        as_json=as_json,
+        title="API tokens",
+        status=status,
+        form=form,
+        text=text,
+    )
 
 
 @require_POST

@@ -7,6 +7,13 @@ from django.urls import path
 from codegen_app.api.urls import urlpatterns as of_programs
 from codegen_app.pagecache.keep import Kept, kept
 from codegen_app.selectors.traces import kernel_trace
+from codegen_app.views.alert_actions import (
+    actions,
+    cancel_remeasurement,
+    remeasure_alert,
+    retune_alert,
+    withdraw_requests,
+)
 from codegen_app.views.alerts_feed import alerts_feed
 from codegen_app.views.api import api_client, api_docs, api_schema
 from codegen_app.views.builds import build_kernel
@@ -97,8 +104,13 @@ urlpatterns = [
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
     path("retune", retune, name="retune"),
     path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),
+    *twin("alerts/<int:pk>/actions", actions, "alert_actions"),
+    path("alerts/<int:pk>/retune", retune_alert, name="retune_alert"),
+    path("alerts/<int:pk>/remeasure", remeasure_alert, name="remeasure_alert"),
+    path("alerts/<int:pk>/withdraw", withdraw_requests, name="withdraw_requests"),
+    path("remeasurements/<int:pk>/cancel", cancel_remeasurement, name="cancel_remeasurement"),
     path("password", password, name="password"),
-    path("tokens", tokens, name="tokens"),
+    *twin("tokens", tokens, "tokens"),
     path("tokens/<int:pk>/revoke", revoke_token, name="revoke_token"),
     path("alerts.atom", alerts_feed, name="alerts_feed"),
     *twin("channels", channels, "channels"),
@@ -108,7 +120,7 @@ urlpatterns = [
     path("channels/<int:pk>/key", renew_channel_key, name="renew_channel_key"),
     path("deliveries/<int:pk>/again", send_again, name="send_again"),
     *of_programs,
-    path("api/v1/docs", api_docs, name="api_docs"),
+    *twin("api/v1/docs", api_docs, "api_docs"),
     path("api/v1/openapi.json", api_schema, name="api_schema"),
     path("api/v1/client.py", api_client, name="api_client"),
     path("csp-reports", csp_reports, name="csp_reports"),

@@ -32,6 +32,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             *("tuning_run", "selections", "devices", "compare", "search", "glossary", "packing"),
             "compare_revisions",
             *("series_list", "series", "series_point", "change"),
+            *("alert_actions", "api_docs"),
         )
         for name in (page, f"{page}_json")
     },
@@ -39,7 +40,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         (
             *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download", "packed_bundle"),
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
-            *("api_docs", "api_schema", "api_client", "compare_revisions_md"),
+            *("api_schema", "api_client", "compare_revisions_md"),
             *("series_csv", "series_points"),
         ),
         (READ, ""),
@@ -50,12 +51,17 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     "put_back": (("POST",), SELECT),
     "cancel_run": (("POST",), RETUNE),
     "retune": ((*READ, "POST"), RETUNE),
+    **dict.fromkeys(
+        ("retune_alert", "remeasure_alert", "withdraw_requests", "cancel_remeasurement"),
+        (("POST",), RETUNE),
+    ),
     "build_kernel": (("POST",), BUILD),
     "pack": ((*READ, "POST"), ANYBODY),  # asking needs an account
     "cancel_packing": (("POST",), LOGIN),
     "password": ((*READ, "POST"), LOGIN),
     "csp_reports": (("POST",), ANYBODY),
     "tokens": ((*READ, "POST"), TOKENS),
+    "tokens_json": (READ, TOKENS),
     "revoke_token": (("POST",), TOKENS),
     **dict.fromkeys(("channels", "channel"), ((*READ, "POST"), NOTIFY)),
     **dict.fromkeys(("channels_json", "channel_json"), (READ, NOTIFY)),

@@ -415,6 +415,17 @@ def test_the_page_makes_a_token_shows_it_once_and_revokes_it(client: Client, own
     assert ApiToken.objects.count() == 1
 
 
+def test_ones_own_tokens_are_listed_in_json_without_their_texts(
+    tuner: Client, owner: User, token: str
+) -> None:
+    mine = tokens.make(User.objects.get(username="tuner"), "mine", ["read"], None)[1]
+    answer = tuner.get("/tokens.json")
+    (row,) = answer.json()["tokens"]
+    assert (row["name"], row["scopes"], row["expires_at"]) == ("mine", "read", None)
+    assert mine not in answer.content.decode()
+    assert tuner.get("/api/v1/docs.json").json()["operations"]
+
+
 def test_nobody_revokes_the_token_of_another(tuner: Client, token: str) -> None:
     row = ApiToken.objects.get()
     assert tuner.post(f"/tokens/{row.pk}/revoke").status_code == 404

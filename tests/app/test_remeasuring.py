@@ -17,6 +17,7 @@ from codegen_app.models import (
     Change,
     Datum,
     MeasurementRequest,
+    RemeasuredPoint,
     Remeasurement,
     Revision,
     Selection,
@@ -26,6 +27,7 @@ from codegen_app.models import (
     TuningRun,
     Worker,
 )
+from codegen_app.selectors.pages.alert_actions import alert_actions
 from codegen_app.services import engine, history, planning, remote_builds, tokens, tuning, work
 from codegen_app.services.alerting.retuning import retune
 from codegen_app.services.remeasuring import asking, doing
@@ -280,3 +282,77 @@ def test_nothing_generated_is_measured(person: User) -> None:
         asking.ask(alert, person)
     with pytest.raises(UserError, match="nothing to tune"):
         retune(alert, person)
+
+
+def test_the_page_offers_what_can_be_and_says_why_not(tuner: Client) -> None:
+    alert = track_factories.regression("gemm", "softmax")
+    address = f"/alerts/{alert.pk}/actions"
+    page = tuner.get(address).content.decode()
+    assert "none of its series is measured here" in page
+    assert "Of 2 series their senders are asked" in page
+    answer = tuner.post(f"/alerts/{alert.pk}/remeasure", follow=True)
+    assert "revisions are asked of who sends them" in answer.content.decode()
+    assert (
+        "nothing to tune" in tuner.post(f"/alerts/{alert.pk}/retune", follow=True).content.decode()
+    )
+    twin = tuner.get(f"{address}.json").json()
+    assert (twin["retune"]["series"], twin["senders"]["series"]) == (0, 2)
+    assert {one["state"] for one in twin["requests"]} == {"open"}
+    part = tuner.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert part.lstrip().startswith("<section")
+    assert tuner.post(f"/alerts/{alert.pk}/withdraw", follow=True).status_code == 200
+    assert not MeasurementRequest.objects.filter(withdrawn_at=None).exists()
+    assert tuner.get("/alerts/999999/actions").status_code == 404
+
+
+def test_who_may_not_tune_reads_and_starts_nothing(reader: Client) -> None:
+    alert = track_factories.regression("gemm")
+    page = reader.get(f"/alerts/{alert.pk}/actions").content.decode()
+    assert "<button" not in page.split('id="alert-actions"')[1].split("</section>")[0]
+    for what in ("retune", "remeasure", "withdraw"):
+        assert reader.post(f"/alerts/{alert.pk}/{what}").status_code == 403
+
+
+def test_queries_of_the_page_do_not_grow_with_its_rows(
+    person: User, django_assert_num_queries: Any
+) -> None:
+    def grown(alert: Alert, count: int) -> None:
+        problem = factories.task().problem
+        for _ in range(count):
+            series = track_factories.series(own_problem=problem)
+            row = Remeasurement.objects.create(alert=alert, series=series, boundary=timezone.now())
+            change = track_factories.change(series=series, alert=alert)
+            RemeasuredPoint.objects.create(remeasurement=row, original=change.datum)
+            track_factories.change(alert=alert)
+        asking.ask(alert, person)
+
+    for count in (1, 4):
+        alert = track_factories.regression()
+        grown(alert, count)
+        with django_assert_num_queries(8):
+            page = alert_actions(alert.pk)
+        assert len(page.measured) == count
+
+
+def test_the_ratio_of_both_sides_has_an_interval_or_is_insufficient() -> None:
+    now = timezone.now()
+    alert = track_factories.regression()
+
+    def row(samples: int) -> Any:
+        series = track_factories.series()
+        again = Remeasurement.objects.create(
+            alert=alert, series=series, boundary=now, state=State.DONE
+        )
+        for side, level in enumerate((100.0, 120.0)):
+            at = now + timedelta(seconds=side * 2 - 1)
+            old = track_factories.datum(series=series, at=at, value=level)
+            values = [level + 0.1 * n for n in range(samples)]
+            new = track_factories.datum(series=series, at=at, value=level, samples=values)
+            RemeasuredPoint.objects.create(remeasurement=again, original=old, datum=new)
+        return alert_actions(alert.pk).measured[0]
+
+    few, enough = row(3), row(9)
+    assert (few.ratio, few.low, few.n_before) == (None, None, 3)
+    assert enough.low < enough.ratio < enough.high
+    assert enough.low > 1.15
+    assert [point.side for point in enough.points] == ["before", "after"]

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from codegen_app.models import Build, Packing
 from codegen_app.services import artifacts
-from tests.app.track_factories import channel
+from tests.app.track_factories import channel, regression
 from tests.support.pages_world import World
 
 
@@ -195,6 +195,9 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
     addresses += [f"/compare?build={one}&build={other}"]
     told = channel("kernel team", address="https://hooks.example.org/" + "long" * 30)
     addresses += ["/channels", f"/channels/{told.pk}"]
+    addresses += ["/tokens", "/api/v1/docs"]
+    alert = regression("gemm", "a long name of a kernel's problem " * 3)
+    addresses += [f"/alerts/{alert.pk}/actions"]
     for address in addresses:
         for width in (1400, 390):
             page.set_viewport_size({"width": width, "height": 900})

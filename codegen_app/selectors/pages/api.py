@@ -45,6 +45,16 @@ class Operation:
     body: str
     answers: tuple[Answer, ...]
 
+    @property
+    def says_defaults(self) -> bool:
+        """Whether any parameter has a default."""
+        return any(one.default for one in self.parameters)
+
+    @property
+    def says_meanings(self) -> bool:
+        """Whether any parameter says more than its name."""
+        return any(one.description for one in self.parameters)
+
 
 @dataclass(frozen=True)
 class ApiPage:

@@ -26,18 +26,27 @@ class TokenRow:
     used_at: datetime | None
 
 
-def token_list(owner: AbstractBaseUser) -> list[TokenRow]:
+@dataclass(frozen=True)
+class TokensPage:
+    """An account's tokens; none of their texts, which are kept nowhere."""
+
+    tokens: tuple[TokenRow, ...]
+
+
+def token_list(owner: AbstractBaseUser) -> TokensPage:
     """The newest of an account's tokens; 1 query."""
-    return [
-        TokenRow(
-            id=row.pk,
-            name=row.name,
-            prefix=row.prefix,
-            scopes=", ".join(row.scopes),
-            state=row.state,
-            created_at=row.created_at,
-            expires_at=row.expires_at,
-            used_at=row.used_at,
-        )
-        for row in ApiToken.objects.filter(owner_id=owner.pk)[:MOST]
-    ]
+    rows = ApiToken.objects.filter(owner_id=owner.pk)[:MOST]
+    return TokensPage(tuple(_row(row) for row in rows))
+
+
+def _row(row: ApiToken) -> TokenRow:
+    return TokenRow(
+        id=row.pk,
+        name=row.name,
+        prefix=row.prefix,
+        scopes=", ".join(row.scopes),
+        state=row.state,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        used_at=row.used_at,
+    )

@@ -1,0 +1,260 @@
+"""What can be measured again from an alert, what was asked for, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from django.db.models import Max, Min
+
+from codegen_app.models import (
+    OPEN_STATES,
+    Alert,
+    AlertRun,
+    Change,
+    MeasurementRequest,
+    RemeasuredPoint,
+    Remeasurement,
+)
+from codegen_app.selectors.remeasurable import (
+    MOST_SERIES,
+    changes_of,
+    device_models,
+    kept,
+    obstacle,
+    own_series,
+)
+from scheduler.track.ratios import LEAST_SAMPLES, medians, ratios
+
+MOST_SHOWN = 50
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Of how many series something can be asked; of the others why not, each reason once."""
+
+    series: int
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A tuning run that was started from the alert."""
+
+    id: int
+    url: str
+    series: str
+    state: str
+
+
+@dataclass(frozen=True)
+class PointRow:
+    """A build that was measured again: at which revision, on which side of the change. ``value`` is
+    None where there is none, for the ``reason``; ``original`` is the value of before."""
+
+    revision: str
+    side: str
+    kernel: str
+    original: float
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class AgainRow:
+    """Both sides of a change, measured in turns. ``ratio`` is after by before in that one
+    environment with its 95% interval; None where too few samples say it."""
+
+    id: int
+    series: str
+    series_id: int
+    unit: str
+    device: str
+    state: str
+    reason: str
+    is_open: bool
+    samples: int
+    samples_due: int
+    finished_at: datetime | None
+    ratio: float | None
+    low: float | None
+    high: float | None
+    n_before: int
+    n_after: int
+    points: tuple[PointRow, ...]
+
+
+@dataclass(frozen=True)
+class RequestRow:
+    """A revision that the senders of a series are asked for."""
+
+    series: str
+    revision: str
+    state: str
+    asked_at: datetime
+    answered_at: datetime | None
+
+
+@dataclass(frozen=True)
+class AlertActions:
+    """Of one alert. ``is_open``: something is still to come."""
+
+    alert_id: int
+    title: str
+    retune: Offer
+    again: Offer
+    senders: Offer
+    runs: tuple[RunRow, ...]
+    measured: tuple[AgainRow, ...]
+    requests: tuple[RequestRow, ...]
+    open_requests: int
+    is_open: bool
+
+
+def alert_actions(pk: int) -> AlertActions:
+    """An alert's by number (8 queries); raises ``Alert.DoesNotExist``."""
+    alert = Alert.objects.select_related("revision", "series").get(pk=pk)
+    changes = changes_of(alert)
+    own = own_series(alert, changes)
+    runs = _runs(alert)
+    measured = _measured(alert)
+    requests = _requests(alert)
+    return AlertActions(
+        alert_id=pk,
+        title=str(alert),
+        retune=Offer(len(own), () if own else ("none of its series is measured here",)),
+        again=_again(changes),
+        senders=_senders(alert, changes),
+        runs=runs,
+        measured=measured,
+        requests=requests,
+        open_requests=sum(one.state == "open" for one in requests),
+        is_open=any(one.state in OPEN_STATES for one in runs)
+        or any(one.is_open for one in measured),
+    )
+
+
+def _again(changes: Sequence[Change]) -> Offer:
+    """Which of our own can be measured again here (2 queries)."""
+    own = [one for one in changes[:MOST_SERIES] if one.series.own_problem_id is not None]
+    spans = kept([one.series_id for one in own]).order_by().values("series")
+    ends = {
+        row["series"]: (row["first"], row["last"])
+        for row in spans.annotate(first=Min("at"), last=Max("at"))
+    }
+    models = device_models()
+    obstacles = []
+    for one in own:
+        first, last = ends.get(one.series_id, (None, None))
+        before, after = first is not None and first < one.at, last is not None and last >= one.at
+        obstacles.append(obstacle(one.series, before, after, models))
+    return Offer(obstacles.count(""), tuple(dict.fromkeys(filter(None, obstacles))))
+
+
+def _senders(alert: Alert, changes: Iterable[Change]) -> Offer:
+    """Which are sent by others, who can be asked."""
+    found = {one.series_id: one.series for one in changes}
+    if alert.series is not None:
+        found[alert.series.pk] = alert.series
+    others = [one for one in found.values() if one.own_problem_id is None]
+    generated = [one for one in others if one.is_generated]
+    reasons = ("a generated series has nothing that could be measured",) if generated else ()
+    return Offer(len(others) - len(generated), reasons)
+
+
+def _runs(alert: Alert) -> tuple[RunRow, ...]:
+    rows = AlertRun.objects.filter(alert=alert).select_related("run", "series").order_by("-pk")
+    return tuple(
+        RunRow(one.run_id, one.run.get_absolute_url(), one.series.problem, one.run.state)
+        for one in rows[:MOST_SHOWN]
+    )
+
+
+def _measured(alert: Alert) -> tuple[AgainRow, ...]:
+    rows = Remeasurement.objects.filter(alert=alert).select_related("series")[:MOST_SHOWN]
+    related = ("original__revision", "original__kernel", "datum")
+    points: dict[int, list[RemeasuredPoint]] = {row.pk: [] for row in rows}
+    for one in RemeasuredPoint.objects.filter(remeasurement__in=points).select_related(*related):
+        points[one.remeasurement_id].append(one)
+    return tuple(_again_row(row, points[row.pk]) for row in rows)
+
+
+def _again_row(row: Remeasurement, points: Sequence[RemeasuredPoint]) -> AgainRow:
+    before, after = (
+        [
+            sample
+            for one in points
+            if one.datum is not None and (one.original.at >= row.boundary) is later
+            for sample in one.datum.samples or ()
+            if sample > 0
+        ]
+        for later in (False, True)
+    )
+    ratio, low, high = _ratio(before, after)
+    return AgainRow(
+        id=row.pk,
+        series=row.series.problem,
+        series_id=row.series_id,
+        unit=row.series.unit,
+        device=row.series.device_name,
+        state=row.state,
+        reason=row.reason,
+        is_open=row.is_open,
+        samples=row.samples,
+        samples_due=row.samples_due,
+        finished_at=row.finished_at,
+        ratio=ratio,
+        low=low,
+        high=high,
+        n_before=len(before),
+        n_after=len(after),
+        points=tuple(_point_row(one, row.boundary) for one in points),
+    )
+
+
+def _ratio(
+    before: Sequence[float], after: Sequence[float]
+) -> tuple[float | None, float | None, float | None]:
+    """After by before with its 95% interval; nothing of too few samples."""
+    if min(len(before), len(after)) < LEAST_SAMPLES:
+        return None, None, None
+    one, other = (medians([np.array(side, dtype=np.float64)]) for side in (before, after))
+    if one.errors[0] == 0 or other.errors[0] == 0:  # all alike: a clock's tick is the error
+        return float(np.exp(other.logs[0] - one.logs[0])), None, None
+    found = ratios(one, other, floor=0.0)
+    low, high = found.interval()
+    return float(np.exp(found.logs[0])), float(low[0]), float(high[0])
+
+
+def _point_row(one: RemeasuredPoint, boundary: datetime) -> PointRow:
+    new, original = one.datum, one.original
+    return PointRow(
+        revision=str(original.revision),
+        side="after" if original.at >= boundary else "before",
+        kernel=original.kernel.name if original.kernel else "",
+        original=original.value,
+        value=new.value if new else None,
+        low=new.low if new else None,
+        high=new.high if new else None,
+        n=new.n if new else 0,
+        reason=one.reason,
+    )
+
+
+def _requests(alert: Alert) -> tuple[RequestRow, ...]:
+    rows = MeasurementRequest.objects.filter(alert=alert).select_related("series", "revision")
+    return tuple(
+        RequestRow(
+            series=one.series.problem,
+            revision=str(one.revision),
+            state="open" if one.is_open else "answered" if one.answered_at else "withdrawn",
+            asked_at=one.created_at,
+            answered_at=one.answered_at,
+        )
+        for one in rows.order_by("-pk")[:MOST_SHOWN]
+    )

@@ -1,0 +1,82 @@
+"""Tuning and measuring again, one press from an alert."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from codegen_app.access import permissions
+from codegen_app.models import Alert, Remeasurement
+from codegen_app.selectors.pages.alert_actions import alert_actions
+from codegen_app.services.alerting import retuning
+from codegen_app.services.remeasuring import asking
+from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.permissions import actor, needs
+from scheduler.outcome import UserError
+
+
+def actions(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """What can be done, and what came of it; the alert's page holds its inner part, which asks for
+    itself again while something is open."""
+    page = found(f"alert {pk}", alert_actions, pk)
+    inner = bool(request.headers.get("HX-Request"))
+    return respond(
+        request,
+        "partials/alert/measured.html" if inner else "pages/alert_actions.html",
+        page,
+        as_json=as_json,
+        title=f"Measure again: {page.title}",
+        stages=[Crumb(f"alert {pk}", f"/alerts/{pk}"), Crumb("measure again")],
+        inner=inner,
+    )
+
+
+@needs(permissions.RETUNE)
+@require_POST
+def retune_alert(request: HttpRequest, pk: int) -> HttpResponse:
+    """Start a run for each of its problems that has none open."""
+    try:
+        runs = retuning.retune(get_object_or_404(Alert, pk=pk), actor(request))
+    except UserError as error:
+        messages.error(request, str(error))
+    else:
+        names = ", ".join(f"run {run.pk}" for run in runs)
+        messages.success(request, f"{names}: {retuning.BUDGET_S:.0f} s each.")
+    return redirect("alert_actions", pk)
+
+
+@needs(permissions.RETUNE)
+@require_POST
+def remeasure_alert(request: HttpRequest, pk: int) -> HttpResponse:
+    """Have both sides of its changes measured again, here or by who sends them."""
+    try:
+        answers = asking.ask(get_object_or_404(Alert, pk=pk), actor(request))
+    except UserError as error:
+        messages.error(request, f"Not measured again: {error}")
+    else:
+        here = sum(answer.remeasurement is not None for answer in answers)
+        asked = sum(answer.requests for answer in answers)
+        parts = [f"{here} series are measured again here"] if here else []
+        parts += [f"{asked} revisions are asked of who sends them"] if asked else []
+        messages.success(request, f"{' and '.join(parts)}.")
+    return redirect("alert_actions", pk)
+
+
+@needs(permissions.RETUNE)
+@require_POST
+def cancel_remeasurement(request: HttpRequest, pk: int) -> HttpResponse:
+    """Stop one that waits or is measured."""
+    row = get_object_or_404(Remeasurement, pk=pk)
+    if not asking.cancel(row, actor(request)):
+        messages.info(request, "It was over already.")
+    return redirect("alert_actions", row.alert_id)
+
+
+@needs(permissions.RETUNE)
+@require_POST
+def withdraw_requests(request: HttpRequest, pk: int) -> HttpResponse:
+    """Ask the senders for nothing more."""
+    asking.withdraw(get_object_or_404(Alert, pk=pk), actor(request))
+    return redirect("alert_actions", pk)
