@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from codegen_app.models import Datum, RetentionPolicy, Source
 
-STEP = 10_000  # points of one transaction: some tenths of a second
+STEP = 5_000  # points of one transaction: half a second
 _STEPS = 2  # of one turn, so that no other step of the round waits long
 AGAIN = timedelta(hours=1)  # from a pass to the next
 MOST_COUNTED = 1_000_000  # of what a page says beforehand

@@ -23,7 +23,7 @@ from tests.benchmarks.tracking.naming import facts, series_key
 
 RATE = 1_000  # points a second
 BATCH, BATCH_S = 10_000, 2.0
-_BATCHES = 8
+_BATCHES = 5
 _SLOWER, _STEP = 0.02, 1.2  # of the series, from the middle of what is sent on
 _PATIENCE_S = 30
 _LOOK_S = 0.2
