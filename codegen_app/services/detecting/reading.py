@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 
+import psycopg
 from django.db import connection
 
 from codegen_app.models import Baseline, Change, Series
@@ -139,7 +140,9 @@ def whole(series: Series, least_effect: float | None, baselines: Sequence[dateti
 def _points(asked: Sequence[Asked]) -> dict[int, list[Place]]:
     """Of each series the points, in order, that are above 0."""
     rows: dict[int, list[Place]] = {}
-    with connection.cursor() as cursor:
+    connection.ensure_connection()
+    # Moments as text are read in Python, in more time than the detector takes; binary ones are not.
+    with psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(
             _POINTS,
             [
@@ -147,6 +150,7 @@ def _points(asked: Sequence[Asked]) -> dict[int, list[Place]]:
                 [one.since for one in asked],
                 [one.upto for one in asked],
             ],
+            binary=True,
         )
         for series, *row in cursor.fetchall():
             place = Place(*row)
