@@ -17,7 +17,10 @@ pytestmark = pytest.mark.django_db
 
 
 def test_open_alerts_are_there_the_worst_first(reader: Client) -> None:
-    mild, worst = alerts.alert(worst_ratio=1.05), alerts.alert(worst_ratio=1.4)
+    mild, worst = alerts.alert(worst_ratio=1.05), alerts.alert()
+    alerts.change(worst, 100.0, 120.0)
+    largest = alerts.change(worst, 100.0, 140.0)
+    alerts.change(worst, 100.0, 900.0, withdrawn_at=timezone.now())
     better = alerts.alert(AlertKind.IMPROVEMENT, worst_ratio=0.7)
     alerts.alert(worst_ratio=9.0, state=AlertState.FIXED)
     alerts.alert(worst_ratio=8.0, duplicate_of=worst)
@@ -26,9 +29,14 @@ def test_open_alerts_are_there_the_worst_first(reader: Client) -> None:
     assert (found.regressions, found.improvements) == (2, 1)
     assert [one.id for one in found.worst_regressions] == [worst.pk, mild.pk]
     assert [one.id for one in found.best_improvements] == [better.pk]
+    # Its ratio comes with interval and n: those of the change that moved most and still holds.
+    first, second = found.worst_regressions
+    assert first.worst is not None
+    assert (first.worst.id, first.worst.low, first.worst.n_after) == (largest.pk, 1.4 * 0.98, 12)
+    assert second.worst is None
     page = reader.get("/").content.decode()
     assert f'href="/alerts/{worst.pk}"' in page
-    assert "1.400" in page
+    assert "1.372 \N{EN DASH} 1.428" in page
     assert reader.get("/overview.json").json()["changes"]["regressions"] == 2
 
 
@@ -51,7 +59,7 @@ def test_queries_are_as_many_whatever_there_is(django_assert_num_queries: Any) -
     for number in (1, 20):
         for _ in range(number):
             alerts.change(alerts.alert())
-        with django_assert_num_queries(4):
+        with django_assert_num_queries(5):
             overview_changes()
 
 

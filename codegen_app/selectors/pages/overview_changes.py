@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -21,15 +22,15 @@ _MOST_ALERTS, _MOST_MOVERS = 6, 10
 
 @dataclass(frozen=True)
 class OpenAlert:
-    """An alert that nobody has closed. ``worst_ratio`` is after by before, of the series of its
-    ``series`` that moved most."""
+    """An alert that nobody has closed. ``worst`` is the change of its ``series`` that moved most,
+    with its interval and n; None where later points disproved all."""
 
     id: int
     url: str
     revision: str
     state: str
     series: int
-    worst_ratio: float | None
+    worst: Moved | None
     cause: str
     created_at: datetime
 
@@ -65,34 +66,45 @@ class OverviewChanges:
 
 
 def overview_changes() -> OverviewChanges:
-    """What moved lately (4 queries), by indexes of alerts and changes: no point is read."""
+    """What moved lately (5 queries), by indexes of alerts and changes: no point is read."""
     rows = Alert.objects.filter(state__in=OPEN_ALERT_STATES, duplicate_of=None).order_by()
     counts = dict(rows.values_list("kind").annotate(Count("pk")))
+    regressions, improvements = map(_alerts, (AlertKind.REGRESSION, AlertKind.IMPROVEMENT))
+    worst = _worst([*regressions, *improvements])
     return OverviewChanges(
         regressions=counts.get(AlertKind.REGRESSION, 0),
         improvements=counts.get(AlertKind.IMPROVEMENT, 0),
-        worst_regressions=_alerts(AlertKind.REGRESSION),
-        best_improvements=_alerts(AlertKind.IMPROVEMENT),
+        worst_regressions=tuple(_open(row, worst) for row in regressions),
+        best_improvements=tuple(_open(row, worst) for row in improvements),
         movers=_movers(),
     )
 
 
-def _alerts(kind: AlertKind) -> tuple[OpenAlert, ...]:
+def _alerts(kind: AlertKind) -> list[Alert]:
     rows = Alert.objects.filter(kind=kind, state__in=OPEN_ALERT_STATES, duplicate_of=None)
     effect = Case(When(worst_ratio__gt=0, then=Abs(Ln("worst_ratio"))), output_field=FloatField())
     shown = rows.select_related("revision").order_by(effect.desc(nulls_last=True), "-pk")
-    return tuple(
-        OpenAlert(
-            id=row.pk,
-            url=f"/alerts/{row.pk}",
-            revision=str(row.revision),
-            state=row.get_state_display(),
-            series=row.n_series,
-            worst_ratio=row.worst_ratio,
-            cause=row.cause,
-            created_at=row.created_at,
-        )
-        for row in shown[:_MOST_ALERTS]
+    return list(shown[:_MOST_ALERTS])
+
+
+def _worst(alerts: Sequence[Alert]) -> dict[int | None, Moved]:
+    """The change of each that moved most, in the order of the index of them."""
+    rows = Change.objects.filter(alert__in=alerts, withdrawn_at=None)
+    ranked = rows.order_by("alert_id", Abs(Ln(F("after") / F("before"))).desc(), "pk")
+    each = ranked.select_related("series", "revision", "previous", "alert").distinct("alert_id")
+    return {row.alert_id: moved_of(row, row.series.unit) for row in each}
+
+
+def _open(row: Alert, worst: Mapping[int | None, Moved]) -> OpenAlert:
+    return OpenAlert(
+        id=row.pk,
+        url=f"/alerts/{row.pk}",
+        revision=str(row.revision),
+        state=row.get_state_display(),
+        series=row.n_series,
+        worst=worst.get(row.pk),
+        cause=row.cause,
+        created_at=row.created_at,
     )
 
 

@@ -1,0 +1,31 @@
+"""Two revisions compared, from the choice of sides to a series, by keys alone."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.support.measured_revisions import each_status
+
+
+def test_two_revisions_are_chosen_compared_and_filtered(page: Page, transactional_db: None) -> None:
+    old, new = each_status()
+    page.goto("/")
+    page.get_by_role("link", name="Compare", exact=True).click()
+    for side, name in (("before", old), ("after", new)):
+        expect(page.locator("#choices-title")).to_have_text(f"Choose the side {side}")
+        page.locator("#choices").get_by_role("link", name=name[:12]).click()
+    expect(page.locator("#compared tbody tr")).to_have_count(8)
+    page.get_by_role("link", name="slower 2").click()
+    expect(page.locator("#compared tbody tr")).to_have_count(2)
+    page.wait_for_load_state()  # keys are bound by a module, after the text is there
+    page.keyboard.press("f")
+    page.keyboard.type("gemm")
+    page.keyboard.press("Enter")
+    expect(page.locator("#compared tbody tr")).to_have_count(1)
+    assert "status=slower" in page.url
+    page.wait_for_load_state()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/series/\d+$"))
