@@ -126,7 +126,7 @@ def _band(of: Embedded, frame: _Frame) -> str:
 
 def _value_ticks(frame: _Frame, scale: Scale) -> Iterator[dict[str, object]]:
     for value in nice(frame.least * scale.factor, frame.most * scale.factor):
-        yield {"y": frame.y(value / scale.factor), "text": scale.text(value / scale.factor)}
+        yield {"y": frame.y(value / scale.factor), "text": f"{value:.6g}"}
 
 
 def nice(least: float, most: float) -> Iterator[float]:

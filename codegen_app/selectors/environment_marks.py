@@ -23,6 +23,7 @@ from scheduler.track.facts import point_of
 from scheduler.track.sides import Point, Side
 
 MOST_MARKS = 60
+MOST_LOOKED_AT = 500
 _TURNS = 12  # points within which a value that returns was never gone
 _OF_COMPILER = {Aspect.COMPILER, Aspect.HEADERS}
 _CLOCK_STEP = 0.02  # clocks that near to each other are one
@@ -45,8 +46,11 @@ class Mark:
 
 
 def marks(series: Series, points: Sequence[Measured]) -> tuple[Mark, ...]:
-    """The latest ``MOST_MARKS`` of a series' points in order."""
-    return tuple(_found(series, points))[-MOST_MARKS:]
+    """The latest ``MOST_MARKS`` of a series' points in order. Where nearly every point has facts of
+    its own, only the latest ``MOST_LOOKED_AT`` of those that differ are looked at."""
+    differ = [n for n in range(1, len(points)) if points[n].facts != points[n - 1].facts]
+    first = differ[-MOST_LOOKED_AT] - 1 if len(differ) > MOST_LOOKED_AT else 0
+    return tuple(_found(series, points[first:]))[-MOST_MARKS:]
 
 
 def _found(series: Series, points: Sequence[Measured]) -> Iterator[Mark]:

@@ -69,6 +69,8 @@ function band({ one, x, y, colour }) {
 
 function points(chart, { one, x, y, colour, several, number }) {
   const { columns } = one;
+  const begins = new Map(one.changes.map((each) => [each.datum, changeText(each)]));
+  const change = (n) => begins.get(columns.id[n]);
   const label = several ? `${one.id}: ${clipped(one.problem, 40)}, ${clipped(one.device, 24)}` : "point";
   return {
     name: plainText(label),
@@ -78,7 +80,7 @@ function points(chart, { one, x, y, colour, several, number }) {
     mode: columns.id.length > MANY ? "lines" : columns.id.length < 2 ? "markers" : "lines+markers",
     line: { width: columns.id.length > MANY ? 1 : 0.8, color: colour },
     marker: { size: columns.id.length > 300 ? 4 : 6, color: colour, symbol: number },
-    text: columns.value.map((value, n) => hover(chart, one, n)),
+    text: columns.value.map((value, n) => [hover(chart, one, n), change(n)].filter(Boolean).join("<br>")),
     customdata: columns.id.map((id) => [one.id, id]),
     hovertemplate: "%{text}<extra></extra>",
   };

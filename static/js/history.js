@@ -94,13 +94,20 @@ class History {
     for (const name of ["plotly_click", "plotly_relayout"]) this.element.removeAllListeners?.(name);
     this.element.on("plotly_click", ({ points: [point] }) => {
       if (typeof point.customdata === "string") location.assign(point.customdata);
-      else if (point.customdata) this.show(...point.customdata);
+      else if (point.customdata) this.open(...point.customdata);
     });
     this.element.on("plotly_relayout", (changes) => {
       if (changes["xaxis.autorange"]) return this.set(NO_ZOOM);
       const range = changes["xaxis.range"] ?? [changes["xaxis.range[0]"], changes["xaxis.range[1]"]];
       if (range[0] !== undefined) this.set({ from: short(range[0]), to: short(range[1]) });
     });
+  }
+
+  // Under a change's triangle lies a point: whichever of the two is nearer, the change is opened.
+  open(series, point) {
+    const found = this.chart.series.find((one) => one.id === series).changes.find((each) => each.datum === point);
+    if (found && this.element.dataset.mark !== String(found.id)) location.assign(found.url);
+    else this.show(series, point);
   }
 
   // A point belongs to the series that it is drawn of, which may be one beside the page's own.
@@ -111,10 +118,21 @@ class History {
     place.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.children);
   }
 
-  save() {
+  // Plotly's own way draws a blob: image, which the policy forbids; its SVG as data: may be drawn.
+  async save() {
+    const svg = await globalThis.Plotly.toImage(this.element, { format: "svg" });
+    const picture = new Image();
+    picture.src = svg;
+    await picture.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [2 * picture.naturalWidth, 2 * picture.naturalHeight];
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    const link = document.createElement("a");
     const [one] = this.chart.series;
-    const name = one.name.replace(/[^A-Za-z0-9_.-]+/g, "-").slice(0, 80);
-    globalThis.Plotly.downloadImage(this.element, { format: "png", scale: 2, filename: name });
+    link.download = `${one.name.replace(/[^A-Za-z0-9_.-]+/g, "-").slice(0, 80)}.png`;
+    link.href = URL.createObjectURL(await new Promise((done) => canvas.toBlob(done, "image/png")));
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
 
   tell(state) {

@@ -6,8 +6,9 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from codegen_app.models import Build, Packing
+from codegen_app.models import Build, Packing, Series
 from codegen_app.services import artifacts
+from tests.app.track_factories import change as make_change
 from tests.app.track_factories import channel, regression
 from tests.support.pages_world import World
 
@@ -198,6 +199,10 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
     addresses += ["/tokens", "/api/v1/docs"]
     alert = regression("gemm", "a long name of a kernel's problem " * 3)
     addresses += [f"/alerts/{alert.pk}/actions"]
+    change = make_change("a problem whose name is longer than a narrow screen " * 3)
+    Series.objects.update(points=1, last_at=change.at)
+    addresses += ["/series", change.series.get_absolute_url(), change.get_absolute_url()]
+    addresses += [change.datum.get_absolute_url()]
     for address in addresses:
         for width in (1400, 390):
             page.set_viewport_size({"width": width, "height": 900})

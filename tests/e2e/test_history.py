@@ -1,0 +1,73 @@
+"""A history as a person reads it: from the list to a point, and to the two sides of a change."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from codegen_app.models import Change
+from tests.support.histories import generated_histories
+
+
+def test_from_the_list_to_a_point_and_to_the_sides_of_a_change(
+    page: Page, transactional_db: None
+) -> None:
+    one, other, *_ = generated_histories(3)
+    change = Change.objects.filter(series=one, withdrawn_at=None).latest("at")
+
+    page.goto("/series")
+    page.keyboard.press("f")
+    page.keyboard.type("H200")
+    page.keyboard.press("Enter")
+    expect(page.locator("#series tbody tr")).to_have_count(1)
+    page.wait_for_load_state()  # keys are bound by a module, after the text is there
+    expect(page.locator("html")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("kernel 0")
+
+    chart = page.locator("[data-history]")
+    expect(chart.locator(".main-svg").first).to_be_visible()
+    expect(page.locator("[data-history-environment] li").first).to_be_visible()
+    chart.locator(".scatterlayer .points path").nth(40).click(force=True)
+    expect(page.locator("[data-history-point]")).to_contain_text("Came as")
+
+    # What is chosen, and what is zoomed to, is the address, and comes back with it.
+    page.get_by_role("link", name="by revision").click()
+    page.get_by_role("link", name="relative", exact=True).click()
+    expect(page).to_have_url(re.compile(r"x=revision&scale=relative"))
+    box = chart.locator(".nsewdrag").first.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 200, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 600, box["y"] + 200, steps=5)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile(r"from=\d+.*&to=\d+"))
+    page.reload()
+    expect(chart.locator(".ytitle")).to_contain_text("of the first level (generated)")
+    expect(page.get_by_role("link", name="by revision")).to_have_attribute("aria-current", "true")
+    page.get_by_role("button", name="Reset zoom").click()
+    expect(page).not_to_have_url(re.compile("from="))
+
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="PNG").click()
+    assert saved.value.suggested_filename.endswith(".png")
+
+    page.goto(f"{one.get_absolute_url()}?with={other.pk}")
+    expect(chart.locator(".legend .traces")).to_have_count(2)
+    page.get_by_role("link", name=change.revision.name).first.click()
+    expect(page.get_by_role("heading", name="Why")).to_be_visible()
+    expect(page.locator("#sides tbody tr.differs").first).to_be_visible()
+    expect(page.locator("[data-history] .main-svg").first).to_be_visible()
+
+
+def test_a_triangle_leads_to_its_change_in_either_theme(page: Page, transactional_db: None) -> None:
+    one, *_ = generated_histories(1)
+    change = Change.objects.filter(series=one).latest("at")
+    page.emulate_media(color_scheme="dark")
+    page.goto(one.get_absolute_url())
+    drawn = page.locator("[data-history] .cartesianlayer > .subplot .trace")
+    mark = drawn.filter(has_text=f"{change.ratio:.2f}").locator(".point").last
+    mark.click(force=True)
+    expect(page).to_have_url(re.compile(change.get_absolute_url()))
