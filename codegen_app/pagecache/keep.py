@@ -35,6 +35,7 @@ _MARKS = re.compile("|".join(map(re.escape, reader.MARKS)).encode())
 _store = Store(settings.PAGES_KEPT_BYTES)
 _versions = Versions()
 _rights = reader.Rights()
+_open_alerts = reader.OpenAlerts()
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,7 @@ class _Page:
     def answer(self) -> HttpResponse:
         exact = FRESH_COOKIE in self.request.COOKIES
         version = _versions.now(exact=exact)
+        self.request.open_alerts = _open_alerts.of(version)  # type: ignore[attr-defined]
         key = reader.key_of(self.request, _rights.of(self.request.user, version))
         while True:
             entry = _store.get(key)
@@ -177,9 +179,10 @@ def _between(entry: Entry, request: HttpRequest) -> list[bytes]:
 
 
 def _own(request: HttpRequest) -> str:
-    """What of a reader's page is the reader's: it changes when their token does."""
+    """What of a reader's page is filled in when it is sent: their token, the open alerts."""
     token = request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
-    return hashlib.sha256(f"{token} {request.user.pk}".encode()).hexdigest()[:12]
+    own = f"{token} {request.user.pk} {reader.open_alerts(request)}"
+    return hashlib.sha256(own.encode()).hexdigest()[:12]
 
 
 class FreshMiddleware:

@@ -13,13 +13,16 @@ from django.http import HttpRequest
 from django.middleware.csrf import get_token
 
 from codegen_app.pagecache.version import Version
+from codegen_app.selectors.alerting import MOST_COUNTED, open_regressions
 from codegen_app.server import bodies
 
 # Stand in kept pages for what differs between readers; nobody can guess them, so that nothing
 # that a page shows is taken for one.
 _SECRET = secrets.token_hex(16)
-TOKEN, NAME, TICKETED = (f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed"))
-MARKS = (TOKEN, NAME, TICKETED)
+TOKEN, NAME, TICKETED, ALERTS = (
+    f"kiln-{what}-{_SECRET}" for what in ("token", "name", "ticketed", "alerts")
+)
+MARKS = (TOKEN, NAME, TICKETED, ALERTS)
 _THEMES = ("light", "dark")
 _MOST_ACCOUNTS = 10_000
 
@@ -32,12 +35,42 @@ def value_of(mark: str, request: HttpRequest) -> bytes:
         return get_token(request).encode()
     if mark == NAME:
         return escape(request.user.get_username()).encode()
+    if mark == ALERTS:
+        return open_alerts(request).encode()
     return escape(bodies.with_ticket(request, "import_selections")).encode()
 
 
 def is_kept(request: HttpRequest) -> bool:
     """Whether the page that is rendered will be others' too: it has marks then."""
     return getattr(request, "is_kept", False)
+
+
+def open_alerts(request: HttpRequest) -> str:
+    """How many regressions are open, for the bar of every page: read once a request."""
+    known: str | None = getattr(request, "open_alerts", None)
+    if known is None:
+        known = _written(open_regressions())
+        request.open_alerts = known  # type: ignore[attr-defined]
+    return known
+
+
+def _written(count: int) -> str:
+    return "" if not count else str(count) if count <= MOST_COUNTED else f"{MOST_COUNTED}+"
+
+
+class OpenAlerts:
+    """How many regressions are open: counted again when something has changed."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Version, str] | None = None
+
+    def of(self, version: Version) -> str:
+        """As text, "" for none (1 query where something changed)."""
+        known = self._known
+        if known is not None and known[0].holds(version):
+            return known[1]
+        self._known = version, _written(open_regressions())
+        return self._known[1]
 
 
 class Rights:

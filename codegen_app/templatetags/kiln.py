@@ -14,7 +14,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from codegen_app.access import permissions
-from codegen_app.pagecache.reader import NAME, is_kept
+from codegen_app.pagecache.reader import ALERTS, NAME, is_kept
+from codegen_app.pagecache.reader import open_alerts as count_of
 from codegen_app.views.page import changed
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 
@@ -337,13 +338,24 @@ def account(context: Context) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def nav(context: Context, name: str, text: str) -> SafeString:
-    """A link of the top bar, marked where its page or one below it is shown."""
+def open_alerts(context: Context) -> SafeString:
+    """How many regressions are open, beside the link to the alerts; a mark for it in a page that is
+    kept, since it changes more often than the page."""
+    request = context["request"]
+    count = ALERTS if is_kept(request) else count_of(request)
+    title = "Open regressions"
+    return format_html('<span class="count" title="{}">{}</span>', title, count)
+
+
+@register.simple_tag(takes_context=True)
+def nav(context: Context, name: str, text: str, after: str = "") -> SafeString:
+    """A link of the top bar, marked where its page or one below it is shown; ``after`` is what
+    follows its text."""
     address = reverse(name)
     path = context["request"].path
     here = path == address or (address != "/" and path.startswith(address + "/"))
     current = SafeString(' aria-current="page"') if here else ""
-    return format_html('<a href="{}"{}>{}</a>', address, current, text)
+    return format_html('<a href="{}"{}>{}{}</a>', address, current, text, after)
 
 
 @register.simple_tag(takes_context=True)

@@ -88,6 +88,12 @@ def changed(request: HttpRequest, **changes: Any) -> str:
     return f"{request.path}?{query.urlencode()}" if query else request.path
 
 
+def sentence(line: str) -> str:
+    """A line of an error as a message on a page: with a capital and a full stop."""
+    text = line[:1].upper() + line[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def _with_time(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The time's figures beside the metrics of a row too, where the first pages had them."""
     row = dict(pairs)

@@ -14,6 +14,7 @@ from codegen_app.views.alert_actions import (
     retune_alert,
     withdraw_requests,
 )
+from codegen_app.views.alerts import alert, alerts, triage, undo_triage
 from codegen_app.views.alerts_feed import alerts_feed
 from codegen_app.views.api import api_client, api_docs, api_schema
 from codegen_app.views.builds import build_kernel
@@ -58,6 +59,12 @@ from codegen_app.views.selections import (
     selections,
 )
 from codegen_app.views.series import all_series
+from codegen_app.views.thresholds import (
+    add_baseline,
+    remove_baseline,
+    save_thresholds,
+    thresholds,
+)
 from codegen_app.views.tokens import revoke_token, tokens
 
 # Workers are shown as they are, and how long a run has taken.
@@ -86,6 +93,14 @@ urlpatterns = [
     path("selections/export.json", export_selections, name="export_selections"),
     path("selections/import", import_selections, name="import_selections"),
     path("selections/<int:pk>/put-back", put_back, name="put_back"),
+    *twin("alerts", alerts, "alerts"),
+    *twin("alerts/<int:pk>", alert, "alert"),
+    path("alerts/triage", triage, name="triage"),
+    path("alerts/undo", undo_triage, name="undo_triage"),
+    *twin("series/<int:pk>/thresholds", thresholds, "thresholds"),
+    path("series/<int:pk>/thresholds/save", save_thresholds, name="save_thresholds"),
+    path("series/<int:pk>/baselines", add_baseline, name="add_baseline"),
+    path("baselines/<int:pk>/remove", remove_baseline, name="remove_baseline"),
     *twin("devices", devices, "devices", TIMED),
     path("compare/revisions.md", compare_revisions_markdown, name="compare_revisions_md"),
     *twin("compare/revisions", compare_revisions, "compare_revisions", PLAIN),

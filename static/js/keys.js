@@ -1,6 +1,6 @@
 // Single keys, never while somebody types, never with a modifier.
 
-import { filterBox, moveRow, openRow } from "./rows.js";
+import { filterBox, moveRow, openRow, tickRow } from "./rows.js";
 import { nextTheme } from "./theme.js";
 
 const ACTIONS = {
@@ -12,6 +12,7 @@ const ACTIONS = {
   "[": () => follow('a[rel="prev"]'),
   "]": () => follow('a[rel="next"]'),
   u: () => follow(".stages a[data-stage]:last-of-type", ".stages a[data-stage]"),
+  s: tickRow,
   p: () => document.dispatchEvent(new CustomEvent("next-peak")),
   t: nextTheme,
   "?": () => document.getElementById("keys").showModal(),
@@ -22,8 +23,8 @@ export function bindKeys() {
     if (event.key === "Escape" && typing(event.target)) return event.target.blur();
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     if (event.key === "Enter" && answersEnter(event.target)) return;
-    const action = ACTIONS[event.key];
-    if (action && action() !== false) event.preventDefault();
+    const action = ACTIONS[event.key] ?? (() => press(event.key));
+    if (action() !== false) event.preventDefault();
   });
   document.querySelector("[data-keys-open]")?.addEventListener("click", ACTIONS["?"]);
 }
@@ -35,6 +36,18 @@ function answersEnter(element) {
 
 function typing(element) {
   return element.closest?.("input:not([type=checkbox]):not([type=radio]), textarea, select") !== null;
+}
+
+// What a page names a key for: a button is pressed, a field is gone to.
+function press(key) {
+  const part = [...document.querySelectorAll("[data-key]")].find((each) => each.dataset.key === key);
+  if (!part || part.disabled) return false;
+  if (part.matches("button, a")) {
+    part.click();
+    return true;
+  }
+  part.closest("details")?.setAttribute("open", "");
+  return focus(part);
 }
 
 function focus(box) {

@@ -21,6 +21,7 @@ const PARTS = {
   "[data-history]": () => import("./history.js").then((part) => part.bindHistories()),
   "[data-panes]": () => import("./codepanes.js").then((part) => part.bindPanes()),
   "[data-graph]": () => import("./graph.js").then((part) => part.bindGraph()),
+  "[data-triage]": () => import("./triage.js").then((part) => part.bindTriage()),
   "[data-drop]": () => import("./drop.js").then((part) => part.bindDrop()),
 };
 const wanted = Object.keys(PARTS).filter((selector) => document.querySelector(selector));

@@ -19,27 +19,35 @@ export function bindRows(root = document) {
 }
 
 export function filterBox() {
-  return document.querySelector("[data-filter]");
+  return document.querySelector("[data-filter], [data-filter-box]");
 }
 
 export function moveRow(step) {
   const rows = visibleRows();
   if (!rows.length) return false;
-  const at = rows.indexOf(selected());
+  const at = rows.indexOf(selectedRow());
   const next = at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step));
   select(rows[next], true);
   return true;
 }
 
 export function openRow() {
-  const link = selected()?.querySelector("a[href]");
+  const link = selectedRow()?.querySelector("a[href]");
   if (!link) return false;
   link.click();
   return true;
 }
 
+// Ticks the selected row, or takes its tick away.
+export function tickRow() {
+  const tick = selectedRow()?.querySelector("[data-tick]");
+  if (!tick) return false;
+  tick.click();
+  return true;
+}
+
 // The selected row; a live page may just have put a new one in its place.
-function selected() {
+export function selectedRow() {
   if (current && !current.isConnected) current = current.id ? document.getElementById(current.id) : null;
   return current;
 }
@@ -65,11 +73,11 @@ function keepThroughSwaps() {
       const table = document.getElementById(box.dataset.filter);
       if (table) filter(table, box.value);
     }
-    selected()?.setAttribute("aria-selected", "true");
+    selectedRow()?.setAttribute("aria-selected", "true");
   });
 }
 
-function visibleRows() {
+export function visibleRows() {
   return [...document.querySelectorAll("main table.grid tbody tr")].filter((row) => row.offsetParent);
 }
 

@@ -11,7 +11,7 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver, resolve
 
 from codegen_app.access import permissions
-from codegen_app.access.permissions import BUILD, IMPORT, NOTIFY, RETUNE, SELECT, TOKENS
+from codegen_app.access.permissions import BUILD, IMPORT, NOTIFY, RETUNE, SELECT, TOKENS, TRIAGE
 from codegen_app.models import Build, GeneratedKernel, Graph, Selection, TuningRun
 from codegen_app.server import bodies, rules
 from codegen_app.views.urls import urlpatterns
@@ -33,6 +33,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             "compare_revisions",
             *("series_list", "series", "series_point", "change"),
             *("alert_actions", "api_docs"),
+            *("alerts", "alert", "thresholds"),
         )
         for name in (page, f"{page}_json")
     },
@@ -69,6 +70,10 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         ("switch_channel", "test_channel", "renew_channel_key", "send_again"), (("POST",), NOTIFY)
     ),
     "alerts_feed": (READ, ANYBODY),  # the view asks for a login or a token
+    **dict.fromkeys(
+        ("triage", "undo_triage", "save_thresholds", "add_baseline", "remove_baseline"),
+        (("POST",), TRIAGE),
+    ),
     # By a token, which the views ask for.
     "api_results": (("POST",), ANYBODY),
     **dict.fromkeys(

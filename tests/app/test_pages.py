@@ -18,6 +18,7 @@ from django.urls import resolve, reverse
 from django.utils import timezone
 
 from codegen_app.models import (
+    Alert,
     AuditEntry,
     Build,
     Candidate,
@@ -28,6 +29,8 @@ from codegen_app.models import (
     TuningRun,
     Worker,
 )
+from codegen_app.selectors.pages.alert import alert_page
+from codegen_app.selectors.pages.alerts import Narrowed, alert_list
 from codegen_app.selectors.pages.change import change_page
 from codegen_app.selectors.pages.compare import compare_page
 from codegen_app.selectors.pages.comparing import choosing_page
@@ -48,6 +51,7 @@ from codegen_app.selectors.pages.runs import run_list
 from codegen_app.selectors.pages.search import search
 from codegen_app.selectors.pages.selections import selections
 from codegen_app.selectors.pages.series import Filters, series_list
+from codegen_app.selectors.pages.thresholds import thresholds_page
 from codegen_app.server import rules
 from codegen_app.views.urls import urlpatterns
 from scheduler import samples
@@ -70,6 +74,11 @@ def change_of(world: World) -> Change:
     found = Change.objects.filter(series__own_problem=problem).first()
     fields = {"problem": str(problem), "own_problem": problem, "first_at": now, "last_at": now}
     return found or track_factories.change(series=track_factories.series(points=1, **fields))
+
+
+def alert_of() -> Alert:
+    """An alert with two changes."""
+    return Alert.objects.first() or track_factories.regression("linear", "gelu")
 
 
 def packing_of(world: World) -> dict[str, Any]:
@@ -99,6 +108,9 @@ def addresses(world: World) -> list[str]:
         change_of(world).get_absolute_url(),
         "/api/v1/docs",
         f"/alerts/{track_factories.regression('gemm').pk}/actions",
+        "/alerts",
+        alert_of().get_absolute_url(),
+        f"/series/{change_of(world).series_id}/thresholds?try=1&least_effect=2",
     ]
 
 
@@ -160,6 +172,9 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (selections, lambda world: ()),
     (glossary, lambda world: ()),
     (series_list, lambda world: (Filters(problem=change_of(world).series.own_problem_id or 0),)),
+    (alert_list, lambda world: (Narrowed(state="all"),)),
+    (alert_page, lambda world: (alert_of().pk,)),
+    (thresholds_page, lambda world: (change_of(world).series_id,)),
     (history_page, lambda world: (change_of(world).series_id,)),
     (point_page, lambda world: (change_of(world).series_id, change_of(world).datum_id)),
     (change_page, lambda world: (change_of(world).pk,)),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import Permission, User
 
-from codegen_app.models import Alert, AlertEvent, AlertState, Delivery, EventKind, Relation
+from codegen_app.models import Alert, AlertEvent, AlertState, EventKind, Relation
 from codegen_app.services.alerting import triage
 from scheduler.outcome import UserError
-from tests.support.alerts import alert, channel, missing
+from tests.support.alerts import alert, missing
 
 pytestmark = pytest.mark.django_db
 
@@ -142,10 +142,3 @@ def test_missing_data_of_a_series_is_open_once() -> None:
     with pytest.raises(UserError, match="another open alert already"):
         triage.set_state([old.pk], AlertState.NEW, ada)
     assert Alert.objects.get(pk=old.pk).state == "fixed"
-
-
-def test_channels_are_told_of_states() -> None:
-    ada, row = person("ada"), alert()
-    channel()
-    triage.set_state([row.pk], AlertState.FIXED, ada)
-    assert Delivery.objects.get().event.after == {"state": "fixed"}

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from codegen_app.models import Build, Packing, Series
 from codegen_app.services import artifacts
 from tests.app.track_factories import change as make_change
-from tests.app.track_factories import channel, regression
+from tests.app.track_factories import channel, missing, regression
 from tests.support.pages_world import World
 
 
@@ -203,6 +203,8 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
     Series.objects.update(points=1, last_at=change.at)
     addresses += ["/series", change.series.get_absolute_url(), change.get_absolute_url()]
     addresses += [change.datum.get_absolute_url()]
+    addresses += ["/alerts?state=all", alert.get_absolute_url(), missing().get_absolute_url()]
+    addresses += [f"/series/{change.series_id}/thresholds?try=1"]
     for address in addresses:
         for width in (1400, 390):
             page.set_viewport_size({"width": width, "height": 900})

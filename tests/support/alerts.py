@@ -10,8 +10,6 @@ from codegen_app.models import (
     Alert,
     AlertKind,
     Change,
-    Channel,
-    ChannelKind,
     Datum,
     Revision,
     Series,
@@ -79,14 +77,3 @@ def change(of: Alert | None, before: float = 100.0, after: float = 112.0, **fiel
         of.worst_ratio, of.cause = worst.ratio, worst.cause
         of.save()
     return made
-
-
-def channel(**fields: Any) -> Channel:
-    """A webhook that is told of regressions."""
-    defaults = {
-        "name": f"channel {next(_numbers)}",
-        "kind": ChannelKind.WEBHOOK,
-        "address": "https://example.org/hook",
-        "alerts": ["regression"],
-    }
-    return Channel.objects.create(**defaults | fields)

@@ -1,0 +1,124 @@
+"""Which alerts are listed, and what people say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django import forms
+
+from codegen_app.forms.address import AddressForm, Number, Text
+from codegen_app.forms.fields import RepeatedField
+from codegen_app.models import AlertKind, AlertState, Relation
+from codegen_app.selectors.pages.alerts import OPEN, STATES, Narrowed
+from codegen_app.services.alerting.triage import LONGEST_NOTE
+
+ASSIGN, MINE, NOTE, UNLINK = "assign", "mine", "note", "unlink"
+
+
+class AlertsForm(AddressForm):
+    """A state, a kind, an assignee, words, and where the list begins."""
+
+    state = Text()
+    kind = Text()
+    assignee = Text()
+    q = Text()
+    below = Number()
+    above = Number()
+
+    def clean_state(self) -> str:
+        """One that there is; the open ones where none is given."""
+        given = self.text("state") or OPEN
+        if given not in STATES:
+            raise forms.ValidationError(
+                "%(given)s is none: there are %(known)s.",
+                params={"given": given, "known": ", ".join(STATES)},
+            )
+        return given
+
+    def clean_kind(self) -> str:
+        """One that there is, or ""."""
+        given = self.text("kind")
+        if given and given not in AlertKind.values:
+            raise forms.ValidationError(
+                "%(given)s is none: there are %(known)s.",
+                params={"given": given, "known": ", ".join(AlertKind.values)},
+            )
+        return given
+
+    def narrowed(self) -> Narrowed:
+        """What the address asks for."""
+        return Narrowed(
+            state=self.text("state") or OPEN,
+            kind=self.text("kind"),
+            assignee=self.text("assignee").strip(),
+            query=self.text("q").strip(),
+            below=self.number("below"),
+            above=self.number("above"),
+        )
+
+
+class AlertForm(AddressForm):
+    """Where the list of changes begins."""
+
+    start = Number()
+
+
+class TriageForm(forms.Form):
+    """What is done with which alerts: a state, ``assign`` (to an account by name, "" for nobody),
+    ``mine``, ``note``, a link to another alert by its number, or ``unlink``."""
+
+    alert = RepeatedField(keys=True)
+    do = forms.ChoiceField(
+        choices=[
+            *((state, state) for state in AlertState.values),
+            *((relation, relation) for relation in Relation.values),
+            *((name, name) for name in (ASSIGN, MINE, NOTE, UNLINK)),
+        ],
+        error_messages={
+            "required": "Say what is to be done with the alerts.",
+            "invalid_choice": "%(value)s cannot be done with alerts.",
+        },
+    )
+    note = forms.CharField(
+        required=False,
+        max_length=LONGEST_NOTE,
+        error_messages={"max_length": "A note has at most %(limit_value)d characters."},
+    )
+    assignee = forms.CharField(required=False, max_length=150)
+    to = forms.CharField(required=False, max_length=20)
+
+    def clean_to(self) -> int | None:
+        """The other alert's number, with or without its #."""
+        given = str(self.cleaned_data.get("to", "")).strip().removeprefix("#")
+        if not given:
+            return None
+        if not given.isdecimal() or len(given) > 18:
+            raise forms.ValidationError(
+                "%(given)s is no alert's number.", params={"given": self.cleaned_data["to"]}
+            )
+        return int(given)
+
+    def clean(self) -> dict[str, Any]:
+        """A link needs the other's number."""
+        given: Mapping[str, Any] = super().clean() or {}
+        if given.get("do") in Relation.values and given.get("to") is None and not self.errors:
+            raise forms.ValidationError("Write the number of the alert that it is linked to.")
+        return dict(given)
+
+    @property
+    def line(self) -> str:
+        """The first mistake, in a line."""
+        return next((str(error) for errors in self.errors.values() for error in errors), "")
+
+
+class UndoForm(forms.Form):
+    """Which act is taken back."""
+
+    act = forms.UUIDField(error_messages={"required": "Say what is to be taken back."})
+
+    def key(self) -> UUID | None:
+        """None where it is none."""
+        found: UUID | None = self.cleaned_data.get("act") if self.is_valid() else None
+        return found

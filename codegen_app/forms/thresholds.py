@@ -1,0 +1,124 @@
+"""What somebody wants to be set for a series."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+
+from codegen_app.forms.address import AddressForm, Number
+from codegen_app.selectors.pages.thresholds import RuleRow
+from codegen_app.services.thresholds import Proposed
+
+_DURATION = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(min|h|d|w)")
+_UNITS = {
+    "min": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+_LONGEST = timedelta(days=3650)
+
+
+class DurationField(forms.CharField):
+    """``36h``, ``7d`` or ``2w`` as a ``timedelta``; None where it is left out."""
+
+    def to_python(self, value: Any) -> Any:
+        text = str(super().to_python(value) or "").strip()[:40]
+        if not text:
+            return None
+        match = _DURATION.fullmatch(text)
+        length = float(match[1]) * _UNITS[match[2]] if match else timedelta(0)
+        if not timedelta(0) < length <= _LONGEST:
+            raise forms.ValidationError(
+                "%(text)s is no time: write 36h, 7d or 2w, at most ten years.",
+                params={"text": text},
+            )
+        return length
+
+    def prepare_value(self, value: Any) -> Any:
+        return written(value) if isinstance(value, timedelta) else value
+
+
+def written(length: timedelta) -> str:
+    """A time as the field takes it: ``7d``, ``36h``, ``90min``."""
+    for name, size in (("d", timedelta(days=1)), ("h", timedelta(hours=1))):
+        if length % size == timedelta(0):
+            return f"{length // size}{name}"
+    return f"{length / timedelta(minutes=1):g}min"
+
+
+class PointedForm(AddressForm):
+    """A change at whose place a level may begin anew, and whether something is tried."""
+
+    baseline = Number()
+
+
+class ThresholdsForm(forms.Form):
+    """The least change, silence, and when data are missing."""
+
+    least_effect = forms.FloatField(
+        label="Least change, % of the level",
+        required=False,
+        min_value=0.1,
+        max_value=100,
+        widget=forms.TextInput(attrs={"inputmode": "decimal", "placeholder": "default"}),
+        error_messages={
+            "invalid": "Write a number of percent, such as 2, or nothing for the default.",
+            "min_value": "At least 0.1%%.",
+            "max_value": "At most 100%%.",
+        },
+    )
+    stale_after = DurationField(
+        label="Data are missing after",
+        required=False,
+        widget=forms.TextInput(attrs={"placeholder": "its own rhythm, or 36h, 7d, 2w"}),
+    )
+    muted = forms.BooleanField(label="Muted: changes and no alerts", required=False)
+    at = forms.DateTimeField(required=False, widget=forms.HiddenInput)
+
+    @classmethod
+    def of(cls, rule: RuleRow | None, at: datetime | None) -> ThresholdsForm:
+        """Filled with what is set."""
+        initial: Mapping[str, Any] = {"at": at}
+        if rule is not None:
+            effect = rule.least_effect
+            initial = {
+                "least_effect": None if effect is None else float(f"{effect * 100:.6g}"),
+                "stale_after": rule.stale_after,
+                "muted": rule.muted,
+                "at": at,
+            }
+        return cls(initial=dict(initial))
+
+    def proposed(self) -> Proposed:
+        """What a valid form asks for."""
+        given = self.cleaned_data
+        effect, at = given["least_effect"], given["at"]
+        return Proposed(
+            least_effect=None if effect is None else effect / 100,
+            muted=given["muted"],
+            stale_after=given["stale_after"],
+            begins=(at,) if at else (),
+        )
+
+
+class BaselineForm(forms.Form):
+    """Where a level begins anew."""
+
+    at = forms.DateTimeField(
+        label="From",
+        widget=forms.TextInput(attrs={"placeholder": "2026-11-20 14:00"}),
+        error_messages={
+            "required": "Say from when on.",
+            "invalid": "Write a date, and a time where it matters: 2026-11-20 14:00 (UTC).",
+        },
+    )
+
+
+def why(given: Mapping[str, str]) -> str:
+    """The reason that was sent along."""
+    return given.get("why", "").strip()

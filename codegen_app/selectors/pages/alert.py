@@ -1,0 +1,216 @@
+"""One alert: its changes with what is known of each, what happened to it, and what it is linked
+to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F
+from django.db.models.functions import Abs, Ln
+
+from codegen_app.models import (
+    Alert,
+    AlertEvent,
+    AlertState,
+    Change,
+    EventKind,
+    Relation,
+)
+from codegen_app.selectors.alerting import (
+    AlertRow,
+    alert_rows,
+    triagers,
+)
+from codegen_app.selectors.tracked import (
+    Moved,
+    SeriesHead,
+    compare_url,
+    head_of,
+    moved_of,
+    source_url,
+)
+
+PAGE = 100
+MOST_EVENTS = 500
+MOST_DIFFERENCES = 12
+_UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A change of the alert: what moved, why, and what differs between the two sides."""
+
+    moved: Moved
+    series: SeriesHead
+    rule: str
+    reasons: tuple[str, ...]
+    differs: tuple[str, ...]
+    next_step: str
+    explained: bool
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """Something happened to the alert. ``act`` is there where it can be taken back."""
+
+    id: int
+    at: datetime
+    by: str
+    kind: str
+    what: str
+    note: str
+    undone: bool
+    act: UUID | None
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another alert of the same revision, or one that this is linked to."""
+
+    id: int
+    url: str
+    title: str
+    relation: str
+    state: str
+    state_label: str
+
+
+@dataclass(frozen=True)
+class AlertPage:
+    """An alert; ``changes`` are a page of them, the worst first. ``series`` is what is missing data
+    where that is what it is of; ``silent`` how long it had no point."""
+
+    alert: AlertRow
+    repository: str
+    source_url: str
+    diff_url: str
+    series: SeriesHead | None
+    last_point_at: datetime | None
+    silent: timedelta | None
+    changes: tuple[ChangeRow, ...]
+    start: int
+    more: bool
+    events: tuple[EventRow, ...]
+    others: tuple[Other, ...]
+
+    @property
+    def previous(self) -> int | None:
+        """Where the page of changes before this one begins."""
+        return max(0, self.start - PAGE) if self.start else None
+
+    @property
+    def end(self) -> int:
+        """The position behind the last change shown."""
+        return self.start + len(self.changes)
+
+
+def alert_page(pk: int, start: int = 0) -> AlertPage:
+    """An alert by number (7 queries); raises ``Alert.DoesNotExist``."""
+    related = ("revision", "series", "assignee", "duplicate_of", "downstream_of")
+    alert = Alert.objects.select_related(*related).get(pk=pk)
+    changes = list(
+        Change.objects.filter(alert=pk, withdrawn_at=None)
+        .select_related("series", "revision", "previous", "alert")
+        .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")[start : start + PAGE + 1]
+    )
+    first = changes[0] if changes else None
+    series = alert.series
+    return AlertPage(
+        alert=alert_rows([alert])[0],
+        repository=alert.revision.repository if alert.revision else "",
+        source_url=source_url(alert.revision) if alert.revision else "",
+        diff_url=compare_url(first.previous, first.revision) if first and first.previous else "",
+        series=head_of(series) if series else None,
+        last_point_at=series.last_at if series else None,
+        silent=alert.created_at - series.last_at if series and series.last_at else None,
+        changes=tuple(_change(row) for row in changes[:PAGE]),
+        start=start,
+        more=len(changes) > PAGE,
+        events=_events(alert),
+        others=_others(alert),
+    )
+
+
+def _change(row: Change) -> ChangeRow:
+    known: Mapping[str, Any] = row.explanation
+    differences = [one for one in known.get("differences", ()) if one.get("here", True)]
+    return ChangeRow(
+        moved=moved_of(row, row.series.unit),
+        series=head_of(row.series),
+        rule=row.rule,
+        reasons=tuple(known.get("reasons", ())),
+        differs=tuple(one["sentence"] for one in differences[:MOST_DIFFERENCES]),
+        next_step=known.get("next_step", ""),
+        explained=row.explained_at is not None,
+    )
+
+
+def _events(alert: Alert) -> tuple[EventRow, ...]:
+    """What happened, the oldest first; the latest where there is very much (2 queries)."""
+    rows = list(
+        AlertEvent.objects.filter(alert=alert)
+        .select_related("by", "undone_by", "undoes")
+        .order_by("-pk")[:MOST_EVENTS]
+    )
+    named = {
+        key for row in rows for side in (row.before, row.after) if (key := side.get("assignee"))
+    }
+    names = {key: name for key, (name, _) in triagers(named).items()}
+    changed_later: set[str] = set()
+    found = []
+    for row in rows:
+        undone = getattr(row, "undone_by", None) is not None
+        open_to_undo = row.kind in _UNDOABLE and row.act is not None and not undone
+        latest = not changed_later & row.after.keys()
+        found.append(
+            EventRow(
+                id=row.pk,
+                at=row.at,
+                by=row.by.get_username() if row.by else "",
+                kind=row.kind,
+                what=_what(row, names),
+                note=row.note,
+                undone=undone,
+                act=row.act if open_to_undo and latest else None,
+            )
+        )
+        if not undone and row.kind != EventKind.UNDO:
+            changed_later |= row.after.keys()
+    return tuple(reversed(found))
+
+
+def _what(row: AlertEvent, names: Mapping[int, str]) -> str:
+    """What changed, in words."""
+    if row.kind == EventKind.UNDO:
+        return f"took back: {_what(row.undoes, names)}" if row.undoes else "took something back"
+    before, after = row.before, row.after
+    if row.kind == EventKind.STATE:
+        states = dict(AlertState.choices)
+        sides = [str(states.get(side.get("state"), "")) for side in (before, after)]
+        return " → ".join(side for side in sides if side)
+    if row.kind == EventKind.ASSIGNEE:
+        key = after.get("assignee")
+        return f"assigned to {names.get(key, 'a deleted account') if key else 'nobody'}"
+    if row.kind == EventKind.LINK:
+        to = [f"{one.label} #{after[one.value]}" for one in Relation if after.get(one.value)]
+        return to[0] if to else "linked to none"
+    return str(row.get_kind_display())
+
+
+def _others(alert: Alert) -> tuple[Other, ...]:
+    """What it is linked to, and other alerts of its revision (1 query)."""
+    siblings = Alert.objects.filter(revision=alert.revision_id or 0).exclude(pk=alert.pk)
+    above = [(one.label, getattr(alert, one.value.removesuffix("_id"))) for one in Relation]
+    found = [_other(row, str(label)) for label, row in above if row is not None]
+    of_revision = siblings.select_related("revision").order_by("pk")
+    return (*found, *(_other(row, "of the same revision") for row in of_revision))
+
+
+def _other(row: Alert, relation: str) -> Other:
+    title = f"#{row.pk} {row.get_kind_display()}"
+    url, label = row.get_absolute_url(), row.get_state_display()
+    return Other(row.pk, url, title, relation, row.state, label)

@@ -1,0 +1,85 @@
+"""What is set for one series, and where its level begins anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from codegen_app.models import Baseline, Change, Series, SeriesRule
+from codegen_app.selectors.tracked import SeriesHead, head_of
+from scheduler.stats.settings import Settings
+
+DEFAULT_EFFECT = Settings().least_effect
+MOST_BASELINES = 200
+
+
+@dataclass(frozen=True)
+class RuleRow:
+    """What is set; ``least_effect`` is a part of the level."""
+
+    least_effect: float | None
+    muted: bool
+    stale_after: timedelta | None
+    reason: str
+    changed_at: datetime
+    changed_by: str
+
+
+@dataclass(frozen=True)
+class BaselineRow:
+    """A level begins anew; where ``removed_at`` is there it was taken back."""
+
+    id: int
+    at: datetime
+    reason: str
+    created_at: datetime
+    created_by: str
+    removed_at: datetime | None
+
+
+@dataclass(frozen=True)
+class ThresholdsPage:
+    """A series with its rule and baselines. ``at`` is the place of a change that was pointed at."""
+
+    series: SeriesHead
+    default_effect: float
+    rule: RuleRow | None
+    baselines: tuple[BaselineRow, ...]
+    at: datetime | None
+
+
+def thresholds_page(pk: int, change: int | None = None) -> ThresholdsPage:
+    """Of a series by number (4 queries); raises ``Series.DoesNotExist``."""
+    series = Series.objects.get(pk=pk)
+    rule = SeriesRule.objects.filter(series=pk).select_related("changed_by").first()
+    baselines = Baseline.objects.filter(series=pk).select_related("created_by").order_by("-at")
+    at = Change.objects.filter(series=pk, pk=change or 0).values_list("at", flat=True).first()
+    return ThresholdsPage(
+        series=head_of(series),
+        default_effect=DEFAULT_EFFECT,
+        rule=_rule(rule) if rule else None,
+        baselines=tuple(_baseline(row) for row in baselines[:MOST_BASELINES]),
+        at=at,
+    )
+
+
+def _rule(row: SeriesRule) -> RuleRow:
+    return RuleRow(
+        least_effect=row.least_effect,
+        muted=row.muted,
+        stale_after=row.stale_after,
+        reason=row.reason,
+        changed_at=row.changed_at,
+        changed_by=row.changed_by.get_username() if row.changed_by else "",
+    )
+
+
+def _baseline(row: Baseline) -> BaselineRow:
+    return BaselineRow(
+        id=row.pk,
+        at=row.at,
+        reason=row.reason,
+        created_at=row.created_at,
+        created_by=row.created_by.get_username() if row.created_by else "",
+        removed_at=row.removed_at,
+    )

@@ -1,0 +1,265 @@
+"""What is set for one series: the least change that is of interest, silence, when data are missing,
+and where its level begins anew; tried on its history before it is saved.
+
+Saving, and taking back, lets the detector look at the whole series again: changes that are not
+found any more are withdrawn, and new ones are dealt with as if they had come just now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from codegen_app.models import Baseline, Change, Datum, Revision, Series, SeriesRule
+from codegen_app.services import audit, detection
+from codegen_app.services.detecting.replay import DEFAULTS, Found
+from codegen_app.services.detecting.rhythm import allowed_gap
+from scheduler.outcome import UserError
+from scheduler.track.units import figure
+
+MOST_TRIED = 20_000
+"""Points of a series that a page tries a threshold on, while somebody waits."""
+MOST_GAPS = 10
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """``least_effect`` is a part of the level, None for the default; without a new point for
+    ``stale_after`` data are missing, None for what the series' own rhythm says. ``begins`` are
+    moments at which a level would begin anew, beside those where one does."""
+
+    least_effect: float | None = None
+    muted: bool = False
+    stale_after: timedelta | None = None
+    begins: tuple[datetime, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A change with a threshold tried: ``effect`` is gone, new or kept. ``before`` and ``after``
+    with their unit; ``ratio`` with its 95% interval, of so many points on each side. ``alert`` is
+    the alert that it is in, ``alert_series`` how many series that has."""
+
+    effect: str
+    at: datetime
+    revision: str
+    before: str
+    after: str
+    ratio: float
+    low: float | None
+    high: float | None
+    n_before: int
+    n_after: int
+    worse: bool
+    alert: int | None = None
+    alert_url: str = ""
+    alert_series: int = 0
+
+
+@dataclass(frozen=True)
+class Gap:
+    """No point from one moment to another, for longer than is allowed."""
+
+    since: datetime
+    until: datetime
+    length: timedelta
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a proposal makes of a history: its changes, and the times its data had been missing.
+    ``allowed`` is how long the series may be silent, None where its rhythm does not say."""
+
+    least_effect: float
+    muted: bool
+    changes: tuple[Tried, ...]
+    allowed: timedelta | None
+    gaps: tuple[Gap, ...]
+    more_gaps: int
+    unchecked: bool
+
+    def count(self, effect: str) -> int:
+        """How many changes it has that effect on."""
+        return sum(one.effect == effect for one in self.changes)
+
+    @property
+    def gone(self) -> int:
+        """Changes that there would not be any more."""
+        return self.count("gone")
+
+    @property
+    def new(self) -> int:
+        """Changes that there would be besides."""
+        return self.count("new")
+
+    @property
+    def kept(self) -> int:
+        """Changes that stay."""
+        return self.count("kept")
+
+
+def dry_run(series: Series, proposed: Proposed) -> Trial:
+    """What the detector says of the stored points with the proposal; nothing is written.
+
+    7 queries. Raises ``UserError`` for a series of more than ``MOST_TRIED`` points.
+    """
+    if series.points > MOST_TRIED:
+        raise UserError(
+            f"the series has {series.points} points: a dry run is of at most {MOST_TRIED}; "
+            "save without one, and look at what becomes of its changes"
+        )
+    begun = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
+    found = detection.dry_run(series, proposed.least_effect, [*begun, *proposed.begins])
+    moments = sorted(Datum.objects.filter(series=series).values_list("measured_at", flat=True))
+    allowed = proposed.stale_after or allowed_gap(moments)
+    gaps = _gaps(moments, allowed)
+    return Trial(
+        least_effect=proposed.least_effect or DEFAULTS.least_effect,
+        muted=proposed.muted,
+        changes=_changes(series, found),
+        allowed=allowed,
+        gaps=tuple(gaps[-MOST_GAPS:]),
+        more_gaps=max(0, len(gaps) - MOST_GAPS),
+        unchecked=series.unchecked_from is not None,
+    )
+
+
+@transaction.atomic
+def save(series: Series, proposed: Proposed, reason: str, by: AbstractBaseUser) -> SeriesRule:
+    """Set it, with the reason, and let the series be looked at again.
+
+    Raises ``UserError`` without a reason.
+    """
+    given = {
+        "least_effect": proposed.least_effect,
+        "muted": proposed.muted,
+        "stale_after": proposed.stale_after,
+        "reason": _reason(reason),
+        "changed_by_id": audit.actor_id(by),
+    }
+    rule, _ = SeriesRule.objects.update_or_create(series=series, defaults=given)
+    detection.look_again(series)
+    audit.record(by, "set thresholds", series, rule.reason)
+    return rule
+
+
+@transaction.atomic
+def reset(series: Series, reason: str, by: AbstractBaseUser) -> bool:
+    """Go back to the defaults; False where they hold already."""
+    because = _reason(reason)
+    deleted, _ = SeriesRule.objects.filter(series=series).delete()
+    if deleted:
+        detection.look_again(series)
+        audit.record(by, "reset thresholds", series, because)
+    return bool(deleted)
+
+
+@transaction.atomic
+def begin_anew(series: Series, at: datetime, reason: str, by: AbstractBaseUser) -> Baseline:
+    """A level begins at a moment: what came before is not compared with what comes after.
+
+    Raises ``UserError`` without a reason, for a moment outside of the history, and for one at which
+    a level begins already.
+    """
+    if series.first_at is None or series.last_at is None:
+        raise UserError("the series has no points: there is nothing to begin anew")
+    if not series.first_at < at <= series.last_at:
+        raise UserError(
+            f"{at:%Y-%m-%d %H:%M} UTC: the points of the series lie between "
+            f"{series.first_at:%Y-%m-%d %H:%M} and {series.last_at:%Y-%m-%d %H:%M} UTC"
+        )
+    try:
+        with transaction.atomic():
+            made = Baseline.objects.create(
+                series=series, at=at, reason=_reason(reason), created_by_id=audit.actor_id(by)
+            )
+    except IntegrityError:
+        raise UserError(f"a level begins at {at:%Y-%m-%d %H:%M} UTC already") from None
+    detection.look_again(series)
+    audit.record(by, "begin anew", series, made.reason)
+    return made
+
+
+@transaction.atomic
+def remove_baseline(baseline: Baseline, by: AbstractBaseUser) -> bool:
+    """Take back that a level begins there; False where it was taken back already."""
+    now = timezone.now()
+    if not Baseline.objects.filter(pk=baseline.pk, removed_at=None).update(removed_at=now):
+        return False
+    detection.look_again(baseline.series)
+    audit.record(by, "take back baseline", baseline.series, baseline.reason)
+    return True
+
+
+def _reason(text: str) -> str:
+    if not text.strip():
+        raise UserError("say why: who looks at the series next year will ask")
+    return text.strip()[:500]
+
+
+def _changes(series: Series, found: Iterable[Found]) -> tuple[Tried, ...]:
+    """What is stored beside what is found, in the order of history (2 queries)."""
+    stored = {
+        row.datum_id: row
+        for row in Change.objects.filter(series=series, withdrawn_at=None)
+        .select_related("revision", "alert")
+        .order_by("at", "pk")
+    }
+    found = list(found)
+    new = {one.datum_id: one for one in found if one.datum_id not in stored}
+    names = Revision.objects.in_bulk([0, *(one.revision_id for one in new.values())])
+    kept = {one.datum_id for one in found}
+    rows = [
+        _stored(row, "kept" if key in kept else "gone", series.unit) for key, row in stored.items()
+    ]
+    rows += [_found(one, str(names[one.revision_id]), series.unit) for one in new.values()]
+    return tuple(sorted(rows, key=lambda row: row.at))
+
+
+def _stored(row: Change, effect: str, unit: str) -> Tried:
+    alert = row.alert
+    return Tried(
+        effect=effect,
+        at=row.at,
+        revision=str(row.revision),
+        before=figure(row.before, unit),
+        after=figure(row.after, unit),
+        ratio=row.ratio,
+        low=row.low,
+        high=row.high,
+        n_before=row.n_before,
+        n_after=row.n_after,
+        worse=row.worse,
+        alert=alert.pk if alert else None,
+        alert_url=alert.get_absolute_url() if alert else "",
+        alert_series=alert.n_series if alert else 0,
+    )
+
+
+def _found(one: Found, revision: str, unit: str) -> Tried:
+    return Tried(
+        effect="new",
+        at=one.at,
+        revision=revision,
+        before=figure(one.before, unit),
+        after=figure(one.after, unit),
+        ratio=one.ratio,
+        low=one.low,
+        high=one.high,
+        n_before=one.n_before,
+        n_after=one.n_after,
+        worse=one.worse,
+    )
+
+
+def _gaps(moments: Sequence[datetime], allowed: timedelta | None) -> list[Gap]:
+    if allowed is None:
+        return []
+    pairs = ((one, other) for one, other in pairwise(moments) if other - one > allowed)
+    return [Gap(one, other, other - one) for one, other in pairs]

@@ -1,0 +1,113 @@
+"""How alerts, and ratios of two levels, are written."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from codegen_app.forms.thresholds import written
+from codegen_app.models import AlertKind, AlertState
+from codegen_app.selectors.alerting import Undoable
+
+register = template.Library()
+
+_STATES = {
+    AlertState.NEW: "warn",
+    AlertState.ACKNOWLEDGED: "wait",
+    AlertState.INVESTIGATING: "run",
+    AlertState.EXPECTED: "off",
+    AlertState.FIXED: "ok",
+    AlertState.INVALID: "off",
+}
+_KINDS = {AlertKind.REGRESSION: "worse", AlertKind.IMPROVEMENT: "better"}
+
+
+@register.simple_tag
+def alert_state(state: str, label: str = "") -> SafeString:
+    """An alert's state with its colour and glyph."""
+    return format_html(
+        '<span class="status {}">{}</span>', _STATES.get(AlertState(state), "wait"), label or state
+    )
+
+
+@register.simple_tag
+def alert_kind(kind: str, label: str) -> SafeString:
+    """Whether it got worse or better, or points are missing."""
+    name = _KINDS.get(AlertKind(kind))
+    if name is None:
+        return format_html('<span class="status wait">{}</span>', label)
+    return format_html('<span class="kind {}">{}</span>', name, label)
+
+
+@register.simple_tag
+def ratio(moved: Any, kind: str = "") -> SafeString | str:
+    """After by before; grey where the interval holds 1, or is not known."""
+    if moved is None:
+        return ""
+    text = f"{moved.ratio:.3f}"
+    if moved.low is None or moved.high is None:
+        title = "Too few values for an interval: insufficient data"
+        return format_html('<span class="delta same" title="{}">{}</span>', title, text)
+    if moved.low <= 1 <= moved.high:
+        title = "The interval holds 1: no difference is shown"
+        return format_html('<span class="delta same" title="{}">{}</span>', title, text)
+    worse = kind == AlertKind.REGRESSION if kind else moved.worse
+    return format_html('<span class="moved {}">{}</span>', "worse" if worse else "better", text)
+
+
+@register.filter
+def ratio_interval(moved: Any) -> str:
+    """The ratio's interval; that there is none where too few values are known."""
+    if moved is None:
+        return ""
+    if moved.low is None or moved.high is None:
+        return "insufficient data"
+    return f"{moved.low:.3f} \N{EN DASH} {moved.high:.3f}"
+
+
+@register.filter
+def both_counts(moved: Any) -> str:
+    """How many values before and after."""
+    return "" if moved is None else f"{moved.n_before} / {moved.n_after}"
+
+
+@register.filter
+def query_of(address: str) -> str:
+    """The parameters of an address, with their question mark."""
+    _, mark, query = address.partition("?")
+    return f"{mark}{query}"
+
+
+@register.filter
+def what_it_was(act: Undoable) -> str:
+    """What would be taken back, for a button."""
+    state = act.after.get("state")
+    what = str(dict(AlertState.choices).get(str(state), act.kind)) if state else act.kind
+    return f"{what} of {act.others + 1} alerts" if act.others else f"{what} of #{act.alert}"
+
+
+@register.filter
+def duration(length: timedelta | None) -> str:
+    """A time in days, hours or minutes; nothing for None."""
+    if length is None:
+        return ""
+    for name, size in (("days", timedelta(days=1)), ("h", timedelta(hours=1))):
+        if length >= 2 * size:
+            return f"{length / size:.1f}".removesuffix(".0") + f" {name}"
+    return f"{length / timedelta(minutes=1):.0f} min"
+
+
+@register.filter
+def as_duration(given: timedelta | str | None) -> str:
+    """A time as the form takes it."""
+    return written(given) if isinstance(given, timedelta) else given or ""
+
+
+@register.filter
+def isoformat(moment: datetime | str | None) -> str:
+    """A moment to the microsecond, for a field; nothing for None."""
+    return moment.isoformat(" ") if isinstance(moment, datetime) else moment or ""

@@ -1,0 +1,141 @@
+"""Alerts: the list, one of them, and what people say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from codegen_app.access import permissions
+from codegen_app.forms.alerts import (
+    ASSIGN,
+    MINE,
+    NOTE,
+    UNLINK,
+    AlertForm,
+    AlertsForm,
+    TriageForm,
+    UndoForm,
+)
+from codegen_app.models import AlertKind, AlertState, Relation
+from codegen_app.selectors import alerting
+from codegen_app.selectors.pages import alert as one_alert
+from codegen_app.selectors.pages.alerts import alert_list
+from codegen_app.services.alerting import triage as services
+from codegen_app.views.page import Crumb, found, respond, sentence
+from codegen_app.views.permissions import actor, needs
+from scheduler.outcome import UserError
+
+
+def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """The list: the open ones, unless the address says otherwise."""
+    address = AlertsForm(request.GET)
+    page = alert_list(address.narrowed(), request.user)
+    return respond(
+        request,
+        "pages/alerts.html",
+        page,
+        as_json=as_json,
+        title="Alerts",
+        address=address,
+        **({} if as_json else _controls(request)),
+    )
+
+
+def alert(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """One alert with its changes, and what happened to it."""
+    address = AlertForm(request.GET)
+    page = found(f"alert {pk}", one_alert.alert_page, pk, address.number("start") or 0)
+    controls = {} if as_json else _controls(request)
+    return respond(
+        request,
+        "pages/alert.html",
+        page,
+        as_json=as_json,
+        title=f"Alert {pk}",
+        stages=[Crumb("Alerts", reverse("alerts")), Crumb(f"#{pk}")],
+        address=address,
+        **controls,
+    )
+
+
+@needs(permissions.TRIAGE)
+@require_POST
+def triage(request: HttpRequest) -> HttpResponse:
+    """Do something with alerts, and go back to where it was asked."""
+    form = TriageForm(request.POST)
+    if form.is_valid():
+        _attempt(request, lambda: _do(form, request))
+    else:
+        messages.error(request, form.line)
+    return _back(request)
+
+
+@needs(permissions.TRIAGE)
+@require_POST
+def undo_triage(request: HttpRequest) -> HttpResponse:
+    """Take back what was done."""
+    key = UndoForm(request.POST).key()
+    if key is None:
+        messages.error(request, "There is nothing to take back.")
+    else:
+        _attempt(request, lambda: services.undo(key, actor(request)))
+    return _back(request)
+
+
+def _controls(request: HttpRequest) -> dict[str, Any]:
+    """What who may triage needs beside the page: people, and what can be taken back."""
+    people = alerting.triagers()
+    may = request.user.has_perm(permissions.TRIAGE)
+    return {
+        "kinds": AlertKind.choices,
+        "people": [(key, name) for key, (name, _) in people.items()],
+        "undoable": alerting.last_act(actor(request)) if may else None,
+        "back": request.get_full_path(),
+    }
+
+
+def _attempt(request: HttpRequest, act: Callable[[], services.Act]) -> None:
+    try:
+        messages.success(request, sentence(act().line))
+    except UserError as error:
+        messages.error(request, sentence(str(error)))
+
+
+def _do(form: TriageForm, request: HttpRequest) -> services.Act:
+    given, by = form.cleaned_data, actor(request)
+    keys, what = given["alert"], given["do"]
+    if what == ASSIGN:
+        return services.assign(keys, _person(given["assignee"]), by)
+    if what == MINE:
+        return services.assign(keys, by, by)
+    if what == NOTE:
+        return services.add_note(keys, given["note"], by)
+    if what == UNLINK:
+        return services.unlink(keys, by)
+    if what in Relation.values:
+        return services.link(keys, given["to"], Relation(what), by)
+    return services.set_state(keys, AlertState(what), by, given["note"])
+
+
+def _person(name: str) -> User | None:
+    if not name:
+        return None
+    person = User.objects.filter(username=name, is_active=True).first()
+    if person is None:
+        raise UserError(f"{name}: there is no such account")
+    return person
+
+
+def _back(request: HttpRequest) -> HttpResponse:
+    """To the page that asked; it is one of ours."""
+    address = request.POST.get("back", "")
+    ours = url_has_allowed_host_and_scheme(address, {request.get_host()})
+    return redirect(address if ours and address.startswith("/") else reverse("alerts"))

@@ -1,0 +1,139 @@
+"""What is set for one series: tried on its history, saved with a reason, taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from codegen_app.access import permissions
+from codegen_app.forms.thresholds import BaselineForm, PointedForm, ThresholdsForm, why
+from codegen_app.models import Baseline, Series
+from codegen_app.selectors.pages.thresholds import ThresholdsPage, thresholds_page
+from codegen_app.services import thresholds as services
+from codegen_app.views.page import Crumb, found, respond, sentence
+from codegen_app.views.permissions import actor, needs
+from scheduler.outcome import UserError
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What is set, and what a proposal in the address makes of the history."""
+
+    settings: ThresholdsPage
+    trial: services.Trial | None
+
+
+def thresholds(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """What is set; with a proposal in the address (``?try=1&least_effect=2``) its dry run."""
+    return _page(request, pk, as_json=as_json)
+
+
+@needs(permissions.TRIAGE)
+@require_POST
+def save_thresholds(request: HttpRequest, pk: int) -> HttpResponse:
+    """Save what was tried, with a reason; or go back to the defaults."""
+    series, by = get_object_or_404(Series, pk=pk), actor(request)
+    form, reason = ThresholdsForm(request.POST), why(request.POST)
+    if "reset" in request.POST:
+        _attempt(request, lambda: services.reset(series, reason, by), "The defaults hold again.")
+    elif form.is_valid():
+        proposed = form.proposed()
+        _attempt(request, lambda: services.save(series, proposed, reason, by), "Saved.")
+    else:
+        return _page(request, pk, sent=form)
+    return redirect("thresholds", pk=pk)
+
+
+@needs(permissions.TRIAGE)
+@require_POST
+def add_baseline(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let the level begin anew."""
+    series, by = get_object_or_404(Series, pk=pk), actor(request)
+    form, reason = BaselineForm(request.POST), why(request.POST)
+    if form.is_valid():
+        at = form.cleaned_data["at"]
+        line = f"The level begins anew at {at:%Y-%m-%d %H:%M} UTC."
+        _attempt(request, lambda: services.begin_anew(series, at, reason, by), line)
+    else:
+        messages.error(request, str(form.errors["at"][0]))
+    return redirect("thresholds", pk=pk)
+
+
+@needs(permissions.TRIAGE)
+@require_POST
+def remove_baseline(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take a baseline back."""
+    row = get_object_or_404(Baseline.objects.select_related("series"), pk=pk)
+    if services.remove_baseline(row, actor(request)):
+        messages.success(request, "Taken back: both sides are compared again.")
+    else:
+        messages.warning(request, "That was taken back already.")
+    return redirect("thresholds", pk=row.series_id)
+
+
+def _page(
+    request: HttpRequest, pk: int, *, as_json: bool = False, sent: ThresholdsForm | None = None
+) -> HttpResponse:
+    request.path = reverse("thresholds", args=[pk])  # after a mistake, too
+    address = PointedForm(request.GET)
+    page = found(f"series {pk}", thresholds_page, pk, address.number("baseline"))
+    form, line = sent, ""
+    trial = None
+    if form is None and "try" in request.GET:
+        form = ThresholdsForm(request.GET)
+        if form.is_valid():
+            trial, line = _trial(pk, form.proposed())
+    elif form is None:
+        form = ThresholdsForm.of(page.rule, page.at)
+        if page.at is not None:
+            trial, line = _trial(pk, _with_baseline(page))
+    extra: dict[str, Any] = {} if as_json else {"form": form, "line": line}
+    return respond(
+        request,
+        "pages/thresholds.html",
+        Tried(page, trial),
+        as_json=as_json,
+        title="Thresholds",
+        stages=[
+            Crumb("Series", reverse("series_list")),
+            Crumb(page.series.name, page.series.url),
+            Crumb("Thresholds"),
+        ],
+        status=422 if sent is not None else 200,
+        address=address,
+        **extra,
+    )
+
+
+def _with_baseline(page: ThresholdsPage) -> services.Proposed:
+    """What is set, and that a level begins at the change that was pointed at."""
+    rule = page.rule
+    assert page.at is not None
+    return services.Proposed(
+        least_effect=rule.least_effect if rule else None,
+        muted=rule.muted if rule else False,
+        stale_after=rule.stale_after if rule else None,
+        begins=(page.at,),
+    )
+
+
+def _trial(pk: int, proposed: services.Proposed) -> tuple[services.Trial | None, str]:
+    try:
+        return services.dry_run(Series.objects.get(pk=pk), proposed), ""
+    except UserError as error:
+        return None, str(error)
+
+
+def _attempt(request: HttpRequest, act: Callable[[], object], line: str) -> None:
+    try:
+        act()
+        messages.success(request, f"{line} The series is looked at again.")
+    except UserError as error:
+        messages.error(request, sentence(str(error)))

@@ -1,0 +1,372 @@
+"""The alerts that people see: what is listed, what each says, and what is done from its page."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from codegen_app.models import (
+    Alert,
+    AlertEvent,
+    AlertKind,
+    AlertState,
+    Baseline,
+    Change,
+    EventKind,
+    Relation,
+    SeriesRule,
+)
+from codegen_app.selectors.alerting import open_regressions
+from codegen_app.selectors.pages.alert import alert_page
+from codegen_app.selectors.pages.alerts import PAGE, Narrowed, alert_list
+from codegen_app.services import detection, thresholds
+from codegen_app.services.alerting import triage
+from codegen_app.services.alerting.events import record
+from scheduler.outcome import UserError
+from tests.support import alerts as made
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ada() -> User:
+    user = User.objects.create_user("ada")
+    user.user_permissions.add(Permission.objects.get(codename="triage"))
+    return user
+
+
+@pytest.fixture
+def site(client: Client, ada: User) -> Client:
+    client.force_login(ada)
+    return client
+
+
+def listed(**given: Any) -> list[int]:
+    return [row.id for row in alert_list(Narrowed(**given)).alerts]
+
+
+def test_the_list_says_what_moved_most_with_its_interval_and_n(reader: Client) -> None:
+    row = made.alert()
+    made.change(row, 100.0, 104.0)
+    worst = made.change(row, 100.0, 130.0, cause="compiler")
+    made.change(row, 100.0, 180.0, withdrawn_at=timezone.now())
+    found = alert_list(Narrowed()).alerts[0]
+    assert found.worst is not None
+    assert found.worst.ratio == pytest.approx(1.3)
+    assert (found.worst.low, found.worst.high) == (worst.low, worst.high)
+    assert (found.worst.n_before, found.worst.n_after) == (60, 12)
+    assert worst.series.problem in found.worst.series
+    assert "m=4096 n=4096 on NVIDIA H200" in found.worst.series
+    page = reader.get("/alerts").content.decode()
+    for text in ("1.300", "1.274 \N{EN DASH} 1.326", "60 / 12", "compiler", "regression"):
+        assert text in page, text
+
+
+def test_what_too_few_values_say_is_said_to_be_too_little(reader: Client) -> None:
+    few, shown = made.alert(), made.alert()
+    made.change(few, low=None, high=None)
+    made.change(shown, low=0.98, high=1.2)
+    page = reader.get("/alerts").content.decode()
+    assert "insufficient data" in page
+    assert "The interval holds 1: no difference is shown" in page
+    assert reader.get("/alerts.json").json()["alerts"][1]["worst"]["low"] is None
+
+
+def test_the_list_is_narrowed_by_state_kind_assignee_and_words(ada: User) -> None:
+    one, two = made.alert(), made.alert(AlertKind.IMPROVEMENT)
+    closed, gone = made.alert(state=AlertState.FIXED), made.missing()
+    made.change(one, series=made.series(problem="softmax of rows"))
+    triage.assign([two.pk], ada, ada)
+    assert listed() == [gone.pk, two.pk, one.pk]
+    assert listed(state="fixed") == [closed.pk]
+    assert listed(state="all", kind="improvement") == [two.pk]
+    assert listed(assignee="ada") == [two.pk]
+    assert listed(assignee="nobody") == [gone.pk, one.pk]
+    assert [row.id for row in alert_list(Narrowed(assignee="me"), ada).alerts] == [two.pk]
+    assert listed(query="rows softmax h200") == [one.pk]
+    assert listed(query="softmax gfx942") == []
+    assert gone.series is not None
+    assert listed(query=gone.series.problem) == [gone.pk]
+    assert two.revision is not None
+    assert listed(query=two.revision.name) == [two.pk]
+    assert listed(query=f"#{one.pk}") == [one.pk]
+    counts = {each.state: each.count for each in alert_list(Narrowed()).states}
+    assert (counts["open"], counts["fixed"], counts["all"]) == (3, 1, 4)
+
+
+def test_an_address_that_is_none_is_said_and_the_rest_is_shown(reader: Client) -> None:
+    row = made.alert()
+    page = reader.get("/alerts?state=broken&kind=odd&below=x").content.decode()
+    assert "state: broken is none: there are open, new, acknowledged" in page
+    assert "kind: odd is none" in page
+    assert f'id="alert-{row.pk}"' in page
+
+
+def test_linked_alerts_are_folded_under_theirs_also_through_others(ada: User) -> None:
+    top, copy, below, apart = (made.alert().pk for _ in range(4))
+    triage.link([copy], top, Relation.DUPLICATE, ada)
+    triage.link([below], copy, Relation.DOWNSTREAM, ada)
+    assert listed() == [apart, top]
+    folded = alert_list(Narrowed()).alerts[1].folded
+    assert [(one.id, one.relation, one.to) for one in folded] == [
+        (copy, "duplicate of", top),
+        (below, "downstream of", copy),
+    ]
+    assert listed(assignee="nobody") == [apart, below, copy, top]
+    assert open_regressions() == 2
+    assert [one.relation for one in alert_page(below).others] == ["downstream of"]
+
+
+def test_pages_of_the_list_go_on_where_the_last_ended(reader: Client) -> None:
+    keys = [made.alert().pk for _ in range(PAGE + 3)]
+    first = alert_list(Narrowed())
+    assert [row.id for row in first.alerts] == keys[:2:-1]
+    assert first.newer is None
+    second = alert_list(Narrowed(below=first.older))
+    assert [row.id for row in second.alerts] == keys[2::-1]
+    assert second.older is None
+    back = alert_list(Narrowed(above=second.newer))
+    assert [row.id for row in back.alerts] == [row.id for row in first.alerts]
+    assert f'href="/alerts?below={keys[3]}"' in reader.get("/alerts").content.decode()
+
+
+def test_an_alert_says_all_that_is_known_of_its_changes(site: Client) -> None:
+    row = made.alert(recovered_at=timezone.now())
+    made.change(row, 100.0, 104.0, low=None, high=None)
+    worst = made.change(
+        row,
+        100.0,
+        112.0,
+        cause="code",
+        rule="code alone",
+        explained_at=timezone.now(),
+        explanation={
+            "reasons": ["the source changed"],
+            "differences": [
+                {"sentence": "VGPRs 124 → 132", "here": True},
+                {"sentence": "driver 1 → 2 (elsewhere)", "here": False},
+            ],
+            "next_step": "measure r1 again",
+        },
+    )
+    record(row, EventKind.RAISED)
+    page = site.get(f"/alerts/{row.pk}").content.decode()
+    for text in (
+        *("100 µs", "112 µs", "1.120", "1.098 \N{EN DASH} 1.142", "60 / 12", "insufficient data"),
+        *("the source changed", "VGPRs 124 → 132", "Next: measure r1 again", "not looked at yet"),
+        *("mark as fixed?", f'href="/changes/{worst.pk}"', f"/series/{worst.series_id}?at="),
+        f"/series/{worst.series_id}/thresholds?baseline={worst.pk}",
+    ):
+        assert text in page, text
+    assert "driver 1 → 2" not in page
+    assert page.index("112 µs") < page.index("104 µs"), "the worst first"
+    assert site.get(f"/alerts/{row.pk}.json").json()["changes"][0]["differs"] == ["VGPRs 124 → 132"]
+    assert site.get("/alerts/999999").status_code == 404
+
+
+def test_missing_data_names_the_series_and_its_last_point(reader: Client) -> None:
+    row = made.missing()
+    page = reader.get(f"/alerts/{row.pk}").content.decode()
+    assert "the last of its 1 points is of 2026-01-01 00:00 UTC" in page
+
+
+def test_alerts_are_triaged_and_taken_back_by_forms(site: Client, ada: User) -> None:
+    keys = [made.alert().pk for _ in range(2)]
+    sent = {
+        "alert": keys,
+        "do": "expected",
+        "note": "as planned",
+        "back": "/alerts?kind=regression",
+    }
+    answer = site.post("/alerts/triage", sent)
+    assert (answer.status_code, answer["Location"]) == (302, "/alerts?kind=regression")
+    page = site.get("/alerts").content.decode()
+    assert "2 alerts: expected now." in page
+    assert "Take back: expected of 2 alerts" in re.sub(r"\s+", " ", page)
+    act = AlertEvent.objects.filter(kind=EventKind.STATE)[0].act
+    site.post("/alerts/undo", {"act": str(act), "back": "https://elsewhere.example/"})
+    assert set(Alert.objects.values_list("state", flat=True)) == {"new"}
+    for sent, line in (
+        ({"do": "mine", "alert": keys[0]}, "assigned to ada"),
+        ({"do": "assign", "assignee": "", "alert": keys[0]}, "assigned to nobody"),
+        ({"do": "assign", "assignee": "eve", "alert": keys[0]}, "Eve: there is no such account"),
+        ({"do": "duplicate_of", "to": f"#{keys[0]}", "alert": keys[1]}, "duplicate of alert"),
+        ({"do": "duplicate_of", "to": "", "alert": keys[1]}, "Write the number of the alert"),
+        ({"do": "duplicate_of", "to": "x", "alert": keys[1]}, "x is no alert&#x27;s number."),
+        ({"do": "unlink", "alert": keys[1]}, "linked to none"),
+        ({"do": "note", "note": "why?", "alert": keys[0]}, "noted"),
+        ({"do": "fixed"}, "No alert is chosen"),
+        ({"do": "burn", "alert": keys[0]}, "burn cannot be done with alerts."),
+        ({"do": "fixed", "alert": "one"}, "keys of rows are whole numbers"),
+    ):
+        page = site.post("/alerts/triage", sent, follow=True).content.decode()
+        assert line in page, sent
+    events = alert_page(keys[0]).events
+    assert [one.what for one in events] == [
+        *("new → expected", "took back: new → expected"),
+        *("assigned to ada", "assigned to nobody", "note"),
+    ]
+    assert events[0].undone
+    assert [one.act is not None for one in events] == [False, False, False, True, True]
+
+
+def test_who_may_not_triage_sees_all_and_no_button(reader: Client) -> None:
+    row = made.alert()
+    for address in ("/alerts", f"/alerts/{row.pk}"):
+        page = reader.get(address).content.decode()
+        assert 'name="do"' not in page
+        assert "Triage needs the permission" in page
+    assert reader.post("/alerts/triage", {"alert": row.pk, "do": "fixed"}).status_code == 403
+    assert Alert.objects.get().state == "new"
+
+
+def test_every_page_says_how_many_regressions_are_open(reader: Client) -> None:
+    assert (
+        '<span class="count" title="Open regressions"></span>' in reader.get("/").content.decode()
+    )
+    made.alert()
+    made.alert(AlertKind.IMPROVEMENT)
+    made.alert(state=AlertState.FIXED)
+    assert '<span class="count" title="Open regressions">1</span>' in (
+        reader.get("/kernels").content.decode()
+    )
+
+
+def test_an_empty_list_says_how_it_is_filled(reader: Client) -> None:
+    assert "kiln_client.py push" in reader.get("/alerts").content.decode()
+    made.alert(state=AlertState.FIXED)
+    assert "Nothing is open." in reader.get("/alerts").content.decode()
+
+
+@pytest.mark.parametrize("rows", [0, 3, 30])
+def test_queries_do_not_grow(rows: int, ada: User, django_assert_num_queries: Any) -> None:
+    top = made.alert()
+    for _ in range(rows):
+        other = made.alert()
+        made.change(top)
+        made.change(other)
+        triage.link([made.alert().pk], top.pk, Relation.DUPLICATE, ada)
+        triage.assign([top.pk], ada, ada)
+        triage.add_note([top.pk], "again", ada)
+    with django_assert_num_queries(4):
+        alert_list(Narrowed())
+    with django_assert_num_queries(7):
+        alert_page(top.pk)
+
+
+STEPS = [100.0, 100.4, 99.8, 100.1, 99.7, 100.3, 100.2, 99.9, 100.0, 99.6] * 3
+
+
+def steps() -> Any:
+    """A series that became 1.5% slower, then 12%."""
+    values = [*STEPS, *(value * 1.015 for value in STEPS), *(value * 1.12 for value in STEPS)]
+    row = made.series(values)
+    while detection.look():
+        pass
+    row.refresh_from_db()
+    return row
+
+
+def test_a_threshold_is_tried_on_the_history_before_it_is_saved(site: Client, ada: User) -> None:
+    row = steps()
+    stored = list(Change.objects.order_by("at"))
+    assert len(stored) == 2, "both steps are found by default"
+    trial = thresholds.dry_run(row, thresholds.Proposed(least_effect=0.03))
+    assert [one.effect for one in trial.changes] == ["gone", "kept"]
+    assert trial.changes[0].ratio == pytest.approx(1.015, abs=0.004)
+    assert (trial.changes[0].n_before, trial.changes[0].n_after) == (
+        stored[0].n_before,
+        stored[0].n_after,
+    )
+    assert Change.objects.filter(withdrawn_at=None).count() == 2, "nothing is written"
+    page = site.get(f"/series/{row.pk}/thresholds?try=1&least_effect=3").content.decode()
+    assert "1 gone, 0 new, 1 kept" in page
+
+    sent = {"least_effect": "3", "stale_after": "36h", "why": "noise of the host"}
+    page = site.post(f"/series/{row.pk}/thresholds/save", sent, follow=True).content.decode()
+    assert "Saved. The series is looked at again." in page
+    rule = SeriesRule.objects.get()
+    assert (rule.least_effect, rule.stale_after) == (0.03, timedelta(hours=36))
+    assert (rule.reason, rule.changed_by) == ("noise of the host", ada)
+    row.refresh_from_db()
+    assert row.unchecked_from == row.first_at
+    while detection.look():
+        pass
+    assert [one.pk for one in Change.objects.filter(withdrawn_at=None)] == [stored[1].pk]
+
+    back = thresholds.dry_run(row, thresholds.Proposed())
+    assert [one.effect for one in back.changes] == ["new", "kept"]
+    site.post(f"/series/{row.pk}/thresholds/save", {"reset": "1", "why": "quiet again"})
+    assert not SeriesRule.objects.exists()
+
+
+def test_what_cannot_be_set_is_said(site: Client) -> None:
+    row = made.series([100.0] * 3)
+    address = f"/series/{row.pk}/thresholds"
+    for query, line in (
+        ("least_effect=x", "Write a number of percent"),
+        ("least_effect=0.01", "At least 0.1%."),
+        ("stale_after=soon", "soon is no time: write 36h, 7d or 2w"),
+        ("stale_after=0d", "0d is no time"),
+    ):
+        assert line in site.get(f"{address}?try=1&{query}").content.decode(), query
+    page = site.post(f"{address}/save", {"least_effect": "x", "why": "?"})
+    assert page.status_code == 422
+    page = site.post(f"{address}/save", {"least_effect": "2"}, follow=True)
+    assert "Say why" in page.content.decode()
+    assert not SeriesRule.objects.exists()
+    assert site.get("/series/999999/thresholds").status_code == 404
+    row.points = thresholds.MOST_TRIED + 1
+    with pytest.raises(UserError, match="at most 20000"):
+        thresholds.dry_run(row, thresholds.Proposed())
+
+
+def test_silence_and_missing_data_are_tried_too(site: Client) -> None:
+    row = made.series([100.0] * 12)
+    trial = thresholds.dry_run(row, thresholds.Proposed(stale_after=timedelta(hours=20)))
+    assert (len(trial.gaps), trial.more_gaps) == (10, 1)
+    by_itself = thresholds.dry_run(row, thresholds.Proposed())
+    assert by_itself.allowed == timedelta(days=3)
+    assert by_itself.gaps == ()
+    page = site.get(f"/series/{row.pk}/thresholds?try=1&muted=on&stale_after=20h")
+    assert "Muted: its changes stay" in page.content.decode()
+    assert "that had been so 11 times" in page.content.decode()
+
+
+def test_a_baseline_ends_a_comparison_and_is_taken_back(site: Client) -> None:
+    row = steps()
+    change = Change.objects.latest("at")
+    page = site.get(f"/series/{row.pk}/thresholds?baseline={change.pk}").content.decode()
+    assert "1 gone, 0 new, 1 kept" in page
+    sent = {"at": change.at.isoformat(), "why": "another protocol of measuring"}
+    page = site.post(f"/series/{row.pk}/baselines", sent, follow=True).content.decode()
+    assert "The level begins anew" in page
+    while detection.look():
+        pass
+    assert change not in Change.objects.filter(withdrawn_at=None)
+    again = site.post(f"/series/{row.pk}/baselines", sent, follow=True).content.decode()
+    assert "already" in again
+    for at, line in (("2020-01-01", "the points of the series lie between"), ("?", "Write a date")):
+        answer = site.post(f"/series/{row.pk}/baselines", {"at": at, "why": "x"}, follow=True)
+        assert line in answer.content.decode()
+    baseline = Baseline.objects.get()
+    site.post(f"/baselines/{baseline.pk}/remove")
+    baseline.refresh_from_db()
+    assert baseline.removed_at is not None
+    while detection.look():
+        pass
+    assert Change.objects.filter(withdrawn_at=None, at=change.at).exists()
+
+
+def test_the_twin_of_a_trial_has_the_figures(site: Client) -> None:
+    row = steps()
+    twin = json.loads(site.get(f"/series/{row.pk}/thresholds.json?try=1&least_effect=3").content)
+    assert [one["effect"] for one in twin["trial"]["changes"]] == ["gone", "kept"]
+    assert twin["trial"]["changes"][0]["high"] > 1
