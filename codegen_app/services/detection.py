@@ -44,7 +44,7 @@ def look() -> int:
     asked = reading.waiting(rows, POINTS_AT_ONCE)
     now, writer = timezone.now(), Writer()
     for one in reading.looks(asked):
-        found, again = replay(one.stretch)
+        found, again = replay(one.stretch, is_moving=one.is_moving)
         writer.add(one, found, again, _stale_at(one, now))
     writer.write()
     return len(asked)

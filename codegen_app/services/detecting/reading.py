@@ -92,12 +92,14 @@ def waiting(rows: Sequence[Series], at_most: int) -> list[Asked]:
 @dataclass(frozen=True)
 class Look:
     """What is looked at of one series. ``live`` are the changes that the new points may disprove:
-    those that a point from ``since`` on showed."""
+    those that a point from ``since`` on showed; ``is_moving`` says whether there may be others.
+    """
 
     asked: Asked
     stretch: Stretch
     live: Sequence[Change]
     last: Change | None
+    is_moving: bool = False
 
 
 def looks(asked: Sequence[Asked]) -> list[Look]:
@@ -232,4 +234,4 @@ class _Conditions:
         return replace(look, stretch=replace(look.stretch, same=self.same))
 
     def grouped(self, look: Look) -> Look:
-        return replace(look, stretch=replace(look.stretch, groups=self.groups))
+        return replace(look, stretch=replace(look.stretch, groups=self.groups), is_moving=True)

@@ -129,10 +129,13 @@ def moves(stretch: Stretch) -> bool:
     return next(_splits(stretch), None) is not None
 
 
-def replay(stretch: Stretch) -> tuple[list[Found], tuple[Known, Found] | None]:
+def replay(
+    stretch: Stretch, *, is_moving: bool = True
+) -> tuple[list[Found], tuple[Known, Found] | None]:
     """The changes that the new points show, in order; and the last known one with what points since
-    make of its figures, where that is more than before."""
-    splits = list(_splits(stretch))
+    make of its figures, where that is more than before. ``is_moving`` is what ``moves`` says, where
+    that was asked already."""
+    splits = list(_splits(stretch)) if is_moving else []
     ends = [split.at for split in splits]
     sides = [
         _sides(stretch, split.at, split.n_before, end)

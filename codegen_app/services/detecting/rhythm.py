@@ -20,11 +20,11 @@ def allowed_gap(moments: Iterable[datetime]) -> timedelta | None:
     Gaps lie between the hours in which something was measured, so that the runs of one night count
     once, and a pause that happened once (a holiday) says little.
     """
-    hours = sorted({one.replace(minute=0, second=0, microsecond=0) for one in moments})
+    hours = sorted({int(one.timestamp()) // 3600 for one in moments})
     gaps = sorted(later - earlier for earlier, later in pairwise(hours))
     if len(gaps) < LEAST_GAPS:
         return None
-    return max(LEAST, TIMES * gaps[(len(gaps) - 1) * 9 // 10])
+    return max(LEAST, TIMES * timedelta(hours=gaps[(len(gaps) - 1) * 9 // 10]))
 
 
 def stale_at(
