@@ -89,7 +89,8 @@ def _alerts(kind: AlertKind) -> list[Alert]:
 
 def _worst(alerts: Sequence[Alert]) -> dict[int | None, Moved]:
     """The change of each that moved most, in the order of the index of them."""
-    rows = Change.objects.filter(alert__in=alerts, withdrawn_at=None)
+    keys = [0, *(row.pk for row in alerts)]  # 0 is none: as many queries without alerts
+    rows = Change.objects.filter(alert__in=keys, withdrawn_at=None)
     ranked = rows.order_by("alert_id", Abs(Ln(F("after") / F("before"))).desc(), "pk")
     each = ranked.select_related("series", "revision", "previous", "alert").distinct("alert_id")
     return {row.alert_id: moved_of(row, row.series.unit) for row in each}
