@@ -69,6 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     comparing = options.command == "compare"
     try:
+        if options.command == "pending":
+            return pending(options)
         answer = compare(options) if comparing else push(options)
     except Failed as failure:
         say(str(failure))
@@ -115,6 +117,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--repository", default="", help="of both revisions")
     command.add_argument("--json", action="store_true", help="Kiln's answer instead of Markdown")
     add_connection(command)
+    command = commands.add_parser("pending", help="revisions that should be measured again")
+    for name in ("device-name", "repository", "branch", "revision"):
+        command.add_argument(f"--{name}", default="", help="of these alone")
+    add_connection(command)
     return made
 
 
@@ -149,6 +155,23 @@ def compared(answer: dict[str, Any], options: argparse.Namespace) -> int:
     for name in dict.fromkeys(failing):
         say(f"{name}: {answer['counts'][FAIL_ON[name]]} series; {answer['url']}")
     return FAILED if failing else FINE
+
+
+def pending(options: argparse.Namespace) -> int:
+    """Write what is asked for, a line of JSON each; the exit status. Raises ``Failed``."""
+    names = ("device_name", "repository", "branch", "revision")
+    given = {name: getattr(options, name) for name in names if getattr(options, name)}
+    after: Any = 0
+    while after is not None:
+        request = urllib.request.Request(  # noqa: S310
+            address_of(options.url, "requests", {**given, "after": after}),
+            headers=headers_of(options.token_file),
+        )
+        answer = send(request, options.tries, options.timeout, "requests")
+        for one in answer["requests"]:
+            sys.stdout.write(f"{json.dumps(one)}\n")
+        after = answer.get("next")
+    return FINE
 
 
 def push(options: argparse.Namespace) -> dict[str, Any]:

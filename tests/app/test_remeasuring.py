@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +34,7 @@ from codegen_app.services import engine, history, planning, remote_builds, token
 from codegen_app.services.alerting.retuning import retune
 from codegen_app.services.remeasuring import asking, doing
 from codegen_app.tasks import measure
+from scheduler.clients import kiln_client
 from scheduler.codegen.recorded_call import RecordedCall
 from scheduler.outcome import UserError
 from scheduler.results.points.model import RevisionKey
@@ -273,6 +276,22 @@ def test_a_sender_sees_what_is_asked_and_answers_it(person: User, client: Client
     assert series.data.filter(revision=old).count() == 3
     asking.ask(alert, person)
     assert len(pending()) == 2, "it can be asked for again"
+
+
+def test_the_client_writes_what_is_pending(
+    person: User, live_server: Any, tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "token").write_text(tokens.make(person, "CI", ["read"], None)[1])
+    alert = track_factories.regression("gemm")
+    asking.ask(alert, person)
+    given = ["--url", live_server.url, "--token-file", f"{tmp_path}/token", "--tries", "1"]
+    assert kiln_client.main(["pending", *given]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    asked = MeasurementRequest.objects.values_list("revision__name", flat=True)
+    assert {row["revision"] for row in rows} == set(asked)
+    assert {row["problem"] for row in rows} == {"gemm"}
+    assert kiln_client.main(["pending", *given, "--revision", "another"]) == 0
+    assert capsys.readouterr().out == ""
 
 
 def test_nothing_generated_is_measured(person: User) -> None:

@@ -2,8 +2,9 @@
 
     python -m pytest -s tests/benchmarks/bad_requests.py
 
-Files of every format with parts exchanged for what nobody expects, cut off, with odd parameters and
-headers. The goal that was set: 10,000 requests and no status of 500 or more.
+Files of every format with parts exchanged for what nobody expects, cut off, with odd parameters or
+headers; and, where schemathesis is installed, as many that it makes of the API's own description,
+of every operation. The goal that was set: 10,000 requests and no status of 500 or more.
 """
 
 from __future__ import annotations
@@ -65,6 +66,20 @@ def spoiled(chance: random.Random, value: Any, depth: int = 0) -> Any:
     return chance.choice(ODD) if chance.random() < 0.5 else value
 
 
+def test_requests_of_the_api_s_own_description_give_no_failure(
+    settings: Any, client: Client
+) -> None:
+    pytest.importorskip("schemathesis")
+    from tests.support.bad_calls import answers
+
+    settings.API_REQUESTS_A_MINUTE = settings.API_POINTS_A_MINUTE = 10**9
+    _, token = tokens.make(User.objects.create_superuser("a"), "t", ["ingest", "read"], None)
+    logging.disable(logging.WARNING)
+    seen = answers(client, token, REQUESTS)
+    logging.disable(logging.NOTSET)
+    print(f"\n{seen.total()} requests by schemathesis, answered: {dict(seen)}")  # noqa: T201
+
+
 def test_bad_requests_give_no_failure(settings: Any, client: Client) -> None:
     settings.API_REQUESTS_A_MINUTE = settings.API_POINTS_A_MINUTE = 10**9
     _, token = tokens.make(User.objects.create_superuser("a"), "t", ["ingest", "read"], None)
@@ -74,8 +89,11 @@ def test_bad_requests_give_no_failure(settings: Any, client: Client) -> None:
         headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": f"k{number % 3000}"}
         query = {name: chance.choice(WORDS) for name in PARAMETERS if chance.random() < 0.1}
         if number % 10 == 0:
-            place = chance.choice(["series", "series/1", "series/1/data", f"series/{10**20}"])
-            more = {name: chance.choice(WORDS) for name in ("after", "limit", "samples")}
+            place = chance.choice(
+                ["series", "requests", "compare", "series/1", "series/1/data", f"series/{10**20}"]
+            )
+            names = ("after", "limit", "samples", "before", "revision")
+            more = {name: chance.choice(WORDS) for name in names if chance.random() < 0.5}
             address = f"/api/v1/{place}?{urlencode(more if chance.random() < 0.5 else {})}"
             answer = client.get(address, headers=headers)
         else:
