@@ -145,7 +145,9 @@ def _clearest(
     passed, errors, split = best
     if passed < 1:
         return None
-    return _place(logs, boundaries, split, least, settings), errors
+    place = _place(logs, boundaries, split, least, settings)
+    # The last few values move it there, which may be spikes or the first of another level: wait.
+    return (place, errors) if logs.size - place >= settings.sizes[0] else None
 
 
 def _boundaries(revisions: Sequence[str], settings: Settings) -> list[int]:
@@ -172,7 +174,6 @@ def _place(logs: Array, boundaries: list[int], split: int, least: Least, setting
     far = 2 * settings.cut  # a small step and a large one differ
     cut = np.clip((logs[start:] - level.centre) / level.noise, -far, far)
     cut -= cut.mean()
-    boundaries = [at for at in boundaries if logs.size - at >= settings.sizes[0]]
     before = np.asarray(boundaries) - start
     explained = np.cumsum(cut)[before - 1] ** 2 / (before * (cut.size - before))
     return boundaries[int(np.argmax(explained))]

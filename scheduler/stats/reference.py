@@ -6,7 +6,7 @@ the centre (Huber, Robust Statistics, 1981), the noise is the median distance fr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -34,14 +34,17 @@ class Reference:
     """What likeness of neighbours makes of the variance of a mean: 1 where there is none."""
     slope: float = 0.0
     """Units of noise a value."""
+    shown: bool = True
+    """Whether the values themselves vary by that noise: less is known to be chance."""
 
 
 def reference(before: Array, least_noise: float, settings: Settings) -> Reference:
     centre = median(before)
     distances = before - centre
-    noise = max(NORMAL * median(np.abs(distances)), least_noise, _step(before) / 2)
+    own = max(NORMAL * median(np.abs(distances)), _step(before) / 2)
+    noise = max(own, least_noise)
     cut = np.clip(distances / noise, -settings.cut, settings.cut)
-    return _of(centre, noise, cut)
+    return replace(_of(centre, noise, cut), shown=own >= least_noise)
 
 
 def drifting(level: Reference, settings: Settings) -> Reference | None:

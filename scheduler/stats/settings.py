@@ -14,10 +14,10 @@ from dataclasses import dataclass
 class Settings:
     """Distances are in units of the noise, on logarithms of the values (a change is a ratio)."""
 
-    before: int = 60
+    before: int = 90
     """Values before a possible change that are looked at, at most."""
 
-    sizes: tuple[int, ...] = (3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 30)
+    sizes: tuple[int, ...] = (4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 30)
     """How many values since a possible change are tried; the last is the most there may be."""
 
     least_before: int = 8
@@ -26,28 +26,35 @@ class Settings:
     settled: int = 30
     """A level of fewer values may not have shown all its noise yet (a second mode, a spike)."""
 
-    young: float = 0.6
+    young: float = 1.0
     """How much more is asked for beside a level of hardly any values; nothing more of a settled."""
 
     cut: float = 3.5
     """Distances from the median are cut off here (Huber), so that a spike weighs little."""
 
-    thresholds: tuple[tuple[int, float], ...] = ((3, 5.2), (6, 4.9), (10, 4.6), (16, 4.3))
+    thresholds: tuple[tuple[int, float], ...] = ((4, 5.4), (6, 5.0), (10, 4.4), (16, 4.2))
     """From that many values since the change on, how many standard errors are enough."""
 
-    runs: tuple[tuple[int, float], ...] = ((3, 3.4), (4, 2.8), (5, 2.4), (6, 2.2))
+    least_ranked: int = 10
+    """Of fewer values the ranks say nothing: all of them beyond all before are not yet enough."""
+
+    runs: tuple[tuple[int, float], ...] = ((4, 2.8), (5, 2.4), (6, 2.2))
     """From that many values on, how far all of them must lie off on one side to be a change."""
 
-    agreement: tuple[tuple[int, float], ...] = ((3, 3.5), (5, 4.5))
+    agreement: tuple[tuple[int, float], ...] = ((4, 3.5), (5, 4.5))
     """From that many values on, how far apart values of a level lie: spikes lie further."""
 
     chance: float = 1e-5
     """How likely such values may be by the share of the values before that lie as far off."""
 
+    together: float = 0.4
+    """How often a value that lies so far off is taken to be followed by another, until it has
+    been seen: spikes come in bursts, and a mode is kept for some values."""
+
     slope_errors: float = 2.5
     """A drift of fewer standard errors than that is none."""
 
-    beyond_line: float = 10.0
+    beyond_line: float = 6.0
     """By how much a step must describe the values better than a line does (twice the logarithm of
     the likelihoods' ratio)."""
 

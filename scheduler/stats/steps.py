@@ -1,7 +1,8 @@
 """Whether values lie on another level than those before them, and by how many standard errors.
 
 Two tests, either of which is enough. The first compares means of values that are cut off, for which
-a spike weighs no more than a value clearly off: it finds small changes in many values. The second
+a spike weighs no more than a value clearly off, and of ten values and more their ranks too: it
+finds small changes in many values. The second
 looks at values that all lie off on the same side, near each other, and further than nearly all of
 those before: it finds large changes in few.
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from math import log, log1p, sqrt
 
 import numpy as np
+import numpy.typing as npt
 
 from scheduler.stats.reference import Array, Reference, deviation, drifting, median, reference
 from scheduler.stats.settings import Settings
@@ -50,7 +52,7 @@ def step(before: Array, after: Array, least: Least, settings: Settings) -> tuple
 
 def _step_from(level: Reference, after: Array, settings: Settings) -> tuple[float, float]:
     distances = (after - level.centre) / level.noise
-    errors = _errors(level, distances, settings)
+    errors = max(_errors(level, distances, settings), _by_ranks(level, distances, settings))
     more = 1 + settings.young * max(0.0, 1 - level.cut.size / settings.settled)
     passed = errors / (more * _from(settings.thresholds, after.size))
     if passed >= 1 and not _beyond_a_line(level, distances, settings):
@@ -67,6 +69,20 @@ def _errors(level: Reference, distances: Array, settings: Settings) -> float:
     variance = level.likeness * (level.spread**2 * (1 + ahead) / before + own**2 / n)
     student = abs(float(cut.sum()) / n - level.mean) / sqrt(variance)
     return _as_normal(student, before - 1)
+
+
+def _by_ranks(level: Reference, distances: Array, settings: Settings) -> float:
+    """Standard errors of how often a value after exceeds one before (Mann and Whitney's test): of
+    values with spikes or modes that says more than their means do, of a few it says nothing."""
+    n, before = distances.size, level.cut.size
+    if n < settings.least_ranked or level.slope or not level.shown:
+        return 0.0
+    cut = np.clip(distances, -settings.cut, settings.cut)
+    ordered = np.sort(level.cut)
+    below = np.searchsorted(ordered, cut - _ROUNDING) + np.searchsorted(ordered, cut + _ROUNDING)
+    exceeds = float(below.sum()) / (2 * n * before)
+    variance = level.likeness * (n + before + 1) / (12 * n * before)
+    return abs(exceeds - 0.5) / sqrt(variance)
 
 
 def _beyond_a_line(level: Reference, distances: Array, settings: Settings) -> bool:
@@ -89,10 +105,21 @@ def _one_side(level: Reference, distances: Array, settings: Settings) -> float:
     if nearest <= 0 or furthest - nearest > scale * _from(settings.agreement, side.size):
         return 0.0
     before = level.cut if distances[0] > 0 else -level.cut
-    as_far = int((before >= min(nearest, settings.cut) - _ROUNDING).sum())
-    if side.size * log((as_far + 1) / (before.size + 2)) > log(settings.chance):
+    as_far = before >= min(nearest, settings.cut) - _ROUNDING
+    if _chance(as_far, side.size, settings) > log(settings.chance):
         return 0.0
     return nearest / (scale * _from(settings.runs, side.size))
+
+
+def _chance(as_far: npt.NDArray[np.bool_], n: int, settings: Settings) -> float:
+    """The logarithm of how likely ``n`` values in a row are as far off as some before were.
+
+    A value as far off may be followed by another more often than it would be alone: spikes come
+    in bursts, and modes stay."""
+    far = int(as_far.sum())
+    alone = (far + 1) / (as_far.size + 2)
+    together = (int((as_far[1:] & as_far[:-1]).sum()) + settings.together) / (far + 1)
+    return log(alone) + (n - 1) * log(max(alone, together))
 
 
 def _from(table: tuple[tuple[int, float], ...], n: int) -> float:

@@ -87,8 +87,8 @@ class Ruptures(Again):
 
     def find(self) -> list[int]:
         logs = np.log(self.values[-WINDOW:])
-        if not np.ptp(logs):
-            return []  # equal values; its kernels divide by their distances
+        if logs.size < 4 or not np.ptp(logs):
+            return []  # its kernels divide by the distances of values, which equal ones have not
         search = ruptures.KernelCPD(kernel=self.kernel, min_size=2).fit(logs)
         start = self.values.size - logs.size
         return [start + int(at) for at in search.predict(pen=self.penalty(logs))[:-1]]
