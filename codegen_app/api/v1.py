@@ -81,7 +81,7 @@ _BODY = {
             "schema": {"type": "string", "minLength": 1, "maxLength": _MOST_KEY},
             "description": (
                 "Any text that is new for each batch. The same batch under the same key is stored"
-                " once and answered the same; another under that key is refused (409)."
+                " once and answered the same; another under that key is a conflict (409)."
             ),
         }
     ],
@@ -219,7 +219,7 @@ def series_data(
 def compare(request: HttpRequest, asked: Query[Comparing]) -> dict[str, Any]:
     """What became slower, faster, stayed, is new, is gone, and what cannot be said.
 
-    A side that is not there, or is several, is refused (422) with what it could be.
+    A side that is not there, or is several, is an error (422) that says what it could be.
     """
     _parameters(request, Comparing.model_fields)
     settings = Settings(least_effect=asked.least_effect)

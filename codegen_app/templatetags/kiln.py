@@ -342,6 +342,8 @@ def open_alerts(context: Context) -> SafeString:
     """How many regressions are open, beside the link to the alerts; a mark for it in a page that is
     kept, since it changes more often than the page."""
     request = context["request"]
+    if not request.user.is_authenticated:  # the login's page answers without a database
+        return SafeString("")
     count = ALERTS if is_kept(request) else count_of(request)
     title = "Open regressions"
     return format_html('<span class="count" title="{}">{}</span>', title, count)

@@ -147,17 +147,21 @@ def test_what_is_no_measurement_is_passed_by() -> None:
 
 def test_figures_become_better_with_points_that_come_since() -> None:
     made = points(values(LEVELS))
-    series.store(made[:34], Source.API)
+    series.store(made[:36], Source.API)
     look_all()
     first = Change.objects.get()
-    assert (first.n_after, first.low) == (4, None), "of four points there is no interval"
-    for upto in range(34, 60, 9):
-        series.store(made[upto : upto + 9], Source.API)
+    assert first.n_after == 6
+    assert first.low is not None
+    assert first.high is not None
+    for upto in range(36, 60, 8):
+        series.store(made[upto : upto + 8], Source.API)
         look_all()
     row = Change.objects.get()
     assert row.pk == first.pk
     assert row.n_after == 30
     assert row.low is not None
+    assert row.high is not None
+    assert row.high - row.low < first.high - first.low
 
 
 def test_points_that_arrive_late_move_a_change_and_what_was_found_before_is_withdrawn() -> None:

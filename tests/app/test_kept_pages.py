@@ -87,7 +87,8 @@ def test_a_kept_page_is_the_page(role: str, world: World, settings: Any) -> None
             settings.PAGES_KEPT_BYTES = 1 << 26
             assert kept.status_code == fresh.status_code == 200, asked
             assert without_tokens(kept.content) == without_tokens(fresh.content), asked
-            assert b"somebody_else" not in kept.content, asked
+            bar = kept.content.partition(b"<main")[0]  # below it people may be chosen from
+            assert b"somebody_else" not in bar, asked
             assert kept.headers["Content-Type"] == fresh.headers["Content-Type"]
             assert kept.headers["Cache-Control"] == "no-store"
             assert b"kiln-" not in kept.content.replace(b"kiln-tests", b""), "a mark was left"

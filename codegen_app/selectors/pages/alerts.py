@@ -56,6 +56,12 @@ class AlertList:
         return bool(given.kind or given.assignee or given.query or given.state != ALL)
 
     @property
+    def nothing_open(self) -> bool:
+        """Whether all that is asked for is what is open."""
+        given = self.narrowed
+        return given.state == OPEN and not (given.query or given.kind or given.assignee)
+
+    @property
     def total(self) -> int:
         """Alerts in any state."""
         return next(one.count for one in self.states if one.state == ALL)

@@ -73,7 +73,7 @@ _MEANINGS = {
     "404": "there is no such row",
     "409": "the key was used for another batch",
     "413": "more bytes than are taken at once",
-    "422": "refused whole: the row and the field are named",
+    "422": "rejected whole: the row and the field are named",
     "429": "too often: Retry-After says when again",
 }
 
