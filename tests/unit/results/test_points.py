@@ -62,6 +62,13 @@ def test_pytest_benchmark() -> None:
         assert one.conditions == {"runtime": "CPython 3.11.7", "host": "Linux 6.18.44"}
 
 
+def test_a_branch_that_no_column_can_keep_is_refused() -> None:
+    content = json.loads((FILES / "pytest_benchmark.json").read_text())
+    content["commit_info"]["branch"] = "\0"
+    with pytest.raises(UserError, match="commit_info.branch"):
+        importer.read(json.dumps(content).encode(), Context(now=NOW))
+
+
 def test_pytest_benchmark_outside_of_a_history_needs_a_revision() -> None:
     content = json.loads((FILES / "pytest_benchmark.json").read_text())
     content["commit_info"] = {"id": "unversioned", "time": None, "branch": "(unknown)"}

@@ -70,12 +70,13 @@ def _completed(whole: dict[str, Any], context: Context) -> Context:
     if name and commit.get("dirty") is True:
         name = f"{name}-dirty"
     branch = commit.get("branch")
-    branch = "" if branch == _UNKNOWN_BRANCH or not isinstance(branch, str) else branch
+    known = isinstance(branch, str) and branch != _UNKNOWN_BRANCH
+    branch = fields.as_text(branch[:200], "commit_info.branch", 200) if known else ""
     context = with_revision(
         context,
         name,
         revision_at=made,
-        branch=context.branch or branch[:200],
+        branch=context.branch or branch,
     )
     if context.device:
         return context
