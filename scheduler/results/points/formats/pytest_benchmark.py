@@ -70,8 +70,9 @@ def _completed(whole: dict[str, Any], context: Context) -> Context:
     if name and commit.get("dirty") is True:
         name = f"{name}-dirty"
     branch = commit.get("branch")
-    known = isinstance(branch, str) and branch != _UNKNOWN_BRANCH
-    branch = fields.as_text(branch[:200], "commit_info.branch", 200) if known else ""
+    if not isinstance(branch, str) or branch == _UNKNOWN_BRANCH:
+        branch = ""
+    branch = fields.as_text(branch[:200], "commit_info.branch", 200) if branch else ""
     context = with_revision(
         context,
         name,
