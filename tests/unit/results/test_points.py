@@ -65,7 +65,7 @@ def test_pytest_benchmark() -> None:
 def test_a_branch_that_no_column_can_keep_is_refused() -> None:
     content = json.loads((FILES / "pytest_benchmark.json").read_text())
     content["commit_info"]["branch"] = "\0"
-    with pytest.raises(UserError, match="commit_info.branch"):
+    with pytest.raises(UserError, match=r"commit_info\.branch"):
         importer.read(json.dumps(content).encode(), Context(now=NOW))
 
 
