@@ -158,7 +158,7 @@ def regressing(problem: str) -> list[Point]:
     """A fifth slower from the commit of the 20th day on."""
     of = SeriesKey(problem, {}, "sm_90", "NVIDIA H200", "nvcc", "time", "ns")
     points = []
-    for n in range(26):
+    for n in range(30):
         at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=n)
         code = ("a" if n < 20 else "b") * 64
         known = {"driver": "580.95", "toolchain_version": "13.0"}

@@ -188,7 +188,8 @@ def test_recorded_calls_are_those_that_the_generator_makes(own: Alert) -> None:
     compared = 0
     for node in run.graph.template_nodes.filter(problem__isnull=False):
         for use in node.uses.select_related("kernel")[:3]:
-            caller = engine.caller(digest, node.name, use.kernel.name)
+            name = use.kernel.name
+            caller = engine.caller(digest, node.name, engine.recorded([name])[name])
             assert caller is not None
             same = {name: name for name in (*node.reads, *node.writes)}
             call = RecordedCall(use.kernel.name, use.kernel.args, use.call, same)
