@@ -62,9 +62,10 @@ def users(processes: list[int]) -> set[int]:
 
 def owners(var: Path) -> set[int]:
     found = set()
-    for path in (var, *var.rglob("*")):
-        with suppress(FileNotFoundError):  # a compiler's own, which it removes meanwhile
-            found.add(path.lstat().st_uid)
+    for folder, _, files in os.walk(var):  # what goes away meanwhile, a compiler's own, is left out
+        for path in (Path(folder), *(Path(folder, name) for name in files)):
+            with suppress(FileNotFoundError):
+                found.add(path.lstat().st_uid)
     return found
 
 
