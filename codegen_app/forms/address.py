@@ -40,6 +40,23 @@ class Text(forms.CharField):
         super().__init__(required=False, max_length=500)
 
 
+class OneOf(Text):
+    """A word that may be left out, of those that there are."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        super().__init__()
+        self.known = tuple(known)
+
+    def clean(self, value: object) -> str:
+        given: str = super().clean(value)
+        if given and given not in self.known:
+            raise forms.ValidationError(
+                "%(given)s is none: there are %(known)s.",
+                params={"given": given, "known": ", ".join(self.known)},
+            )
+        return given
+
+
 class AddressForm(forms.Form):
     """Parameters of a page's address, all optional. The page says of each that is none what is
     wrong with it (``lines``), and is shown as without it."""

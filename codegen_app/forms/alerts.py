@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django import forms
 
-from codegen_app.forms.address import AddressForm, Number, Text
+from codegen_app.forms.address import AddressForm, Number, OneOf, Text
 from codegen_app.forms.fields import RepeatedField
 from codegen_app.models import AlertKind, AlertState, Relation
 from codegen_app.selectors.pages.alerts import OPEN, STATES, Narrowed
@@ -20,32 +20,12 @@ ASSIGN, MINE, NOTE, UNLINK = "assign", "mine", "note", "unlink"
 class AlertsForm(AddressForm):
     """A state, a kind, an assignee, words, and where the list begins."""
 
-    state = Text()
-    kind = Text()
+    state = OneOf(STATES)
+    kind = OneOf(AlertKind.values)
     assignee = Text()
     q = Text()
     below = Number()
     above = Number()
-
-    def clean_state(self) -> str:
-        """One that there is; the open ones where none is given."""
-        given = self.text("state") or OPEN
-        if given not in STATES:
-            raise forms.ValidationError(
-                "%(given)s is none: there are %(known)s.",
-                params={"given": given, "known": ", ".join(STATES)},
-            )
-        return given
-
-    def clean_kind(self) -> str:
-        """One that there is, or ""."""
-        given = self.text("kind")
-        if given and given not in AlertKind.values:
-            raise forms.ValidationError(
-                "%(given)s is none: there are %(known)s.",
-                params={"given": given, "known": ", ".join(AlertKind.values)},
-            )
-        return given
 
     def narrowed(self) -> Narrowed:
         """What the address asks for."""

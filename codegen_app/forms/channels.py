@@ -9,7 +9,7 @@ from django import forms
 from django.conf import settings
 from django.core.validators import validate_email
 
-from codegen_app.forms.address import AddressForm, Text
+from codegen_app.forms.address import AddressForm, OneOf
 from codegen_app.models import AlertKind, Channel, ChannelKind, DeliveryState
 from codegen_app.services.notifying import addresses
 from scheduler.outcome import UserError
@@ -27,17 +27,7 @@ DELIVERY_STATES = [("", "all"), *DeliveryState.choices]
 class DeliveriesForm(AddressForm):
     """Which deliveries are shown."""
 
-    state = Text()
-
-    def clean_state(self) -> str:
-        """One that there is, or ""."""
-        given = self.text("state")
-        if given and given not in DeliveryState.values:
-            raise forms.ValidationError(
-                "%(given)s is none: there are %(known)s.",
-                params={"given": given, "known": ", ".join(DeliveryState.values)},
-            )
-        return given
+    state = OneOf(DeliveryState.values)
 
 
 class ChannelForm(forms.Form):

@@ -8,7 +8,7 @@ found any more are withdrawn, and new ones are dealt with as if they had come ju
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -218,43 +218,35 @@ def _changes(series: Series, found: Iterable[Found]) -> tuple[Tried, ...]:
     rows = [
         _stored(row, "kept" if key in kept else "gone", series.unit) for key, row in stored.items()
     ]
-    rows += [_found(one, str(names[one.revision_id]), series.unit) for one in new.values()]
+    rows += [_tried(one, "new", str(names[one.revision_id]), series.unit) for one in new.values()]
     return tuple(sorted(rows, key=lambda row: row.at))
 
 
 def _stored(row: Change, effect: str, unit: str) -> Tried:
-    alert = row.alert
-    return Tried(
-        effect=effect,
-        at=row.at,
-        revision=str(row.revision),
-        before=figure(row.before, unit),
-        after=figure(row.after, unit),
-        ratio=row.ratio,
-        low=row.low,
-        high=row.high,
-        n_before=row.n_before,
-        n_after=row.n_after,
-        worse=row.worse,
-        alert=alert.pk if alert else None,
-        alert_url=alert.get_absolute_url() if alert else "",
-        alert_series=alert.n_series if alert else 0,
+    tried = _tried(row, effect, str(row.revision), unit)
+    if (alert := row.alert) is None:
+        return tried
+    return replace(
+        tried,
+        alert=alert.pk,
+        alert_url=alert.get_absolute_url(),
+        alert_series=alert.n_series,
     )
 
 
-def _found(one: Found, revision: str, unit: str) -> Tried:
+def _tried(change: Change | Found, effect: str, revision: str, unit: str) -> Tried:
     return Tried(
-        effect="new",
-        at=one.at,
+        effect=effect,
+        at=change.at,
         revision=revision,
-        before=figure(one.before, unit),
-        after=figure(one.after, unit),
-        ratio=one.ratio,
-        low=one.low,
-        high=one.high,
-        n_before=one.n_before,
-        n_after=one.n_after,
-        worse=one.worse,
+        before=figure(change.before, unit),
+        after=figure(change.after, unit),
+        ratio=change.ratio,
+        low=change.low,
+        high=change.high,
+        n_before=change.n_before,
+        n_after=change.n_after,
+        worse=change.worse,
     )
 
 

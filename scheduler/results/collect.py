@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -29,6 +29,7 @@ from scheduler.results.model import (
 from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.tuner import ProblemResult, TuningResult
 
 _NEITHER = "the budget was spent"
@@ -129,12 +130,16 @@ def _run(
         finished_at=over.isoformat(),
         devices=(facts.device,),
         compilers=(facts.compiler, *facts.others.values()),
-        tasks=tuple(_task(one, facts) for one in problems),
+        tasks=tuple(
+            task_record(one.problem, one.seconds, _candidates(one, facts)) for one in problems
+        ),
     )
 
 
-def _task(one: ProblemResult, facts: Circumstances) -> TaskRecord:
-    problem = one.problem
+def task_record(
+    problem: TuningProblem, seconds: float, candidates: Iterable[CandidateRecord]
+) -> TaskRecord:
+    """A problem that was done in so many seconds as a file keeps it."""
     return TaskRecord(
         problem=problem.identity.digest,
         text=problem.identity.text,
@@ -148,8 +153,8 @@ def _task(one: ProblemResult, facts: Circumstances) -> TaskRecord:
         shape=problem.shape,
         state=DONE,
         reason="",
-        spent_s=round(one.seconds, 6),
-        candidates=tuple(_candidates(one, facts)),
+        spent_s=round(seconds, 6),
+        candidates=tuple(candidates),
     )
 
 

@@ -12,14 +12,13 @@ from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Graph
 from scheduler.ir.index.text import print_expr
 from scheduler.results.checks import DONE
-from scheduler.results.collect import timed_record
+from scheduler.results.collect import task_record, timed_record
 from scheduler.results.model import (
     BuildFacts,
     CandidateRecord,
     Compiler,
     GraphId,
     KernelText,
-    OperandRecord,
     Results,
     RunRecord,
     TaskRecord,
@@ -97,24 +96,9 @@ def _tasks(
 ) -> Iterator[TaskRecord]:
     for problem, one in found:
         begun, over, measured = one.runs[place]
-        yield TaskRecord(
-            problem=problem.identity.digest,
-            text=problem.identity.text,
-            node=problem.node.name,
-            title=problem.title[:300],
-            operands=tuple(
-                OperandRecord(arg.dtype, tuple(arg.size), tuple(arg.stride))
-                for arg in problem.tensors
-                if not arg.is_output
-            ),
-            shape=problem.shape,
-            state=DONE,
-            reason="",
-            spent_s=round((over - begun).total_seconds(), 6),
-            candidates=(
-                _candidate(one, measured, compilers.index(_compiler(one, folder)), folder),
-            ),
-        )
+        seconds = (over - begun).total_seconds()
+        compiler = compilers.index(_compiler(one, folder))
+        yield task_record(problem, seconds, [_candidate(one, measured, compiler, folder)])
 
 
 def _candidate(
