@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from codegen_app.selectors.embedded import Embedded, Step
 from scheduler.text import one_line
+from scheduler.track.effect import Effect, effect_of, in_words
 from scheduler.track.units import Scale, figure, scale_of, times
 
 WIDTH, HEIGHT = 720, 260
@@ -89,7 +90,9 @@ def plot(of: Embedded, theme: str) -> str:
             "moments": list(_moments(frame)) if frame else [],
             "band": _band(of, frame) if frame else "",
             "line": _line(of, frame) if frame else "",
-            "changes": [_mark(step, of, frame) for step in of.steps] if frame else [],
+            "changes": [_mark(step, of, frame, THEMES[theme]) for step in of.steps]
+            if frame
+            else [],
         },
     )
 
@@ -150,7 +153,7 @@ def _moments(frame: _Frame) -> Iterator[dict[str, object]]:
         yield {"x": frame.x(ms), "anchor": anchor, "text": moment.strftime(form)}
 
 
-def _mark(step: Step, of: Embedded, frame: _Frame) -> dict[str, object]:
+def _mark(step: Step, of: Embedded, frame: _Frame, theme: Theme) -> dict[str, object]:
     """A triangle above or below the first point of the new level."""
     x, y = (
         frame.x(max(step.ms, frame.first)),
@@ -167,22 +170,20 @@ def _mark(step: Step, of: Embedded, frame: _Frame) -> dict[str, object]:
         "triangle": f"{x - 5},{foot} {x + 5},{foot} {x},{tip}",
         "text": times(step.ratio, 2),
         "label_y": foot - 4 if up else foot + 11,
-        "worse": step.worse,
+        "colour": _colour(effect_of(step), theme),
         "title": _described(step, of),
     }
 
 
+def _colour(effect: Effect, theme: Theme) -> str:
+    return {Effect.WORSE: theme.worse, Effect.BETTER: theme.better}.get(effect, theme.faint)
+
+
 def _described(step: Step, of: Embedded) -> str:
-    interval = (
-        "interval not known"
-        if step.low is None or step.high is None
-        else f"95% {step.low:.3f} to {step.high:.3f}"
-    )
     unit = of.head.unit
     return one_line(
-        f"{figure(step.before, unit)} → {figure(step.after, unit)}, {times(step.ratio)}"
-        f" ({interval};"
-        f" n = {step.n_before} and {step.n_after}) at {step.revision}"
+        f"{figure(step.before, unit)} → {figure(step.after, unit)}, {in_words(step)}"
+        f" at {step.revision}"
     )
 
 
@@ -239,8 +240,9 @@ def _state(of: Embedded, recent: Sequence[Step], days: int) -> tuple[str, str]:
     if not recent:
         return f"{value} · steady for {days} d", "same"
     ratio = recent[-1].after / recent[0].before
-    if len(recent) == 1 and not recent[0].is_shown:
-        return f"{value} · {times(ratio, 2)}, not shown to differ", "same"
+    effects = [effect_of(step) for step in recent]
+    if not any(effect.is_shown for effect in effects):
+        return f"{value} · {times(ratio, 2)}, {effects[-1]}", "unknown"
     worse = ratio < 1 if of.head.better == "higher" else ratio > 1
     return f"{value} · {times(ratio, 2)} in {days} d", "worse" if worse else "better"
 

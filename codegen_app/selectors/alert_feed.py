@@ -11,6 +11,8 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from codegen_app.models import OPEN_ALERT_STATES, Alert, AlertKind, Series
+from codegen_app.selectors.alerting import Worst, worst_changes
+from scheduler.track.effect import in_words
 
 MOST = 100
 OPEN = "open"
@@ -33,7 +35,7 @@ class Entry:
 
 def entries(state: str = "", kind: str = "", search: str = "") -> list[Entry]:
     """The last ``MOST`` alerts of a state ("" for any, ``OPEN`` for those that nobody closed), a
-    kind, and with all words of ``search`` in problem or device of a series; 1 query."""
+    kind, and with all words of ``search`` in problem or device of a series; 2 queries."""
     rows = Alert.objects.select_related("revision", "series")
     if state:
         rows = rows.filter(state__in=OPEN_ALERT_STATES if state == OPEN else [state])
@@ -42,7 +44,9 @@ def entries(state: str = "", kind: str = "", search: str = "") -> list[Entry]:
     if words := search.split():
         rows = rows.filter(Exists(_series(words)))
     rows = rows.annotate(updated=Coalesce(Max("events__at"), "created_at"))
-    return [_entry(row, row.updated) for row in rows.order_by("-created_at", "-pk")[:MOST]]
+    found = list(rows.order_by("-created_at", "-pk")[:MOST])
+    worst = worst_changes([row.pk for row in found])
+    return [_entry(row, row.updated, worst.get(row.pk)) for row in found]
 
 
 def _series(words: list[str]) -> QuerySet[Series]:
@@ -51,11 +55,11 @@ def _series(words: list[str]) -> QuerySet[Series]:
     return Series.objects.filter(reduce(Q.__and__, each, of))
 
 
-def _entry(row: Alert, updated: datetime) -> Entry:
+def _entry(row: Alert, updated: datetime, worst: Worst | None) -> Entry:
     return Entry(
         id=row.pk,
         uid=f"urn:uuid:{uuid.uuid5(_SPACE, f'alert {row.pk} {row.created_at.isoformat()}')}",
-        title=_title(row),
+        title=_title(row, worst),
         lines=tuple(_lines(row)),
         kind=row.get_kind_display(),
         state=row.get_state_display(),
@@ -64,11 +68,11 @@ def _entry(row: Alert, updated: datetime) -> Entry:
     )
 
 
-def _title(row: Alert) -> str:
+def _title(row: Alert, worst: Worst | None) -> str:
     kind = row.get_kind_display().capitalize()
     if row.kind == AlertKind.MISSING:
         return f"{kind}: {row.series}"
-    size = f" up to {row.worst_ratio:.3g} times" if row.worst_ratio is not None else ""
+    size = f" up to {in_words(worst)}" if worst is not None else ""
     return f"{kind} in {row.n_series} series{size} since {row.revision}"
 
 

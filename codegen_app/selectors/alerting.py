@@ -46,7 +46,7 @@ _FOLDED = f"""
 """  # noqa: S608 - our own names
 # By the index change_worst: one row of each alert, however many it has.
 _WORST = f"""
-    SELECT alert.id, c.series_id, c.before, c.after, c.low, c.high, c.n_before, c.n_after, c.cause,
+    SELECT alert.id, c.series_id, c.before, c.after, c.low, c.high, c.n_before, c.n_after, c.worse,
         s.problem, s.sizes::text AS sizes, s.target, s.device_name, s.metric
     FROM unnest(%s::bigint[]) AS alert(id)
     CROSS JOIN LATERAL (
@@ -69,13 +69,9 @@ class Worst:
     high: float | None
     n_before: int
     n_after: int
+    worse: bool
     generated: bool
     emulated: bool
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the interval leaves out that nothing changed."""
-        return self.low is not None and self.high is not None and (self.low > 1 or self.high < 1)
 
 
 @dataclass(frozen=True)
@@ -179,6 +175,7 @@ def _worst(row: Mapping[str, Any]) -> Worst:
         high=row["high"],
         n_before=row["n_before"],
         n_after=row["n_after"],
+        worse=row["worse"],
         generated=row["device_name"].startswith(LABEL),
         emulated=bool(gpu and gpu.emulates),
     )

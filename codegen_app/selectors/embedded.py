@@ -39,11 +39,6 @@ class Step:
         """After by before."""
         return self.after / self.before
 
-    @property
-    def is_shown(self) -> bool:
-        """Whether the interval leaves out that nothing changed; True where none is known."""
-        return self.low is None or self.high is None or self.low > 1 or self.high < 1
-
 
 @dataclass(frozen=True)
 class Embedded:

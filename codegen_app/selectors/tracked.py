@@ -117,11 +117,6 @@ class Moved:
     alert_state: str
 
     @property
-    def is_shown(self) -> bool:
-        """Whether the interval leaves out that nothing changed; True where none is known."""
-        return self.low is None or self.high is None or self.low > 1 or self.high < 1
-
-    @property
     def before_text(self) -> str:
         return figure(self.before, self.unit)
 

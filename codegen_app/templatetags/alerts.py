@@ -1,9 +1,8 @@
-"""How alerts, and ratios of two levels, are written."""
+"""How alerts, and what is set of them, are written."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django import template
 from django.utils.html import format_html
@@ -41,38 +40,6 @@ def alert_kind(kind: str, label: str) -> SafeString:
     if name is None:
         return format_html('<span class="status wait">{}</span>', label)
     return format_html('<span class="kind {}">{}</span>', name, label)
-
-
-@register.simple_tag
-def ratio(moved: Any, kind: str = "") -> SafeString | str:
-    """After by before; grey where the interval holds 1, or is not known."""
-    if moved is None:
-        return ""
-    text = f"{moved.ratio:.3f}"
-    if moved.low is None or moved.high is None:
-        title = "Too few values for an interval: insufficient data"
-        return format_html('<span class="delta same" title="{}">{}</span>', title, text)
-    if moved.low <= 1 <= moved.high:
-        title = "The interval holds 1: no difference is shown"
-        return format_html('<span class="delta same" title="{}">{}</span>', title, text)
-    worse = kind == AlertKind.REGRESSION if kind else moved.worse
-    return format_html('<span class="moved {}">{}</span>', "worse" if worse else "better", text)
-
-
-@register.filter
-def ratio_interval(moved: Any) -> str:
-    """The ratio's interval; that there is none where too few values are known."""
-    if moved is None:
-        return ""
-    if moved.low is None or moved.high is None:
-        return "insufficient data"
-    return f"{moved.low:.3f} \N{EN DASH} {moved.high:.3f}"
-
-
-@register.filter
-def both_counts(moved: Any) -> str:
-    """How many values before and after."""
-    return "" if moved is None else f"{moved.n_before} / {moved.n_after}"
 
 
 @register.filter

@@ -8,10 +8,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from codegen_app.selectors.pages.history import MOST_BESIDE, HistoryPage
-from codegen_app.selectors.tracked import Moved, SeriesHead
+from codegen_app.selectors.tracked import SeriesHead
 from codegen_app.templatetags.kiln import emulated, generated
 from codegen_app.views.page import changed
 from scheduler.track import units
+from scheduler.track.effect import Levels, Step, counts_of, effect_of, interval_of
 
 register = template.Library()
 
@@ -29,26 +30,29 @@ def ratio(value: float | None) -> str:
 
 
 @register.filter
-def ratio_interval(moved: Moved) -> str:
-    """The 95% interval of a change's ratio; says so where none is known."""
-    if moved.low is None or moved.high is None:
-        return "not known"
-    return f"{moved.low:.3f} \N{EN DASH} {moved.high:.3f}"
+def ratio_interval(moved: Levels | None) -> str:
+    """The 95% interval of a change's ratio, or that too little is known for one."""
+    return "" if moved is None else interval_of(moved)
+
+
+@register.filter
+def both_counts(moved: Levels | None) -> str:
+    """How many values before and after."""
+    return "" if moved is None else counts_of(moved)
 
 
 @register.simple_tag
-def moved(change: Moved) -> SafeString:
-    """A change's ratio with its direction; greyed where its interval holds 1."""
-    css = ("worse" if change.worse else "better") if change.is_shown else "same"
-    direction = "up" if change.ratio > 1 else "down"
-    what = ("worse" if change.worse else "better") if change.is_shown else "no difference is shown"
+def moved(change: Step | None) -> SafeString | str:
+    """After by before with its direction; grey where nothing is shown, or too little is known."""
+    if change is None:
+        return ""
+    effect = effect_of(change)
+    css = f"{effect} {'up' if change.ratio > 1 else 'down'}" if effect.is_shown else "same"
     title = (
-        f"{what}: {change.before_text} \N{RIGHTWARDS ARROW} {change.after_text}; 95% interval of"
-        f" after / before: {ratio_interval(change)}; n = {change.n_before} and {change.n_after}"
+        f"{effect}: 95% interval of after / before: {interval_of(change)}; n = {counts_of(change)}"
     )
-    text = ratio(change.ratio)
     return format_html(
-        '<span class="delta {} {}" title="{}">{}</span>', css, direction, title, text
+        '<span class="delta {}" title="{}">{}</span>', css, title, ratio(change.ratio)
     )
 
 

@@ -151,7 +151,7 @@ function changes({ one, x, y }, colours, marked) {
 }
 
 function changeText(each) {
-  const parts = [`${each.text}, n = ${each.n.join(" and ")}, from ${plainText(clipped(each.revision, 40))}`];
+  const parts = [`${each.text}, from ${plainText(clipped(each.revision, 40))}`];
   parts.push(each.withdrawn ? "withdrawn: later points disproved it" : plainText(each.cause || "cause not looked at yet"));
   parts.push(...each.differs.map((text) => plainText(clipped(text, 90))));
   if (each.alert) parts.push(`alert ${each.alert}: ${plainText(each.alert_state)}`);

@@ -23,7 +23,9 @@ from codegen_app.models import (
     Relation,
     SeriesRule,
 )
+from codegen_app.plots import THEMES, plot
 from codegen_app.selectors.alerting import open_regressions
+from codegen_app.selectors.embedded import embedded
 from codegen_app.selectors.pages.alert import alert_page
 from codegen_app.selectors.pages.alerts import PAGE, Narrowed, alert_list
 from codegen_app.services import detection, thresholds
@@ -65,7 +67,7 @@ def test_the_list_says_what_moved_most_with_its_interval_and_n(reader: Client) -
     assert worst.series.problem in found.worst.series
     assert "m=4096 n=4096 on NVIDIA H200" in found.worst.series
     page = reader.get("/alerts").content.decode()
-    for text in ("1.300", "1.274 \N{EN DASH} 1.326", "60 / 12", "compiler", "regression"):
+    for text in ("1.300", "1.274 \N{EN DASH} 1.326", "60, 12", "compiler", "regression"):
         assert text in page, text
 
 
@@ -75,8 +77,25 @@ def test_what_too_few_values_say_is_said_to_be_too_little(reader: Client) -> Non
     made.change(shown, low=0.98, high=1.2)
     page = reader.get("/alerts").content.decode()
     assert "insufficient data" in page
-    assert "The interval holds 1: no difference is shown" in page
+    assert "no difference is shown: 95% interval of after / before" in page
     assert reader.get("/alerts.json").json()["alerts"][1]["worst"]["low"] is None
+
+
+def test_a_ratio_without_an_interval_looks_the_same_wherever_it_stands(reader: Client) -> None:
+    alert = made.alert()
+    change = made.change(alert, low=None, high=None)
+    of = change.series
+    pages = ("/", "/alerts", alert.get_absolute_url(), "/series", of.get_absolute_url())
+    for address in (*pages, change.get_absolute_url()):
+        page = reader.get(address).content.decode()
+        assert '<span class="delta same" title="insufficient data: ' in page, address
+    [series] = reader.get(f"{of.get_absolute_url()}/points.json").json()["series"]
+    [drawn] = series["changes"]
+    assert (drawn["shown"], drawn["text"]) == (
+        False,
+        "\N{MULTIPLICATION SIGN}1.120 (insufficient data; n 60, 12)",
+    )
+    assert THEMES["light"].worse not in plot(embedded(of.pk), "light")
 
 
 def test_the_list_is_narrowed_by_state_kind_assignee_and_words(ada: User) -> None:
@@ -159,7 +178,7 @@ def test_an_alert_says_all_that_is_known_of_its_changes(site: Client) -> None:
     record(row, EventKind.RAISED)
     page = site.get(f"/alerts/{row.pk}").content.decode()
     for text in (
-        *("100 µs", "112 µs", "1.120", "1.098 \N{EN DASH} 1.142", "60 / 12", "insufficient data"),
+        *("100 µs", "112 µs", "1.120", "1.098 \N{EN DASH} 1.142", "60, 12", "insufficient data"),
         *("the source changed", "VGPRs 124 → 132", "Next: measure r1 again", "not looked at yet"),
         *("mark as fixed?", f'href="/changes/{worst.pk}"', f"/series/{worst.series_id}?at="),
         f"/series/{worst.series_id}/thresholds?baseline={worst.pk}",

@@ -113,7 +113,7 @@ def test_the_list_says_the_latest_figure_and_the_latest_change(reader: Client) -
     assert (row.change.ratio, row.change.n_before, row.change.n_after) == (1.5, 10, 3)
     page = reader.get("/series").content.decode()
     assert "\N{MULTIPLICATION SIGN}1.500" in page
-    assert "n = 10 and 3" in page
+    assert "n = 10, 3" in page
     assert "95% interval" in page
 
 
@@ -506,7 +506,7 @@ def test_a_badge_says_figure_change_and_whether_there_are_data_enough() -> None:
     assert "1.250 µs · steady for 1 d" in text(1)
     assert "#00694a" in text(30, better="higher")
     assert "insufficient data" in text(30, points=8)
-    assert "n = 10 and 3" in text(30)
+    assert "n 10, 3" in text(30)
     assert "no points" in plots.badge(embedded(make.series().pk), "dark")
 
 

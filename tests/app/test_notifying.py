@@ -168,7 +168,8 @@ def test_an_email_says_the_same_in_plain_text(mailbox: SmtpReceiver) -> None:
     )
     name = event.alert.revision.name[:12]  # type: ignore[union-attr]
     assert mail.message["Subject"] == (
-        f"[Kiln] regression in 2 series up to 1.25 times since {name} (code)"
+        "[Kiln] regression in 2 series up to x1.250 (95%: 1.230 - 1.270; n 12, 5)"
+        f" since {name} (code)"
     )
     assert mail.message["Message-ID"] == f"<{delivery().key}@kiln.example>"
     assert mail.message.get_content_type() == "text/plain"
@@ -176,7 +177,7 @@ def test_an_email_says_the_same_in_plain_text(mailbox: SmtpReceiver) -> None:
     for line in (
         f"https://kiln.example/alerts/{event.alert_id}",
         "time of gemm on NVIDIA H200",
-        "100 -> 125 ns, 1.250 times (95%: 1.230 to 1.270; n 12 before, 5 after)",
+        "100 -> 125 ns, x1.250 (95%: 1.230 - 1.270; n 12, 5)",
         "sent with a token",
     ):
         assert line in text
@@ -188,7 +189,7 @@ def test_too_few_values_for_an_interval_are_said_so(mailbox: SmtpReceiver) -> No
     event = raised("gemm")
     event.alert.changes.update(low=None, high=None)
     sending.send_due()
-    assert "(no interval: too few values; n 12 before" in mailbox.next(0).message.get_content()
+    assert "x1.250 (insufficient data; n 12, 5)" in mailbox.next(0).message.get_content()
 
 
 def test_text_of_others_ends_no_header_and_no_line(mailbox: SmtpReceiver) -> None:

@@ -27,6 +27,7 @@ from codegen_app.selectors.tracked import (
     head_of,
     moved_of,
 )
+from scheduler.track.effect import effect_of, in_words
 from scheduler.track.units import scale_of
 
 MOST_POINTS = 5_000  # of one series
@@ -253,19 +254,15 @@ def _levels(
 
 def _change(change: Change, unit: str, epoch: int) -> Mapping[str, Any]:
     one: Moved = moved_of(change, unit)
-    interval = (
-        "" if one.low is None or one.high is None else f" ({one.low:.3f}\N{EN DASH}{one.high:.3f})"
-    )
     return {
         "id": one.id,
         "url": one.url,
         "ms": _ms(change.at) - epoch,
         "datum": change.datum_id,
         "ratio": one.ratio,
-        "text": f"\N{MULTIPLICATION SIGN}{one.ratio:.3f}{interval}",
-        "n": [one.n_before, one.n_after],
+        "text": in_words(one),
         "worse": one.worse,
-        "shown": one.is_shown,
+        "shown": effect_of(one).is_shown,
         "withdrawn": one.withdrawn,
         "cause": one.cause,
         "revision": _short(change.revision.name),

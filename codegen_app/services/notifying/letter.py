@@ -13,6 +13,7 @@ from codegen_app.services.notifying.message import (
 )
 from scheduler.ir.bindings import format_bindings
 from scheduler.text import one_line
+from scheduler.track.effect import in_words
 
 _SHOWN = 20
 _SUBJECT = 200
@@ -34,8 +35,8 @@ def subject(message: Message) -> str:
         words += [f"of {one.problem} on {one.device}" for one in message.series[:1]]
     else:
         words.append(f"in {_counted(alert.n_series)}")
-        if alert.worst_ratio is not None:
-            words.append(f"up to {alert.worst_ratio:.3g} times")
+        if (worst := next((one.change for one in message.series), None)) is not None:
+            words.append(f"up to {_plain(worst)}")
         if message.revision is not None:
             words.append(f"since {message.revision.name[:12]}")
     if alert.cause:
@@ -88,19 +89,18 @@ def _series(series: SeriesNote) -> list[str]:
 
 
 def _change(change: ChangeNote, unit: str) -> list[str]:
-    if change.ratio_low is None or change.ratio_high is None:
-        bounds = "no interval: too few values"
-    else:
-        bounds = f"95%: {change.ratio_low:.3f} to {change.ratio_high:.3f}"
     lines = [
-        f"  {change.before:.5g} -> {change.after:.5g} {unit}".rstrip()
-        + f", {change.ratio:.3f} times ({bounds};"
-        f" n {change.n_before} before, {change.n_after} after)",
+        f"  {change.before:.5g} -> {change.after:.5g} {unit}".rstrip() + f", {_plain(change)}",
         f"  {_SOURCES.get(change.source, change.source)}",
     ]
     if change.cause:
         lines.append(one_line(f"  cause: {change.cause}. {change.reason}"))
     return lines
+
+
+def _plain(change: ChangeNote) -> str:
+    """In the letters that every terminal and every subject has."""
+    return in_words(change).translate({0xD7: "x", 0x2013: "-"})
 
 
 def _revision(revision: RevisionNote) -> str:

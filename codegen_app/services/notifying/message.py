@@ -40,6 +40,16 @@ class ChangeNote:
     after_revision: str
     url: str
 
+    @property
+    def low(self) -> float | None:
+        """The lower bound, as ``scheduler.track.effect`` asks for it."""
+        return self.ratio_low
+
+    @property
+    def high(self) -> float | None:
+        """The upper bound."""
+        return self.ratio_high
+
 
 @dataclass(frozen=True)
 class SeriesNote:
