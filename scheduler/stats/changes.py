@@ -10,14 +10,16 @@ decides: ``settings.py``.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
+from scheduler.stats.candidates import candidates
 from scheduler.stats.noise import NoiseFloor
-from scheduler.stats.reference import Array, reference
+from scheduler.stats.reference import Array, cut_off, reference
 from scheduler.stats.settings import Settings
 from scheduler.stats.steps import Least, step
 
@@ -111,7 +113,7 @@ def resume(
     where it has had none), oldest first; ``appended`` values in all, if it had more than these."""
     kept = settings.before + settings.after
     return Level(
-        logs=tuple(float(log) for log in np.log(np.asarray(values, dtype=np.float64)[-kept:])),
+        logs=tuple(np.log(np.asarray(values, dtype=np.float64)[-kept:]).tolist()),
         revisions=tuple((revisions or ("",) * len(values))[-kept:]),
         appended=len(values) if appended is None else appended,
     )
@@ -139,7 +141,8 @@ def _clearest(
     """Where the change begins that is clearest beyond its threshold, and its standard errors."""
     boundaries = _boundaries(revisions, settings)
     best = (0.0, 0.0, 0)
-    for split in _tried(boundaries, logs.size, settings):
+    tried = _tried(boundaries, logs.size, settings)
+    for split in candidates(logs, tried, settings.before, least.effect):
         before = logs[max(0, split - settings.before) : split]
         best = max(best, (*step(before, logs[split:], least, settings), split))
     passed, errors, split = best
@@ -159,12 +162,8 @@ def _boundaries(revisions: Sequence[str], settings: Settings) -> list[int]:
 
 def _tried(boundaries: list[int], n: int, settings: Settings) -> list[int]:
     """For each of the sizes the last boundary that leaves as many values."""
-    tried: dict[int, None] = {}
-    for size in settings.sizes:
-        split = next((at for at in reversed(boundaries) if n - at >= size), None)
-        if split is not None:
-            tried[split] = None
-    return list(tried)
+    found = (bisect_right(boundaries, n - size) for size in settings.sizes)
+    return list(dict.fromkeys(boundaries[after - 1] for after in found if after))
 
 
 def _place(logs: Array, boundaries: list[int], split: int, least: Least, settings: Settings) -> int:
@@ -172,7 +171,7 @@ def _place(logs: Array, boundaries: list[int], split: int, least: Least, setting
     start = max(0, split - settings.before)
     level = reference(logs[start:split], least.noise, settings)
     far = 2 * settings.cut  # a small step and a large one differ
-    cut = np.clip((logs[start:] - level.centre) / level.noise, -far, far)
+    cut = cut_off((logs[start:] - level.centre) / level.noise, far)
     cut -= cut.mean()
     before = np.asarray(boundaries) - start
     explained = np.cumsum(cut)[before - 1] ** 2 / (before * (cut.size - before))

@@ -15,7 +15,15 @@ from math import log, log1p, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.stats.reference import Array, Reference, deviation, drifting, median, reference
+from scheduler.stats.reference import (
+    Array,
+    Reference,
+    cut_off,
+    deviation,
+    drifting,
+    median,
+    reference,
+)
 from scheduler.stats.settings import Settings
 
 _ROUNDING = 1e-9
@@ -31,10 +39,9 @@ class Least:
 
 
 def step(before: Array, after: Array, least: Least, settings: Settings) -> tuple[float, float]:
-    """How far the test was passed (1: just), and the standard errors; zeros where there is none."""
+    """How far the test was passed (1: just), and the standard errors; zeros where there is none. Of
+    sides whose medians differ by the least effect (``candidates.py``)."""
     level = reference(before, least.noise, settings)
-    if abs(median(after) - level.centre) < least.effect:
-        return 0.0, 0.0
     found = _step_from(level, after, settings)
     if found[0] < 1:
         return 0.0, 0.0
@@ -63,7 +70,7 @@ def _step_from(level: Reference, after: Array, settings: Settings) -> tuple[floa
 def _errors(level: Reference, distances: Array, settings: Settings) -> float:
     """Standard errors between the means, as a normal deviate of the same probability."""
     n, before = distances.size, level.cut.size
-    cut = np.clip(distances, -settings.cut, settings.cut)
+    cut = cut_off(distances, settings.cut)
     own = max(level.spread, deviation(cut)) if n > 2 else level.spread
     ahead = 3 * (n + before) ** 2 / before**2 * (level.slope != 0)
     variance = level.likeness * (level.spread**2 * (1 + ahead) / before + own**2 / n)
@@ -77,7 +84,7 @@ def _by_ranks(level: Reference, distances: Array, settings: Settings) -> float:
     n, before = distances.size, level.cut.size
     if n < settings.least_ranked or level.slope or not level.shown:
         return 0.0
-    cut = np.clip(distances, -settings.cut, settings.cut)
+    cut = cut_off(distances, settings.cut)
     ordered = np.sort(level.cut)
     below = np.searchsorted(ordered, cut - _ROUNDING) + np.searchsorted(ordered, cut + _ROUNDING)
     exceeds = float(below.sum()) / (2 * n * before)
@@ -87,7 +94,7 @@ def _by_ranks(level: Reference, distances: Array, settings: Settings) -> float:
 
 def _beyond_a_line(level: Reference, distances: Array, settings: Settings) -> bool:
     """Whether a step says more of the values than a steady drift does."""
-    cut = np.concatenate((level.cut, np.clip(distances, -settings.cut, settings.cut)))
+    cut = np.concatenate((level.cut, cut_off(distances, settings.cut)))
     n, after = cut.size, distances.size
     cut -= cut.mean()
     places = np.arange(n) - (n - 1) / 2
