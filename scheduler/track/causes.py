@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scheduler.track.differences import Aspect, Difference
+from scheduler.track.differences import Aspect, Difference, short
 from scheduler.track.evidence import Cause, Evidence
 from scheduler.track.sides import Side
 
@@ -86,11 +86,12 @@ def _with_environment(evidence: Evidence) -> tuple[Cause, ...]:
 
 
 def _measure_again(evidence: Evidence) -> str:
-    one = evidence.before.nearest.revision or "the earlier code"
+    one = short(evidence.before.nearest.revision) or "the earlier code"
+    other = short(evidence.after.nearest.revision) or "the later code"
     if evidence.environment and evidence.only_readings:
         return (
-            f"measure {one} and {evidence.after.nearest.revision or 'the later code'} again with "
-            "locked clocks: code that draws more power is itself throttled more"
+            f"measure {one} and {other} again with locked clocks: code that draws more power is "
+            "itself throttled more"
         )
     return (
         f"measure {one} again in the later environment: what remains of the difference is the code"
@@ -103,12 +104,12 @@ def _separate(evidence: Evidence) -> str:
     if Cause.COMPILER in made:
         compiler = evidence.after.nearest.compiler
         return (
-            f"build {one.revision or 'the earlier source'} with {compiler.name} "
+            f"build {short(one.revision) or 'the earlier source'} with {compiler.name} "
             f"{compiler.version}, and measure both builds"
         )
     return (
         f"measure the earlier configuration ({one.configuration}) at "
-        f"{evidence.after.nearest.revision or 'the later revision'}"
+        f"{short(evidence.after.nearest.revision) or 'the later revision'}"
     )
 
 

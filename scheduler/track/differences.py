@@ -158,7 +158,7 @@ def _of(aspect: Aspect, finding: Finding, window: Window) -> Iterator[Difference
         text = _compiler_sentence(finding.before.compiler, finding.after.compiler)
     else:
         title = _image(finding) if aspect is Aspect.CODE else _TITLES.get(aspect, aspect.value)
-        text = f"{title} {_short(one)} → {_short(other)}"
+        text = f"{title} {short(one)} → {short(other)}"
     yield Difference(aspect, one, other, text + where, here=here)
 
 
@@ -186,7 +186,8 @@ def _place(offset: int) -> str:
     return f"{points} {'before' if offset < 0 else 'after'} the change"
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """A digest, or a commit, as people write it; other texts as they are."""
     return text[:_DIGITS] if _DIGEST.fullmatch(text) else text
 
 

@@ -3,10 +3,9 @@ to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db.models import F
@@ -22,34 +21,39 @@ from codegen_app.models import (
 )
 from codegen_app.selectors.alerting import (
     AlertRow,
+    Folded,
     alert_rows,
     triagers,
 )
+from codegen_app.selectors.comparing.address import compare_url, of_name
+from codegen_app.selectors.pages.alert_why import Why, why
 from codegen_app.selectors.tracked import (
     Moved,
     SeriesHead,
-    compare_url,
     head_of,
     moved_of,
     source_url,
 )
+from codegen_app.selectors.tracked import compare_url as diff_url
 
 PAGE = 100
 MOST_EVENTS = 500
-MOST_DIFFERENCES = 12
+_ABOVE = {
+    Relation.DUPLICATE: "this alert is a duplicate of it",
+    Relation.DOWNSTREAM: "this alert is downstream of it",
+}
 _UNDOABLE = (EventKind.STATE, EventKind.ASSIGNEE, EventKind.NOTE, EventKind.LINK)
 
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """A change of the alert: what moved, why, and what differs between the two sides."""
+    """A change of the alert: what moved, and what is known of it beside what the reasons say of
+    all that have its cause."""
 
     moved: Moved
     series: SeriesHead
     rule: str
-    reasons: tuple[str, ...]
-    differs: tuple[str, ...]
-    next_step: str
+    besides: tuple[str, ...]
     explained: bool
 
 
@@ -69,7 +73,8 @@ class EventRow:
 
 @dataclass(frozen=True)
 class Other:
-    """Another alert of the same revision, or one that this is linked to."""
+    """Another alert: one that this is linked to, one that is linked to this, through others too, or
+    one of the same revision. ``relation`` says which, of that other."""
 
     id: int
     url: str
@@ -81,13 +86,18 @@ class Other:
 
 @dataclass(frozen=True)
 class AlertPage:
-    """An alert; ``changes`` are a page of them, the worst first. ``series`` is what is missing data
-    where that is what it is of; ``silent`` how long it had no point."""
+    """An alert; ``changes`` are a page of them, the worst first, and ``why`` is of these.
+
+    ``series`` is what is missing data where that is what it is of; ``silent`` how long it had no
+    point. ``compare_url`` leads to all series at the two revisions.
+    """
 
     alert: AlertRow
     repository: str
     source_url: str
     diff_url: str
+    compare_url: str
+    why: tuple[Why, ...]
     series: SeriesHead | None
     last_point_at: datetime | None
     silent: timedelta | None
@@ -103,6 +113,11 @@ class AlertPage:
         return max(0, self.start - PAGE) if self.start else None
 
     @property
+    def has_besides(self) -> bool:
+        """Whether a change has something of its own to say."""
+        return any(one.besides for one in self.changes)
+
+    @property
     def end(self) -> int:
         """The position behind the last change shown."""
         return self.start + len(self.changes)
@@ -110,7 +125,8 @@ class AlertPage:
 
 def alert_page(pk: int, start: int = 0) -> AlertPage:
     """An alert by number (7 queries); raises ``Alert.DoesNotExist``."""
-    related = ("revision", "series", "assignee", "duplicate_of", "downstream_of")
+    linked = (f"{one.value}__{of}" for one in Relation for of in ("revision", "series"))
+    related = ("revision", "series", "assignee", *linked)
     alert = Alert.objects.select_related(*related).get(pk=pk)
     changes = list(
         Change.objects.filter(alert=pk, withdrawn_at=None)
@@ -118,35 +134,41 @@ def alert_page(pk: int, start: int = 0) -> AlertPage:
         .order_by(Abs(Ln(F("after") / F("before"))).desc(), "pk")[start : start + PAGE + 1]
     )
     first = changes[0] if changes else None
+    reasons, besides = why(changes[:PAGE])
+    row = alert_rows([alert])[0]
     series = alert.series
     return AlertPage(
-        alert=alert_rows([alert])[0],
+        alert=row,
         repository=alert.revision.repository if alert.revision else "",
         source_url=source_url(alert.revision) if alert.revision else "",
-        diff_url=compare_url(first.previous, first.revision) if first and first.previous else "",
+        diff_url=diff_url(first.previous, first.revision) if first and first.previous else "",
+        compare_url=_compared(first) if first else "",
+        why=reasons,
         series=head_of(series) if series else None,
         last_point_at=series.last_at if series else None,
         silent=alert.created_at - series.last_at if series and series.last_at else None,
-        changes=tuple(_change(row) for row in changes[:PAGE]),
+        changes=tuple(_change(one, besides.get(one.pk, ())) for one in changes[:PAGE]),
         start=start,
         more=len(changes) > PAGE,
         events=_events(alert),
-        others=_others(alert),
+        others=_others(alert, row.folded),
     )
 
 
-def _change(row: Change) -> ChangeRow:
-    known: Mapping[str, Any] = row.explanation
-    differences = [one for one in known.get("differences", ()) if one.get("here", True)]
+def _change(row: Change, besides: tuple[str, ...]) -> ChangeRow:
     return ChangeRow(
         moved=moved_of(row, row.series.unit),
         series=head_of(row.series),
         rule=row.rule,
-        reasons=tuple(known.get("reasons", ())),
-        differs=tuple(one["sentence"] for one in differences[:MOST_DIFFERENCES]),
-        next_step=known.get("next_step", ""),
+        besides=besides,
         explained=row.explained_at is not None,
     )
+
+
+def _compared(change: Change) -> str:
+    """Both revisions over all series; "" where either has no name, or there is no earlier one."""
+    names = [of_name(one.name) for one in (change.previous, change.revision) if one]
+    return compare_url(*names) if len(names) == 2 and all(names) else ""
 
 
 def _events(alert: Alert) -> tuple[EventRow, ...]:
@@ -201,16 +223,26 @@ def _what(row: AlertEvent, names: Mapping[int, str]) -> str:
     return str(row.get_kind_display())
 
 
-def _others(alert: Alert) -> tuple[Other, ...]:
-    """What it is linked to, and other alerts of its revision (1 query)."""
+def _others(alert: Alert, folded: Sequence[Folded]) -> tuple[Other, ...]:
+    """What it is linked to, what is linked to it, and other alerts of its revision, each once (1
+    query)."""
     siblings = Alert.objects.filter(revision=alert.revision_id or 0).exclude(pk=alert.pk)
-    above = [(one.label, getattr(alert, one.value.removesuffix("_id"))) for one in Relation]
-    found = [_other(row, str(label)) for label, row in above if row is not None]
-    of_revision = siblings.select_related("revision").order_by("pk")
-    return (*found, *(_other(row, "of the same revision") for row in of_revision))
+    found = {one.id: _under(one, alert.pk) for one in folded}
+    for relation in Relation:
+        above: Alert | None = getattr(alert, relation.value)
+        if above is not None:
+            found[above.pk] = _other(above, _ABOVE[relation])
+    for row in siblings.select_related("revision", "series").order_by("pk"):
+        found.setdefault(row.pk, _other(row, "of the same revision"))
+    return tuple(found.values())
+
+
+def _under(one: Folded, pk: int) -> Other:
+    to = "this" if one.to == pk else f"#{one.to}"
+    title = f"#{one.id} {one.title}"
+    return Other(one.id, one.url, title, f"{one.relation} {to}", one.state, one.state_label)
 
 
 def _other(row: Alert, relation: str) -> Other:
-    title = f"#{row.pk} {row.get_kind_display()}"
     url, label = row.get_absolute_url(), row.get_state_display()
-    return Other(row.pk, url, title, relation, row.state, label)
+    return Other(row.pk, url, f"#{row.pk} {row}", relation, row.state, label)
