@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen import layout
@@ -60,6 +58,8 @@ def read(folder: Path) -> Bundle:
     if not path.is_file():
         raise UserError(f"{folder} is no bundle: {layout.MANIFEST} is missing")
     data = _read_json(path)
+    import jsonschema  # noqa: PLC0415 -- takes a second where checkers of formats are installed too
+
     validator = jsonschema.Draft202012Validator(json.loads(_SCHEMA.read_text()))
     error = next(iter(validator.iter_errors(data)), None)
     if error is not None:
