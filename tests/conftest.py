@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psycopg
 import pytest
 from django.conf import settings
-from psycopg import sql
+from pytest_django import DjangoDbBlocker
 
 from codegen_app import postgres
 from codegen_app.config import env
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
 from scheduler.build.toolchains import bundled
+from tests.support import databases
 from tests.support.caches import KEPT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,13 +96,17 @@ def database_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(
-    database_server: str, django_db_modify_db_settings_parallel_suffix: None
+    database_server: str,
+    django_db_blocker: DjangoDbBlocker,
+    django_db_modify_db_settings_parallel_suffix: None,
 ) -> None:
     """Point Django at the server before pytest-django makes the test database there."""
     database = settings.DATABASES["default"]
     database.update(env.database(database_server))
-    _drop_abandoned(database_server)
-    database.setdefault("TEST", {})["NAME"] = f"{_PREFIX}{os.getpid()}"
+    databases.drop_abandoned(database_server)
+    with django_db_blocker.unblock():
+        template = databases.migrated(database_server)
+    database.setdefault("TEST", {}).update(NAME=databases.own_name(), TEMPLATE=template)
 
 
 @pytest.fixture(autouse=True)
@@ -111,22 +115,6 @@ def _own_files(settings: object, tmp_path: Path) -> None:
     settings.MEDIA_ROOT = tmp_path / "artifacts"
     settings.VAR_DIR = tmp_path
     settings.DEVICE_LOCKS_DIR = tmp_path / "device-locks"
-
-
-_PREFIX = "test_kiln_"
-
-
-def _drop_abandoned(server: str) -> None:
-    """Databases of test processes that were killed."""
-    with psycopg.connect(server, autocommit=True) as connection:
-        names = connection.execute(
-            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [_PREFIX]
-        ).fetchall()
-        for (name,) in names:
-            owner = name.removeprefix(_PREFIX)
-            if owner.isdigit() and not Path("/proc", owner).exists():
-                drop = sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name))
-                connection.execute(drop)
 
 
 @contextmanager
