@@ -14,6 +14,7 @@ the noise floor of everything else in the comparison.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -239,26 +240,29 @@ def _rows(
     tested = np.flatnonzero(~same)  # the same code cannot have become slower
     q[tested] = adjusted(found.beyond(settings.least_effect)[tested])
     near = _within(low, high, settings.equivalence)
+    # Plain numbers: thousands of an array's are slow one by one.
+    columns = (np.exp(found.logs), low, high, q, same, near)
     result = []
-    for index, (old, new) in enumerate(pairs):
+    for (old, new), *figures in zip(pairs, *(one.tolist() for one in columns), strict=True):
+        ratio, least, most, chance, is_same, is_near = figures
         status, reason = Status.UNKNOWN, "the interval is too wide"
-        if same[index]:
+        if is_same:
             status, reason = Status.SAME, "the same code in the same environment"
-        elif q[index] <= settings.false_discoveries:
-            status, reason = (Status.SLOWER if found.logs[index] > 0 else Status.FASTER), ""
-        elif near[index]:
+        elif chance <= settings.false_discoveries:
+            status, reason = (Status.SLOWER if ratio > 1 else Status.FASTER), ""
+        elif is_near:
             status, reason = Status.SAME, ""
         result.append(
             Row(
                 old.series,
                 old.group,
                 status,
-                float(np.exp(found.logs[index])),
-                float(low[index]),
-                float(high[index]),
+                ratio,
+                least,
+                most,
                 old.n,
                 new.n,
-                None if same[index] else float(q[index]),
+                None if is_same else chance,
                 reason,
             )
         )
@@ -299,5 +303,8 @@ def _unknown(old: Measured, new: Measured, reason: str) -> Row:
 
 
 def _order(row: Row) -> tuple[int, float, str]:
-    effect = abs(float(np.log(row.ratio))) if row.ratio else 0.0
-    return list(Status).index(row.status), -effect, row.series
+    effect = abs(math.log(row.ratio)) if row.ratio else 0.0
+    return _PLACES[row.status], -effect, row.series
+
+
+_PLACES = {status: place for place, status in enumerate(Status)}

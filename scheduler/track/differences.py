@@ -63,21 +63,29 @@ class Difference:
 def differences(before: Side, after: Side) -> tuple[Difference, ...]:
     """What differs, in ``Aspect``'s order; what is not known on a side is no difference."""
     window = Window(before, after)
-    return tuple(_all(window, findings(window)))
+    return differences_of(window, findings(window))
+
+
+def differences_of(window: Window, found: dict[Aspect, Finding]) -> tuple[Difference, ...]:
+    """``differences`` of sides whose ``findings`` are there already."""
+    return tuple(_all(window, found))
 
 
 def environment_differences(one: Point, other: Point) -> tuple[Difference, ...]:
     """What differs of the environments of two points: as ``differences`` says of sides of one point
     each, and at once for thousands of them."""
+    same, same_readings = one.environment == other.environment, not readings_differ(one, other)
+    if same and same_readings:
+        return ()
     found: list[Difference] = []
     window = Window(Side((one,)), Side((other,)))
-    if one.environment != other.environment:
+    if not same:
         for aspect in ENVIRONMENT:
             label = _LABELS.get(aspect)
             before, after = (label(one), label(other)) if label else ("", "")
             if before and after and before != after:
                 found += _of(aspect, Finding(Relation.DIFFERS, one, other), window)
-    if readings_differ(one, other):
+    if not same_readings:
         found += _of_readings(window)
     return tuple(found)
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from scheduler.track.alignment import Finding, Relation, Window
-from scheduler.track.differences import ENVIRONMENT, Aspect, Difference, differences, findings
+from scheduler.track.differences import ENVIRONMENT, Aspect, Difference, differences_of, findings
 from scheduler.track.drift import is_ramp
 from scheduler.track.readings import clock_changes, clocks_known, reading_differences
 from scheduler.track.sides import Point, Side
@@ -54,7 +54,7 @@ class Evidence:
 
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
-        return differences(self.before, self.after)
+        return differences_of(self.window, self.findings)
 
     @property
     def ratio(self) -> float:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
+from statistics import median
 
 from scheduler.track.sides import Point, Side
 
@@ -38,7 +37,7 @@ def reading_differences(before: Side, after: Side) -> tuple[ReadingDifference, .
 def readings_differ(one: Point, other: Point) -> bool:
     """Whether any reading of two points differs: as ``reading_differences`` says of sides of one
     point each, and at once for thousands of them."""
-    return any(
+    return one.readings != other.readings and any(
         abs(other.readings[name] - value) > CLOCK_TOLERANCE * max(value, other.readings[name])
         if name.endswith(_CLOCK)
         else name.startswith(_THROTTLED) and abs(other.readings[name] - value) >= SHARE_TOLERANCE
@@ -76,9 +75,10 @@ def _spread(name: str, before: Side, after: Side) -> float:
     """How far a side's median of the clock may be off for how much the points differ, in MHz."""
     errors = []
     for side in (before, after):
-        found = np.array([point.readings[name] for point in side.near if name in point.readings])
-        off = 1.4826 * float(np.median(np.abs(found - np.median(found))))
-        errors.append(1.2533 * off / float(np.sqrt(found.size)))
+        found = [point.readings[name] for point in side.near if name in point.readings]
+        middle = median(found)
+        off = 1.4826 * median([abs(value - middle) for value in found])
+        errors.append(1.2533 * off / math.sqrt(len(found)))
     return math.hypot(*errors)
 
 

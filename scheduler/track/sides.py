@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
 from typing import Any
-
-import numpy as np
 
 from scheduler.stats.intervals import Interval, median_interval
 
@@ -132,7 +131,7 @@ class Side:
     def reading(self, name: str) -> float | None:
         """The median of a reading over the nearest points; None where it was not read."""
         found = [point.readings[name] for point in self.near if name in point.readings]
-        return float(np.median(found)) if found else None
+        return float(median(found)) if found else None
 
 
 def sides_at(points: tuple[Point, ...], index: int) -> tuple[Side, Side]:
