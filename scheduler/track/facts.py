@@ -28,8 +28,10 @@ INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS = "instructions_digest", "inner_loop", 
 OTHERS = "others"
 """The attribute of what tuning chose from: ``{configuration: {source_digest, code_digest}}``."""
 
-_OF_CODE = {INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS, OTHERS}
-_NO_SETTING = {*UNIT, *_OF_CODE, "readings"}
+OF_CODE = frozenset({INSTRUCTIONS_DIGEST, INNER_LOOP, HEADERS, OTHERS})
+"""Attributes that tell nothing of the environment."""
+
+_NO_SETTING = {*UNIT, *OF_CODE, "readings"}
 _MOST = 2**31
 _LEAST_ONE = ("threads", "wavefront")
 _LONGEST = 200
@@ -68,15 +70,8 @@ def point_of(
             _text(attributes.get(HEADERS)),
         ),
         code=_code(facts, attributes, target),
-        environment=Environment(
-            driver=_text(facts.get("driver")),
-            runtime=_text(facts.get("runtime")),
-            device=device,
-            unit=next((text for name in UNIT if (text := _text(attributes.get(name)))), ""),
-            host=_text(facts.get("host")),
-            settings=dict(_settings(attributes)),
-        ),
-        readings=dict(_readings(_mapping(facts.get("clocks")))),
+        environment=environment_of(facts, device),
+        readings=readings_of(facts.get("clocks")),
         others=dict(_others(_mapping(attributes.get(OTHERS)))),
     )
 
@@ -116,6 +111,25 @@ def configuration_of(facts: Mapping[str, Any]) -> str:
     """The kernel's configuration as one text; "" where none is known."""
     found = _mapping(facts.get("config"))
     return ", ".join(f"{name}={found[name]}" for name in sorted(found))
+
+
+def environment_of(facts: Mapping[str, Any], device: str) -> Environment:
+    """What of the facts is of the environment, on a device of that model."""
+    attributes = _mapping(facts.get("attributes"))
+    return Environment(
+        driver=_text(facts.get("driver")),
+        runtime=_text(facts.get("runtime")),
+        device=device,
+        unit=next((text for name in UNIT if (text := _text(attributes.get(name)))), ""),
+        host=_text(facts.get("host")),
+        settings=dict(_settings(attributes)),
+    )
+
+
+def readings_of(clocks: Any) -> dict[str, float]:
+    """What the device read of itself: clocks in MHz, however they are called (``sm_clock``,
+    ``sm_clock_mhz``), and the shares of samples in which something throttled them."""
+    return dict(_readings(_mapping(clocks)))
 
 
 def _code(facts: Mapping[str, Any], attributes: Mapping[str, Any], target: str) -> CodeObject:
@@ -163,8 +177,6 @@ def _settings(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _readings(clocks: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Clocks in MHz, however they are called (``sm_clock``, ``sm_clock_mhz``), and the shares of
-    samples in which something throttled them."""
     for name, value in clocks.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue

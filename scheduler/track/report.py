@@ -32,6 +32,11 @@ def why(one: Measured, other: Measured) -> str:
     return f"{found.cause}{candidates}: {'; '.join(telling[:_MOST_REASONS] or found.reasons[:1])}"
 
 
+def in_tables(comparison: Comparison) -> tuple[Row, ...]:
+    """The rows that ``markdown`` shows."""
+    return tuple(row for status in Status for row in comparison.of(status)[:_MOST_ROWS])
+
+
 def markdown(
     comparison: Comparison,
     titles: tuple[str, str],

@@ -118,6 +118,23 @@ def test_points_of_one_environment_are_compared_where_a_revision_was_measured_in
     assert found.before == pytest.approx(1000, rel=0.01)
 
 
+def test_what_is_recorded_of_the_code_is_no_other_environment() -> None:
+    """Digests of instructions differ between the sides; the environment that both have is used."""
+    old, new = revision("old", 0), revision("new", 1)
+
+    def facts(digest: str, driver: str = "580.95") -> dict[str, Any]:
+        attributes = {"uuid": "GPU-1", "instructions_digest": digest, "inner_loop": {digest: 1}}
+        return {**FACTS, "driver": driver, "attributes": attributes}
+
+    store(
+        point("mm", 1000, old, facts=facts("a")),
+        point("mm", 1100, new, facts=facts("b")),
+        point("mm", 2000, new, hours=1, facts=facts("b", "600")),
+    )
+    found = row(compared("old", "new"), "mm")
+    assert (found.status, found.after) == ("slower", pytest.approx(1100, rel=0.01))
+
+
 def test_a_value_that_is_not_above_zero_has_no_ratio() -> None:
     old, new = revision("old", 0), revision("new", 1)
     store(point("mm", 1000, old), replace(point("mm", 0, new), samples=(), low=None, high=None))
@@ -259,11 +276,11 @@ def test_queries_are_as_many_whatever_the_number_of_series(django_assert_num_que
         for of in (Revision.objects.get(name=old), Revision.objects.get(name=new)):
             key = replace(revision(of.name), at=of.at)
             store(*(point(f"many {n}", 1000, key, samples=5) for n in problems))
-        with django_assert_num_queries(8):
-            page = revisions_page(old, new)
-        with django_assert_num_queries(10):
-            revisions_page(old[:12], new[:12])
         with django_assert_num_queries(9):
+            page = revisions_page(old, new)
+        with django_assert_num_queries(11):
+            revisions_page(old[:12], new[:12])
+        with django_assert_num_queries(10):
             revisions_page("base:main", "branch:topic")
         with django_assert_num_queries(3):
             choosing_page()

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from django.urls import reverse
 
 from codegen_app.models import Source
-from codegen_app.selectors.comparing.measured import HIGHER, Facts, measured, of_one_environment
-from codegen_app.selectors.comparing.reading import Stored, StoredPoint, StoredSeries, stored
+from codegen_app.selectors.comparing.measured import (
+    HIGHER,
+    Conditions,
+    measured,
+    of_one_environment,
+    whole,
+)
+from codegen_app.selectors.comparing.reading import Stored, StoredPoint, StoredSeries, facts, stored
 from codegen_app.selectors.comparing.sides import ComparedSide, sides
 from scheduler.ir.bindings import format_bindings
 from scheduler.track.compare import Comparison, Measured, Row, Settings, Status, compare
-from scheduler.track.report import markdown, why
+from scheduler.track.report import in_tables, markdown, why
 from scheduler.track.resources import target_of
 
 NO_GRAPH = "no graph"
@@ -103,7 +110,6 @@ class Compared:
     _series: Mapping[str, StoredSeries]
     _sides: tuple[Mapping[str, Measured], Mapping[str, Measured]]
     _newest: tuple[Mapping[str, StoredPoint], Mapping[str, StoredPoint]]
-    _facts: Facts
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -132,8 +138,9 @@ class Compared:
         ]
 
     def shown(self, rows: Sequence[Row]) -> tuple[ComparedRow, ...]:
-        """Rows with all that is known of them."""
-        return tuple(map(self._shown, rows))
+        """Rows with all that is known of them (1 query)."""
+        causes = self._causes(rows)
+        return tuple(self._shown(row, causes.get(row.series, row.reason)) for row in rows)
 
     def newest_points(self, name: str) -> tuple[int, int]:
         """The newest point of a series on each side, of those that have it on both."""
@@ -141,28 +148,28 @@ class Compared:
         return old, new
 
     def markdown(self, url: str = "") -> str:
-        """For a pull request; with a link to all of it."""
+        """For a pull request; with a link to all of it (1 query)."""
         titles = self.before.title, self.after.title
-        text = markdown(self.comparison, titles, self.why)
+        causes = self._causes(in_tables(self.comparison))
+        text = markdown(self.comparison, titles, lambda row: causes.get(row.series, row.reason))
         return f"{text}\n[All series]({url})\n" if url else text
 
-    def why(self, row: Row) -> str:
-        """The cause of what moved; else why a row is what it is."""
-        if row.status not in _MOVED:
-            return row.reason
-        series = self._series[row.series]
-        old, new = (
-            replace(
-                one[row.series],
-                point=self._facts.point(series, newest[row.series], side.name, whole=True),
-            )
-            for one, newest, side in zip(
-                self._sides, self._newest, (self.before, self.after), strict=True
-            )
-        )
-        return why(old, new)
+    def _causes(self, rows: Iterable[Row]) -> dict[str, str]:
+        """Why those that moved did, by their names (1 query)."""
+        moved = [row.series for row in rows if row.status in _MOVED]
+        known = facts(newest[name].conditions for newest in self._newest for name in moved)
+        return {name: why(*self._whole(name, known)) for name in moved}
 
-    def _shown(self, row: Row) -> ComparedRow:
+    def _whole(self, name: str, known: Mapping[int, Mapping[str, Any]]) -> Iterator[Measured]:
+        """Both sides of a series, with all that is recorded of their newest points."""
+        for side, made, newest in zip(
+            (self.before, self.after), self._sides, self._newest, strict=True
+        ):
+            last = newest[name]
+            point = whole(known[last.conditions], self._series[name], last, side.name)
+            yield replace(made[name], point=point)
+
+    def _shown(self, row: Row, reason: str) -> ComparedRow:
         series = self._series[row.series]
         old, new = (side.get(row.series) for side in self._sides)
         return ComparedRow(
@@ -186,7 +193,7 @@ class Compared:
             n_before=old.n if old else 0,
             n_after=new.n if new else 0,
             q=row.q,
-            why=self.why(row),
+            why=reason,
             groups=self._groups(row),
             origin=self._origin(row, series),
         )
@@ -215,18 +222,16 @@ def compared(
     found = stored(old, new)
     names = _names(found.series.values())
     groups = _groupings(found, grouping)
-    facts = Facts(found.facts)
+    conditions = Conditions(found.conditions)
     made: tuple[dict[str, Measured], dict[str, Measured]] = {}, {}
     newest: tuple[dict[str, StoredPoint], dict[str, StoredPoint]] = {}, {}
     for key, series in found.series.items():
         name = names[key]
-        both = of_one_environment(found.before.get(key, ()), found.after.get(key, ()), facts)
+        both = of_one_environment(found.before.get(key, ()), found.after.get(key, ()), conditions)
         for place, points in enumerate(both):
             if points:
                 last = newest[place][name] = points[0]
-                point = (
-                    facts.point(series, last, (old, new)[place].name) if last.value > 0 else None
-                )
+                point = conditions.point(series, last) if last.value > 0 else None
                 made[place][name] = measured(name, groups[key], series, points, point)
     return Compared(
         before=old,
@@ -236,7 +241,6 @@ def compared(
         _series={names[key]: series for key, series in found.series.items()},
         _sides=made,
         _newest=newest,
-        _facts=facts,
     )
 
 

@@ -2,76 +2,96 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from codegen_app.selectors.comparing.reading import StoredPoint, StoredSeries
+from codegen_app.selectors.comparing.reading import StoredConditions, StoredPoint, StoredSeries
 from scheduler.stats.intervals import Interval
 from scheduler.track.compare import Measured
-from scheduler.track.facts import point_of
+from scheduler.track.facts import environment_of, point_of, readings_of
 from scheduler.track.ratios import LEAST_SAMPLES
-from scheduler.track.sides import Point
+from scheduler.track.sides import CodeObject, Environment, Point
 
 HIGHER = "higher"
-_OF_ENVIRONMENT = ("driver", "runtime", "host")
-_RESOURCES = "resources"
 _NONE = np.empty(0)
 _LEAST = 1e-300  # what is below has no inverse
 
 
-class Facts:
-    """What points were measured with: each set of conditions is read once."""
+class Conditions:
+    """What points were measured with: an environment is read once, however many share it."""
 
-    def __init__(self, facts: Mapping[int, Mapping[str, Any]]) -> None:
-        self._facts = facts
-        self._environments: dict[int, str] = {}
+    def __init__(self, stored: Mapping[int, StoredConditions]) -> None:
+        self._stored = stored
+        self._environments: dict[tuple[str, str], Environment] = {}
+        self._readings: dict[str | None, Mapping[str, float]] = {}
 
     def environment(self, conditions: int) -> str:
         """Equal where two points were measured in what is recorded as the same environment."""
-        if conditions not in self._environments:
-            facts = self._facts[conditions]
-            known = [facts.get(name) for name in _OF_ENVIRONMENT]
-            self._environments[conditions] = repr((known, facts.get("attributes")))
-        return self._environments[conditions]
+        return self._stored[conditions].environment
 
-    def point(
-        self, series: StoredSeries, point: StoredPoint, revision: str, *, whole: bool = False
-    ) -> Point:
-        """As the engine compares it; ``whole`` with the resources of its code, whose checks take
-        longer than all else and that only the cause needs."""
-        facts = self._facts[point.conditions]
-        return point_of(
-            facts if whole else {name: facts[name] for name in facts if name != _RESOURCES},
+    def point(self, series: StoredSeries, point: StoredPoint) -> Point:
+        """With what decides whether it can be compared; a cause needs all of it (``whole``)."""
+        of = self._stored[point.conditions]
+        return Point(
             value=point.value,
-            low=point.low,
-            high=point.high,
+            low=point.value if point.low is None else point.low,
+            high=point.value if point.high is None else point.high,
             n=point.n,
-            revision=revision,
-            target=series.target,
-            device=series.device,
-            toolchain=series.toolchain,
+            code=CodeObject(of.code_digest, of.instructions_digest),
+            environment=self._environment(of.environment, series.device),
+            readings=self._clocks(of.clocks),
         )
+
+    def _environment(self, text: str, device: str) -> Environment:
+        key = text, device
+        if key not in self._environments:
+            self._environments[key] = environment_of(json.loads(text), device)
+        return self._environments[key]
+
+    def _clocks(self, text: str | None) -> Mapping[str, float]:
+        if text not in self._readings:
+            self._readings[text] = readings_of(json.loads(text) if text else None)
+        return self._readings[text]
+
+
+def whole(
+    facts: Mapping[str, Any], series: StoredSeries, point: StoredPoint, revision: str
+) -> Point:
+    """A point with all that is recorded of it."""
+    return point_of(
+        facts,
+        value=point.value,
+        low=point.low,
+        high=point.high,
+        n=point.n,
+        revision=revision,
+        target=series.target,
+        device=series.device,
+        toolchain=series.toolchain,
+    )
 
 
 def of_one_environment(
-    before: Sequence[StoredPoint], after: Sequence[StoredPoint], facts: Facts
+    before: Sequence[StoredPoint], after: Sequence[StoredPoint], conditions: Conditions
 ) -> tuple[Sequence[StoredPoint], Sequence[StoredPoint]]:
     """The points of each side that are compared: where a side was measured in several environments,
     those of the newest that both have, else each side's newest. Points are newest first."""
     if len({point.conditions for side in (before, after) for point in side}) <= 1:
         return before, after
     old, new = (
-        {facts.environment(point.conditions): None for point in side} for side in (before, after)
+        {conditions.environment(point.conditions): None for point in side}
+        for side in (before, after)
     )
     if len(old) <= 1 and len(new) <= 1:
         return before, after
     common = next((one for one in new if one in old), None)
     chosen = [common or next(iter(old), ""), common or next(iter(new), "")]
     return tuple(  # type: ignore[return-value]
-        [point for point in side if facts.environment(point.conditions) == of]
+        [point for point in side if conditions.environment(point.conditions) == of]
         for side, of in zip((before, after), chosen, strict=True)
     )
 
@@ -89,17 +109,19 @@ def measured(
     that have so many; where none has, the interval of the newest that has one of so many; else the
     values.
     """
-    samples, interval = _NONE, None
+    values = [one.value for one in points]
+    kept: list[float] = []
+    interval = None
     if len(points) < LEAST_SAMPLES:
         least = 1 if len(points) == 1 else LEAST_SAMPLES
         rich = [one.samples for one in points if one.samples and len(one.samples) >= least]
-        if rich:
-            samples = np.concatenate([np.asarray(one) for one in rich])
-        else:
+        kept = [sample for each in rich for sample in each]
+        if not kept:
             interval = next(filter(None, map(_interval, points)), None)
-    if not samples.size and interval is None:
-        samples = np.array([one.value for one in points])
-    lowest = min(interval.low if interval else samples.min(), *(one.value for one in points))
+    if not kept and interval is None:
+        kept = values
+    lowest = min(interval.low if interval else min(kept), *values)
+    samples = np.array(kept) if kept else _NONE
     unusable = "" if lowest >= _LEAST else "a value is not above 0: there is no ratio"
     if series.better == HIGHER and not unusable:
         samples, interval = _turned(samples, interval)

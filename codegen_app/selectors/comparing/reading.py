@@ -10,6 +10,7 @@ from typing import Any
 from django.db import connection
 
 from codegen_app.selectors.comparing.sides import ComparedSide
+from scheduler.track.facts import INSTRUCTIONS_DIGEST, OF_CODE
 
 MOST_POINTS = 50
 """Of a series on a side: the newest ones."""
@@ -31,7 +32,20 @@ _SERIES = """
 SELECT id, problem, own_problem_id, sizes, target, device_name, toolchain, metric, unit, better
 FROM codegen_app_series WHERE id = ANY(%s)
 """
-_CONDITIONS = "SELECT id, facts FROM codegen_app_conditions WHERE id = ANY(%s)"
+# Thousands of conditions have few environments and clocks, and each code of its own.
+_CONDITIONS = """
+SELECT id,
+    jsonb_build_object(
+        'driver', facts->'driver', 'runtime', facts->'runtime', 'host', facts->'host',
+        'attributes', CASE jsonb_typeof(facts->'attributes') WHEN 'object'
+            THEN (facts->'attributes') - %s::text[] END
+    )::text,
+    (facts->'clocks')::text,
+    CASE jsonb_typeof(facts->'code_digest') WHEN 'string' THEN facts->>'code_digest' ELSE '' END,
+    CASE jsonb_typeof(facts#>%s) WHEN 'string' THEN facts#>>%s ELSE '' END
+FROM codegen_app_conditions WHERE id = ANY(%s)
+"""
+_FACTS = "SELECT id, facts FROM codegen_app_conditions WHERE id = ANY(%s)"
 _GRAPHS = """
 SELECT DISTINCT node.problem_id, graph.name
 FROM codegen_app_templatenode AS node JOIN codegen_app_graph AS graph ON graph.id = node.graph_id
@@ -69,6 +83,18 @@ class StoredSeries:
     better: str
 
 
+@dataclass(frozen=True, slots=True)
+class StoredConditions:
+    """What of conditions decides whether points can be compared: the facts of the environment and
+    the clocks as JSON texts, equal where they are; and the digests of the code, "" where there is
+    none."""
+
+    environment: str
+    clocks: str | None
+    code_digest: str
+    instructions_digest: str
+
+
 @dataclass(frozen=True)
 class Stored:
     """Both sides by series, newest point first, and what their points refer to."""
@@ -76,7 +102,7 @@ class Stored:
     before: Mapping[int, Sequence[StoredPoint]]
     after: Mapping[int, Sequence[StoredPoint]]
     series: Mapping[int, StoredSeries]
-    facts: Mapping[int, Mapping[str, Any]]
+    conditions: Mapping[int, StoredConditions]
     graphs: Mapping[int, Sequence[str]]
 
 
@@ -84,7 +110,7 @@ def stored(before: ComparedSide, after: ComparedSide) -> Stored:
     """All points of both sides, at most ``MOST_POINTS`` a series (5 queries)."""
     old, new = _points(before), _points(after)
     series = _series(old.keys() | new.keys())
-    return Stored(old, new, series, _facts(old, new), _graphs(series.values()))
+    return Stored(old, new, series, _conditions(old, new), _graphs(series.values()))
 
 
 def _points(side: ComparedSide) -> dict[int, list[StoredPoint]]:
@@ -103,9 +129,16 @@ def _series(keys: Iterable[int]) -> dict[int, StoredSeries]:
     }
 
 
-def _facts(*sides: Mapping[int, Sequence[StoredPoint]]) -> dict[int, Mapping[str, Any]]:
+def _conditions(*sides: Mapping[int, Sequence[StoredPoint]]) -> dict[int, StoredConditions]:
     keys = {point.conditions for side in sides for points in side.values() for point in points}
-    return {key: json.loads(facts) for key, facts in _rows(_CONDITIONS, [list(keys)])}
+    instructions = ["attributes", INSTRUCTIONS_DIGEST]
+    values = [sorted(OF_CODE), instructions, instructions, list(keys)]
+    return {key: StoredConditions(*texts) for key, *texts in _rows(_CONDITIONS, values)}
+
+
+def facts(conditions: Iterable[int]) -> dict[int, Mapping[str, Any]]:
+    """All that is recorded, of a few conditions: what causes are looked for in (1 query)."""
+    return {key: json.loads(text) for key, text in _rows(_FACTS, [list(conditions)])}
 
 
 def _graphs(series: Iterable[StoredSeries]) -> dict[int, list[str]]:

@@ -121,7 +121,7 @@ def revisions_page(
     within: str = "",
     start: int = 0,
 ) -> RevisionsPage:
-    """Compare two revisions by their names (8 queries; 9 for a branch against its base), and show
+    """Compare two revisions by their names (9 queries; 10 for a branch against its base), and show
     ``PAGE`` rows. Raises ``UserError`` where a side cannot be found."""
     found = compared(before, after, repository, grouping, settings)
     rows = found.select(status, search, within)
