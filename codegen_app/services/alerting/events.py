@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -10,8 +10,6 @@ from django.db import transaction
 
 from codegen_app.models import Alert, AlertEvent, EventKind
 from codegen_app.services.notifying import outbox
-
-_FOUND = (EventKind.RAISED, EventKind.GREW, EventKind.RECOVERED)
 
 
 @transaction.atomic
@@ -28,7 +26,8 @@ def record(
     ``by`` is None where Kiln itself did it. ``before`` and ``after`` are the columns of the alert
     that it changed, as JSON holds them. Call it in the transaction that changes the alert.
 
-    What Kiln finds of an alert that only repeats another is sent to nobody.
+    What Kiln finds of an alert that only repeats another is sent to those alone whom that other did
+    not concern.
     """
     event = AlertEvent.objects.create(
         alert=alert,
@@ -38,14 +37,16 @@ def record(
         before=dict(before or {}),
         after=dict(after or {}),
     )
-    if not (kind in _FOUND and _hangs(alert)):
-        outbox.enqueue(event)
+    if kind in outbox.SENT:
+        outbox.enqueue(event, tuple(one.pk for one in _repeated(alert)))
     return event
 
 
-def _hangs(alert: Alert) -> bool:
-    """Whether it only repeats what another alert told whoever is told of such alerts."""
-    if alert.downstream_of_id is not None:
-        return True
-    other = alert.duplicate_of
-    return other is not None and other.kind == alert.kind
+def _repeated(alert: Alert) -> Iterator[Alert]:
+    """The alerts that it only repeats, the nearest first: links lead in no circle."""
+    other = alert.downstream_of
+    if other is None and alert.duplicate_of is not None and alert.duplicate_of.kind == alert.kind:
+        other = alert.duplicate_of
+    if other is not None:
+        yield other
+        yield from _repeated(other)
