@@ -2,7 +2,9 @@
 and where its level begins anew; tried on its history before it is saved.
 
 Saving, and taking back, lets the detector look at the whole series again: changes that are not
-found any more are withdrawn, and new ones are dealt with as if they had come just now.
+found any more are withdrawn, and new ones are dealt with as if they had come just now. A series
+that is muted no more raises an alert of the change that its present level began with; what came
+and went meanwhile is history.
 """
 
 from __future__ import annotations
@@ -74,10 +76,12 @@ class Gap:
 @dataclass(frozen=True)
 class Trial:
     """What a proposal makes of a history: its changes, and the times its data had been missing.
-    ``allowed`` is how long the series may be silent, None where its rhythm does not say."""
+    ``allowed`` is how long the series may be silent, None where its rhythm does not say.
+    ``unmuted``: it is muted now, and would not be."""
 
     least_effect: float
     muted: bool
+    unmuted: bool
     changes: tuple[Tried, ...]
     allowed: timedelta | None
     gaps: tuple[Gap, ...]
@@ -107,7 +111,7 @@ class Trial:
 def dry_run(series: Series, proposed: Proposed) -> Trial:
     """What the detector says of the stored points with the proposal; nothing is written.
 
-    7 queries. Raises ``UserError`` for a series of more than ``MOST_TRIED`` points.
+    8 queries. Raises ``UserError`` for a series of more than ``MOST_TRIED`` points.
     """
     if series.points > MOST_TRIED:
         raise UserError(
@@ -122,6 +126,7 @@ def dry_run(series: Series, proposed: Proposed) -> Trial:
     return Trial(
         least_effect=proposed.least_effect or DEFAULTS.least_effect,
         muted=proposed.muted,
+        unmuted=_is_muted(series) and not proposed.muted,
         changes=_changes(series, found),
         allowed=allowed,
         gaps=tuple(gaps[-MOST_GAPS:]),
@@ -143,7 +148,10 @@ def save(series: Series, proposed: Proposed, reason: str, by: AbstractBaseUser) 
         "reason": _reason(reason),
         "changed_by_id": audit.actor_id(by),
     }
+    was_muted = _is_muted(series)
     rule, _ = SeriesRule.objects.update_or_create(series=series, defaults=given)
+    if was_muted and not rule.muted:
+        _raise_last(series)
     detection.look_again(series)
     audit.record(by, "set thresholds", series, rule.reason)
     return rule
@@ -153,8 +161,11 @@ def save(series: Series, proposed: Proposed, reason: str, by: AbstractBaseUser) 
 def reset(series: Series, reason: str, by: AbstractBaseUser) -> bool:
     """Go back to the defaults; False where they hold already."""
     because = _reason(reason)
+    was_muted = _is_muted(series)
     deleted, _ = SeriesRule.objects.filter(series=series).delete()
     if deleted:
+        if was_muted:
+            _raise_last(series)
         detection.look_again(series)
         audit.record(by, "reset thresholds", series, because)
     return bool(deleted)
@@ -195,6 +206,17 @@ def remove_baseline(baseline: Baseline, by: AbstractBaseUser) -> bool:
     detection.look_again(baseline.series)
     audit.record(by, "take back baseline", baseline.series, baseline.reason)
     return True
+
+
+def _is_muted(series: Series) -> bool:
+    return SeriesRule.objects.filter(series=series, muted=True).exists()
+
+
+def _raise_last(series: Series) -> None:
+    """Let alerts be seen to for the change that the present level began with."""
+    standing = Change.objects.filter(series=series, withdrawn_at=None)
+    last = standing.order_by("-at", "-pk").values("pk")[:1]
+    Change.objects.filter(pk__in=last, alert=None).update(raised_at=None)
 
 
 def _reason(text: str) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -32,7 +33,7 @@ from codegen_app.models import (
     SeriesRule,
     Source,
 )
-from codegen_app.services import detection, explaining, series, tracking
+from codegen_app.services import detection, explaining, series, thresholds, tracking
 from codegen_app.services.alerting import missing, raising
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 
@@ -358,6 +359,31 @@ def test_a_muted_series_has_changes_and_no_alerts() -> None:
     assert Change.objects.count() == 1
     assert not Alert.objects.exists()
     assert not tracking.waits()
+
+
+@pytest.mark.parametrize("how", [thresholds.Proposed(least_effect=0.01), None])
+def test_a_series_that_is_muted_no_more_raises_an_alert_of_the_level_that_holds(
+    how: thresholds.Proposed | None, admin_user: User
+) -> None:
+    made = points(
+        values([(100.0, 30), (110.0, 30), (121.0, 30)]), conditions=lambda n: facts("abc"[n // 30])
+    )
+    work(made[:30])
+    row = Series.objects.get()
+    thresholds.save(row, thresholds.Proposed(muted=True), "the host is noisy", admin_user)
+    work(made[30:])
+    assert Change.objects.filter(withdrawn_at=None).count() == 2
+    thresholds.save(row, thresholds.Proposed(muted=True, least_effect=0.02), "still", admin_user)
+    tracking.work_off()
+    assert not Alert.objects.exists()
+    if how is None:
+        thresholds.reset(row, "another host", admin_user)
+    else:
+        assert thresholds.dry_run(row, how).unmuted
+        thresholds.save(row, how, "another host", admin_user)
+    tracking.work_off()
+    change = Alert.objects.get().changes.get()
+    assert (change.revision.name, change.series) == ("r60", row)
 
 
 def test_a_level_that_is_back_proposes_that_it_is_fixed() -> None:
