@@ -6,6 +6,7 @@ import os
 
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+from django.urls import reverse
 
 from codegen_app.config import queries, serving
 
@@ -13,3 +14,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "codegen_app.config.settings")
 serving.check(settings)
 queries.limit_queries()
 application = get_wsgi_application()
+# All pages are imported here, once for all processes that are made of this one: else the first
+# request of each process waits for it.
+reverse("overview")
