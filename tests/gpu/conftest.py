@@ -13,7 +13,10 @@ import pytest
 from scheduler.build.compile import build
 from scheduler.build.cuda.toolchains import CudaToolchain, cuda_compilers
 from scheduler.build.model import Build
-from scheduler.build.toolchains import Search, preferred
+from scheduler.build.recipe import library_of
+from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.codegen.cutedsl.source import SOURCE_FILE
+from scheduler.outcome import UserError
 from scheduler.runtime import cuda
 from scheduler.runtime.cuda import CudaDevice
 from scheduler.runtime.device import DeviceInfo
@@ -78,6 +81,24 @@ def compiled(target: Target, compiler: CudaToolchain) -> Callable[[str, str], Bu
         made = build(PREAMBLE + source, symbol, target, compiler, KEPT)
         assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
         return made
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def cutedsl_library(target: Target) -> Callable[[str, str], Path]:
+    """``cutedsl_library(source, symbol)``: the library of a source in CuteDSL; skipped where
+    nothing builds it."""
+    try:
+        search = Search(path=os.environ.get("PATH", ""), cache=KEPT)
+        toolchain = preferred(find_for(target, search), target, SOURCE_FILE)
+    except UserError as error:
+        pytest.skip(str(error))
+
+    def make(source: str, symbol: str) -> Path:
+        made = build(source, symbol, target, toolchain, KEPT, source_file=SOURCE_FILE)
+        assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
+        return library_of(made)
 
     return make
 

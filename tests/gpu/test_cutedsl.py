@@ -3,51 +3,37 @@ runtime, called like any kernel's; they give back what they took."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scheduler.build.compile import build
-from scheduler.build.model import Build
-from scheduler.build.toolchains import Search, find_for, preferred
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
-from scheduler.outcome import UserError
 from scheduler.runtime.cuda import CudaDevice
 from scheduler.runtime.device import DeviceError
-from scheduler.targets import Target
 from tests.gpu.running import Array, call
-from tests.support.caches import KEPT
 from tests.support.cutedsl_sources import ADD, TWO, named
 
 pytestmark = pytest.mark.gpu
 
 
-def library(source: str, target: Target) -> Path:
-    """Its library; skipped where nothing builds it."""
-    try:
-        found = find_for(target, Search(path=os.environ.get("PATH", ""), cache=KEPT))
-        toolchain = preferred(found, target, SOURCE_FILE)
-    except UserError as error:
-        pytest.skip(str(error))
-    made = build(named(source, "go"), "go", target, toolchain, KEPT, source_file=SOURCE_FILE)
-    assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
-    return made.directory / "kernel.so"
+Library = Callable[[str, str], Path]
 
 
 @pytest.mark.parametrize("count", [1, 255, 256, 100_003])
-def test_a_sum_is_right(device: CudaDevice, target: Target, count: int) -> None:
+def test_a_sum_is_right(device: CudaDevice, cutedsl_library: Library, count: int) -> None:
     rng = np.random.default_rng(count)
     x, y = (rng.standard_normal(count).astype(np.float32) for _ in range(2))
     out: Array = np.zeros(count, np.float32)
-    call(device, library(ADD, target), "go", x, y, out, count)
+    call(device, cutedsl_library(named(ADD, "go"), "go"), "go", x, y, out, count)
     np.testing.assert_array_equal(out, x + y)
 
 
-def test_two_kernels_hand_over_through_the_workspace(device: CudaDevice, target: Target) -> None:
+def test_two_kernels_hand_over_through_the_workspace(
+    device: CudaDevice, cutedsl_library: Library
+) -> None:
     count = 1000
-    kernel = device.load(library(TWO, target), "go", ["ptr", "ptr", "i32"])
+    kernel = device.load(cutedsl_library(named(TWO, "go"), "go"), "go", ["ptr", "ptr", "i32"])
     x: Array = np.arange(count, dtype=np.float32)
     out: Array = np.zeros_like(x)
     pointers = [device.allocate(x.nbytes) for _ in range(2)]
@@ -65,9 +51,11 @@ def test_two_kernels_hand_over_through_the_workspace(device: CudaDevice, target:
 
 
 def test_nothing_is_launched_for_nothing_and_bad_pointers_are_errors(
-    device: CudaDevice, target: Target
+    device: CudaDevice, cutedsl_library: Library
 ) -> None:
-    kernel = device.load(library(ADD, target), "go", ["ptr", "ptr", "ptr", "i32"])
+    kernel = device.load(
+        cutedsl_library(named(ADD, "go"), "go"), "go", ["ptr", "ptr", "ptr", "i32"]
+    )
     kernel([0, 0, 0, 0])
     pointer = device.allocate(4096)
     for wrong in (0, pointer + 4):

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scheduler.build.compile import build
-from scheduler.build.model import Build, Toolchain
-from scheduler.build.recipe import library_of
-from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.cutedsl.source import SOURCE_FILE
 from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Call, Const
-from scheduler.outcome import UserError
 from scheduler.runtime.cuda import CudaDevice
-from scheduler.targets import Target
 from tests.gpu.running import call
-from tests.support.caches import KEPT
 from tests.support.pointwise_trees import (
     F32,
     POINTS,
@@ -38,29 +30,19 @@ pytestmark = pytest.mark.gpu
 Run = Callable[[TemplateCaller, Memory], Memory]
 
 
-@pytest.fixture(scope="session")
-def compiler(target: Target) -> Toolchain:
-    try:
-        search = Search(path=os.environ.get("PATH", ""), cache=KEPT)
-        return preferred(find_for(target, search), target, SOURCE_FILE)
-    except UserError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture(scope="module")
-def run(target: Target, compiler: Toolchain, device: CudaDevice) -> Run:
+def run(device: CudaDevice, cutedsl_library: Callable[[str, str], Path]) -> Run:
     """Call a kernel over ``POINTS`` points on copies of what it reads."""
 
     def run(caller: TemplateCaller, memory: Memory) -> Memory:
         kernel = caller.kernel
-        made = build(kernel.source, kernel.name, target, compiler, KEPT, source_file=SOURCE_FILE)
-        assert isinstance(made, Build), f"{made.reason}\n{made.detail}"
+        library = cutedsl_library(kernel.source, kernel.name)
         arrays = {}
         for arg in kernel.args:
             name = str(caller.call.args[arg.name])
             empty = np.full(POINTS, 0, DType.from_label(arg.dtype).numpy)
             arrays[name] = empty if arg.is_output else memory[name].copy()
-        call(device, library_of(made), kernel.name, *arrays.values())
+        call(device, library, kernel.name, *arrays.values())
         return arrays
 
     return run

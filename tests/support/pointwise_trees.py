@@ -12,7 +12,7 @@ from scheduler.codegen.template import KernelTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Pointwise, Store
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
-from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value
+from scheduler.ir.values import Call, Cast, Const, Load, Masked, Value, walk
 from tests.support.memory import from_device, to_device
 from tests.unit.codegen.cutedsl import cutedsl_template
 from tests.unit.codegen.loopnest import at, axes, buffer
@@ -160,7 +160,9 @@ def agrees(got: np.ndarray, tree: Value, memory: Memory) -> bool:
     dtype, want = tree.dtype, meant(tree, memory)
     if not dtype.is_float:
         return bool((got == want).all())
-    eps = 64 * dtype.eps
+    # Of the coarsest type that a step rounds to: float64 of a float32 has no more digits.
+    steps = [part for part in walk(tree) if isinstance(part, (Call, Cast))]
+    eps = 64 * max((part.dtype.eps for part in steps), default=dtype.eps)
     return np.allclose(from_device(got, dtype), want, rtol=eps, atol=eps, equal_nan=True)
 
 
