@@ -36,6 +36,7 @@ def look() -> int:
     rows = list(
         unchecked()
         .select_related("rule")
+        .defer("sizes")
         .select_for_update(skip_locked=True, of=("self",))
         .order_by("unchecked_from", "pk")[:SERIES_AT_ONCE]
     )
@@ -74,5 +75,8 @@ def dry_run(
 
 def _stale_at(one: reading.Look, now: datetime) -> datetime | None:
     rule = getattr(one.asked.series, "rule", None)
-    moments = (place.measured_at for place in one.stretch.places)
-    return rhythm.stale_at(moments, rule.stale_after if rule else None, now)
+    places = one.stretch.places
+    if not len(places):
+        return None
+    set_for_it = rule.stale_after if rule else None
+    return rhythm.stale_at(places.last_measured_at, places.hours, set_for_it, now)

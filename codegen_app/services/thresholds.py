@@ -21,7 +21,7 @@ from django.utils import timezone
 from codegen_app.models import Baseline, Change, Datum, Revision, Series, SeriesRule
 from codegen_app.services import audit, detection
 from codegen_app.services.detecting.replay import DEFAULTS, Found
-from codegen_app.services.detecting.rhythm import allowed_gap
+from codegen_app.services.detecting.rhythm import allowed_gap, hours_of
 from scheduler.outcome import UserError
 from scheduler.track.units import figure
 
@@ -121,7 +121,7 @@ def dry_run(series: Series, proposed: Proposed) -> Trial:
     begun = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
     found = detection.dry_run(series, proposed.least_effect, [*begun, *proposed.begins])
     moments = sorted(Datum.objects.filter(series=series).values_list("measured_at", flat=True))
-    allowed = proposed.stale_after or allowed_gap(moments)
+    allowed = proposed.stale_after or allowed_gap(hours_of(moments))
     gaps = _gaps(moments, allowed)
     return Trial(
         least_effect=proposed.least_effect or DEFAULTS.least_effect,

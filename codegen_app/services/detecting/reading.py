@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
 
 import psycopg
 from django.db import connection
 
 from codegen_app.models import Baseline, Change, Series
 from codegen_app.models.series import HIGHER
-from codegen_app.services.detecting.replay import (
-    KEPT,
-    Known,
-    Place,
-    Stretch,
-    is_measurement,
-    moves,
-    settings_of,
-)
+from codegen_app.services.detecting.places import Places, places, read_as_bytes
+from codegen_app.services.detecting.replay import KEPT, Known, Stretch, moves, settings_of
 
 MOST_POINTS = 500
 """Of one series that are looked at in one turn, but for more of the very same moment."""
@@ -36,21 +28,47 @@ CROSS JOIN LATERAL (
     ) AS next
 ) AS waiting
 """
-_COLUMNS = "series_id, at, measured_at, id, value, revision_id, conditions_id"
-_POINTS = f"""
-SELECT found.* FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[])
+_COLUMNS = ("at", "measured_at", "id", "value", "revision_id", "conditions_id")
+# Changes are ratios: what is not above 0 is passed by. (PostgreSQL's NaN is above Infinity.)
+_POINTS = """
+SELECT asked.id, found.* FROM unnest(%s::bigint[], %s::timestamptz[], %s::timestamptz[])
     AS asked(id, since, upto)
 CROSS JOIN LATERAL (
-    SELECT {_COLUMNS} FROM codegen_app_datum
-    WHERE series_id = asked.id AND at >= asked.since AND at <= asked.upto
-    UNION ALL (
-        SELECT {_COLUMNS} FROM codegen_app_datum
-        WHERE series_id = asked.id AND at < asked.since
+    SELECT {arrays} FROM (
+        SELECT {columns} FROM codegen_app_datum
+        WHERE series_id = asked.id AND at >= asked.since AND at <= asked.upto
             AND value > 0 AND value < 'Infinity'
-        ORDER BY at DESC, measured_at DESC, id DESC LIMIT {KEPT}
+        UNION ALL (
+            SELECT {columns} FROM codegen_app_datum
+            WHERE series_id = asked.id AND at < asked.since
+                AND value > 0 AND value < 'Infinity'
+            ORDER BY at DESC, measured_at DESC, id DESC LIMIT {kept}
+        )
+    ) AS point
+) AS found
+""".format(  # noqa: S608 - our own names
+    columns=", ".join(_COLUMNS),
+    arrays=", ".join(f"array_agg({name})" for name in _COLUMNS),
+    kept=KEPT,
+)
+# The changes that points from a moment on may disprove, and the last one before these.
+_OF_CHANGE = (
+    *("id", "series_id", "datum_id", "at", "shown_at", "previous_id", "errors", "worse"),
+    *("before", "after", "low", "high", "n_before", "n_after"),
+)
+_CHANGES = """
+SELECT found.* FROM unnest(%s::bigint[], %s::timestamptz[]) AS asked(id, since)
+CROSS JOIN LATERAL (
+    SELECT {columns} FROM codegen_app_change
+    WHERE series_id = asked.id AND withdrawn_at IS NULL AND COALESCE(shown_at, at) >= asked.since
+    UNION ALL (
+        SELECT {columns} FROM codegen_app_change
+        WHERE series_id = asked.id AND withdrawn_at IS NULL AND COALESCE(shown_at, at) < asked.since
+        ORDER BY at DESC, id DESC LIMIT 1
     )
 ) AS found
-"""  # noqa: S608 - our own names
+ORDER BY found.series_id, found.at, found.id
+""".format(columns=", ".join(_OF_CHANGE))  # noqa: S608 - our own names
 # Clocks are read anew with each run: by themselves they make no other conditions. A group is one
 # code object in one environment, where both are known.
 _CONDITIONS = """
@@ -108,18 +126,17 @@ def looks(asked: Sequence[Asked]) -> list[Look]:
     known = _changes(asked)
     baselines = _baselines(asked)
     found = [
-        _look(one, points.get(one.series.pk, []), known.get(one.series.pk, []), baselines)
-        for one in asked
+        _look(one, points[one.series.pk], known.get(one.series.pk, []), baselines) for one in asked
     ]
     conditions = _Conditions()
     conditions.read(_ambiguous(found))
     found = [conditions.known_of(one) for one in found]
     moving = [moves(one.stretch) for one in found]
     conditions.read(
-        place.conditions
+        place
         for one, does in zip(found, moving, strict=True)
         if does
-        for place in one.stretch.places
+        for place in one.stretch.places.conditions.tolist()
     )
     return [
         conditions.grouped(one) if does else one for one, does in zip(found, moving, strict=True)
@@ -130,21 +147,20 @@ def whole(series: Series, least_effect: float | None, baselines: Sequence[dateti
     """A series' whole history, as if it came at once."""
     ends = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
     begins = datetime.fromisoformat("0001-01-02T00:00:00+00:00")
-    places = _points([Asked(series, begins, ends, 0)]).get(series.pk, [])
+    points = _points([Asked(series, begins, ends, 0)])[series.pk]
     stretch = Stretch(
-        places, 0, 0, series.better == HIGHER, settings_of(least_effect), baselines, {}, {}
+        points, 0, 0, series.better == HIGHER, settings_of(least_effect), baselines, {}, {}
     )
     conditions = _Conditions()
-    conditions.read(place.conditions for place in places)
+    conditions.read(points.conditions.tolist())
     return replace(stretch, same=conditions.same, groups=conditions.groups)
 
 
-def _points(asked: Sequence[Asked]) -> dict[int, list[Place]]:
+def _points(asked: Sequence[Asked]) -> dict[int, Places]:
     """Of each series the points, in order, that are above 0."""
-    rows: dict[int, list[Place]] = {}
     connection.ensure_connection()
-    # Moments as text are read in Python, in more time than the detector takes; binary ones are not.
     with psycopg.Cursor(connection.connection) as cursor:
+        read_as_bytes(cursor.adapters)
         cursor.execute(
             _POINTS,
             [
@@ -154,19 +170,14 @@ def _points(asked: Sequence[Asked]) -> dict[int, list[Place]]:
             ],
             binary=True,
         )
-        for series, *row in cursor.fetchall():
-            place = Place(*row)
-            if is_measurement(place.value):
-                rows.setdefault(series, []).append(place)
-    for places in rows.values():
-        places.sort()
-    return rows
+        return {series: places(columns) for series, *columns in cursor.fetchall()}
 
 
 def _changes(asked: Sequence[Asked]) -> dict[int, list[Change]]:
+    """What the detector needs of them, in the order of history."""
     rows: dict[int, list[Change]] = {}
-    of = Change.objects.filter(series__in=[one.series.pk for one in asked], withdrawn_at=None)
-    for change in of.order_by("series_id", "at", "pk"):
+    of = [[one.series.pk for one in asked], [one.since for one in asked]]
+    for change in Change.objects.raw(_CHANGES, of):
         rows.setdefault(change.series_id, []).append(change)
     return rows
 
@@ -181,19 +192,18 @@ def _baselines(asked: Sequence[Asked]) -> dict[int, list[datetime]]:
 
 def _look(
     asked: Asked,
-    places: list[Place],
+    points: Places,
     changes: list[Change],
     baselines: Mapping[int, list[datetime]],
 ) -> Look:
     live = [one for one in changes if (one.shown_at or one.at) >= asked.since]
     settled = [one for one in changes if (one.shown_at or one.at) < asked.since]
     last = settled[-1] if settled else None
-    first = next((n for n, one in enumerate(places) if one.at >= asked.since), len(places))
-    split = next((n for n, one in enumerate(places) if last and one.pk == last.datum_id), None)
+    split = points.place_of(last.datum_id) if last else None
     rule = getattr(asked.series, "rule", None)
     stretch = Stretch(
-        places=places,
-        first=first,
+        places=points,
+        first=points.first_from(asked.since),
         level=split or 0,
         higher_is_better=asked.series.better == HIGHER,
         settings=settings_of(rule.least_effect if rule else None),
@@ -208,10 +218,11 @@ def _look(
 def _ambiguous(found: Iterable[Look]) -> Iterable[int]:
     """Conditions that runs of one revision do not share: only of these it matters which differ."""
     for one in found:
-        for left, right in pairwise(one.stretch.places):
-            if left.revision == right.revision and left.conditions != right.conditions:
-                yield left.conditions
-                yield right.conditions
+        revisions, conditions = one.stretch.places.revisions, one.stretch.places.conditions
+        again = (revisions[1:] == revisions[:-1]) & (conditions[1:] != conditions[:-1])
+        if again.any():
+            yield from conditions[:-1][again].tolist()
+            yield from conditions[1:][again].tolist()
 
 
 class _Conditions:

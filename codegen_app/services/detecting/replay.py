@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
 
 import numpy as np
 
+from codegen_app.services.detecting.places import Places
 from scheduler.stats import changes
 from scheduler.stats.noise import NoiseFloor, noise_floor
 from scheduler.stats.settings import Settings
@@ -27,17 +27,6 @@ FLOOR = 120
 
 KEPT = max(FLOOR, DEFAULTS.before + DEFAULTS.after)
 """Points before the first new one that are enough to go on."""
-
-
-class Place(NamedTuple):
-    """A point as the detector sees it: in order of history, runs of one revision as measured."""
-
-    at: datetime
-    measured_at: datetime
-    pk: int
-    value: float
-    revision: int
-    conditions: int
 
 
 @dataclass(frozen=True)
@@ -60,7 +49,7 @@ class Stretch:
     which are of one code object in one environment (without: no floor is learnt).
     """
 
-    places: Sequence[Place]
+    places: Places
     first: int
     level: int
     higher_is_better: bool
@@ -114,11 +103,6 @@ class Sides:
     after: np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
-def is_measurement(value: float) -> bool:
-    """Whether the detector, which looks at ratios, can look at it."""
-    return 0 < value < float("inf")
-
-
 def settings_of(least_effect: float | None) -> Settings:
     """The frozen ones, with what was set for the series."""
     return DEFAULTS if least_effect is None else replace(DEFAULTS, least_effect=least_effect)
@@ -156,32 +140,36 @@ def replay(
 def _splits(stretch: Stretch) -> Iterator[_Split]:
     """Where levels end, as the new points show it one after the other."""
     places, settings = stretch.places, stretch.settings
-    texts = [_text(stretch, one) for one in places]
+    texts = _texts(stretch)
     floor_of = _floors(stretch, texts)
     begun = max(_reset(stretch, stretch.level, stretch.first), stretch.level)
     level = changes.resume(
-        [one.value for one in places[begun : stretch.first]],
+        places.values[begun : stretch.first],  # type: ignore[arg-type]
         texts[begun : stretch.first],
         settings=settings,
     )
     for at in range(stretch.first, len(places)):
         if _is_reset(stretch, at):
             level, begun = changes.Level(), at
-        before = level
-        level, detection = changes.append(before, places[at].value, texts[at], settings=settings)
+        before, value = level, float(places.values[at])
+        level, detection = changes.append(before, value, texts[at], settings=settings)
         if detection.change is not None:
             floor = floor_of(begun + detection.change.index, at)
             if floor is not None:  # most points change nothing, and need none
-                value = places[at].value
                 level, detection = changes.append(before, value, texts[at], floor, settings)
         if detection.change is not None:
             change = detection.change
             yield _Split(begun + change.index, at, change.n_before, change.errors)
 
 
-def _text(stretch: Stretch, one: Place) -> str:
+def _texts(stretch: Stretch) -> list[str]:
     """What runs of one revision share: the same code under the same conditions."""
-    return f"{one.revision} {stretch.same.get(one.conditions, '')}"
+    revisions = stretch.places.revisions.tolist()
+    if not stretch.same:
+        return list(map(str, revisions))
+    same = stretch.same.get
+    conditions = stretch.places.conditions.tolist()
+    return [f"{one} {same(under, '')}" for one, under in zip(revisions, conditions, strict=True)]
 
 
 def _is_reset(stretch: Stretch, at: int) -> bool:
@@ -203,18 +191,19 @@ def _floors(stretch: Stretch, texts: Sequence[str]) -> Callable[[int, int], Nois
     the code object, in the environment, that the point before it is of."""
 
     def floor(split: int, shown: int) -> NoiseFloor | None:
-        group = stretch.groups.get(stretch.places[split - 1].conditions)
+        conditions = stretch.places.conditions.tolist()
+        group = stretch.groups.get(conditions[split - 1])
         if not group:
             return None
         runs: list[list[float]] = []
         text = None
         for at in range(max(0, shown + 1 - FLOOR), split):
-            if stretch.groups.get(stretch.places[at].conditions) != group:
+            if stretch.groups.get(conditions[at]) != group:
                 continue
             if texts[at] != text:
                 runs.append([])
                 text = texts[at]
-            runs[-1].append(stretch.places[at].value)
+            runs[-1].append(float(stretch.places.values[at]))
         found = noise_floor(runs)
         return found if found.noise or found.shift else None
 
@@ -228,7 +217,7 @@ def _sides(stretch: Stretch, split: int, n_before: int, end: int | None) -> Side
     resets = (at for at in range(split + 1, stop) if stretch.baselines and _is_reset(stretch, at))
     available = next(resets, stop) - split
     after = max((size for size in stretch.settings.sizes if size <= available), default=available)
-    values = np.array([one.value for one in stretch.places[split - n_before : split + after]])
+    values = stretch.places.values[split - n_before : split + after]
     return Sides(values[:n_before], values[n_before:])
 
 

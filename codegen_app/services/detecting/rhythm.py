@@ -13,14 +13,18 @@ LEAST = timedelta(days=1)
 TIMES = 3
 
 
-def allowed_gap(moments: Iterable[datetime]) -> timedelta | None:
+def hours_of(moments: Iterable[datetime]) -> list[int]:
+    """Those in which something was measured, in order."""
+    return sorted({int(one.timestamp()) // 3600 for one in moments})
+
+
+def allowed_gap(hours: Iterable[int]) -> timedelta | None:
     """How long a series may be without a new point: three times as long as nine of ten of its gaps
     were at most, and never less than a day. None where it has too few to say.
 
-    Gaps lie between the hours in which something was measured, so that the runs of one night count
-    once, and a pause that happened once (a holiday) says little.
+    ``hours`` are those in which something was measured, in order. Gaps lie between them, so that
+    the runs of one night count once, and a pause that happened once (a holiday) says little.
     """
-    hours = sorted({int(one.timestamp()) // 3600 for one in moments})
     gaps = sorted(later - earlier for earlier, later in pairwise(hours))
     if len(gaps) < LEAST_GAPS:
         return None
@@ -28,18 +32,16 @@ def allowed_gap(moments: Iterable[datetime]) -> timedelta | None:
 
 
 def stale_at(
-    moments: Iterable[datetime], stale_after: timedelta | None, now: datetime
+    last: datetime, hours: Iterable[int], stale_after: timedelta | None, now: datetime
 ) -> datetime | None:
-    """When the data count as missing unless points come. ``stale_after`` is what somebody set.
+    """When the data count as missing unless points come: ``last`` is when the last one was
+    measured, ``hours`` are as of ``allowed_gap``. ``stale_after`` is what somebody set.
 
     Without it, points that were late already when they came (a history that is imported) say
     nothing of how often others will: None.
     """
-    known = list(moments)
-    if not known:
-        return None
     if stale_after is not None:
-        return max(known) + stale_after
-    allowed = allowed_gap(known)
-    due = max(known) + allowed if allowed is not None else None
+        return last + stale_after
+    allowed = allowed_gap(hours)
+    due = last + allowed if allowed is not None else None
     return due if due is not None and due > now else None
