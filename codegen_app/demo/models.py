@@ -81,6 +81,8 @@ class RecordedResults:
             self._files.remove(file)
             for run in done.new:
                 yield f"{run.graph}: recorded results imported. {run.imported}"
+            if done.points:
+                yield f"{file.name}: a history of {done.points} measured points imported"
 
     def _import(self, file: Path) -> result_import.Imported | None:
         """None while a model is not prepared yet."""

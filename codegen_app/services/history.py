@@ -7,12 +7,22 @@ another kernel, or another language, becomes the fastest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 
-from codegen_app.models import BenchmarkResult, Datum, ResultImport, Source, TuningTask
+from codegen_app.models import (
+    BenchmarkResult,
+    Build,
+    Datum,
+    GeneratedKernel,
+    ResultImport,
+    Source,
+    TuningTask,
+)
 from codegen_app.services import selections, series
-from scheduler.benchmark.metrics import TIME
+from scheduler.benchmark.metrics import TIME, Metric
 from scheduler.results.origin import kiln_commit, kiln_version
 from scheduler.results.points.model import MOST_SAMPLES, Point, RevisionKey, SeriesKey
 
@@ -89,22 +99,38 @@ def point_of_result(
 
 def conditions_of(result: BenchmarkResult) -> dict[str, object]:
     """What may explain a change: by digests, so that it outlives kernel and build."""
-    environment, build, kernel = result.environment, result.build, result.kernel
-    clocks = {
-        name: round(metric.value)
-        for name, metric in result.all_metrics.items()
-        if metric.unit == "MHz"
-    }
+    environment = result.environment
+    around = Surroundings(
+        environment.compiler, environment.driver, environment.runtime, environment.attributes
+    )
+    return conditions(result.kernel, result.build, around, result.all_metrics)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where something was measured, and by what it was made."""
+
+    compiler: str
+    driver: str
+    runtime: str
+    attributes: Mapping[str, str]
+
+
+def conditions(
+    kernel: GeneratedKernel, build: Build, around: Surroundings, metrics: Mapping[str, Metric]
+) -> dict[str, object]:
+    """The same of rows and a measurement."""
+    clocks = {name: round(metric.value) for name, metric in metrics.items() if metric.unit == "MHz"}
     return {
-        "toolchain_version": environment.compiler,
+        "toolchain_version": around.compiler,
         "flags": " ".join(build.flags),
-        "driver": environment.driver,
-        "runtime": environment.runtime,
+        "driver": around.driver,
+        "runtime": around.runtime,
         "source_digest": kernel.source_digest,
         "code_digest": build.code_digest,
         "kernel": kernel.name,
         "config": dict(kernel.config),
         "resources": dict(build.resources),
-        "attributes": dict(environment.attributes),
+        "attributes": dict(around.attributes),
         **({"clocks": clocks} if clocks else {}),
     }

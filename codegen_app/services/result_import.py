@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -21,24 +20,14 @@ from codegen_app.models import (
     Build,
     Candidate,
     GeneratedKernel,
-    Graph,
-    KernelUse,
     ResultImport,
-    State,
-    TemplateNode,
     TuningRun,
     TuningTask,
 )
 from codegen_app.models.benchmark_result import IMPORTED
-from codegen_app.models.build import ELSEWHERE
-from codegen_app.services import audit, engine, environments, kernels, limits, outcomes, tuning
-from scheduler import pipeline
+from codegen_app.services import audit, environments, outcomes, result_history
+from codegen_app.services.result_kernels import RecordedKernels, lists
 from scheduler.benchmark.measurement import Measurement
-from scheduler.codegen.caller import TemplateCaller
-from scheduler.codegen.kernel import ConfigValue
-from scheduler.codegen.names import is_named_by_code
-from scheduler.codegen.scheduling import BaseScheduling
-from scheduler.ir.index.text import print_expr
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
 from scheduler.results.model import (
@@ -49,7 +38,6 @@ from scheduler.results.model import (
     TaskRecord,
     Timed,
 )
-from scheduler.targets import find
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 _RECORDING = 0x52455355  # the advisory lock's number: "RESU"
@@ -57,10 +45,12 @@ _RECORDING = 0x52455355  # the advisory lock's number: "RESU"
 
 @dataclass(frozen=True)
 class Imported:
-    """The runs of a file that are new, and how many are here already."""
+    """The runs of a file that are new, and how many are here already; how many points were added
+    to histories, of kernels of other commits."""
 
     new: tuple[TuningRun, ...]
     known: int
+    points: int = 0
 
 
 def import_file(
@@ -86,7 +76,11 @@ def record(
     with transaction.atomic():
         with connection.cursor() as cursor:  # two that import the same file
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING])
+        past = [(place, run) for place, run in enumerate(results.runs) if run.revision]
+        points = result_history.store(past, texts, what)
         for place, run in enumerate(results.runs):
+            if run.revision is not None:
+                continue
             digest = results_file.run_digest(run)
             if ResultImport.objects.filter(digest=digest).exists():
                 continue
@@ -94,9 +88,12 @@ def record(
                 new.append(_Run(run, texts, actor).record(digest))
             except UserError as error:
                 raise UserError(f"{what}: runs[{place}].{error}") from None
-        known = len(results.runs) - len(new)
-        audit.note(actor, "import results", f"{what}: {len(new)} new runs, {known} known", why)
-    return Imported(tuple(new), known)
+        known = len(results.runs) - len(past) - len(new)
+        summary = f"{what}: {len(new)} new runs, {known} known"
+        if past:
+            summary = f"{what}: {points} new points of histories"
+        audit.note(actor, "import results", summary, why)
+    return Imported(tuple(new), known, points)
 
 
 class _Run:
@@ -109,17 +106,15 @@ class _Run:
         actor: AbstractBaseUser | None,
     ) -> None:
         self._record = run
-        self._texts = texts
         self._actor = actor
         self._since = datetime.fromisoformat(run.started_at)
         self._over = datetime.fromisoformat(run.finished_at)
-        self._graph = _graph(run)
-        self._offered: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
+        self._kernels = RecordedKernels(run, texts)
 
     def record(self, digest: str) -> TuningRun:
         record = self._record
         row = TuningRun.objects.create(
-            graph=self._graph,
+            graph=self._kernels.graph,
             device=record.device,
             target=record.target,
             bindings=dict(record.bindings),
@@ -156,40 +151,15 @@ class _Run:
                 raise UserError(f"tasks[{place}].{error}") from None
         return row
 
-    @cached_property
-    def _scheduled(self) -> engine.Scheduled:
-        try:
-            return engine.scheduled(self._graph.file.digest)
-        except FileNotFoundError:
-            message = f"graph: the file of {self._graph} is missing from the storage"
-            raise UserError(message) from None
-
-    @cached_property
-    def _backend(self) -> BaseScheduling:
-        """What makes kernels for the run's target alone, as a tuning run there does."""
-        return pipeline.scheduling(self._scheduled.schedule, (find(self._record.target),))
-
     def _task(self, run: TuningRun, task: TaskRecord) -> None:
-        nodes = self._graph.template_nodes.filter(problem__digest=task.problem)
-        node = nodes.select_related("problem").order_by("position").first()
-        if node is None or node.problem is None:
-            raise UserError(
-                f"problem: no kernel of {self._graph} solves {task.problem[:12]} ({task.title}) in"
-                " this version of Kiln"
-            )
-        limits.record(
-            node.problem,
-            self._scheduled.node(node.name),
-            self._scheduled.schedule.lowered,
-            self._record.bindings,
-        )
+        node, problem = self._kernels.node(task)
         row = TuningTask.objects.create(
             run=run,
-            problem=node.problem,
+            problem=problem,
             template_node=node,
             title=task.title,
-            operands=[_lists(asdict(operand)) for operand in task.operands],
-            shape=_lists(asdict(task.shape)) if task.shape else {},
+            operands=[lists(asdict(operand)) for operand in task.operands],
+            shape=lists(asdict(task.shape)) if task.shape else {},
             state=task.state,
             reason=task.reason,
             spent_s=task.spent_s,
@@ -212,8 +182,8 @@ class _Run:
             outcomes.choose(chosen, chosen.result, tied, moment)
 
     def _candidate(self, task: TuningTask, one: CandidateRecord) -> Candidate:
-        kernel = self._kernel(task.template_node, one) if one.kernel else None
-        build = self._build(kernel, one) if kernel is not None else None
+        kernel = self._kernels.kernel(task.template_node, one) if one.kernel else None
+        build = self._kernels.build(kernel, one) if kernel is not None else None
         moment = self._moment(one)
         result = None
         if kernel is not None and build is not None and one.timed is not None:
@@ -262,131 +232,3 @@ class _Run:
             environment=environments.record(marked, build),
             **BenchmarkResult.fields_of(measured),
         )
-
-    def _build(self, kernel: GeneratedKernel, one: CandidateRecord) -> Build:
-        """The build of that very compiler where it is here; else a row that says what is known of
-        it, and that is compiled once somebody asks for it."""
-        assert one.build is not None
-        compiler = self._record.compilers[one.build.compiler]
-        row, _ = Build.objects.get_or_create(
-            kernel=kernel,
-            target=self._record.target,
-            flags=list(compiler.flags),
-            toolchain=compiler.name,
-            toolchain_version=compiler.version,
-            toolchain_digest=compiler.digest,
-            defaults={
-                "state": State.CANCELLED,
-                "reason": ELSEWHERE,
-                "code_digest": one.build.code_digest,
-                "duration_s": one.build.duration_s,
-                "resources": {name: dict(part) for name, part in one.build.resources.items()},
-                "finished_at": self._over,
-            },
-        )
-        return row
-
-    def _kernel(self, node: TemplateNode, one: CandidateRecord) -> GeneratedKernel:
-        """The row of the candidate's kernel: the generator's own, or by the file's text.
-
-        The name is that of the code; the comment above it is of whichever model came first.
-        """
-        caller = self._rendered(node, one)
-        if caller is not None:
-            row = kernels.record_candidate(
-                *(node, one.position, self._scheduled, caller, self._backend)
-            )
-            scheduled, made = self._scheduled.node(node.name), caller.kernel
-            if not self._backend.offers(scheduled, made.template, made.config):
-                # Recorded under other rules: shown, but no code calls it here.
-                uses = KernelUse.objects.filter(kernel=row, template_node=node, is_default=False)
-                uses.update(generator="")
-            return row
-        text = self._texts.get(one.kernel)
-        if text is None:
-            raise UserError(
-                f"kernel: the generator of this version does not make {one.kernel}; to show it by"
-                " the text in the file, import with its sources"
-            )
-        if not is_named_by_code(one.kernel, text.source, self._comment_mark(text.source_file)):
-            raise UserError(f"kernel: the source of {one.kernel} in the file is not what it names")
-        return _shown(one, text, node)
-
-    def _comment_mark(self, source_file: str) -> str:
-        known = {one.source_file: one.comment_mark for one in self._backend.members}
-        if source_file not in known:
-            raise UserError(f"kernel: nothing makes {source_file} for {self._record.target}")
-        return known[source_file]
-
-    def _rendered(self, node: TemplateNode, one: CandidateRecord) -> TemplateCaller | None:
-        scheduled, config = self._scheduled.node(node.name), dict(one.config)
-        for member in self._backend.members:
-            if member.serves(scheduled) and config in self._configs(member, node):
-                caller = member.template(scheduled).generate(config)
-                if caller.name == one.kernel:
-                    return caller
-        return None
-
-    def _configs(self, backend: BaseScheduling, node: TemplateNode) -> list[dict[str, ConfigValue]]:
-        """What a backend may offer for a node, the default first."""
-        key = id(backend), node.name
-        if key not in self._offered:
-            template = backend.template(self._scheduled.node(node.name))
-            configs = [dict(config) for config in template.configs()]
-            if backend in (self._backend.members[0], self._scheduled.backend):
-                configs = [dict(template.default_config()), *configs]
-            self._offered[key] = configs
-        return self._offered[key]
-
-
-def _graph(run: RunRecord) -> Graph:
-    graph = Graph.objects.filter(digest=run.graph.digest).select_related("file").first()
-    if graph is None:
-        raise UserError(
-            f"graph: {run.graph.name} ({run.graph.digest[:12]}) is not here: import the model first"
-        )
-    if graph.state != State.DONE:
-        raise UserError(f"graph: {graph} is not prepared yet ({graph.state}): try again then")
-    if set(run.bindings) != set(graph.symbols):
-        raise UserError(f"bindings: {graph} has the sizes {', '.join(graph.symbols) or 'none'}")
-    try:
-        tuning.checked_bindings(graph, run.bindings)
-    except UserError as error:
-        raise UserError(f"bindings: {error}") from None
-    return graph
-
-
-def _shown(one: CandidateRecord, text: KernelText, node: TemplateNode) -> GeneratedKernel:
-    """A kernel that this generator does not make, with what the file says of it."""
-    row, _ = GeneratedKernel.objects.get_or_create(
-        name=one.kernel,
-        defaults={
-            "source_digest": text.source_digest,
-            "template": text.template,
-            "config": dict(text.config),
-            "source": text.source,
-            "source_file": text.source_file,
-            "args": [asdict(arg) for arg in text.args],
-            "launches": [
-                _lists({**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]})
-                for launch in text.launches
-            ],
-            "workspace_bytes": print_expr(text.workspace_bytes)[:500],
-        },
-    )
-    KernelUse.objects.get_or_create(
-        kernel=row,
-        template_node=node,
-        defaults={
-            "position": kernels.RECORDED + one.position,
-            "description": one.description,
-            "call": dict(one.call),
-            "line_origins": [_lists(asdict(origin)) for origin in one.line_origins],
-        },
-    )
-    return row
-
-
-def _lists(fields: Mapping[str, object]) -> dict[str, object]:
-    """As JSON has them, so that rows that were just made read like those from the database."""
-    return {name: list(part) if isinstance(part, tuple) else part for name, part in fields.items()}

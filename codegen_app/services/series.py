@@ -48,15 +48,15 @@ JOIN codegen_app_revision AS revision USING (repository, name, branch)
 
 @dataclass(frozen=True)
 class Own:
-    """The rows that a point of ours comes from. ``at`` is its place in the history where that is
-    another than its revision or its measurement says: of a build that is measured again, that of
-    the point that it was built for."""
+    """The rows that points of ours come from; a run and a result where they have them. ``at`` is
+    their place in the history where that is another than revision or measurement say: of a build
+    that is measured again, that of the point that it was built for."""
 
     problem_id: int
     kernel_id: int
     build_id: int
     run_id: int | None
-    result_id: int
+    result_id: int | None
     at: datetime | None = None
 
 

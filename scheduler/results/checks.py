@@ -98,6 +98,10 @@ def _run(at: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
     _need(limit is None or 0 < limit < 2**31, f"{at}.candidate_limit", "this is no limit")
     _need(run.seed is None or abs(run.seed) <= _LARGEST, f"{at}.seed", "it is too large")
     _moment(f"{at}.origin.date", run.origin.date)
+    if run.revision is not None:
+        _text(f"{at}.revision.commit", run.revision.commit, 64, empty=False)
+        _text(f"{at}.revision.subject", run.revision.subject, 1000)
+        _moment(f"{at}.revision.date", run.revision.date)
     begun = _moment(f"{at}.started_at", run.started_at)
     over = _moment(f"{at}.finished_at", run.finished_at)
     _need(over >= begun, f"{at}.finished_at", "it is before the start")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import lzma
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from cattrs import Converter
 
 from scheduler.files import write_whole
-from scheduler.ir.codec import decode, make_codec
+from scheduler.ir.codec import decode, make_codec, renamed
 from scheduler.outcome import UserError
 from scheduler.results.checks import check
 from scheduler.results.model import SCHEMA, Results, RunRecord
@@ -43,20 +44,25 @@ def from_json(content: Any, what: str) -> Results:
 
 
 def write(path: Path, results: Results) -> None:
-    """Write a file, compressed where its name ends in ``.gz``: the same bytes for equal results."""
+    """Write a file, compressed where its name ends in ``.gz`` or ``.xz``: the same bytes for equal
+    results."""
     text = json.dumps(
         to_json(results), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
     )
     data = f"{text}\n".encode()
-    write_whole(path, gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    if path.suffix == ".gz":
+        data = gzip.compress(data, mtime=0)
+    elif path.suffix == ".xz":
+        data = lzma.compress(data)
+    write_whole(path, data)
 
 
 def read(path: Path) -> Results:
     """Read a file. Raises ``UserError`` for one that is none, is damaged, or is too large."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with _opened(path) as file:
             data = file.read(MAX_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{path.name} cannot be read: {reason}") from None
     if len(data) > MAX_BYTES:
@@ -66,6 +72,12 @@ def read(path: Path) -> Results:
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path.name} is no JSON: {error}") from None
     return from_json(content, path.name)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    if path.suffix == ".xz":
+        return lzma.open(path)
+    return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
 
 
 def run_digest(run: RunRecord) -> str:
@@ -85,4 +97,7 @@ def _no_number(text: str) -> float:
 
 @cache
 def _codec() -> Converter:
-    return make_codec()
+    codec = make_codec()
+    # What runs are known by must not change with a field that most do not have.
+    renamed(codec, RunRecord, where_default=("revision",))
+    return codec

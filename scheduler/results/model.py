@@ -135,8 +135,19 @@ class TaskRecord:
 
 
 @dataclass(frozen=True)
+class RevisionRecord:
+    """Of which commit of Kiln kernels are, where that is not the Kiln that measured them; ``date``
+    is its place in a history, the commit's moment."""
+
+    commit: str
+    date: str
+    subject: str
+
+
+@dataclass(frozen=True)
 class RunRecord:
-    """A tuning run at one binding of the sizes."""
+    """A tuning run at one binding of the sizes; or, with a ``revision``, one measurement of the
+    kernels of another commit, whose times belong to histories and choose nothing."""
 
     origin: Origin
     graph: GraphId
@@ -155,6 +166,7 @@ class RunRecord:
     devices: tuple[DeviceInfo, ...]
     compilers: tuple[Compiler, ...]
     tasks: tuple[TaskRecord, ...]
+    revision: RevisionRecord | None = None
 
 
 @dataclass(frozen=True)

@@ -23,4 +23,4 @@ def names() -> tuple[str, ...]:
 
 def results() -> tuple[Path, ...]:
     """Recorded results of samples (docs/results.md), sorted by their names."""
-    return tuple(sorted((*RESULTS.glob("*.json"), *RESULTS.glob("*.json.gz"))))
+    return tuple(sorted(RESULTS.glob("*.json*")))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import asdict, replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 
-from codegen_app.models import Datum, Graph, Problem, State, TemplateNode
+from codegen_app.models import Datum, Graph, Problem, Selection, State, TemplateNode, TuningRun
 from codegen_app.services import graphs
 from scheduler import pipeline
 from scheduler.ir.bindings import hints
@@ -19,11 +21,14 @@ from scheduler.targets import find
 from scheduler.tuning.problems import find_problems
 from tests.benchmarks.gpu.history import folder as history_folder
 from tests.benchmarks.gpu.history import prepare as preparing
-from tests.benchmarks.gpu.history.measure import measure
+from tests.benchmarks.gpu.history.folder import Sample
+from tests.benchmarks.gpu.history.measure import Amounts, check, measure
 from tests.support.exported import softmax, write
 
 COMMITS = ("a" * 40, "b" * 40)
+DATE = "2026-11-01T12:00:00+00:00"
 RUNS, SAMPLES = 2, 3
+AMOUNTS = Amounts(RUNS, SAMPLES, 600.0)
 
 
 @pytest.fixture
@@ -35,11 +40,9 @@ def model(tmp_path: Path) -> Path:
 def prepared(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Today's engine as a commit, whatever git has here; the other's kernels are the same."""
     monkeypatch.setattr(preparing, "_git", lambda *_: _archive())
-    monkeypatch.setattr(
-        preparing, "_log", lambda _: [(commit, "2026-11-01", "One") for commit in COMMITS]
-    )
+    monkeypatch.setattr(preparing, "_log", lambda _: [(one, DATE, "One") for one in COMMITS])
     made = tmp_path / "prepared"
-    preparing.prepare(made, str(model), "cpu", "a..b", tmp_path / "cache")
+    preparing.prepare(made, [Sample(str(model))], "cpu", "a..b", tmp_path / "cache")
     return made
 
 
@@ -48,54 +51,85 @@ def _archive() -> bytes:
     return subprocess.run(command, cwd=preparing.REPOSITORY, check=True, capture_output=True).stdout
 
 
-def test_a_commit_that_left_the_kernels_is_left_out(prepared: Path) -> None:
+def test_a_commit_that_left_the_kernels_says_so_and_adds_no_library(prepared: Path) -> None:
     history = history_folder.load(prepared)
-    assert [one.left_out for one in history.commits] == ["", "kernels as before"]
-    assert len(list((prepared / "code").iterdir())) == len(history.commits[0].kernels)
+    assert [one.as_before for one in history.measured] == [False, True]
+    assert len(list((prepared / "code").iterdir())) == len([*history.kernels()]) / len(COMMITS)
+
+
+def test_commits_of_one_moment_keep_their_order(prepared: Path) -> None:
+    first, second = (one.date for one in history_folder.load(prepared).commits)
+    assert first == DATE < second
 
 
 def test_what_is_prepared_is_not_built_again(
     prepared: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preparing, "_made", lambda *_: pytest.fail("built again"))
-    preparing.prepare(prepared, str(model), "cpu", "a..b", tmp_path / "cache")
+    preparing.prepare(prepared, [Sample(str(model))], "cpu", "a..b", tmp_path / "cache")
     with pytest.raises(UserError, match="take another"):
-        preparing.prepare(prepared, str(model), "sm_90", "a..b", tmp_path / "cache")
+        preparing.prepare(prepared, [Sample(str(model))], "sm_90", "a..b", tmp_path / "cache")
+
+
+def test_a_library_that_is_missing_is_named_and_the_rest_measured(
+    prepared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(prepared) == 0
+    *_, (commit, _, name, kernel) = history_folder.load(prepared).kernels()
+    shutil.rmtree((prepared / kernel.library).parent)
+    capsys.readouterr()
+    assert check(prepared) == 1
+    said = capsys.readouterr().out
+    assert (
+        f"left out: {commit.commit[:9]} {name}: {kernel.library} or its source is missing" in said
+    )
 
 
 @pytest.mark.django_db
 def test_each_commit_becomes_a_revision_of_the_series(
     prepared: Path, model: Path, tmp_path: Path
 ) -> None:
-    kernels = _as_if_both_differed(prepared)
+    kernels = sum(map(len, history_folder.load(prepared).commits[0].bundles.values()))
     out = tmp_path / "out"
-    assert measure(prepared, out, "cpu", RUNS, SAMPLES) == 0
-    files = sorted(out.iterdir())
-    assert [results_file.read(file).runs[0].origin.commit for file in files] == [*COMMITS]
-    timed = results_file.read(files[0]).runs[0].tasks[0].candidates[0].timed
+    assert measure(prepared, out, "cpu", AMOUNTS) == 0
+    (file,) = out.iterdir()
+    runs = results_file.read(file).runs
+    assert [one.revision.commit for one in runs if one.revision] == [
+        commit for commit in COMMITS for _ in range(RUNS)
+    ]
+    timed = runs[0].tasks[0].candidates[0].timed
     assert timed is not None and len(timed.samples_ns) == SAMPLES
     assert timed.check.passed
     _import_graph(model)
-    call_command("import_results", *map(str, files), "--with-sources")
-    assert {one.revision.name for one in Datum.objects.all()} == {*COMMITS}
-    assert Datum.objects.count() == RUNS * len(COMMITS) * len(set(kernels))
-    assert len({one.series_id for one in Datum.objects.all()}) == len(set(kernels))
+    for _ in range(2):  # again it adds nothing
+        call_command("import_results", str(file), "--with-sources")
+    points = Datum.objects.select_related("revision").order_by("series", "at", "pk")
+    assert len(points) == RUNS * len(COMMITS) * kernels
+    assert {one.source for one in points} == {"import"}
+    in_order = [one.revision.name for one in points]
+    assert in_order == [commit for commit in COMMITS for _ in range(RUNS)] * kernels
+    assert all(one.at == one.revision.at != one.measured_at for one in points)
+    assert all(one.kernel and one.build and one.conditions.facts["code_digest"] for one in points)
+    assert not TuningRun.objects.exists(), "nothing was tuned"
+    assert not Selection.objects.exists(), "and nothing chosen"
+    said = StringIO()
+    call_command("history_findings", str(file), stdout=said)
+    assert (
+        f"{len(points)} points of {kernels} series at 2 commits: 0 changes found" in said.getvalue()
+    )
+    assert "0 times a commit changed a kernel's code" in said.getvalue()
+
+
+def test_time_that_is_over_begins_no_further_run(prepared: Path, tmp_path: Path) -> None:
+    assert measure(prepared, tmp_path / "out", "cpu", replace(AMOUNTS, seconds=1e-3)) == 1
+    assert not [*(tmp_path / "out").iterdir()], "not even the first"
 
 
 def test_kernels_of_another_target_are_refused(prepared: Path, tmp_path: Path) -> None:
     index = prepared / history_folder.INDEX
     index.write_text(index.read_text().replace('"cpu"', '"sm_90"'))
     with pytest.raises(UserError, match="cpu is cpu, the kernels are for sm_90"):
-        measure(prepared, tmp_path / "out", "cpu", 1, 1)
-
-
-def _as_if_both_differed(prepared: Path) -> list[str]:
-    history = history_folder.load(prepared)
-    first = history.commits[0]
-    history.commits[1] = replace(first, commit=COMMITS[1])
-    history.save(prepared)
-    (prepared / "commits" / COMMITS[1]).symlink_to(prepared / "commits" / COMMITS[0])
-    return [*first.kernels]
+        measure(prepared, tmp_path / "out", "cpu", replace(AMOUNTS, runs=1))
 
 
 def _import_graph(model: Path) -> None:

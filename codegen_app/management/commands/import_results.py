@@ -39,5 +39,7 @@ class Command(BaseCommand):
             for run in done.new:
                 where = run.get_absolute_url()
                 self.stdout.write(f"{file.name}: run {run.pk} is shown at {where}")
+            if done.points:
+                self.stdout.write(f"{file.name}: {done.points} points of histories were added")
             if done.known:
                 self.stdout.write(f"{file.name}: {done.known} of its runs are here already")

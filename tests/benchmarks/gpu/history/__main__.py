@@ -1,16 +1,20 @@
 """A real history to start with: the project's own kernels at its own commits, measured on a GPU.
 
-    python -m tests.benchmarks.gpu.history prepare FOLDER [--sample NAME] [--target sm_90]
-                                           [--commits 347df3b..main] [--cache DIR]
-    python -m tests.benchmarks.gpu.history measure FOLDER OUT [--device cuda:0] [--runs 5]
-                                           [--samples 15]
+    python -m tests.benchmarks.gpu.history prepare FOLDER [--target sm_90] [--cache DIR]
+                                           [--commits 347df3b^..main] [--sample NAME[:SIZE=N,…] …]
+    python -m tests.benchmarks.gpu.history check FOLDER
+    python -m tests.benchmarks.gpu.history measure FOLDER OUT [--device cuda:0] [--seconds 240]
+                                           [--runs 6] [--samples 15]
 
-``prepare`` needs git and compilers and no GPU: it builds the sample's kernels with the engine of
-each commit that may have changed them, and keeps those that differ from the commit before, each
-code object once. ``measure`` needs the folder and the device: all commits of a problem are checked
-against today's float64 reference once and then timed in interleaved rounds, several runs each,
-with the device's clocks and what throttled them beside every sample. It writes one file for each
-commit, with the commit as what measured, for ``manage.py import_results --with-sources OUT/*``.
+``prepare`` needs git and compilers and no GPU: it builds the samples' default kernels, in HIP C++
+and in CuteDSL, with the engine of each commit that may have changed them, and keeps each library
+once. Commits that left all code as it was are measured too: what is found there is a false alarm.
+``check`` reads the folder as ``measure`` does,
+without a device, and says which commits changed the code of which kernel. ``measure`` needs the
+folder and the device and compiles nothing: each code is checked against today's float64 reference
+once; then all commits of a problem are timed in interleaved rounds, in several runs through all
+problems, with the device's clocks and what throttled them beside every sample. After each run it
+writes a file for each sample, for ``manage.py import_results --with-sources OUT/*``.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ import sys
 from pathlib import Path
 
 from scheduler.outcome import UserError
-from tests.benchmarks.gpu.history.prepare import prepare
+from tests.benchmarks.gpu.history.folder import Sample
+from tests.benchmarks.gpu.history.prepare import SAMPLES, prepare
 from tests.benchmarks.printing import say
 
 
@@ -34,23 +39,38 @@ def main() -> int:
 
 
 def _prepare(options: argparse.Namespace) -> int:
-    history = prepare(
-        options.folder, options.sample, options.target, options.commits, options.cache
-    )
+    wanted = options.sample or SAMPLES
+    history = prepare(options.folder, wanted, options.target, options.commits, options.cache)
     size = sum(file.stat().st_size for file in options.folder.rglob("*") if file.is_file())
-    same = sum(one.left_out == "kernels as before" for one in history.commits)
-    failed = len(history.commits) - len(history.measured) - same
+    same = sum(one.as_before for one in history.measured)
+    failed = len(history.commits) - len(history.measured)
     say(
-        f"{len(history.commits)} commits: {len(history.measured)} changed kernels, {same} left them"
-        f" as they were, {failed} could not be built; {size / 1e6:.1f} MB"
+        f"{len(history.commits)} commits: {len(history.measured) - same} changed kernels, {same}"
+        f" left them as they were, {failed} could not be built; {size / 1e6:.1f} MB"
     )
     return 0
 
 
-def _measure(options: argparse.Namespace) -> int:
-    from tests.benchmarks.gpu.history.measure import measure
+def _check(options: argparse.Namespace) -> int:
+    from tests.benchmarks.gpu.history.measure import check
 
-    return measure(options.folder, options.out, options.device, options.runs, options.samples)
+    return check(options.folder)
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from tests.benchmarks.gpu.history.measure import Amounts, measure
+
+    amounts = Amounts(options.runs, options.samples, options.seconds)
+    return measure(options.folder, options.out, options.device, amounts)
+
+
+def _sample(text: str) -> Sample:
+    name, _, sizes = text.partition(":")
+    pairs = [pair.partition("=") for pair in sizes.split(",") if pair]
+    try:
+        return Sample(name, {size: int(value) for size, _, value in pairs})
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: sizes are written NAME:s70=128") from None
 
 
 def _options() -> argparse.Namespace:
@@ -59,17 +79,26 @@ def _options() -> argparse.Namespace:
     one = which.add_parser("prepare", help="build the kernels of each commit, without a GPU")
     one.set_defaults(call=_prepare)
     one.add_argument("folder", type=Path, metavar="FOLDER")
-    one.add_argument("--sample", default="gpt2_2layer")
+    one.add_argument("--sample", type=_sample, action="append", help="instead of the usual ones")
     one.add_argument("--target", default="sm_90")
-    one.add_argument("--commits", default="347df3b..main", help="as git takes it (%(default)s)")
+    one.add_argument("--commits", default="347df3b^..main", help="as git takes it (%(default)s)")
     one.add_argument("--cache", type=Path, default=Path("var/history-cache"), metavar="DIR")
-    other = which.add_parser("measure", help="measure what was prepared")
-    other.set_defaults(call=_measure)
-    other.add_argument("folder", type=Path, metavar="FOLDER")
-    other.add_argument("out", type=Path, metavar="OUT")
-    other.add_argument("--device", default="cuda:0")
-    other.add_argument("--runs", type=int, default=5, help="of each commit (%(default)s)")
-    other.add_argument("--samples", type=int, default=15, help="of each run (%(default)s)")
+    two = which.add_parser("check", help="say what of it would be measured, without a GPU")
+    two.set_defaults(call=_check)
+    two.add_argument("folder", type=Path, metavar="FOLDER")
+    three = which.add_parser("measure", help="measure what was prepared")
+    three.set_defaults(call=_measure)
+    three.add_argument("folder", type=Path, metavar="FOLDER")
+    three.add_argument("out", type=Path, metavar="OUT")
+    three.add_argument("--device", default="cuda:0")
+    three.add_argument(
+        "--seconds",
+        type=float,
+        default=240.0,
+        help="no run begins that would end later (%(default)s)",
+    )
+    three.add_argument("--runs", type=int, default=6, help="at most, of each commit (%(default)s)")
+    three.add_argument("--samples", type=int, default=15, help="of each run (%(default)s)")
     return parser.parse_args()
 
 

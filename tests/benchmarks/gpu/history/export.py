@@ -1,18 +1,15 @@
-"""What was measured of a commit as recorded results: one run of the file each run of it."""
+"""What was measured of a sample as recorded results: of each commit a run of the file for each of
+its runs and languages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scheduler.benchmark.measurement import Measurement
-from scheduler.ir.bindings import Bindings
-from scheduler.ir.graph import Graph
-from scheduler.ir.index.text import print_expr
 from scheduler.results.checks import DONE
-from scheduler.results.collect import task_record, timed_record
+from scheduler.results.collect import call_text, task_record, timed_record
 from scheduler.results.model import (
     BuildFacts,
     CandidateRecord,
@@ -20,6 +17,7 @@ from scheduler.results.model import (
     GraphId,
     KernelText,
     Results,
+    RevisionRecord,
     RunRecord,
     TaskRecord,
 )
@@ -28,71 +26,68 @@ from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.problems import TuningProblem
 from tests.benchmarks.gpu.history.folder import Commit, History, build_json
+from tests.benchmarks.gpu.history.lines import Contender, Model
 
-if TYPE_CHECKING:
-    from tests.benchmarks.gpu.history.measure import Contender
+Found = Sequence[tuple[TuningProblem, Contender]]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What all of a measurement have in common."""
+    """What all of a sample's measurements have in common."""
 
     folder: Path
     history: History
-    graph: Graph
+    model: Model
     device: DeviceInfo
-    bindings: Bindings
 
 
-def results_of(
-    commit: Commit, found: Sequence[tuple[TuningProblem, Contender]], setting: Setting
-) -> Results:
-    """The results of one commit. What measured is today's Kiln; the commit is that of the kernels,
-    which is what a series' revision is of."""
-    runs = min(len(one.runs) for _, one in found)
-    kernels = {
-        one.call.kernel: _text(one, commit.kernels[one.call.kernel].source, setting.folder)
-        for _, one in found
-    }
-    return Results(
-        dict(sorted(kernels.items())),
-        tuple(_run(commit, found, place, setting) for place in range(runs)),
-    )
+def results_of(setting: Setting) -> Results:
+    """All that was measured. What measured is today's Kiln, the revision that of the kernels."""
+    runs: list[RunRecord] = []
+    kernels: dict[str, KernelText] = {}
+    for commit in setting.history.measured:
+        for language in ("hip", "cutedsl"):
+            found = [
+                (line.problem, one)
+                for line in setting.model.lines
+                for one in line.contenders
+                if one.commit is commit and one.language == language and one.runs
+            ]
+            for place in range(min((len(one.runs) for _, one in found), default=0)):
+                runs.append(_run(commit, found, place, setting))
+            kernels |= {one.call.kernel: _text(one, setting.folder) for _, one in found}
+    return Results(dict(sorted(kernels.items())), tuple(runs))
 
 
-def _run(
-    commit: Commit, found: Sequence[tuple[TuningProblem, Contender]], place: int, setting: Setting
-) -> RunRecord:
+def _run(commit: Commit, found: Found, place: int, setting: Setting) -> RunRecord:
     compilers = tuple(dict.fromkeys(_compiler(one, setting.folder) for _, one in found))
     measured = [one.runs[place] for _, one in found]
     begun, over = min(one[0] for one in measured), max(one[1] for one in measured)
-    origin = replace(origin_now(commit.commit), version="", date=over.isoformat())
+    graph = setting.model.plan.lowered.graph
     return RunRecord(
-        origin=origin,
-        graph=GraphId(setting.graph.name, setting.graph.digest),
+        origin=origin_now(),
+        graph=GraphId(graph.name, graph.digest),
         device=setting.device.id,
         target=setting.history.target,
-        bindings=dict(setting.bindings),
+        bindings=dict(setting.model.bindings),
         seed=0,
         strategy="",
         budget=Budget(),
         candidate_limit=1,
         state=DONE,
         reason="",
-        note=f"{commit.commit[:9]} of {commit.date}: {commit.subject}. Run {place + 1}.",
+        note=f"Run {place + 1} of the kernels of {commit.commit[:9]}: {commit.subject}",
         started_at=begun.isoformat(),
         finished_at=over.isoformat(),
         devices=(setting.device,),
         compilers=compilers,
         tasks=tuple(_tasks(found, place, compilers, setting.folder)),
+        revision=RevisionRecord(commit.commit, commit.date, commit.subject),
     )
 
 
 def _tasks(
-    found: Sequence[tuple[TuningProblem, Contender]],
-    place: int,
-    compilers: tuple[Compiler, ...],
-    folder: Path,
+    found: Found, place: int, compilers: tuple[Compiler, ...], folder: Path
 ) -> Iterator[TaskRecord]:
     for problem, one in found:
         begun, over, measured = one.runs[place]
@@ -104,14 +99,11 @@ def _tasks(
 def _candidate(
     one: Contender, measured: Measurement, compiler: int, folder: Path
 ) -> CandidateRecord:
-    entry = one.manifest.kernels[one.call.kernel]
-    code = one.commit.kernels[one.call.kernel].code
-    build = build_json(folder, code)
-    resources = build["resources"]
+    build = build_json(folder, one.kernel)
     return CandidateRecord(
         position=0,
         state=DONE,
-        config=dict(entry.config),
+        config=dict(one.manifest.kernels[one.call.kernel].config),
         stage="",
         reason="",
         detail="",
@@ -120,30 +112,27 @@ def _candidate(
         at_s=0.0,
         kernel=one.call.kernel,
         description="the default configuration",
-        call={
-            name: value if isinstance(value, str) else print_expr(value)
-            for name, value in one.call.args.items()
-        },
+        call=call_text(one.call),
         line_origins=(),
-        build=BuildFacts(compiler, code, build["duration_s"], resources),
+        build=BuildFacts(compiler, one.kernel.code, build["duration_s"], build["resources"]),
         timed=timed_record(measured, 0),
     )
 
 
 def _compiler(one: Contender, folder: Path) -> Compiler:
-    build = build_json(folder, one.commit.kernels[one.call.kernel].code)
+    build = build_json(folder, one.kernel)
     made = build["toolchain"]
     return Compiler(made["name"], made["version"], made["path_digest"], tuple(build["flags"]))
 
 
-def _text(one: Contender, source: str, folder: Path) -> KernelText:
+def _text(one: Contender, folder: Path) -> KernelText:
     entry = one.manifest.kernels[one.call.kernel]
     return KernelText(
-        source_digest=source,
+        source_digest=one.kernel.source,
         template=entry.template,
         config=dict(entry.config),
         source_file=Path(entry.source).name,
-        source=(folder / "sources" / source).read_text(),
+        source=(folder / "sources" / one.kernel.source).read_text(),
         args=entry.args,
         launches=entry.launches,
         workspace_bytes=entry.workspace_bytes,

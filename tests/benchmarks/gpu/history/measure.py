@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import gettempdir
 
-from scheduler import pipeline
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measure import Limits, default_plan, summarise, wrong_result
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.protocol import Sampler, Samples
-from scheduler.bundle.manifest import Manifest
-from scheduler.bundle.reader import read
-from scheduler.bundle.requests import request_of
-from scheduler.codegen.benchmark_request import BenchmarkRequest, TensorArg
-from scheduler.codegen.kernel import KernelCall
-from scheduler.fusion.nodes import Schedule
-from scheduler.ir.bindings import hints
 from scheduler.outcome import Rejected, UserError
 from scheduler.results import file as results_file
 from scheduler.runtime.device import DeviceInfo
@@ -28,46 +21,67 @@ from scheduler.runtime.devices import open_device
 from scheduler.runtime.lock import exclusive
 from scheduler.targets import find
 from scheduler.tuning.evaluator import BenchEvaluator
-from scheduler.tuning.problems import TuningProblem, find_problems
 from tests.benchmarks.gpu.history.export import Setting, results_of
-from tests.benchmarks.gpu.history.folder import Commit, History, load
+from tests.benchmarks.gpu.history.folder import History, load
+from tests.benchmarks.gpu.history.lines import Contender, Line, Model, changed, models
 from tests.benchmarks.printing import say
 
-LIMITS = Limits(load_s=120.0, check_s=120.0)
+LIMITS = Limits(load_s=60.0, check_s=60.0)
+# Of the time, what the first run with all its checks may take: the rest is for the others.
+_FIRST = 0.6
 
 
-@dataclass
-class Contender:
-    """A commit's kernel for a problem; ``runs`` are what was measured of it, one each run."""
+@dataclass(frozen=True)
+class Amounts:
+    """At most so many runs, of so many samples each, within these seconds."""
 
-    commit: Commit
-    manifest: Manifest
-    call: KernelCall
-    candidate: BuiltCandidate
-    check: Check | None = None
-    runs: list[tuple[datetime, datetime, Measurement]] = field(default_factory=list)
+    runs: int
+    samples: int
+    seconds: float
 
 
-def measure(folder: Path, out: Path, device_id: str, runs: int, count: int) -> int:
-    """Write a file for each commit into ``out``; 1 where a kernel was wrong or none is there."""
+def check(folder: Path) -> int:
+    """Say what would be measured, without a device; 1 where a kernel of the folder cannot be."""
+    history = load(folder)
+    found, said = models(folder, history)
+    for line in said:
+        say(f"left out: {line}")
+    for model in found:
+        for line in model.lines:
+            _describe(model, line)
+    kernels = sum(len(line.contenders) for model in found for line in model.lines)
+    commits = len(history.measured)
+    say(f"{commits} commits, {kernels} kernels of them to measure, {len(said)} left out")
+    return 1 if said or not kernels else 0
+
+
+def _describe(model: Model, line: Line) -> None:
+    say(f"{model.sample.key} {line.problem.title}: {line.codes} codes")
+    for language in dict.fromkeys(one.language for one in line.contenders):
+        count = sum(one.language == language for one in line.contenders)
+        names = ", ".join(one.commit[:9] for one in changed(line).get(language, ()))
+        say(f"  {language}: {count} commits; changed by {names or 'none'}")
+
+
+def measure(folder: Path, out: Path, device_id: str, amounts: Amounts) -> int:
+    """Write a file for each sample into ``out``, again after every run of all commits, so that what
+    is there has equally many runs of each; 1 where a kernel was wrong or none was measured."""
+    begun = time.monotonic()
     history = load(folder)
     device = _info(device_id, history.target)
-    plan = pipeline.schedule(pipeline.lower(pipeline.load(history.model)))
-    target = find(history.target)
-    bindings = hints(plan.lowered.graph.symbols)
-    problems = find_problems(plan, pipeline.scheduling(plan, (target,)), target, bindings)
+    found, said = models(folder, history)
+    for line in said:
+        say(f"left out: {line}")
     lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
-    with nullcontext() if device.emulated else lock:
-        found, bad = _all(folder, history, plan, problems, device, (runs, count))
-    setting = Setting(folder, history, plan.lowered.graph, device, bindings)
-    out.mkdir(parents=True, exist_ok=True)
-    for place, commit in enumerate(history.measured):
-        of_commit = [(p, c) for p, c in found if c.commit is commit and c.runs]
-        if of_commit:
-            path = out / f"{place:03}-{commit.commit[:12]}.json.gz"
-            results_file.write(path, results_of(commit, of_commit, setting))
-            say(f"{path.name}: {len(of_commit)} problems, {runs} runs")
-    return 1 if bad else 0
+    with nullcontext() if device.emulated else lock, ExitStack() as stack:
+        session = _Session(history, device, stack, amounts, begun)
+
+        def save() -> None:
+            _save(folder, out, history, device, found)
+
+        bad = session.measure(found, save)
+    say(f"done after {time.monotonic() - begun:.0f} s")
+    return 1 if bad or not any(one.contenders for model in found for one in model.lines) else 0
 
 
 def _info(device_id: str, target: str) -> DeviceInfo:
@@ -81,105 +95,141 @@ def _info(device_id: str, target: str) -> DeviceInfo:
     return info
 
 
-def _all(
-    folder: Path,
-    history: History,
-    plan: Schedule,
-    problems: tuple[TuningProblem, ...],
-    device: DeviceInfo,
-    amounts: tuple[int, int],
-) -> tuple[list[tuple[TuningProblem, Contender]], int]:
-    manifests = {
-        one.commit: read(folder / "commits" / one.commit).manifest for one in history.measured
-    }
-    found: list[tuple[TuningProblem, Contender]] = []
-    bad = 0
-    target = find(history.target)
-    with BenchEvaluator(device.id, target, plan.lowered, LIMITS, board=device.board) as bench:
-        for problem in problems:
-            contenders = list(_contenders(folder, history, manifests, problem))
-            if (gone := bench.use(problem)) is not None:
-                say(f"{problem.title}: {gone.reason}")
-                bad += 1
-                continue
-            right = [one for one in contenders if _checked(bench, one)]
-            bad += len(contenders) - len(right)
-            say(f"{problem.title}: {len(right)} of {len(history.measured)} commits")
-            _timed(bench, right, device, amounts)
-            found += [(problem, one) for one in right]
-    return found, bad + (not found)
+def _save(
+    folder: Path, out: Path, history: History, device: DeviceInfo, found: Sequence[Model]
+) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    for model in found:
+        setting = Setting(folder, history, model, device)
+        results = results_of(setting)
+        if results.runs:
+            path = out / f"history-{model.sample.key}.json.xz"
+            results_file.write(path, results)
 
 
-def _contenders(
-    folder: Path, history: History, manifests: Mapping[str, Manifest], problem: TuningProblem
-) -> Iterator[Contender]:
-    """One of each commit that computes the same of the same buffers in one kernel."""
-    for commit in history.measured:
-        manifest = manifests[commit.commit]
-        for call in manifest.calls:
-            request = request_of(manifest, call, history.target, problem.bindings)
-            if _tensors(request) != _tensors(problem.request):
-                continue
-            kernel = commit.kernels[request.kernel]
-            library = (folder / "code" / kernel.code / kernel.library).resolve()
-            key = f"{commit.commit} {request.kernel}"
-            here = call.at(problem.bindings)
-            yield Contender(commit, manifest, here, BuiltCandidate(key, str(library), request))
-            break
+@dataclass
+class _Session:
+    """One device, and the time there is."""
+
+    history: History
+    device: DeviceInfo
+    stack: ExitStack
+    amounts: Amounts
+    begun: float
+
+    @property
+    def spent(self) -> float:
+        return time.monotonic() - self.begun
+
+    def measure(self, found: Sequence[Model], save: Callable[[], None]) -> int:
+        """Run after run over all lines; gives how many kernels could not be measured."""
+        benches = [self._bench(model) for model in found]
+        places = [(bench, line) for bench, model in zip(benches, found, strict=True)
+                  for line in model.lines if line.contenders]  # fmt: skip
+        bad, longest = 0, 0.0
+        for run in range(self.amounts.runs):
+            since = self.spent
+            if run and since + longest > self.amounts.seconds:
+                break
+            for place, (bench, line) in enumerate(places):
+                if not run and self.spent > _FIRST * self.amounts.seconds:
+                    say(f"no time for {len(places) - place} problems")
+                    for _, left in places[place:]:
+                        left.contenders = []
+                    break
+                bad += self._line(bench, line, first=not run)
+            save()
+            longest = max(longest, (self.spent - since) * (0.6 if not run else 1.1))
+            say(f"run {run + 1} of all commits is over after {self.spent:.0f} s")
+        return bad
+
+    def _bench(self, model: Model) -> BenchEvaluator:
+        bench = BenchEvaluator(
+            self.device.id,
+            find(self.history.target),
+            model.plan.lowered,
+            LIMITS,
+            board=self.device.board,
+        )
+        return self.stack.enter_context(bench)
+
+    def _line(self, bench: BenchEvaluator, line: Line, *, first: bool) -> int:
+        """One run of a problem; those that are wrong, the first time, are taken out of it."""
+        if not line.contenders:
+            return 0
+        if (gone := bench.use(line.problem)) is not None:
+            say(f"{line.problem.title}: {gone.reason}")
+            lost, line.contenders = len(line.contenders), []
+            return lost
+        lost = _check(bench, line) if first else 0
+        _timed(bench, line.contenders, self.device, self.amounts.samples)
+        if first:
+            say(
+                f"{self.spent:.0f} s: {line.problem.title}: {len(line.contenders)} kernels,"
+                f" {_microseconds(line)}"
+            )
+        return lost
 
 
-def _tensors(request: BenchmarkRequest) -> set[tuple[object, ...]]:
-    tensors = (arg for arg in request.args if isinstance(arg, TensorArg))
-    return {(one.buffer, one.dtype, one.size, one.stride, one.is_output) for one in tensors}
+def _microseconds(line: Line) -> str:
+    medians = [one.runs[-1][2].median_ns / 1e3 for one in line.contenders if one.runs]
+    return f"{min(medians):.1f} to {max(medians):.1f} us" if medians else "not timed"
 
 
-def _checked(bench: BenchEvaluator, one: Contender) -> bool:
-    checked = bench.check(one.candidate, LIMITS.check_s)
-    why = checked if isinstance(checked, Rejected) else None
-    if isinstance(checked, Check):
-        one.check = checked
-        why = None if checked.passed else wrong_result(checked)
-    if why is not None:
-        say(f"  {one.commit.commit[:9]} {one.call.kernel}: {why.reason}")
-    return why is None
+def _check(bench: BenchEvaluator, line: Line) -> int:
+    """Each code against the reference once; leaves the right ones and counts the others."""
+    seen: dict[str, Check | Rejected] = {}
+    right: list[Contender] = []
+    for one in line.contenders:
+        key = one.candidate.key
+        if key not in seen:
+            seen[key] = bench.check(one.candidate, LIMITS.check_s)
+        found = seen[key]
+        if isinstance(found, Check) and found.passed:
+            one.check = found
+            right.append(one)
+        else:
+            why = wrong_result(found) if isinstance(found, Check) else found
+            say(f"  {one.label}: {why.reason}")
+    lost = len(line.contenders) - len(right)
+    line.contenders = right
+    return lost
 
 
 def _timed(
-    bench: BenchEvaluator, contenders: list[Contender], device: DeviceInfo, amounts: tuple[int, int]
+    bench: BenchEvaluator, contenders: Sequence[Contender], device: DeviceInfo, count: int
 ) -> None:
-    """Run after run; in each, a sample of every commit in turn, every other round from the last
-    commit on, so that what changes with time changes all alike."""
-    runs, count = amounts
-    sample = bench.sampler({one.candidate.key: one.candidate for one in contenders}, LIMITS.run_s)
-    batches = {one.candidate.key: _batch(sample, one, device) for one in contenders}
-    for _ in range(runs):
-        seen = {key: Samples(batch) for key, batch in batches.items() if batch}
-        times: dict[str, list[datetime]] = {key: [] for key in seen}
-        for place in range(count):
-            for key in seen if place % 2 == 0 else reversed(list(seen)):
-                times[key].append(datetime.now(UTC))
-                timing = sample(key, seen[key].batch)
-                times[key].append(datetime.now(UTC))
-                if isinstance(timing, Rejected):
-                    say(f"  {key}: {timing.reason}")
-                else:
-                    seen[key].add(timing, 0.0)
-        for one in contenders:
-            key = one.candidate.key
-            if key in seen and one.check is not None:
-                bound = one.candidate.request.bindings
-                made = summarise(
-                    one.call.kernel, device.id, bound, seen[key], one.check, device.emulated
-                )
-                if isinstance(made, Measurement):
-                    one.runs.append((times[key][0], times[key][-1], made))
+    """A sample of every commit in turn, every other round from the last commit on, so that what
+    changes with time changes all alike."""
+    candidates: dict[str, BuiltCandidate] = {one.candidate.key: one.candidate for one in contenders}
+    sample = bench.sampler(candidates, LIMITS.run_s)
+    batches = {key: _batch(sample, key, device) for key in candidates}
+    ready = [one for one in contenders if batches[one.candidate.key]]
+    seen = [Samples(batches[one.candidate.key]) for one in ready]
+    times: list[list[datetime]] = [[] for _ in ready]
+    places = range(len(ready))
+    for turn in range(count):
+        for place in places if turn % 2 == 0 else reversed(places):
+            times[place].append(datetime.now(UTC))
+            timing = sample(ready[place].candidate.key, seen[place].batch)
+            times[place].append(datetime.now(UTC))
+            if isinstance(timing, Rejected):
+                say(f"  {ready[place].label}: {timing.reason}")
+            else:
+                seen[place].add(timing, 0.0)
+    for place, one in enumerate(ready):
+        assert one.check is not None
+        bound, name = one.candidate.request.bindings, one.call.kernel
+        made = summarise(name, device.id, bound, seen[place], one.check, device.emulated)
+        if isinstance(made, Measurement):
+            one.runs.append((times[place][0], times[place][-1], made))
 
 
-def _batch(sample: Sampler, one: Contender, device: DeviceInfo) -> int:
+def _batch(sample: Sampler, key: str, device: DeviceInfo) -> int:
     """Launches behind a sample; 0 where it cannot be run."""
     for _ in range(3):  # warm
-        timing = sample(one.candidate.key, 1)
+        timing = sample(key, 1)
         if isinstance(timing, Rejected):
-            say(f"  {one.candidate.key}: {timing.reason}")
+            say(f"  {key}: {timing.reason}")
             return 0
     return default_plan(device.emulated).batch_for(timing.total_ns)

@@ -1,4 +1,4 @@
-"""The kernels of a sample at each commit that changed them, built by that commit's own engine."""
+"""The kernels of samples at each commit that may have changed them, built by its own engine."""
 
 from __future__ import annotations
 
@@ -9,47 +9,99 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from scheduler.build.recipe import recipe_of
 from scheduler.bundle.reader import read
+from scheduler.codegen import layout
 from scheduler.outcome import UserError
 from scheduler.targets import find
-from tests.benchmarks.gpu.history.folder import INDEX, Commit, History, Kernel, load
+from tests.benchmarks.gpu.history.folder import (
+    INDEX,
+    Commit,
+    History,
+    Kernel,
+    Sample,
+    load,
+    manifest_folder,
+)
 from tests.benchmarks.printing import say
 
 REPOSITORY = Path(__file__).parents[4]
+BUILDER = Path(__file__).with_name("builder.py")
 # What kernels are made by; a commit of the rest leaves them as they are.
-PARTS = ("build", "codegen", "fusion", "ir", "isa", "lowering", "matrix_instructions.py", "targets")
-_SECONDS = 1800
+PARTS = ("build", "codegen", "fusion", "ir", "lowering", "matrix_instructions.py", "targets")
+# Sizes at which most of these take 10 µs or more on an H200, and a reference on the host seconds.
+# A kernel of each kind is enough of a sample: layers repeat theirs, and products differ in size.
+SAMPLES = (
+    Sample(
+        "gpt2_2layer",
+        {"s70": 1024},
+        ("layer_norm_1", "addmm", "addmm_2", "addmm_3", "scaled_dot_product_attention"),
+    ),
+    Sample(
+        "llama_2layer",
+        {"s70": 2048},
+        ("scaled_dot_product_attention", "linear_14", "linear_6", "cat_2", "cos", "mean_1"),
+    ),
+    Sample("llama3_8b_1layer", {"s70": 512}, ("scaled_dot_product_attention", "linear_3")),
+    Sample("bert_2layer", {}, ("scaled_dot_product_attention", "linear_4")),
+    Sample("vit_2layer", {}, ("scaled_dot_product_attention", "linear_5", "conv2d")),
+    Sample("resnet_small", {}, ("conv2d_1", "conv2d_10", "max_pool2d")),
+)
+SAID = "said.json"
+_SECONDS = 3600
+_LEAST = timedelta(microseconds=1)
 
 
 def prepare(
-    folder: Path, sample: str, target: str, commits: str, cache: Path, flags: str = "-O3"
+    folder: Path,
+    wanted: Sequence[Sample],
+    target: str,
+    commits: str,
+    cache: Path,
+    flags: str = "-O3",
 ) -> History:
     """Build what is not in the folder yet; ``commits`` is a range as git takes it. Ended at any
     time, it goes on where it was. Raises ``UserError`` for a folder of something else."""
-    history = load(folder) if (folder / INDEX).is_file() else History(sample, target, [flags])
-    if (history.sample, history.target, history.flags) != (sample, target, [flags]):
-        raise UserError(f"{folder} holds {history.sample} for {history.target}: take another")
+    new = History([*wanted], target, flags)
+    history = load(folder) if (folder / INDEX).is_file() else new
+    if (history.samples, history.target, history.flags) != (new.samples, target, flags):
+        raise UserError(f"{folder} holds other samples, or another target: take another")
     known = {one.commit for one in history.commits}
-    for commit, date, subject in _log(commits):
-        if commit in known:
+    for commit in _placed(_log(commits)):
+        if commit.commit in known:
             continue
-        made = _made(folder, history, Commit(commit, date, subject), cache)
+        made = _made(folder, history, commit, cache)
         history.commits.append(made)
         history.save(folder)
-        say(f"{commit[:9]} {made.left_out or f'{len(made.kernels)} kernels'}: {subject}")
+        count = sum(map(len, made.bundles.values()))
+        what = f"{count} kernels" + (" as before" if made.as_before else "")
+        say(f"{commit.commit[:9]} {made.left_out or what}: {commit.subject}")
+        for what, why in made.said.items():
+            say(f"  {what}: {why}")
     return history
 
 
 def _log(commits: str) -> Iterator[tuple[str, str, str]]:
     paths = [f"scheduler/{part}" for part in PARTS]
-    command = ["log", "--reverse", "--no-merges", "--format=%H%x00%cI%x00%s", commits, "--", *paths]
+    order = ("--topo-order", "--reverse", "--no-merges")
+    command = ["log", *order, "--format=%H%x00%cI%x00%s", commits, "--", *paths]
     for line in _git(*command).decode().splitlines():
         commit, date, subject = line.split("\0")
         yield commit, date, subject
+
+
+def _placed(log: Iterator[tuple[str, str, str]]) -> Iterator[Commit]:
+    """In Git's order, each with a moment after that of the one before: a rebase gives many commits
+    the same one, and a history is ordered by moments."""
+    last: datetime | None = None
+    for commit, date, subject in log:
+        moment = datetime.fromisoformat(date)
+        last = moment if last is None or moment > last else last + _LEAST
+        yield Commit(commit, last.isoformat(), subject)
 
 
 def _git(*arguments: str) -> bytes:
@@ -61,39 +113,68 @@ def _git(*arguments: str) -> bytes:
 
 
 def _made(folder: Path, history: History, commit: Commit, cache: Path) -> Commit:
-    with tempfile.TemporaryDirectory(prefix="kiln-history-") as place:
-        tree, bundle = Path(place, "tree"), Path(place, "bundle")
-        tree.mkdir()
-        archive = _git("archive", commit.commit, "scheduler", "pyproject.toml")
-        subprocess.run(["tar", "-x", "-C", str(tree)], input=archive, check=True)
-        if why := _compiled(tree, bundle, history, cache):
-            return _left_out(commit, why)
+    bundles: dict[str, dict[str, Kernel]] = {}
+    built, why = _built(history, commit, cache)
+    if why:
+        return _left_out(commit, why)
+    said: dict[str, str] = json.loads((built / SAID).read_text())
+    for bundle in sorted(path for path in built.iterdir() if path.is_dir()):
         try:
             kernels = _kernels(bundle, history.target)
         except (UserError, KeyError, OSError) as error:
-            return _left_out(commit, f"its bundle cannot be read today: {error}")
-        before = history.measured[-1].kernels if history.measured else {}
-        if _code(kernels) == _code(before):
-            return _left_out(commit, "kernels as before")
-        _keep(folder, bundle, history.target, commit, kernels)
-    return Commit(commit.commit, commit.date, commit.subject, kernels)
+            said[bundle.name] = f"it cannot be read today: {error}"[:300]
+            continue
+        if kernels:
+            bundles[bundle.name] = kernels
+    if not bundles:
+        return _left_out(commit, "; ".join(f"{what}: {why}" for what, why in said.items()))
+    before = history.measured[-1].bundles if history.measured else {}
+    for name, kernels in bundles.items():
+        _keep(folder, built / name, history.target, manifest_folder(folder, commit, name), kernels)
+    same = _code(bundles) == _code(before)
+    return Commit(commit.commit, commit.date, commit.subject, bundles, said=said, as_before=same)
 
 
 def _left_out(commit: Commit, why: str) -> Commit:
-    return Commit(commit.commit, commit.date, commit.subject, left_out=why[:500])
+    return Commit(commit.commit, commit.date, commit.subject, left_out=why[:500] or "no kernels")
 
 
-def _code(kernels: dict[str, Kernel]) -> set[str]:
-    return {one.code for one in kernels.values()}
+def _code(bundles: dict[str, dict[str, Kernel]]) -> set[tuple[str, str]]:
+    return {(name, one.code) for name, kernels in bundles.items() for one in kernels.values()}
 
 
-def _compiled(tree: Path, bundle: Path, history: History, cache: Path) -> str:
-    """The last line of why it cannot be built; "" where it was."""
-    command = [
-        *(sys.executable, "-m", "scheduler", "compile", str(history.model.resolve())),
-        *("--target", history.target, "--out", str(bundle), "--cache", str(cache)),
-        *(f"--flags={flags}" for flags in history.flags),
-    ]
+def _built(history: History, commit: Commit, cache: Path) -> tuple[Path, str]:
+    """What the commit's engine built, and the last line of why it could not. What was built is
+    kept beside the code cache, whole."""
+    wanted = {
+        "samples": [
+            {"name": one.key, "file": str(one.file.resolve()), "sizes": one.sizes,
+             "nodes": one.nodes}
+            for one in history.samples
+        ],
+        **{"target": history.target, "flags": history.flags},
+    }  # fmt: skip
+    digest = hashlib.sha256(json.dumps(wanted).encode() + BUILDER.read_bytes()).hexdigest()
+    built = cache.resolve() / "commits" / f"{commit.commit}-{digest[:12]}"
+    if (built / SAID).is_file():
+        return built, ""
+    shutil.rmtree(built, ignore_errors=True)
+    built.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="kiln-history-", dir=built.parent) as place:
+        tree, out = Path(place, "tree"), Path(place, "out")
+        tree.mkdir()
+        out.mkdir()
+        archive = _git("archive", commit.commit, "scheduler", "pyproject.toml")
+        subprocess.run(["tar", "-x", "-C", str(tree)], input=archive, check=True)
+        asked = json.dumps({**wanted, "cache": str(cache.resolve()), "out": str(out)})
+        why = _run(tree, [sys.executable, "-P", str(BUILDER), asked])
+        if not why:
+            out.rename(built)
+    return built, why
+
+
+def _run(tree: Path, command: list[str]) -> str:
+    """The last line of what a failed command said; "" where it went well."""
     environment = os.environ | {"PYTHONPATH": str(tree)}
     try:
         done = subprocess.run(
@@ -107,28 +188,34 @@ def _compiled(tree: Path, bundle: Path, history: History, cache: Path) -> str:
 
 
 def _kernels(bundle: Path, target: str) -> dict[str, Kernel]:
+    """Those that were built."""
     found = {}
     manifest = read(bundle).manifest
     for name, entry in manifest.kernels.items():
+        record = bundle / layout.build_folder(name, target) / layout.BUILD_RECORD
+        if not record.is_file():
+            continue
         source = (bundle / entry.source).read_bytes()
-        build = json.loads((bundle / "kernels" / name / target / "build.json").read_text())
+        build = json.loads(record.read_text())
         library = recipe_of(find(target), Path(entry.source).name).library_file
-        found[name] = Kernel(build["code_digest"], library, hashlib.sha256(source).hexdigest())
+        digest = hashlib.sha256(record.with_name(library).read_bytes()).hexdigest()
+        found[name] = Kernel(
+            build["code_digest"],
+            f"code/{digest[:16]}/{library}",
+            hashlib.sha256(source).hexdigest(),
+        )
     return found
 
 
-def _keep(
-    folder: Path, bundle: Path, target: str, commit: Commit, kernels: dict[str, Kernel]
-) -> None:
-    place = folder / "commits" / commit.commit
+def _keep(folder: Path, bundle: Path, target: str, place: Path, kernels: dict[str, Kernel]) -> None:
     place.mkdir(parents=True, exist_ok=True)
-    shutil.copy(bundle / "manifest.json", place)
+    shutil.copy(bundle / layout.MANIFEST, place)
     (folder / "sources").mkdir(exist_ok=True)
     for name, kernel in kernels.items():
-        code = folder / "code" / kernel.code
-        code.mkdir(parents=True, exist_ok=True)
-        built = bundle / "kernels" / name / target
-        for file in ("build.json", kernel.library):
-            shutil.copy(built / file, code)
+        library = folder / kernel.library
+        library.parent.mkdir(parents=True, exist_ok=True)
+        built = bundle / layout.build_folder(name, target)
+        for file in (layout.BUILD_RECORD, library.name):
+            shutil.copy(built / file, library.parent)
         source = next(built.parent.glob("source.*"))
         shutil.copy(source, folder / "sources" / kernel.source)

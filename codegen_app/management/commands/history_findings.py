@@ -1,0 +1,53 @@
+"""``manage.py history_findings FILE…``: what the detector found in imported histories of kernels of
+other commits, held against what those commits changed."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.selectors.history_findings import Finding, findings
+from codegen_app.services.history import REPOSITORY
+from scheduler.outcome import UserError
+from scheduler.results import file as results_file
+
+
+class Command(BaseCommand):
+    """Say of each change whether its commit changed the code of that kernel."""
+
+    help = "What the detector found in imported histories, and whether the commit changed the code."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """The files that were imported: they have the commits' subjects."""
+        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+
+    def handle(self, **options: Any) -> None:
+        """A line for each change, the false alarms marked, and how many code changes there were."""
+        try:
+            runs = [run for file in options["files"] for run in results_file.read(file).runs]
+        except UserError as error:
+            raise CommandError(str(error)) from None
+        report = findings([run.revision for run in runs if run.revision], REPOSITORY)
+        for one in report.found:
+            self.stdout.write(_line(one))
+        false = sum(not one.code_changed for one in report.found)
+        self.stdout.write(
+            f"{report.points} points of {report.series} series at {report.revisions} commits:"
+            f" {len(report.found)} changes found, {false} of them where the commit left the code as"
+            f" it was (false alarms); {report.code_changes} times a commit changed a kernel's code,"
+            f" {report.code_changes_found} of them found as a change of time"
+        )
+        if report.waiting:
+            self.stdout.write(f"{report.waiting} series are not looked at yet: run this again")
+
+
+def _line(one: Finding) -> str:
+    held = "code changed" if one.code_changed else "FALSE ALARM: code as before"
+    interval = f" [{one.low:.3f}, {one.high:.3f}]" if one.low and one.high else " [not known]"
+    return (
+        f"{one.commit[:9]} {one.ratio:.3f}{interval} n={one.n_before}/{one.n_after}"
+        f" {one.cause or 'not explained yet'} | {held} | {one.series} | {one.subject}"
+    )

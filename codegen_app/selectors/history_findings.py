@@ -1,0 +1,103 @@
+"""Changes that were found in imported histories, beside what is known of the code on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codegen_app.models import Change, Datum, Source
+from scheduler.results.model import RevisionRecord
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A change, at the first commit of its new level; ``ratio`` is after by before, its interval
+    at 95% (None: not known). ``code_changed``: whether the series' kernel has other code at this
+    commit than at the one before it in the series."""
+
+    commit: str
+    subject: str
+    series: str
+    ratio: float
+    low: float | None
+    high: float | None
+    n_before: int
+    n_after: int
+    cause: str
+    code_changed: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings in the order of commits. ``code_changes`` counts commits that changed a series'
+    code, once a series; ``waiting`` series no detector has looked at yet."""
+
+    found: tuple[Finding, ...]
+    points: int
+    series: int
+    revisions: int
+    code_changes: int
+    code_changes_found: int
+    waiting: int
+
+
+def findings(revisions: Iterable[RevisionRecord], repository: str) -> Report:
+    """Of the series that have imported points at these commits; three queries."""
+    subjects = {one.commit: one.subject for one in revisions}
+    points = list(
+        Datum.objects.filter(
+            source=Source.IMPORT,
+            revision__repository=repository,
+            revision__name__in=subjects,
+            result=None,
+        )
+        .order_by("series", "at", "pk")
+        .values_list(
+            "series", "revision__name", "conditions__facts__code_digest", "series__unchecked_from"
+        )
+    )
+    changed = _code_changes(points)
+    series = {one[0] for one in points}
+    rows = (
+        Change.objects.filter(series__in=series, withdrawn_at=None)
+        .select_related("series", "revision")
+        .order_by("at", "series", "pk")
+    )
+    found = tuple(_finding(row, subjects, changed) for row in rows)
+    at = {(row.series_id, row.revision.name) for row in rows}
+    return Report(
+        found,
+        len(points),
+        len(series),
+        len({one[1] for one in points}),
+        len(changed),
+        len(changed & at),
+        len({one[0] for one in points if one[3] is not None}),
+    )
+
+
+def _code_changes(points: Iterable[tuple[int, str, str, object]]) -> set[tuple[int, str]]:
+    """Series and commit wherever the code is another than at the point before."""
+    changed = set()
+    last: dict[int, str] = {}
+    for series, commit, code, _ in points:
+        if last.get(series, code) != code:
+            changed.add((series, commit))
+        last[series] = code
+    return changed
+
+
+def _finding(row: Change, subjects: dict[str, str], changed: set[tuple[int, str]]) -> Finding:
+    commit = row.revision.name
+    return Finding(
+        commit,
+        subjects.get(commit, ""),
+        f"{row.series.problem} {row.series.toolchain}".strip(),
+        row.ratio,
+        row.low,
+        row.high,
+        row.n_before,
+        row.n_after,
+        row.cause,
+        (row.series_id, commit) in changed,
+    )

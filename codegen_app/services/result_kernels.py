@@ -1,0 +1,204 @@
+"""The rows that recorded results refer to: graphs, problems, kernels and builds.
+
+Kernels are rendered anew from their configurations; text of a file becomes a kernel's source only
+for who says so, and such a kernel is shown, never called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from functools import cached_property
+
+from codegen_app.models import (
+    Build,
+    GeneratedKernel,
+    Graph,
+    KernelUse,
+    Problem,
+    State,
+    TemplateNode,
+)
+from codegen_app.models.build import ELSEWHERE
+from codegen_app.services import engine, kernels, limits, tuning
+from scheduler import pipeline
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.names import is_named_by_code
+from scheduler.codegen.scheduling import BaseScheduling
+from scheduler.ir.index.text import print_expr
+from scheduler.outcome import UserError
+from scheduler.results.model import CandidateRecord, KernelText, RunRecord, TaskRecord
+from scheduler.targets import find
+
+
+class RecordedKernels:
+    """Of one run that was recorded elsewhere, at its sizes and for its target. Raises ``UserError``
+    where its graph is not here."""
+
+    def __init__(self, run: RunRecord, texts: Mapping[str, KernelText]) -> None:
+        """``texts``: of kernels that may be shown by the file's."""
+        self.run = run
+        self.over = datetime.fromisoformat(run.finished_at)
+        self.graph = _graph(run)
+        self._texts = texts
+        self._offered: dict[tuple[int, str], list[dict[str, ConfigValue]]] = {}
+
+    def node(self, task: TaskRecord) -> tuple[TemplateNode, Problem]:
+        """The first node that has the task's problem."""
+        nodes = self.graph.template_nodes.filter(problem__digest=task.problem)
+        node = nodes.select_related("problem").order_by("position").first()
+        if node is None or node.problem is None:
+            raise UserError(
+                f"problem: no kernel of {self.graph} solves {task.problem[:12]} ({task.title}) in"
+                " this version of Kiln"
+            )
+        limits.record(
+            node.problem,
+            self.scheduled.node(node.name),
+            self.scheduled.schedule.lowered,
+            self.run.bindings,
+        )
+        return node, node.problem
+
+    @cached_property
+    def scheduled(self) -> engine.Scheduled:
+        try:
+            return engine.scheduled(self.graph.file.digest)
+        except FileNotFoundError:
+            message = f"graph: the file of {self.graph} is missing from the storage"
+            raise UserError(message) from None
+
+    @cached_property
+    def _backend(self) -> BaseScheduling:
+        """What makes kernels for the run's target alone, as a tuning run there does."""
+        return pipeline.scheduling(self.scheduled.schedule, (find(self.run.target),))
+
+    def build(self, kernel: GeneratedKernel, one: CandidateRecord) -> Build:
+        """The build of that very compiler where it is here; else a row that says what is known of
+        it, and that is compiled once somebody asks for it."""
+        assert one.build is not None
+        compiler = self.run.compilers[one.build.compiler]
+        row, _ = Build.objects.get_or_create(
+            kernel=kernel,
+            target=self.run.target,
+            flags=list(compiler.flags),
+            toolchain=compiler.name,
+            toolchain_version=compiler.version,
+            toolchain_digest=compiler.digest,
+            defaults={
+                "state": State.CANCELLED,
+                "reason": ELSEWHERE,
+                "code_digest": one.build.code_digest,
+                "duration_s": one.build.duration_s,
+                "resources": {name: dict(part) for name, part in one.build.resources.items()},
+                "finished_at": self.over,
+            },
+        )
+        return row
+
+    def kernel(self, node: TemplateNode, one: CandidateRecord) -> GeneratedKernel:
+        """The row of the candidate's kernel: the generator's own, or by the file's text.
+
+        The name is that of the code; the comment above it is of whichever model came first.
+        """
+        caller = self._rendered(node, one)
+        if caller is not None:
+            row = kernels.record_candidate(
+                *(node, one.position, self.scheduled, caller, self._backend)
+            )
+            scheduled, made = self.scheduled.node(node.name), caller.kernel
+            if not self._backend.offers(scheduled, made.template, made.config):
+                # Recorded under other rules: shown, but no code calls it here.
+                uses = KernelUse.objects.filter(kernel=row, template_node=node, is_default=False)
+                uses.update(generator="")
+            return row
+        text = self._texts.get(one.kernel)
+        if text is None:
+            raise UserError(
+                f"kernel: the generator of this version does not make {one.kernel}; to show it by"
+                " the text in the file, import with its sources"
+            )
+        if not is_named_by_code(one.kernel, text.source, self._comment_mark(text.source_file)):
+            raise UserError(f"kernel: the source of {one.kernel} in the file is not what it names")
+        return _shown(one, text, node)
+
+    def _comment_mark(self, source_file: str) -> str:
+        known = {one.source_file: one.comment_mark for one in self._backend.members}
+        if source_file not in known:
+            raise UserError(f"kernel: nothing makes {source_file} for {self.run.target}")
+        return known[source_file]
+
+    def _rendered(self, node: TemplateNode, one: CandidateRecord) -> TemplateCaller | None:
+        scheduled, config = self.scheduled.node(node.name), dict(one.config)
+        for member in self._backend.members:
+            if member.serves(scheduled) and config in self._configs(member, node):
+                caller = member.template(scheduled).generate(config)
+                if caller.name == one.kernel:
+                    return caller
+        return None
+
+    def _configs(self, backend: BaseScheduling, node: TemplateNode) -> list[dict[str, ConfigValue]]:
+        """What a backend may offer for a node, the default first."""
+        key = id(backend), node.name
+        if key not in self._offered:
+            template = backend.template(self.scheduled.node(node.name))
+            configs = [dict(config) for config in template.configs()]
+            if backend in (self._backend.members[0], self.scheduled.backend):
+                configs = [dict(template.default_config()), *configs]
+            self._offered[key] = configs
+        return self._offered[key]
+
+
+def _graph(run: RunRecord) -> Graph:
+    graph = Graph.objects.filter(digest=run.graph.digest).select_related("file").first()
+    if graph is None:
+        raise UserError(
+            f"graph: {run.graph.name} ({run.graph.digest[:12]}) is not here: import the model first"
+        )
+    if graph.state != State.DONE:
+        raise UserError(f"graph: {graph} is not prepared yet ({graph.state}): try again then")
+    if set(run.bindings) != set(graph.symbols):
+        raise UserError(f"bindings: {graph} has the sizes {', '.join(graph.symbols) or 'none'}")
+    try:
+        tuning.checked_bindings(graph, run.bindings)
+    except UserError as error:
+        raise UserError(f"bindings: {error}") from None
+    return graph
+
+
+def _shown(one: CandidateRecord, text: KernelText, node: TemplateNode) -> GeneratedKernel:
+    """A kernel that this generator does not make, with what the file says of it."""
+    row, _ = GeneratedKernel.objects.get_or_create(
+        name=one.kernel,
+        defaults={
+            "source_digest": text.source_digest,
+            "template": text.template,
+            "config": dict(text.config),
+            "source": text.source,
+            "source_file": text.source_file,
+            "args": [asdict(arg) for arg in text.args],
+            "launches": [
+                lists({**asdict(launch), "grid": [print_expr(extent) for extent in launch.grid]})
+                for launch in text.launches
+            ],
+            "workspace_bytes": print_expr(text.workspace_bytes)[:500],
+        },
+    )
+    KernelUse.objects.get_or_create(
+        kernel=row,
+        template_node=node,
+        defaults={
+            "position": kernels.RECORDED + one.position,
+            "description": one.description,
+            "call": dict(one.call),
+            "line_origins": [lists(asdict(origin)) for origin in one.line_origins],
+        },
+    )
+    return row
+
+
+def lists(fields: Mapping[str, object]) -> dict[str, object]:
+    """As JSON has them, so that rows that were just made read like those from the database."""
+    return {name: list(part) if isinstance(part, tuple) else part for name, part in fields.items()}
