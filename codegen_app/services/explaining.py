@@ -6,13 +6,13 @@ A change whose figures are of more points than when it was explained is explaine
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import asdict
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from codegen_app.models import Change
 from codegen_app.services.detecting import sides
@@ -21,6 +21,14 @@ from scheduler.track import causes
 from scheduler.track.evidence import Cause
 
 AT_ONCE = 50
+# A statement of one text: an expression for each column of each row takes as long as explaining.
+_UPDATE = """
+UPDATE codegen_app_change AS change SET
+    cause = new.cause, rule = new.rule, explanation = new.explanation,
+    explained_at = clock_timestamp()
+FROM json_to_recordset(%s::json) AS new(id bigint, cause text, rule text, explanation jsonb)
+WHERE change.id = new.id
+"""
 log = logging.getLogger(__name__)
 
 
@@ -41,9 +49,9 @@ def explain() -> int:
     if not rows:
         return 0
     found = sides.of_changes(rows)
-    for row in rows:
-        _write(row, _explained(row, found.get(row.pk)))
-    Change.objects.bulk_update(rows, ["cause", "rule", "explanation", "explained_at"])
+    new = [_columns(row, _explained(row, found.get(row.pk))) for row in rows]
+    with connection.cursor() as cursor:
+        cursor.execute(_UPDATE, [json.dumps(new)])
     return len(rows)
 
 
@@ -72,8 +80,6 @@ def _without_cause(row: Change, reason: str) -> dict[str, Any]:
     }
 
 
-def _write(row: Change, explanation: dict[str, Any]) -> None:
-    row.cause = str(explanation["cause"])
-    row.rule = explanation["rule"]
-    row.explanation = explanation
-    row.explained_at = timezone.now()
+def _columns(row: Change, explanation: dict[str, Any]) -> dict[str, Any]:
+    found = {name: str(explanation[name]) for name in ("cause", "rule")}
+    return {"id": row.pk, **found, "explanation": explanation}

@@ -85,7 +85,7 @@ class Window:
         if len(self.points) == 2:
             return frozenset({1})  # as of thousands of series that are compared
         logs = np.log([point.value for point in self.points])
-        levels = np.log([self.before.interval.median, self.after.interval.median])
+        levels = np.log([self.before.level, self.after.level])
         cost = np.minimum(np.abs(logs[:, None] - levels) / self.noise, _CUT)
         sums = np.concatenate([np.zeros((1, 2)), np.cumsum(cost, axis=0)])
         of_split = sums[:, 0] + (sums[-1, 1] - sums[:, 1])

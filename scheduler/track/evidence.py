@@ -59,7 +59,7 @@ class Evidence:
     @property
     def ratio(self) -> float:
         """The after side's median by the before side's."""
-        return self.after.interval.median / self.before.interval.median
+        return self.after.level / self.before.level
 
     @property
     def is_shown(self) -> bool:

@@ -121,6 +121,11 @@ class Side:
         return self.points[:NEAR]
 
     @cached_property
+    def level(self) -> float:
+        """The side's median, of the points' values."""
+        return float(median([point.value for point in self.points]))
+
+    @cached_property
     def interval(self) -> Interval:
         """The side's median and its interval: of the points' values, of a single one its own."""
         if len(self.points) == 1:

@@ -6,10 +6,10 @@ what was built of the same problem and not chosen, and the instructions of the c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection
 
@@ -111,17 +111,24 @@ def _order(row: _Row) -> tuple[datetime, datetime, int]:
 
 
 def _side(rows: Sequence[_Row], series: Series, near: _Recorded) -> Side:
-    """What the points further away were measured with, nothing asks for."""
-    return Side(
-        tuple(
-            _point(row, series, near if place < NEAR else _NONE) for place, row in enumerate(rows)
-        )
-    )
+    """What the points further away were measured with, nothing asks for: it is not known of them,
+    and said once."""
+    found = [_point(row, series, near) for row in rows[:NEAR]]
+    if len(rows) > NEAR:
+        blank = _plain(rows[NEAR], series, {})
+        found += [_value_of(row, blank) for row in rows[NEAR:]]
+    return Side(tuple(found))
 
 
 def _point(row: _Row, series: Series, recorded: _Recorded) -> Point:
-    point = point_of(
-        recorded.facts.get(row.conditions, {}),
+    point = _plain(row, series, recorded.facts.get(row.conditions, {}))
+    code = recorded.code.get(row.build or 0, point.code)
+    return replace(point, code=code, others=recorded.others.get(row.result or 0, {}))
+
+
+def _plain(row: _Row, series: Series, facts: Mapping[str, Any]) -> Point:
+    return point_of(
+        facts,
         value=row.value,
         low=row.low,
         high=row.high,
@@ -131,15 +138,18 @@ def _point(row: _Row, series: Series, recorded: _Recorded) -> Point:
         device=series.device_name,
         toolchain=series.toolchain,
     )
-    code = recorded.code.get(row.build or 0, point.code)
-    return replace(point, code=code, others=recorded.others.get(row.result or 0, {}))
+
+
+def _value_of(row: _Row, blank: Point) -> Point:
+    low, high = (row.value if one is None else one for one in (row.low, row.high))
+    return replace(blank, value=row.value, low=low, high=high, n=row.n, revision=row.revision)
 
 
 class _Recorded:
     """What was recorded with points, and what our own rows say of them beside it."""
 
     def __init__(self, rows: Collection[_Row]) -> None:
-        found = Conditions.objects.in_bulk({row.conditions for row in rows}) if rows else {}
+        found = Conditions.objects.in_bulk({row.conditions for row in rows})
         self.facts = {pk: one.facts for pk, one in found.items()}
         self.others = _others({row.result for row in rows if row.result is not None})
         self.code = _code({row.build for row in rows if row.build is not None})
@@ -201,6 +211,3 @@ def _read(build: Build) -> CodeObject | None:
         return code_object(target, build.code_digest, build.resources, text)
     except (MachineError, UserError, OSError):
         return None
-
-
-_NONE = _Recorded(())
