@@ -19,38 +19,40 @@ else:
 
 @admin.register(RetentionPolicy)
 class RetentionPolicyAdmin(_ModelAdmin):
-    """Which raw samples roll up. A pass that is under way ends at its next step when its policy is
-    switched off; what was rolled up stays so."""
+    """Which raw samples roll up, and which deliveries are deleted. A pass that is under way ends at
+    its next step when its policy is switched off; what is gone stays so."""
 
     list_display = (
-        *("name", "source", "samples_days", "active", "begun_at", "last_points", "last_at"),
+        *("name", "what", "source", "days", "active", "begun_at", "last_rows", "last_at"),
     )
     list_filter = ("active",)
-    fields = ("name", "source", "samples_days", "active")
-    readonly_fields = ("would_roll_up", "begun_at", "last_points", "last_at", "total_points")
+    fields = ("name", "what", "source", "days", "active")
+    readonly_fields = ("would_go", "begun_at", "last_rows", "last_at", "total_rows")
 
     def get_fields(self, _: HttpRequest, obj: RetentionPolicy | None = None) -> tuple[str, ...]:
         """A new policy has no progress."""
         return (*self.fields, *self.readonly_fields) if obj else self.fields
 
-    @admin.display(description="A pass would roll up now")
-    def would_roll_up(self, policy: RetentionPolicy) -> str:
-        """Said before it is switched on: samples do not come back."""
+    @admin.display(description="A pass would be of")
+    def would_go(self, policy: RetentionPolicy) -> str:
+        """Said before it is switched on: what goes does not come back."""
         count = samples.waiting(policy, samples.MOST_COUNTED)
         more = count > samples.MOST_COUNTED
-        return f"more than {samples.MOST_COUNTED:,} points" if more else f"{count:,} points"
+        shown = samples.counted(policy, min(count, samples.MOST_COUNTED))
+        return f"more than {shown}" if more else shown
 
     def save_model(
         self, request: HttpRequest, obj: RetentionPolicy, form: Any, change: bool
     ) -> None:
-        """Noted: who let samples go, and from when on."""
+        """Noted: who let something go, and from when on."""
         actor = cast(AbstractBaseUser, request.user)
         obj.created_by_id = obj.created_by_id or audit.actor_id(actor)
         super().save_model(request, obj, form, change)
-        why = f"{obj.samples_days} days of {obj.source or 'all sources'}"
-        audit.record(actor, "let samples roll up" if obj.active else "keep samples", obj, why)
+        why = f"{obj.get_what_display()}: {obj.days} days"
+        why += f" of {obj.get_source_display()}" if obj.source else ""
+        audit.record(actor, "let go with age" if obj.active else "keep", obj, why)
 
     def delete_model(self, request: HttpRequest, obj: RetentionPolicy) -> None:
         """Noted as every other change."""
-        audit.record(cast(AbstractBaseUser, request.user), "keep samples", obj, "policy deleted")
+        audit.record(cast(AbstractBaseUser, request.user), "keep", obj, "policy deleted")
         super().delete_model(request, obj)

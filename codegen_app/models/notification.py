@@ -90,6 +90,11 @@ class Delivery(models.Model):
         indexes = [
             models.Index(fields=["next_at"], condition=Q(state="pending"), name="delivery_due"),
             models.Index(fields=["channel", "-id"], name="delivery_of_channel"),
+            models.Index(
+                fields=["ended_at"],
+                condition=Q(state__in=("delivered", "failed")),
+                name="delivery_ended",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["channel", "event"], name="delivery_once"),

@@ -1,4 +1,4 @@
-"""What is rolled up with age: nothing is, without a policy that says so."""
+"""What goes with age: nothing does, without a policy that says so."""
 
 from __future__ import annotations
 
@@ -9,23 +9,32 @@ from django.db.models import Q
 
 from codegen_app.models.series import Source
 
-MOST = 36_500  # days; a policy that keeps samples for longer is none
+MOST = 36_500  # days; a policy that keeps something for longer is none
+
+
+class Kept(models.TextChoices):
+    """What a policy is about."""
+
+    SAMPLES = "samples", "raw samples of points"
+    DELIVERIES = "deliveries", "deliveries of notifications"
 
 
 class RetentionPolicy(models.Model):
-    """Raw samples of points of ``source`` ("" for all) go once they are older than
-    ``samples_days``; value, interval, n, conditions and changes stay for ever.
+    """What goes once it is older than ``days``: raw samples of points of ``source`` ("" for all),
+    whose value, interval, n, conditions and changes stay for ever; or deliveries that are over,
+    whose alerts and events stay.
 
     It is carried out in steps: ``begun_at`` is when the present pass over the points began (null
-    where none is under way), ``last_points`` how many it has rolled up so far, or the last one
-    did, which ended at ``last_at``; ``total_points`` those of all passes.
+    where none is under way), ``last_rows`` how many points it has rolled up so far, or deliveries
+    deleted, or the last one did, which ended at ``last_at``; ``total_rows`` those of all passes.
     """
 
     name = models.CharField(max_length=100, unique=True)
-    source = models.CharField(max_length=12, choices=Source.choices, blank=True)
-    samples_days = models.PositiveIntegerField(
-        validators=[MinValueValidator(1), MaxValueValidator(MOST)]
+    what = models.CharField(max_length=10, choices=Kept.choices, default=Kept.SAMPLES.value)
+    source = models.CharField(
+        max_length=12, choices=Source.choices, blank=True, help_text="Of points; empty: of all"
     )
+    days = models.PositiveIntegerField(validators=[MinValueValidator(1), MaxValueValidator(MOST)])
     active = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(
@@ -33,8 +42,8 @@ class RetentionPolicy(models.Model):
     )
     begun_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_at = models.DateTimeField(null=True, blank=True, editable=False)
-    last_points = models.PositiveBigIntegerField(default=0, editable=False)
-    total_points = models.PositiveBigIntegerField(default=0, editable=False)
+    last_rows = models.PositiveBigIntegerField(default=0, editable=False)
+    total_rows = models.PositiveBigIntegerField(default=0, editable=False)
 
     class Meta:
         ordering = ["name"]
@@ -42,7 +51,12 @@ class RetentionPolicy(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="retention_keeps_days",
-                condition=Q(samples_days__gte=1, samples_days__lte=MOST),
+                condition=Q(days__gte=1, days__lte=MOST),
+            ),
+            models.CheckConstraint(
+                name="retention_of_what_there_is",
+                condition=Q(what="samples") | Q(what="deliveries", source=""),
+                violation_error_message="deliveries have no source: leave it empty",
             ),
         ]
 

@@ -1,4 +1,5 @@
-"""Raw samples of points roll up with age, where a policy says so: in steps, each a transaction.
+"""What goes with age, where a policy says so, in steps, each a transaction: raw samples of points,
+and deliveries that are over (``notifying/ageing.py``).
 
 Value, interval, n, conditions and changes are other columns and other rows, and stay. An index
 holds the points that still have samples by source and age (``datum_samples_by_age``), so that a
@@ -9,12 +10,15 @@ arrive late with an old date are found by the next pass.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from codegen_app.models import Datum, RetentionPolicy, Source
+from codegen_app.models.retention import Kept
+from codegen_app.services.notifying import ageing
 
 STEP = 5_000  # points of one transaction: half a second
 _STEPS = 2  # of one turn, so that no other step of the round waits long
@@ -30,7 +34,7 @@ UPDATE codegen_app_datum SET samples = NULL WHERE id IN (
 
 
 def roll_up_due() -> int:
-    """Some steps of the policies whose turn it is; how many points were rolled up.
+    """Some steps of the policies whose turn it is; of how many points or deliveries.
 
     Safe from any number of workers at once: one of them holds a policy, the others pass by.
     """
@@ -45,7 +49,7 @@ def roll_up_due() -> int:
 
 
 def roll_up(policy: RetentionPolicy) -> int:
-    """A whole pass of an active policy, at once: how many points were rolled up."""
+    """A whole pass of an active policy, at once: of how many points or deliveries."""
     total, rolled = 0, STEP
     while rolled == STEP:
         rolled = step(policy.pk)
@@ -55,29 +59,35 @@ def roll_up(policy: RetentionPolicy) -> int:
 
 @transaction.atomic
 def step(key: int) -> int:
-    """Roll up at most ``STEP`` points: how many. Fewer than that where the pass is over; none where
-    the policy was switched off, is gone, or is another worker's just now."""
+    """Roll up at most ``STEP`` points, or delete as many deliveries: how many. Fewer where
+    the pass is over; none where the policy was switched off, is gone, or is another's just
+    now."""
     policy = RetentionPolicy.objects.select_for_update(skip_locked=True).filter(pk=key).first()
     if policy is None or not policy.active:
         return 0
     now = timezone.now()
     if policy.begun_at is None:
-        policy.begun_at, policy.last_points = now, 0
-    rolled = _roll_up(policy, now)
-    policy.last_points += rolled
-    policy.total_points += rolled
+        policy.begun_at, policy.last_rows = now, 0
+    is_samples = policy.what == Kept.SAMPLES
+    rolled = _roll_up(policy, now) if is_samples else ageing.delete(_before(policy, now), STEP)
+    policy.last_rows += rolled
+    policy.total_rows += rolled
     if rolled < STEP:
         policy.begun_at, policy.last_at = None, now
-    policy.save(update_fields=["begun_at", "last_at", "last_points", "total_points"])
+    policy.save(update_fields=["begun_at", "last_at", "last_rows", "total_rows"])
     return rolled
 
 
 def waiting(policy: RetentionPolicy, most: int | None = None) -> int:
-    """How many points a pass would roll up now, counted up to ``most``; nothing is written."""
-    rows = Datum.objects.filter(
-        samples__isnull=False,
-        source__in=_sources(policy),
-        measured_at__lt=_before(policy, timezone.now()),
+    """Of how many points or deliveries a pass would be now, counted up to ``most``; nothing is
+    written."""
+    before = _before(policy, timezone.now())
+    rows: QuerySet[Any] = (
+        ageing.ended_before(before)
+        if policy.what == Kept.DELIVERIES
+        else Datum.objects.filter(
+            samples__isnull=False, source__in=_sources(policy), measured_at__lt=before
+        )
     )
     return rows.count() if most is None else rows.order_by()[: most + 1].count()
 
@@ -92,6 +102,12 @@ def _roll_up(policy: RetentionPolicy, now: datetime) -> int:
     return rolled
 
 
+def counted(policy: RetentionPolicy, count: int) -> str:
+    """``12 points``, ``3 deliveries``."""
+    of = "deliveries" if policy.what == Kept.DELIVERIES else "points"
+    return f"{count:,} {of}"
+
+
 def _due() -> QuerySet[RetentionPolicy]:
     waits = Q(last_at=None) | Q(last_at__lt=timezone.now() - AGAIN) | Q(begun_at__isnull=False)
     return RetentionPolicy.objects.filter(waits, active=True)
@@ -102,4 +118,4 @@ def _sources(policy: RetentionPolicy) -> list[str]:
 
 
 def _before(policy: RetentionPolicy, now: datetime) -> datetime:
-    return now - timedelta(days=policy.samples_days)
+    return now - timedelta(days=policy.days)

@@ -169,7 +169,7 @@ def rows_of_tracking() -> None:
     Delivery.objects.create(channel=channel, event=event, key=uuid4(), next_at=now)
     SeriesRule.objects.create(series=series, muted=True, reason="noisy")
     Baseline.objects.create(series=series, at=now, reason="new device")
-    RetentionPolicy.objects.create(name="p", samples_days=30)
+    RetentionPolicy.objects.create(name="p", days=30)
     change = alert.changes.get()
     AlertRun.objects.create(alert=alert, series=series, run=TuningRun.objects.first())
     again = Remeasurement.objects.create(alert=alert, series=series, boundary=now)

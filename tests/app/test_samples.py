@@ -8,15 +8,25 @@ import sys
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
-from codegen_app.models import AuditEntry, Change, Datum, RetentionPolicy, Round, Source
+from codegen_app.models import (
+    AuditEntry,
+    Change,
+    Channel,
+    Datum,
+    Delivery,
+    RetentionPolicy,
+    Round,
+    Source,
+)
 from codegen_app.services import rounds, samples
 from tests.app import track_factories
 from tests.app.processes import ROOT, worker_environment
@@ -47,9 +57,7 @@ def point(days: int, **fields: object) -> Datum:
 
 
 def policy(**fields: object) -> RetentionPolicy:
-    return RetentionPolicy.objects.create(
-        **{"name": "old", "samples_days": 30, "active": True} | fields
-    )
+    return RetentionPolicy.objects.create(**{"name": "old", "days": 30, "active": True} | fields)
 
 
 def kept() -> set[int]:
@@ -74,7 +82,7 @@ def test_samples_go_with_age_and_all_else_stays() -> None:
     assert Change.objects.values().get() == Change.objects.values().get(pk=change.pk)
     assert kept() == {young.pk}
     row.refresh_from_db()
-    assert (row.last_points, row.total_points, row.begun_at) == (1, 1, None)
+    assert (row.last_rows, row.total_rows, row.begun_at) == (1, 1, None)
     assert row.last_at is not None
 
 
@@ -93,11 +101,11 @@ def test_steps_are_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
     assert samples.step(row.pk) == 2
     assert kept() == {one.pk for one in made[2:]}
     row.refresh_from_db()
-    assert (row.last_points, row.last_at) == (2, None)
+    assert (row.last_rows, row.last_at) == (2, None)
     assert row.begun_at is not None
     assert samples.roll_up_due() == 3, "it goes on with the pass that was begun"
     row.refresh_from_db()
-    assert (row.last_points, row.total_points, row.begun_at) == (5, 5, None)
+    assert (row.last_rows, row.total_rows, row.begun_at) == (5, 5, None)
 
 
 def test_a_policy_that_is_switched_off_ends_at_its_next_step(
@@ -123,7 +131,7 @@ def test_what_arrives_late_with_an_old_date_is_found_by_the_next_pass() -> None:
     assert samples.roll_up_due() == 1
     assert late.pk not in kept()
     row.refresh_from_db()
-    assert (row.last_points, row.total_points) == (1, 2)
+    assert (row.last_rows, row.total_rows) == (1, 2)
 
 
 def test_the_round_does_it() -> None:
@@ -146,10 +154,10 @@ def test_a_step_that_is_killed_leaves_nothing_half_done(tmp_path: Path) -> None:
     )
     assert killed.returncode == -signal.SIGKILL
     row.refresh_from_db()
-    assert (kept(), row.last_points, row.begun_at) == (made, 0, None)
+    assert (kept(), row.last_rows, row.begun_at) == (made, 0, None)
     assert samples.roll_up_due() == 5
     row.refresh_from_db()
-    assert (kept(), row.total_points) == (set(), 5)
+    assert (kept(), row.total_rows) == (set(), 5)
 
 
 def test_a_step_finds_its_points_by_an_index_in_their_order() -> None:
@@ -162,6 +170,39 @@ def test_a_step_finds_its_points_by_an_index_in_their_order() -> None:
     assert "Sort" not in plan
 
 
+def delivery(days: int, state: str) -> Delivery:
+    """One that was over so many days ago, or has been waiting since."""
+    when = timezone.now() - timedelta(days=days)
+    over = {} if state == "pending" else {"ended_at": when}
+    to = Channel.objects.first() or track_factories.channel()
+    made = {"channel": to, "key": uuid4(), "state": state, "next_at": when, **over}
+    return Delivery.objects.create(**made)
+
+
+def test_deliveries_go_by_a_policy_of_their_own_and_what_is_to_be_sent_never_does() -> None:
+    left = {delivery(29, "delivered").pk, delivery(400, "pending").pk}
+    old = {delivery(31, "delivered").pk, delivery(400, "failed").pk}
+    sampled = point(400)
+    policy(active=False, what="deliveries")
+    samples.roll_up_due()
+    assert Delivery.objects.count() == 4
+    assert "old: 2 deliveries would go (it is not active)" in run("--dry-run")
+    RetentionPolicy.objects.update(active=True)
+    assert samples.roll_up_due() == len(old)
+    assert set(Delivery.objects.values_list("pk", flat=True)) == left
+    assert kept() == {sampled.pk}
+    assert RetentionPolicy.objects.get().total_rows == 2
+    with pytest.raises(IntegrityError), transaction.atomic():
+        policy(name="of tokens", what="deliveries", source="api")
+
+
+def test_a_policy_of_samples_leaves_deliveries() -> None:
+    delivery(400, "delivered")
+    policy()
+    assert samples.roll_up_due() == 0
+    assert Delivery.objects.count() == 1
+
+
 def run(*options: str) -> str:
     output = StringIO()
     call_command("roll_up", *options, stdout=output)
@@ -172,14 +213,14 @@ def test_the_command_counts_first_and_rolls_up_when_told() -> None:
     assert "there is no policy" in run()
     point(60)
     policy()
-    policy(name="someday", samples_days=50, active=False)
+    policy(name="someday", days=50, active=False)
     counted = run("--dry-run")
-    assert "old: 1 points would roll up\n" in counted
-    assert "someday: 1 points would roll up (it is not active)" in counted
+    assert "old: 1 points would go\n" in counted
+    assert "someday: 1 points would go (it is not active)" in counted
     assert len(kept()) == 1
     assert "someday: not active" in run("--policy", "someday")
     assert len(kept()) == 1
-    assert "old: 1 points rolled up" in run("--policy", "old")
+    assert "old: 1 points gone" in run("--policy", "old")
     assert kept() == set()
     with pytest.raises(CommandError, match="no such policy"):
         run("--policy", "older")
@@ -188,7 +229,7 @@ def test_the_command_counts_first_and_rolls_up_when_told() -> None:
 def test_the_admin_says_what_would_go_and_notes_who_lets_it(client: Client) -> None:
     point(60)
     client.force_login(User.objects.create_superuser("root"))
-    given = {"name": "old", "source": "", "samples_days": "30"}
+    given = {"name": "old", "what": "samples", "source": "", "days": "30"}
     assert client.post("/admin/codegen_app/retentionpolicy/add/", given).status_code == 302
     row = RetentionPolicy.objects.get()
     assert (row.active, row.created_by.username) == (False, "root")
@@ -196,13 +237,13 @@ def test_the_admin_says_what_would_go_and_notes_who_lets_it(client: Client) -> N
     assert "1 points" in client.get(address).content.decode()
     assert client.post(address, given | {"active": "on"}).status_code == 302
     noted = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
-    assert list(noted)[-2:] == ["keep samples", "let samples roll up"]
+    assert list(noted)[-2:] == ["keep", "let go with age"]
     assert len(kept()) == 1, "the next round does it"
 
 
 def test_days_that_no_date_has_are_turned_down(client: Client) -> None:
     client.force_login(User.objects.create_superuser("root"))
     for days in ("0", "36501"):
-        given = {"name": "old", "source": "", "samples_days": days, "active": "on"}
+        given = {"name": "old", "what": "samples", "source": "", "days": days, "active": "on"}
         assert client.post("/admin/codegen_app/retentionpolicy/add/", given).status_code == 200
     assert not RetentionPolicy.objects.exists()

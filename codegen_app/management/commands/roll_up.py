@@ -1,4 +1,4 @@
-"""``manage.py roll_up``: roll up raw samples by policy, at once; workers do it by themselves."""
+"""``manage.py roll_up``: carry out policies of retention at once; workers do it by themselves."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from codegen_app.services import samples
 
 
 class Command(BaseCommand):
-    """Carries out the active policies, or counts what any would roll up."""
+    """Carries out the active policies, or counts what any would be of."""
 
     help = __doc__
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Which policy, and whether to count only."""
         parser.add_argument("--policy", metavar="NAME", help="this one alone")
-        parser.add_argument("--dry-run", action="store_true", help="count, and roll up nothing")
+        parser.add_argument("--dry-run", action="store_true", help="count, and change nothing")
 
     def handle(self, *_: Any, policy: str | None, dry_run: bool, **__: Any) -> None:
         """One line for each policy."""
@@ -29,13 +29,15 @@ class Command(BaseCommand):
             if not rows:
                 raise CommandError(f"--policy {policy}: there is no such policy; see the admin")
         if not rows:
-            self.stdout.write("there is no policy: all samples are kept")
+            self.stdout.write("there is no policy: all samples and deliveries are kept")
         for row in rows:
             if dry_run:
                 active = "" if row.active else " (it is not active)"
-                self.stdout.write(f"{row}: {samples.waiting(row):,} points would roll up{active}")
+                self.stdout.write(
+                    f"{row}: {samples.counted(row, samples.waiting(row))} would go{active}"
+                )
             elif row.active:
                 count = samples.roll_up(row)
-                self.stdout.write(f"{row}: {count:,} points rolled up")
+                self.stdout.write(f"{row}: {samples.counted(row, count)} gone")
             else:
                 self.stdout.write(f"{row}: not active, nothing is done")
