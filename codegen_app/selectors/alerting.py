@@ -45,16 +45,18 @@ _FOLDED = f"""
     ) SELECT id FROM under ORDER BY id LIMIT {MOST_FOLDED}
 """  # noqa: S608 - our own names
 # By the index change_worst: one row of each alert, however many it has.
-_WORST = f"""
-    SELECT alert.id, c.series_id, c.before, c.after, c.low, c.high, c.n_before, c.n_after, c.worse,
-        s.problem, s.sizes::text AS sizes, s.target, s.device_name, s.metric
-    FROM unnest(%s::bigint[]) AS alert(id)
+_WORST_OF_EACH = f"""
+    unnest(%s::bigint[]) AS alert(id)
     CROSS JOIN LATERAL (
         SELECT * FROM {Change._meta.db_table}
         WHERE alert_id = alert.id AND withdrawn_at IS NULL
         ORDER BY ABS(LN(after / before)) DESC, id LIMIT 1
     ) AS c
-    JOIN {Series._meta.db_table} s ON s.id = c.series_id
+"""  # noqa: S608 - our own names
+_WORST = f"""
+    SELECT alert.id, c.series_id, c.before, c.after, c.low, c.high, c.n_before, c.n_after, c.worse,
+        s.problem, s.sizes::text AS sizes, s.target, s.device_name, s.metric
+    FROM {_WORST_OF_EACH} JOIN {Series._meta.db_table} s ON s.id = c.series_id
 """  # noqa: S608 - our own names
 
 
@@ -162,6 +164,11 @@ def worst_changes(alerts: Collection[int]) -> dict[int, Worst]:
         names = [column.name for column in cursor.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     return {row["id"]: _worst(row) for row in rows}
+
+
+def worst_keys(alerts: Collection[int]) -> RawSQL:
+    """The keys of the changes furthest from 1 of each of these alerts, for a query's condition."""
+    return RawSQL(f"SELECT c.id FROM {_WORST_OF_EACH}", [list(alerts)])  # noqa: S608, S611
 
 
 def _worst(row: Mapping[str, Any]) -> Worst:

@@ -7,17 +7,28 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Case, Count, F, FloatField, When
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Abs, Ln
 from django.utils import timezone
 
 from codegen_app.models import Alert, AlertKind, Change
 from codegen_app.models.alert import OPEN_ALERT_STATES
+from codegen_app.selectors.alerting import worst_keys
 from codegen_app.selectors.tracked import Moved, SeriesHead, head_of, moved_of
 
 DAYS = 7
 MOST_CHANGES = 5_000
 """The newest changes, among which the largest are looked for: however many there are."""
 _MOST_ALERTS, _MOST_MOVERS = 6, 10
+# The newest by their key, whatever the planner thinks of how many are young enough.
+_MOVERS = f"""
+    SELECT id FROM (
+        SELECT id, before, after, found_at, withdrawn_at FROM {Change._meta.db_table}
+        ORDER BY id DESC LIMIT {MOST_CHANGES}
+    ) AS newest
+    WHERE withdrawn_at IS NULL AND found_at >= %s
+    ORDER BY ABS(LN(after / before)) DESC, id DESC LIMIT {_MOST_MOVERS}
+"""  # noqa: S608 - our own names
 
 
 @dataclass(frozen=True)
@@ -88,11 +99,10 @@ def _alerts(kind: AlertKind) -> list[Alert]:
 
 
 def _worst(alerts: Sequence[Alert]) -> dict[int | None, Moved]:
-    """The change of each that moved most, in the order of the index of them."""
+    """The change of each that moved most."""
     keys = [0, *(row.pk for row in alerts)]  # 0 is none: as many queries without alerts
-    rows = Change.objects.filter(alert__in=keys, withdrawn_at=None)
-    ranked = rows.order_by("alert_id", Abs(Ln(F("after") / F("before"))).desc(), "pk")
-    each = ranked.select_related("series", "revision", "previous", "alert").distinct("alert_id")
+    rows = Change.objects.filter(pk__in=worst_keys(keys)).defer("explanation")
+    each = rows.select_related("series", "revision", "previous", "alert")
     return {row.alert_id: moved_of(row, row.series.unit) for row in each}
 
 
@@ -110,13 +120,10 @@ def _open(row: Alert, worst: Mapping[int | None, Moved]) -> OpenAlert:
 
 
 def _movers() -> tuple[Mover, ...]:
-    newest = Change.objects.order_by("-pk").values("pk")[:MOST_CHANGES]
-    rows = Change.objects.filter(
-        pk__in=newest, withdrawn_at=None, found_at__gte=timezone.now() - timedelta(days=DAYS)
-    )
-    shown = rows.select_related("series", "revision", "previous", "alert").order_by(
+    since = timezone.now() - timedelta(days=DAYS)
+    keys = RawSQL(_MOVERS, [since])  # noqa: S611 - no text of others
+    shown = Change.objects.filter(pk__in=keys).defer("explanation")
+    rows = shown.select_related("series", "revision", "previous", "alert").order_by(
         Abs(Ln(F("after") / F("before"))).desc(), "-pk"
     )
-    return tuple(
-        Mover(head_of(row.series), moved_of(row, row.series.unit)) for row in shown[:_MOST_MOVERS]
-    )
+    return tuple(Mover(head_of(row.series), moved_of(row, row.series.unit)) for row in rows)
