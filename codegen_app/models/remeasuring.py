@@ -59,8 +59,9 @@ class Remeasurement(Work):
 
 
 class RemeasuredPoint(models.Model):
-    """A point whose build is measured again. ``datum`` is the new point, ``reason`` why there is
-    none once the work is over."""
+    """A point whose build is measured again: of the series, or of another series of its problem at
+    a revision between the sides. ``datum`` is the new point, ``reason`` why there is none once the
+    work is over."""
 
     remeasurement = models.ForeignKey(
         Remeasurement, on_delete=models.CASCADE, related_name="points"
@@ -81,6 +82,12 @@ class RemeasuredPoint(models.Model):
 
     def __str__(self) -> str:
         return f"point {self.original_id} again"
+
+    def side(self, of: Remeasurement) -> str:
+        """Of the change: before or after, or between, where it is yet to be seen which."""
+        if self.original.series_id != of.series_id:
+            return "between"
+        return "after" if self.original.at >= of.boundary else "before"
 
 
 class MeasurementRequest(models.Model):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from django.db.models import QuerySet
 
 from codegen_app.models import Alert, Change, Datum, Series, Source, State, Worker
 
+MOST_BETWEEN = 20  # revisions between the sides: each is a build to be measured
 SIDE = 3  # revisions of each side, the nearest to the change
 MOST_SERIES = 20  # of an alert, the furthest moved first
 
@@ -27,7 +29,7 @@ def own_series(alert: Alert, changes: Iterable[Change]) -> list[Series]:
     return [one for one in found.values() if one.own_problem_id is not None]
 
 
-def kept(series: Iterable[int]) -> QuerySet[Datum]:
+def kept(series: Iterable[int] | QuerySet[Any]) -> QuerySet[Datum]:
     """Points of these series whose builds are here, and that are no repetition of others."""
     return Datum.objects.filter(
         series__in=series,
@@ -39,11 +41,34 @@ def kept(series: Iterable[int]) -> QuerySet[Datum]:
 
 def sides(change: Change) -> list[Datum]:
     """The points whose builds are kept, a build once a revision, of the nearest revisions of each
-    side of a change; two sides of a series have no others between them (2 queries)."""
+    side of a change (2 queries)."""
     rows = kept([change.series_id])
     before = rows.filter(at__lt=change.at).order_by("-at", "-id")
     after = rows.filter(at__gte=change.at).order_by("at", "id")
     return [*reversed(_nearest(before[:_LOOKED_AT])), *_nearest(after[:_LOOKED_AT])]
+
+
+def between(change: Change) -> list[Datum]:
+    """What can be filled in between both sides: points of other series of the problem (another
+    device model, other sizes) for the same target and compiler whose builds are kept, one of each
+    revision that lies between the points next to the change and that the series has no point of.
+    Where there are more than ``MOST_BETWEEN``, evenly among them (2 queries)."""
+    series = change.series
+    own = Datum.objects.filter(series=series)
+    last = own.filter(at__lt=change.at).order_by("-at", "-id").first()
+    if last is None:
+        return []
+    alike = Series.objects.filter(
+        own_problem=series.own_problem_id, target=series.target, toolchain=series.toolchain
+    )
+    rows = kept(alike.exclude(pk=series.pk).values("pk")).filter(at__gt=last.at, at__lt=change.at)
+    ends = (last.revision_id, change.revision_id)
+    found: dict[int, Datum] = {}
+    for row in rows.exclude(revision__in=ends).order_by("at", "id")[:_LOOKED_AT]:
+        found.setdefault(row.revision_id, row)
+    each = list(found.values())
+    step = max(1, len(each) / MOST_BETWEEN)
+    return [each[int(n * step)] for n in range(min(len(each), MOST_BETWEEN))]
 
 
 _LOOKED_AT = 200  # points: runs of one revision repeat it

@@ -117,6 +117,38 @@ def test_both_sides_are_measured_again_in_one_environment(own: Alert, person: Us
     assert Datum.objects.count() == 4
 
 
+def test_revisions_between_the_sides_are_filled_in_from_builds_of_other_series(
+    own: Alert, person: User
+) -> None:
+    series = Series.objects.get()
+    before, after = series.data.order_by("at")
+    same = {"own_problem": series.own_problem, "target": series.target}
+    other = track_factories.series(toolchain=series.toolchain, device_name="another", **same)
+    otherwise = track_factories.series(toolchain="another compiler", **same)
+    built = {"build": before.build, "kernel": before.kernel, "source": Source.TUNING}
+    middle = track_factories.revision(name="middle")
+    step = (after.at - before.at) / 4
+    for of, at, revision in (
+        (other, before.at + step, before.revision),
+        *((other, before.at + step * place, middle) for place in (2, 3)),
+        (other, after.at + step, track_factories.revision()),
+        (otherwise, before.at + step * 2, track_factories.revision()),
+    ):
+        track_factories.datum(series=of, at=at, revision=revision, **built)
+    asking.ask(own, person)
+    measure("cpu")
+    row = Remeasurement.objects.get()
+    assert (row.state, row.reason) == (State.DONE, "")
+    [new] = series.data.filter(revision=middle)
+    assert (new.at, new.source) == (before.at + step * 2, Source.AGAIN)
+    assert [one.side(row) for one in row.points.all()] == ["before", "between", "after"]
+    [shown] = alert_actions(own.pk).measured
+    assert shown.points[1].original is None
+    assert shown.n_before + shown.n_after == sum(
+        one.n for one in shown.points if one.side != "between"
+    )
+
+
 def test_a_worker_that_dies_leaves_it_to_the_next(
     own: Alert, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,7 +341,7 @@ def test_the_page_offers_what_can_be_and_says_why_not(tuner: Client) -> None:
     address = f"/alerts/{alert.pk}/actions"
     page = tuner.get(address).content.decode()
     assert "none of its series is measured here" in page
-    assert "Of 2 series their senders are asked" in page
+    assert "the senders are asked for the revisions of 2 series" in page
     answer = tuner.post(f"/alerts/{alert.pk}/remeasure", follow=True)
     assert "revisions are asked of who sends them" in answer.content.decode()
     assert (

@@ -52,12 +52,13 @@ class RunRow:
 @dataclass(frozen=True)
 class PointRow:
     """A build that was measured again: at which revision, on which side of the change. ``value`` is
-    None where there is none, for the ``reason``; ``original`` is the value of before."""
+    None where there is none, for the ``reason``; ``original`` is the value of before, None of a
+    build between the sides, which the series has no point of."""
 
     revision: str
     side: str
     kernel: str
-    original: float
+    original: float | None
     value: float | None
     low: float | None
     high: float | None
@@ -189,11 +190,11 @@ def _again_row(row: Remeasurement, points: Sequence[RemeasuredPoint]) -> AgainRo
         [
             sample
             for one in points
-            if one.datum is not None and (one.original.at >= row.boundary) is later
+            if one.datum is not None and one.side(row) == side
             for sample in one.datum.samples or ()
             if sample > 0
         ]
-        for later in (False, True)
+        for side in ("before", "after")
     )
     ratio, low, high = _ratio(before, after)
     return AgainRow(
@@ -213,7 +214,7 @@ def _again_row(row: Remeasurement, points: Sequence[RemeasuredPoint]) -> AgainRo
         high=high,
         n_before=len(before),
         n_after=len(after),
-        points=tuple(_point_row(one, row.boundary) for one in points),
+        points=tuple(_point_row(one, row) for one in points),
     )
 
 
@@ -231,13 +232,13 @@ def _ratio(
     return float(np.exp(found.logs[0])), float(low[0]), float(high[0])
 
 
-def _point_row(one: RemeasuredPoint, boundary: datetime) -> PointRow:
+def _point_row(one: RemeasuredPoint, row: Remeasurement) -> PointRow:
     new, original = one.datum, one.original
     return PointRow(
         revision=str(original.revision),
-        side="after" if original.at >= boundary else "before",
+        side=one.side(row),
         kernel=original.kernel.name if original.kernel else "",
-        original=original.value,
+        original=original.value if original.series_id == row.series_id else None,
         value=new.value if new else None,
         low=new.low if new else None,
         high=new.high if new else None,

@@ -24,6 +24,7 @@ from codegen_app.models import (
 )
 from codegen_app.selectors.remeasurable import (
     MOST_SERIES,
+    between,
     changes_of,
     device_models,
     obstacle,
@@ -69,7 +70,7 @@ def _ask_change(alert: Alert, change: Change, actor: AbstractBaseUser | None) ->
     if series.is_generated:
         return Answer(series, reason="a generated series has nothing that could be measured")
     if series.own_problem_id is None:
-        revisions = _between(change)
+        revisions = _revisions(change)
         return Answer(series, requests=_request(alert, series, revisions, actor))
     known = Remeasurement.objects.filter(alert=alert, series=series, state__in=OPEN_STATES).first()
     if known is not None:
@@ -87,13 +88,13 @@ def _ask_change(alert: Alert, change: Change, actor: AbstractBaseUser | None) ->
         requested_by_id=audit.actor_id(actor),
     )
     RemeasuredPoint.objects.bulk_create(
-        RemeasuredPoint(remeasurement=row, original=point) for point in points
+        RemeasuredPoint(remeasurement=row, original=point) for point in (*points, *between(change))
     )
     queue.notify(queue.Kind.MEASURE, target=series.target)
     return Answer(series, row)
 
 
-def _between(change: Change) -> list[Revision]:
+def _revisions(change: Change) -> list[Revision]:
     """The revisions of both sides, and those of the same source between them."""
     found = [change.revision] + ([change.previous] if change.previous else [])
     first = change.previous.at if change.previous else None

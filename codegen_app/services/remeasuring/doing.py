@@ -148,8 +148,8 @@ def _outcome(
     reasons: dict[str, str],
 ) -> tuple[State, dict[str, str]]:
     """Done where both sides have a time; else why a side has none."""
-    for side, of_later in (("before", False), ("after", True)):
-        keys = [str(one.pk) for one in points if (one.original.at >= row.boundary) is of_later]
+    for side in ("before", "after"):
+        keys = [str(one.pk) for one in points if one.side(row) == side]
         of_side = [found[key] for key in keys if key in found]
         if any(isinstance(one, Measurement) for one in of_side):
             continue
