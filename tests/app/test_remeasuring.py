@@ -16,7 +16,6 @@ from codegen_app.models import (
     Alert,
     AlertRun,
     Build,
-    Change,
     Datum,
     MeasurementRequest,
     RemeasuredPoint,
@@ -30,18 +29,17 @@ from codegen_app.models import (
     Worker,
 )
 from codegen_app.selectors.pages.alert_actions import alert_actions
-from codegen_app.services import engine, history, planning, remote_builds, tokens, tuning, work
+from codegen_app.services import engine, tokens, work
 from codegen_app.services.alerting.retuning import retune
 from codegen_app.services.remeasuring import asking, doing
 from codegen_app.tasks import measure
 from scheduler.clients import kiln_client
 from scheduler.codegen.recorded_call import RecordedCall
 from scheduler.outcome import UserError
-from scheduler.results.points.model import RevisionKey
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
-from scheduler.tuning.budget import Budget
 from tests.app import factories, track_factories
+from tests.support.own_alert import own_alert
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,26 +61,7 @@ def worker() -> None:
 
 @pytest.fixture
 def own(monkeypatch: pytest.MonkeyPatch) -> Alert:
-    """A change between two revisions of a problem that the emulation timed, by real builds."""
-    monkeypatch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
-    graph = factories.prepared_graph()
-    node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
-    assert node is not None
-    least = {name: info["min"] for name, info in graph.symbols.items()}
-    for name in ("first", "second"):
-        monkeypatch.setattr(history, "own_revision", lambda name=name: RevisionKey(name))
-        budget = Budget(seconds=60, measurements=1)
-        tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
-        assert planning.plan_waiting() == 1
-        measure("cpu")
-    series = Series.objects.get()
-    before, after = series.data.order_by("at")
-    alert = Alert.objects.create(kind="regression", revision=after.revision, at=after.at)
-    Change.objects.create(
-        **{"series": series, "datum": after, "at": after.at, "revision": after.revision},
-        **{"previous": before.revision, "before": 100.0, "after": 130.0, "n_before": 9},
-        **{"n_after": 5, "errors": 9.0, "worse": True, "alert": alert},
-    )
+    alert = own_alert(monkeypatch)
     worker()
     return alert
 

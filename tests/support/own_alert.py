@@ -1,0 +1,36 @@
+"""A change of a series that was measured here, for tests of what is done about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen_app.models import Alert, Change, Series
+from codegen_app.services import history, planning, remote_builds, tuning
+from codegen_app.tasks import measure
+from scheduler.results.points.model import RevisionKey
+from scheduler.tuning.budget import Budget
+from tests.app import factories
+
+
+def own_alert(patch: pytest.MonkeyPatch) -> Alert:
+    """A change between two revisions of a problem that the emulation timed, by real builds."""
+    patch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
+    graph = factories.prepared_graph()
+    node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
+    assert node is not None
+    least = {name: info["min"] for name, info in graph.symbols.items()}
+    for name in ("first", "second"):
+        patch.setattr(history, "own_revision", lambda name=name: RevisionKey(name))
+        budget = Budget(seconds=60, measurements=1)
+        tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)
+        assert planning.plan_waiting() == 1
+        measure("cpu")
+    series = Series.objects.get()
+    before, after = series.data.order_by("at")
+    alert = Alert.objects.create(kind="regression", revision=after.revision, at=after.at)
+    Change.objects.create(
+        **{"series": series, "datum": after, "at": after.at, "revision": after.revision},
+        **{"previous": before.revision, "before": 100.0, "after": 130.0, "n_before": 9},
+        **{"n_after": 5, "errors": 9.0, "worse": True, "alert": alert},
+    )
+    return alert
