@@ -37,12 +37,31 @@ BEGIN
     PERFORM nextval(TG_ARGV[0]);
     RETURN NULL;
 END $$;
+CREATE OR REPLACE FUNCTION kiln_page_rows_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM changed) THEN
+        PERFORM pg_advisory_xact_lock_shared({locks}, TG_ARGV[1]::integer);
+        PERFORM nextval(TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END $$;
 """
-# Rows rather than statements where a statement may find none: a look must not count as a change.
-_TRIGGERS = """
+# A statement may find no rows, and a look must not count as a change: each asks which it changed.
+# PostgreSQL has these only for whole rows; where some columns do not count, it is asked row by row.
+_ADDED = """
 CREATE OR REPLACE TRIGGER kiln_page_added AFTER INSERT OR TRUNCATE ON {table}
     FOR EACH STATEMENT EXECUTE FUNCTION kiln_page_changed('{sequence}', '{lock}');
-CREATE OR REPLACE TRIGGER kiln_page_changed AFTER DELETE OR UPDATE OF {columns} ON {table}
+CREATE OR REPLACE TRIGGER kiln_page_deleted AFTER DELETE ON {table}
+    REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION kiln_page_rows_changed('{sequence}', '{lock}');
+"""
+_CHANGED = """
+CREATE OR REPLACE TRIGGER kiln_page_changed AFTER UPDATE ON {table}
+    REFERENCING OLD TABLE AS changed
+    FOR EACH STATEMENT EXECUTE FUNCTION kiln_page_rows_changed('{sequence}', '{lock}');
+"""
+_SOME_COLUMNS_CHANGED = """
+CREATE OR REPLACE TRIGGER kiln_page_changed AFTER UPDATE OF {columns} ON {table}
     FOR EACH ROW EXECUTE FUNCTION kiln_page_changed('{sequence}', '{lock}');
 """
 
@@ -55,8 +74,9 @@ def make(using: str = "default", **_: Any) -> None:
             fields = model._meta.concrete_fields
             columns = [f.column for f in fields if f.column not in _SIGNS_OF_LIFE]
             sequence = WORK if model._meta.model_name in _OF_WORK else REST
+            changed = _CHANGED if len(columns) == len(fields) else _SOME_COLUMNS_CHANGED
             cursor.execute(
-                _TRIGGERS.format(
+                (_ADDED + changed).format(
                     table=f'"{model._meta.db_table}"',
                     sequence=sequence,
                     lock=LOCK_OF[sequence],

@@ -256,7 +256,7 @@ def test_every_change_of_what_pages_show_is_counted() -> None:
             " FROM information_schema.triggered_update_columns"
             " WHERE trigger_name = 'kiln_page_changed'"
         )
-        counted = set(cursor.fetchall())
+        counted = set(cursor.fetchall())  # tables that are not here: whatever column it is
         cursor.execute(
             "SELECT event_object_table, event_manipulation FROM information_schema.triggers"
             " WHERE trigger_name LIKE 'kiln_page_%'"
@@ -266,7 +266,7 @@ def test_every_change_of_what_pages_show_is_counted() -> None:
         table = model._meta.db_table
         assert {event for of, event in events if of == table} == {"INSERT", "UPDATE", "DELETE"}
         for field in model._meta.concrete_fields:
-            counts = (table, field.column) in counted
+            counts = table not in {of for of, _ in counted} or (table, field.column) in counted
             assert counts is (field.column not in triggers._SIGNS_OF_LIFE), (table, field.column)
 
 
