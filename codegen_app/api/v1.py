@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -265,7 +265,7 @@ def _one(pk: int) -> Series:
     return row
 
 
-def _parameters(request: HttpRequest, names: Iterable[str]) -> None:
+def _parameters(request: HttpRequest, names: Container[str]) -> None:
     """A misspelt parameter would be as if it was not there."""
     fields.known(request.GET, names, "query")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,9 +36,9 @@ def as_list(value: Any, at: str) -> list[Any]:
     return list(value)
 
 
-def known(given: Iterable[str], names: Iterable[str], at: str) -> None:
+def known(given: Iterable[str], names: Container[str], at: str) -> None:
     """Nothing is there that nobody reads: a misspelt field would be lost."""
-    for name in sorted(set(given) - set(names)):
+    for name in sorted(name for name in given if name not in names):
         raise UserError(f"{at}.{one_line(name, 40)}: there is no such field")
 
 
@@ -99,12 +99,22 @@ def as_json(value: Any, at: str) -> dict[str, Any]:
 def _is_flat_and_small(content: Mapping[Any, Any]) -> bool:
     """Whether it is a few short texts and numbers: nearly always, and then nothing in it need be
     looked at twice."""
-    return len(content) <= _FEW and all(
-        (type(part) is int and -_LARGEST <= part <= _LARGEST)
-        or (type(part) is str and len(part) <= _SHORT and part.isascii() and "\0" not in part)
-        for pair in content.items()
-        for part in pair
-    )
+    if len(content) > _FEW:
+        return False
+    for name, part in content.items():
+        if not is_plain_text(name, _SHORT):
+            return False
+        if type(part) is int:
+            if not -_LARGEST <= part <= _LARGEST:
+                return False
+        elif not is_plain_text(part, _SHORT):
+            return False
+    return True
+
+
+def is_plain_text(value: Any, most: int) -> bool:
+    """Whether it is a text of at most so many characters that nothing is wrong with: quick."""
+    return type(value) is str and len(value) <= most and value.isascii() and "\0" not in value
 
 
 def _plain(value: Any, at: str, deeper: int) -> None:

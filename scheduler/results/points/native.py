@@ -181,12 +181,15 @@ def _sizes(given: Any, at: str) -> dict[str, int]:
 def _conditions(given: Any, at: str) -> dict[str, Any]:
     facts = fields.as_object(given, at)
     fields.known(facts, FACTS, at)
-    return {
-        name: fields.as_text(fact, f"{at}.{name}", _MOST_FACT)
-        if FACTS[name] is str
-        else fields.as_json(fact, f"{at}.{name}")
-        for name, fact in facts.items()
-    }
+    return {name: _fact(name, fact, at) for name, fact in facts.items()}
+
+
+def _fact(name: str, fact: Any, at: str) -> Any:
+    if FACTS[name] is not str:
+        return fields.as_json(fact, f"{at}.{name}")
+    if fields.is_plain_text(fact, _MOST_FACT):
+        return fact
+    return fields.as_text(fact, f"{at}.{name}", _MOST_FACT)
 
 
 def write(points: Sequence[Point]) -> dict[str, Any]:
