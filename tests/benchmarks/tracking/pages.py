@@ -45,13 +45,25 @@ def pages(content: Content, requests: int) -> tuple[Page, ...]:
     some = draw.choices(alerts, k=requests)
     return (
         Page(f"history of {most:,} points", tuple(f"/series/{n}" for n in longest), 300),
+        Page("  its points", tuple(f"/series/{n}/points.json" for n in longest), 300),
         Page("  its data", tuple(f"/series/{n}.json" for n in longest), None),
         Page("alerts", ("/alerts",), 200),
-        Page("  of every state", ("/alerts?state=all",), None),
+        Page("  of every state", ("/alerts?state=all",), 200),
+        Page("  by words", _searched(), 200),
         Page("  one alert", tuple(f"/alerts/{n}" for n in some), None),
         Page("overview", ("/",), 300),
         Page("compare of 3,100 with 3,100 series", tuple(compared), 1_000),
         Page("series", ("/series",), None),
+    )
+
+
+def _searched() -> tuple[str, ...]:
+    """Words that many series have, few, and none."""
+    words = ("attention", "mm mi300x time", "bench 1200 h100", "nothing-there")
+    return tuple(
+        f"/alerts?{urlencode({'state': state, 'q': one})}"
+        for one in words
+        for state in ("open", "all")
     )
 
 
