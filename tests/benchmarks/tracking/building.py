@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from codegen_app.services.detecting.replay import DEFAULTS
 from scheduler.results.points.model import digest_of
 from tests.benchmarks.printing import say
 from tests.benchmarks.tracking import points
-from tests.benchmarks.tracking.content import Content
+from tests.benchmarks.tracking.content import Content, Suite
 from tests.benchmarks.tracking.naming import facts, revision_key, series_key
 from tests.benchmarks.tracking.server import BUILDING, Place
 
@@ -198,7 +199,8 @@ def _changes(content: Content, starts: _Starts) -> tuple[list[Any], list[Any]]:
                         *(1 + suite.first_series + int(series),),
                         *(int(starts.points[visit.number] + series), visit.at, 1 + visit.number),
                         *(previous.get(visit.suite), after / ratio, after, ratio * 0.99),
-                        *(ratio * 1.01, min(visit.revision, 30), 4, 12.0, worse, cause, "a rule"),
+                        *(ratio * 1.01, min(visit.revision, 30)),
+                        *(_looked_at(suite, visit.revision, series), 12.0, worse, cause, "a rule"),
                         *(_explained(cause, ratio), at, at, visit.at, at, alert),
                     )
                 )
@@ -208,6 +210,13 @@ def _changes(content: Content, starts: _Starts) -> tuple[list[Any], list[Any]]:
         missing = (1 + len(alerts), "missing", None, 1 + int(series), 1, None, "")
         alerts.append(_alert(missing, datetime.now(UTC) - timedelta(days=3), rng))
     return changes, alerts
+
+
+def _looked_at(suite: Suite, revision: int, series: np.int64) -> int:
+    """How many points after a change its figures are of, once the detector has seen all of them."""
+    later = np.flatnonzero(suite.steps[revision + 1 :, series])
+    points_after = int(later[0]) + 1 if later.size else suite.n_revisions - revision
+    return max((size for size in DEFAULTS.sizes if size <= points_after), default=points_after)
 
 
 def _explained(cause: str, ratio: float) -> str:
