@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 Source: TypeAlias = Literal["lane", "value"]
@@ -122,7 +122,7 @@ class MatrixInstruction:
             raise ValueError(f"{self.name}: a lane's results are no grid of rows and columns")
         return len(columns)
 
-    @property
+    @cached_property
     def a_rows(self) -> int:
         """Different rows of A that a lane has values in; of each it has the same k."""
         return len({self.a.at(0, value)[0] for value in range(self.a_values)})
@@ -132,7 +132,7 @@ class MatrixInstruction:
         """How many in a row use up what a lane reads of a row of A from LDS at once."""
         return max(1, _READ_BYTES // (self.a_values // self.a_rows * _BYTES[self.element]))
 
-    @property
+    @cached_property
     def step_k(self) -> int:
         """Elements along k that a step of ``kiln::mma::Tile`` takes."""
         return self.k * self.repeats

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import product
 
 from scheduler.codegen.kernel import ConfigValue
@@ -105,7 +105,7 @@ class GemmConfig:
 
     def items(self) -> dict[str, ConfigValue]:
         """As the kernel and the ledger name them; what is 0 is left to the kernel."""
-        return {name.upper(): value for name, value in asdict(self).items() if value}
+        return {name.upper(): value for name, value in vars(self).items() if value}
 
     @staticmethod
     def of(config: Mapping[str, ConfigValue]) -> GemmConfig:
@@ -225,6 +225,7 @@ def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
             yield GemmConfig(*tile, stages, GROUPS[-1], split, a, b, async_copies=1)
 
 
+@cache
 def waves_along_m(block_m: int, block_n: int, waves: int, size: int = COMMON_SIZE) -> int:
     """As ``kiln::mma::waves_along_m``: 0 where the waves cannot share the block out."""
     best, least = 0, 1 << 30
