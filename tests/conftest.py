@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker
 
 from codegen_app import postgres
@@ -107,6 +108,14 @@ def django_db_modify_db_settings(
     with django_db_blocker.unblock():
         template = databases.migrated(database_server)
     database.setdefault("TEST", {}).update(NAME=databases.own_name(), TEMPLATE=template)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """After tests with transactions of their own, what they left is deleted the quick way."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", databases.empty)
+        yield
 
 
 @pytest.fixture(autouse=True)

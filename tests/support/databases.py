@@ -1,4 +1,5 @@
-"""Databases of test processes: each is a copy of one that was migrated once and is kept."""
+"""Databases of test processes: each is a copy of one that was migrated once and is kept. After a
+test with transactions of its own what it left is deleted."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import django
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connections
+from django.db import connections, transaction
 from django.db.migrations.loader import MigrationLoader
 from psycopg import sql
 
@@ -20,6 +21,8 @@ _ROOT = Path(__file__).resolve().parents[2]
 _LOCK = 7_105_641  # of a server's advisory ones; nothing else of ours takes one there
 # What migrations do not say and ``migrate`` makes all the same: permissions, triggers.
 _ALSO = ("codegen_app/models", "codegen_app/pagecache")
+
+_MADE_ANEW = {"auth_permission", "django_content_type"}
 
 
 def own_name() -> str:
@@ -55,6 +58,24 @@ def migrated(server: str) -> str:
             rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
             connection.execute(rename.format(sql.Identifier(making), sql.Identifier(name)))
     return name
+
+
+def empty(_: object = None) -> None:
+    """Delete all rows but those that ``migrate`` makes anew each time. In place of ``flush``, which
+    gives every table, index and trigger new files: a third of a second, where most are empty.
+
+    The role must be a superuser's: guards and foreign keys look away meanwhile.
+    """
+    connection = connections["default"]
+    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    look = sql.SQL("SELECT {} WHERE EXISTS (SELECT FROM {})")
+    looks = [look.format(table, sql.Identifier(table)) for table in {*tables} - _MADE_ANEW]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(sql.SQL(" UNION ALL ").join(looks))
+        filled = cursor.fetchall()
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        for (table,) in filled:
+            cursor.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
 
 
 def _migrate(name: str) -> None:
