@@ -52,6 +52,12 @@ def prepared_graph(name: str = "gpt2") -> Graph:
     return made
 
 
+def small_node(graph: Graph) -> TemplateNode:
+    """The last reduction of the sample, a norm. The first one reads the embeddings: 157 MB, to be
+    drawn, handed over and checked."""
+    return graph.template_nodes.filter(kind="reduction").latest("position")
+
+
 def kernel(**fields: Any) -> GeneratedKernel:
     """A kernel whose source says nothing."""
     name = digest()

@@ -51,8 +51,7 @@ def graph(monkeypatch: pytest.MonkeyPatch) -> Graph:
 
 
 def start(graph: Graph, **limits: float) -> TuningRun:
-    node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
-    assert node is not None
+    node = factories.small_node(graph)
     least = {name: info["min"] for name, info in graph.symbols.items()}
     budget = Budget(**limits)
     run = tuning.start_run(graph, "cpu", "cpu", least, None, template_node=node, budget=budget)

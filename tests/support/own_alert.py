@@ -16,8 +16,7 @@ def own_alert(patch: pytest.MonkeyPatch) -> Alert:
     """A change between two revisions of a problem that the emulation timed, by real builds."""
     patch.setattr(remote_builds, "_ALONE_AFTER_S", 0.0)
     graph = factories.prepared_graph()
-    node = graph.template_nodes.filter(kind="reduction").order_by("position").first()
-    assert node is not None
+    node = factories.small_node(graph)
     least = {name: info["min"] for name, info in graph.symbols.items()}
     for name in ("first", "second"):
         patch.setattr(history, "own_revision", lambda name=name: RevisionKey(name))
