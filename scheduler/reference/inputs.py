@@ -89,5 +89,6 @@ def _floats(
     if role.gain:
         return np.asarray(1 + _BIAS * normal)
     if role.fan_in:
-        return np.asarray(normal * drawn(1 / math.sqrt(role.fan_in)))
+        normal *= drawn(1 / math.sqrt(role.fan_in))  # in place: the largest weights are GiB
+        return normal
     return normal if len(shape) > 1 else normal * drawn(_BIAS)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -15,6 +16,13 @@ from scheduler import samples
 from scheduler.build.cache import CodeCache
 
 MODEL = str(samples.path("gpt2_2layer"))
+
+
+class Example(NamedTuple):
+    """The file of a call's inputs, and what comes out."""
+
+    inputs: Path
+    outputs: dict[str, Any]
 
 
 def scheduler(*arguments: str, seed: str = "0", cwd: Path | None = None) -> tuple[int, str, str]:
@@ -51,6 +59,19 @@ def unfused(cache: CodeCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert status == 0, errors
     return out
+
+
+@pytest.fixture(scope="module")
+def example(bundle: Path) -> Example:
+    """Inputs of the model, which every bundle of it takes, and the reference's outputs."""
+    from scheduler import reference
+    from scheduler.bundle.reader import read
+
+    graph, bindings = read(bundle).graph, {"s70": 7}
+    inputs = reference.random_inputs(graph, bindings, np.random.default_rng(5))
+    file = bundle.parent / "in.npz"
+    np.savez(file, **inputs)
+    return Example(file, reference.run(graph, inputs, bindings))
 
 
 @pytest.mark.parametrize(
@@ -162,25 +183,18 @@ def test_verify_accepts_what_was_compiled_without_fusion(bundle: Path, unfused: 
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_run_writes_the_outputs_that_the_reference_gives(
-    fused: bool, bundle: Path, unfused: Path, tmp_path: Path
+    fused: bool, bundle: Path, unfused: Path, example: Example, tmp_path: Path
 ) -> None:
-    from scheduler import reference
-    from scheduler.bundle.reader import read
-
     folder = bundle if fused else unfused
-    opened, bindings = read(folder), {"s70": 7}
-    inputs = reference.random_inputs(opened.graph, bindings, np.random.default_rng(5))
-    np.savez(tmp_path / "in.npz", **inputs)
     status, _, errors = scheduler(
-        *("run", str(folder), "--inputs", str(tmp_path / "in.npz"), "--bind", "s70=7"),
+        *("run", str(folder), "--inputs", str(example.inputs), "--bind", "s70=7"),
         *("--outputs", str(tmp_path / "out.npz")),
     )
     assert status == 0, errors
-    expected = reference.run(opened.graph, inputs, bindings)
     with np.load(tmp_path / "out.npz") as outputs:
-        assert set(outputs.files) == set(opened.graph.outputs)
+        assert set(outputs.files) == set(example.outputs)
         for name in outputs.files:
-            assert outputs[name] == pytest.approx(expected[name], abs=0.05)
+            assert outputs[name] == pytest.approx(example.outputs[name], abs=0.05)
 
 
 def test_run_says_which_inputs_are_missing(bundle: Path, tmp_path: Path) -> None:

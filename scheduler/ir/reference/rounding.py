@@ -19,5 +19,6 @@ def rounded(values: Array, dtype: DType) -> Array:
             narrow = float32_to_bfloat16(values)
             return bfloat16_to_float32(narrow).astype(np.float64)
         if dtype.is_float:
-            return np.asarray(values).astype(dtype.numpy).astype(np.float64)
+            narrow = np.asarray(values).astype(dtype.numpy, copy=False)
+            return narrow.astype(np.float64)
     return values
