@@ -27,6 +27,8 @@ from tests.support import databases
 from tests.support.caches import KEPT
 
 ROOT = Path(__file__).resolve().parents[1]
+# What processes of the tests do without; first in the path of this one by pyproject.toml.
+WITHOUT = str(ROOT / "tests" / "support" / "without")
 CLUSTER = postgres.cluster_for(ROOT / "var", "tests")
 # Nothing in it outlives the tests, so nothing has to reach the disk.
 OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200")
@@ -34,6 +36,9 @@ OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_c
 
 def pytest_configure(config: pytest.Config) -> None:
     """Settings that only tests have; nothing here may need the database."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (WITHOUT, os.environ.get("PYTHONPATH")))
+    )
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.CELERY_BROKER_URL = "memory://localhost"
     settings.CELERY_BROKER_TRANSPORT_OPTIONS = {}
