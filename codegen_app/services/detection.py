@@ -66,11 +66,15 @@ def look_again(series: Series, since: datetime | None = None) -> None:
 
 
 def dry_run(
-    series: Series, least_effect: float | None, baselines: Sequence[datetime] = ()
+    series: Series,
+    least_effect: float | None,
+    baselines: Sequence[datetime] = (),
+    since: datetime | None = None,
 ) -> list[Found]:
-    """The changes of a whole history if that were its threshold and these its baselines; nothing is
-    written. As the detector finds them, whenever they came."""
-    return replay(reading.whole(series, least_effect, sorted(baselines)))[0]
+    """The changes of a whole history (or of what is since a moment) if that were its threshold and
+    these its baselines; nothing is written. As the detector finds them, whenever they came."""
+    found = replay(reading.whole(series, least_effect, sorted(baselines), since))[0]
+    return [one for one in found if since is None or one.at >= since]
 
 
 def _stale_at(one: reading.Look, now: datetime) -> datetime | None:

@@ -26,7 +26,7 @@ from scheduler.outcome import UserError
 from scheduler.track.units import figure
 
 MOST_TRIED = 20_000
-"""Points of a series that a page tries a threshold on, while somebody waits."""
+"""Points of a series that a page tries a threshold on, the latest, while somebody waits."""
 MOST_GAPS = 10
 
 
@@ -77,7 +77,8 @@ class Gap:
 class Trial:
     """What a proposal makes of a history: its changes, and the times its data had been missing.
     ``allowed`` is how long the series may be silent, None where its rhythm does not say.
-    ``unmuted``: it is muted now, and would not be."""
+    ``unmuted``: it is muted now, and would not be. ``since``: it is of the latest points alone,
+    from there on; None: of all ``points``."""
 
     least_effect: float
     muted: bool
@@ -87,6 +88,8 @@ class Trial:
     gaps: tuple[Gap, ...]
     more_gaps: int
     unchecked: bool
+    points: int
+    since: datetime | None
 
     def count(self, effect: str) -> int:
         """How many changes it has that effect on."""
@@ -111,27 +114,28 @@ class Trial:
 def dry_run(series: Series, proposed: Proposed) -> Trial:
     """What the detector says of the stored points with the proposal; nothing is written.
 
-    8 queries. Raises ``UserError`` for a series of more than ``MOST_TRIED`` points.
+    7 queries, and one for a series of more than ``MOST_TRIED`` points: of the latest of these.
     """
-    if series.points > MOST_TRIED:
-        raise UserError(
-            f"the series has {series.points} points: a dry run is of at most {MOST_TRIED}; "
-            "save without one, and look at what becomes of its changes"
-        )
+    since = _since(series)
     begun = Baseline.objects.filter(series=series, removed_at=None).values_list("at", flat=True)
-    found = detection.dry_run(series, proposed.least_effect, [*begun, *proposed.begins])
-    moments = sorted(Datum.objects.filter(series=series).values_list("measured_at", flat=True))
+    begins = [*begun, *proposed.begins]
+    found = detection.dry_run(series, proposed.least_effect, begins, since)
+    data = Datum.objects.filter(series=series)
+    data = data.filter(at__gte=since) if since else data
+    moments = sorted(data.values_list("measured_at", flat=True))
     allowed = proposed.stale_after or allowed_gap(hours_of(moments))
     gaps = _gaps(moments, allowed)
     return Trial(
         least_effect=proposed.least_effect or DEFAULTS.least_effect,
         muted=proposed.muted,
         unmuted=_is_muted(series) and not proposed.muted,
-        changes=_changes(series, found),
+        changes=_changes(series, found, since),
         allowed=allowed,
         gaps=tuple(gaps[-MOST_GAPS:]),
         more_gaps=max(0, len(gaps) - MOST_GAPS),
         unchecked=series.unchecked_from is not None,
+        points=series.points,
+        since=since,
     )
 
 
@@ -225,13 +229,21 @@ def _reason(text: str) -> str:
     return text.strip()[:500]
 
 
-def _changes(series: Series, found: Iterable[Found]) -> tuple[Tried, ...]:
+def _since(series: Series) -> datetime | None:
+    """Where the latest points begin that a dry run is of; None where it is of all."""
+    if series.points <= MOST_TRIED:
+        return None
+    latest = Datum.objects.filter(series=series).order_by("-at", "-measured_at", "-id")
+    return latest.values_list("at", flat=True)[MOST_TRIED - 1 : MOST_TRIED].first()
+
+
+def _changes(series: Series, found: Iterable[Found], since: datetime | None) -> tuple[Tried, ...]:
     """What is stored beside what is found, in the order of history (2 queries)."""
+    standing = Change.objects.filter(series=series, withdrawn_at=None)
+    standing = standing.filter(at__gte=since) if since else standing
     stored = {
         row.datum_id: row
-        for row in Change.objects.filter(series=series, withdrawn_at=None)
-        .select_related("revision", "alert")
-        .order_by("at", "pk")
+        for row in standing.select_related("revision", "alert").order_by("at", "pk")
     }
     found = list(found)
     new = {one.datum_id: one for one in found if one.datum_id not in stored}

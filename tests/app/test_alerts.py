@@ -31,7 +31,6 @@ from codegen_app.selectors.pages.alerts import PAGE, Narrowed, alert_list
 from codegen_app.services import detection, thresholds
 from codegen_app.services.alerting import triage
 from codegen_app.services.alerting.events import record
-from scheduler.outcome import UserError
 from tests.support import alerts as made
 
 pytestmark = pytest.mark.django_db
@@ -390,9 +389,23 @@ def test_what_cannot_be_set_is_said(site: Client) -> None:
     assert "Say why" in page.content.decode()
     assert not SeriesRule.objects.exists()
     assert site.get("/series/999999/thresholds").status_code == 404
-    row.points = thresholds.MOST_TRIED + 1
-    with pytest.raises(UserError, match="at most 20000"):
-        thresholds.dry_run(row, thresholds.Proposed())
+
+
+def test_a_long_series_is_tried_on_its_latest_points_and_says_since_when(
+    site: Client, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    row = steps()
+    address = f"/series/{row.pk}/thresholds"
+    of_all = thresholds.dry_run(row, thresholds.Proposed())
+    assert (of_all.since, of_all.kept) == (None, 2)
+    assert f'href="{address}"' in site.get(row.get_absolute_url()).content.decode()
+    monkeypatch.setattr(thresholds, "MOST_TRIED", 45)
+    with django_assert_num_queries(7):  # its points are read beside Django
+        of_latest = thresholds.dry_run(row, thresholds.Proposed())
+    assert of_latest.since == made.START + timedelta(days=45)
+    assert of_latest.changes == of_all.changes[1:], "with as much before it as the detector has"
+    page = site.get(f"{address}?try=1").content.decode()
+    assert "Of the latest points of 90, since 2026-02-15 00:00 UTC" in page
 
 
 def test_silence_and_missing_data_are_tried_too(site: Client) -> None:

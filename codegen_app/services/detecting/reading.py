@@ -143,10 +143,16 @@ def looks(asked: Sequence[Asked]) -> list[Look]:
     ]
 
 
-def whole(series: Series, least_effect: float | None, baselines: Sequence[datetime]) -> Stretch:
-    """A series' whole history, as if it came at once."""
+def whole(
+    series: Series,
+    least_effect: float | None,
+    baselines: Sequence[datetime],
+    since: datetime | None = None,
+) -> Stretch:
+    """A series' whole history, as if it came at once; or from a moment on, with as much before it
+    as a level is looked back on."""
     ends = datetime.fromisoformat("9999-12-31T00:00:00+00:00")
-    begins = datetime.fromisoformat("0001-01-02T00:00:00+00:00")
+    begins = since or datetime.fromisoformat("0001-01-02T00:00:00+00:00")
     points = _points([Asked(series, begins, ends, 0)])[series.pk]
     stretch = Stretch(
         points, 0, 0, series.better == HIGHER, settings_of(least_effect), baselines, {}, {}
