@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from codegen_app.models import (
@@ -19,6 +20,7 @@ from codegen_app.models import (
     Source,
     State,
 )
+from codegen_app.selectors.pages.history_chart import history_chart
 from codegen_app.services import history, outcomes, series
 from scheduler.results.points.model import Point, RevisionKey, SeriesKey
 from tests.app import factories
@@ -151,6 +153,10 @@ def test_what_is_read_and_deleted_by_has_an_index() -> None:
     table = Datum._meta.db_table
     history_of = f"SELECT * FROM {table} WHERE series_id = %s ORDER BY at, id LIMIT 10"
     assert "datum_history" in plan(history_of, row.pk)
+    with CaptureQueriesContext(connection) as queries:
+        history_chart([row.pk], None)
+    (of_chart,) = [one["sql"] for one in queries if table in one["sql"]]
+    assert "Index Only Scan Backward using datum_history" in plan(of_chart)
     assert "datum_by_revision" in plan(f"SELECT * FROM {table} WHERE revision_id = %s", revision.pk)
     for column in ("batch", "kernel", "build", "run"):
         found = plan(f"SELECT 1 FROM {table} WHERE {column}_id = %s", 1)

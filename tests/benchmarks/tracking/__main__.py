@@ -3,7 +3,7 @@
     python -m tests.benchmarks.tracking FOLDER [--keep] [--plans] [--only pages|ingest]
                                         [--requests 200] [--sent 60000] [--scale 1.0]
 
-Builds a PostgreSQL of its own in FOLDER with COPY (4.5 GB, some minutes), starts the web server and
+Builds a PostgreSQL of its own in FOLDER with COPY (5 GB, some minutes), starts the web server and
 the workers as ``make demo`` does, with no page kept, and asks for pages as somebody who has signed
 in, one request after the other. ``--keep`` leaves the database for the next run; else it is deleted
 afterwards. ``--plans`` prints the plan of each query of each page instead. Exits with 1 where a
