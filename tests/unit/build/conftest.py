@@ -17,4 +17,10 @@ def shared_cache() -> CodeCache:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> CodeCache:
-    return CodeCache(tmp_path / "cache")
+    """Without any entry; the C library that zig compiles for itself, for seconds, is that of all
+    sessions."""
+    root, own = tmp_path / "cache", KEPT.root / "zig"
+    own.mkdir(parents=True, exist_ok=True)
+    root.mkdir()
+    (root / "zig").symlink_to(own)
+    return CodeCache(root)
