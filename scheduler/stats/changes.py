@@ -1,11 +1,11 @@
 """Where a series of measurements changes: found while it grows, one value at a time.
 
 ``append`` takes what is remembered of a series and one more value, and says whether the series has
-changed, is steady, or is too short to say. No more is remembered than the last values of the
-present level, so that a value costs the same however long the series is, and what is said of it
-depends on the values up to it alone. Nothing need be stored for that: ``resume`` makes it again of
-the values since the last change. How two levels are told from each other: ``steps.py``; what
-decides: ``settings.py``.
+changed, is steady, or is too short to say. No more is remembered than the last values, those of the
+present level and the ones before it, so that a value costs the same however long the series is, and
+what is said of it depends on the values up to it alone. Nothing need be stored for that: ``resume``
+makes it again of them. How two levels are told from each other: ``steps.py``; how long a level has
+to last that was there before: ``stays.py``; what decides: ``settings.py``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from scheduler.stats.candidates import candidates
 from scheduler.stats.noise import NoiseFloor
 from scheduler.stats.reference import Array, cut_off, reference
 from scheduler.stats.settings import Settings
+from scheduler.stats.stays import lasts
 from scheduler.stats.steps import Least, step
 
 _NO_FLOOR = NoiseFloor()
@@ -59,6 +60,8 @@ class Level:
     revisions: tuple[str, ...] = ()
     appended: int = 0
     """Values that the series has had."""
+    earlier: tuple[float, ...] = ()
+    """Logarithms of the values before this level, oldest first, as far as there is room."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +86,15 @@ def append(
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{value} is no measurement: it must be above 0")
     kept = settings.before + settings.after
+    logs = np.asarray((*level.logs, float(np.log(value)))[-kept:])
     level = Level(
-        (*level.logs, float(np.log(value)))[-kept:],
+        tuple(logs.tolist()),
         (*level.revisions, revision)[-kept:],
         level.appended + 1,
+        _last(level.earlier, kept - logs.size),
     )
     if len(level.logs) <= settings.least_before:
         return level, Detection(Status.INSUFFICIENT)
-    logs = np.asarray(level.logs)
     least = Least(
         noise=max(settings.least_noise, floor.noise), effect=max(settings.least_effect, floor.shift)
     )
@@ -98,8 +102,15 @@ def append(
     if found is None:
         return level, Detection(Status.STEADY)
     split, errors = found
+    if not lasts(np.asarray(level.earlier), logs[:split], logs[split:], settings):
+        return level, Detection(Status.STEADY)
     change = _change(level, split, errors, settings)
-    rest = replace(level, logs=level.logs[split:], revisions=level.revisions[split:])
+    rest = replace(
+        level,
+        logs=level.logs[split:],
+        revisions=level.revisions[split:],
+        earlier=(*level.earlier, *level.logs[:split]),
+    )
     return rest, Detection(Status.CHANGED, change)
 
 
@@ -108,15 +119,26 @@ def resume(
     revisions: Sequence[str] = (),
     appended: int | None = None,
     settings: Settings = _DEFAULTS,
+    earlier: Sequence[float] = (),
 ) -> Level:
     """What is remembered of a series after ``values``: those since its last change (its first
-    where it has had none), oldest first; ``appended`` values in all, if it had more than these."""
+    where it has had none), oldest first; ``appended`` values in all, if it had more than these.
+    ``earlier`` are the values before them, as many as there are."""
     kept = settings.before + settings.after
     return Level(
-        logs=tuple(np.log(np.asarray(values, dtype=np.float64)[-kept:]).tolist()),
+        logs=_logs(values[-kept:]),
         revisions=tuple((revisions or ("",) * len(values))[-kept:]),
         appended=len(values) if appended is None else appended,
+        earlier=_logs(_last(earlier, kept - len(values))),
     )
+
+
+def _last(values: Sequence[float], n: int) -> tuple[float, ...]:
+    return tuple(values[-n:]) if n > 0 else ()
+
+
+def _logs(values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(np.log(np.asarray(values, dtype=np.float64)).tolist())
 
 
 def changes(
@@ -150,7 +172,14 @@ def _clearest(
         return None
     place = _place(logs, boundaries, split, least, settings)
     # The last few values move it there, which may be spikes or the first of another level: wait.
-    return (place, errors) if logs.size - place >= settings.sizes[0] else None
+    if logs.size - place < settings.sizes[0]:
+        return None
+    if place != split:
+        if not candidates(logs, [place], settings.before, least.effect):
+            return None
+        before = logs[max(0, place - settings.before) : place]
+        passed, errors = step(before, logs[place:], least, settings)
+    return (place, errors) if passed >= settings.at_place else None
 
 
 def _boundaries(revisions: Sequence[str], settings: Settings) -> list[int]:

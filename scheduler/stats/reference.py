@@ -27,6 +27,7 @@ class Reference:
 
     centre: float
     noise: float
+    distances: Array
     cut: Array
     mean: float
     spread: float
@@ -45,8 +46,8 @@ def reference(before: Array, least_noise: float, settings: Settings) -> Referenc
     distances = before - centre
     own = max(NORMAL * median(np.abs(distances)), _step(ordered) / 2)
     noise = max(own, least_noise)
-    cut = cut_off(distances / noise, settings.cut)
-    return _of(centre, noise, cut, shown=own >= least_noise)
+    units = distances / noise
+    return _of(centre, noise, units, cut_off(units, settings.cut), shown=own >= least_noise)
 
 
 def drifting(level: Reference, settings: Settings) -> Reference | None:
@@ -58,13 +59,14 @@ def drifting(level: Reference, settings: Settings) -> Reference | None:
     squares = float(places @ places)
     slope = float(places @ level.cut) / squares
     rest = level.cut - level.mean - slope * places
-    straight = _of(0.0, 1.0, rest)
+    straight = _of(0.0, 1.0, rest, rest)
     error = float(np.sqrt(rest @ rest / (n - 2) * straight.likeness / squares))
     if abs(slope) <= settings.slope_errors * error:
         return None
     return Reference(
         centre=level.centre + level.noise * (level.mean + slope * (n + 1) / 2),
         noise=level.noise,
+        distances=level.distances - level.mean - slope * places,
         cut=rest,
         mean=0.0,
         spread=straight.spread,
@@ -91,17 +93,20 @@ def _middle(ordered: Array) -> float:
     return float(ordered[half - 1] + ordered[half]) / 2
 
 
-def _of(centre: float, noise: float, cut: Array, *, shown: bool = True) -> Reference:
+def _of(
+    centre: float, noise: float, distances: Array, cut: Array, *, shown: bool = True
+) -> Reference:
     mean = float(cut.sum()) / cut.size
     centred = cut - mean
     squares = float(centred @ centred)
     return Reference(
         centre=centre,
         noise=noise,
+        distances=distances,
         cut=cut,
         mean=mean,
         spread=max(sqrt(squares / (cut.size - 1)), 0.8),
-        likeness=_likeness(centred, squares),
+        likeness=likeness(centred, squares),
         shown=shown,
     )
 
@@ -111,7 +116,8 @@ def deviation(values: Array) -> float:
     return sqrt(float(centred @ centred) / (values.size - 1))
 
 
-def _likeness(centred: Array, squares: float) -> float:
+def likeness(centred: Array, squares: float) -> float:
+    """What likeness of neighbours makes of the variance of a mean: 1 where there is none."""
     if squares == 0:
         return 1.0
     rho = float(centred[1:] @ centred[:-1]) / squares + 1.0 / centred.size

@@ -29,10 +29,16 @@ class Settings:
     young: float = 1.0
     """How much more is asked for beside a level of hardly any values; nothing more of a settled."""
 
+    many: int = 12
+    """More values than that after a level of few say what the noise is like as well."""
+
     cut: float = 3.5
     """Distances from the median are cut off here (Huber), so that a spike weighs little."""
 
-    thresholds: tuple[tuple[int, float], ...] = ((4, 5.4), (6, 5.0), (10, 4.4), (16, 4.2))
+    thresholds: tuple[tuple[int, float], ...] = (
+        *((4, 5.2), (5, 5.0), (6, 4.8)),
+        *((8, 4.6), (10, 4.4), (16, 4.2)),
+    )
     """From that many values since the change on, how many standard errors are enough."""
 
     least_ranked: int = 10
@@ -50,6 +56,24 @@ class Settings:
     together: float = 0.4
     """How often a value that lies so far off is taken to be followed by another, until it has
     been seen: spikes come in bursts, and a mode is kept for some values."""
+
+    clear: float = 8.0
+    """How far all values must lie off, near each other, to be a change whatever the noise is
+    like: a mode that was never seen is not reckoned with that far off."""
+
+    alike: float = 0.2
+    """How far values that are clearly off may lie apart, as a part of how far off they are."""
+
+    at_place: float = 0.6
+    """How far the test must be passed where the change is said to begin, as a part of what is
+    needed where it was found."""
+
+    least_stay: int = 2
+    """So many values at least are a visit to a level, and not a spike."""
+
+    waits: tuple[tuple[int, int], ...] = ((1, 12), (2, 24))
+    """A level that the series was on before and left, once or more often, must last longer than
+    the longest of these visits, but as many values are always enough."""
 
     slope_errors: float = 2.5
     """A drift of fewer standard errors than that is none."""

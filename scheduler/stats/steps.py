@@ -1,10 +1,11 @@
 """Whether values lie on another level than those before them, and by how many standard errors.
 
-Two tests, either of which is enough. The first compares means of values that are cut off, for which
+Three tests, any of which is enough. The first compares means of values that are cut off, for which
 a spike weighs no more than a value clearly off, and of ten values and more their ranks too: it
-finds small changes in many values. The second
-looks at values that all lie off on the same side, near each other, and further than nearly all of
-those before: it finds large changes in few.
+finds small changes in many values. The second looks at values that all lie off on the same side,
+near each other, and further than nearly all of those before: it finds large changes in few, but
+reckons with modes and bursts that were not seen yet. The third does not, of values so far off that
+noise of any kind hardly is: it finds a clear step in four.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from scheduler.stats.reference import (
     cut_off,
     deviation,
     drifting,
+    likeness,
     median,
     reference,
 )
@@ -44,7 +46,7 @@ def step(before: Array, after: Array, least: Least, settings: Settings) -> tuple
     level = reference(before, least.noise, settings)
     found = _step_from(level, after, settings)
     if found[0] < 1:
-        return 0.0, 0.0
+        return found
     drift = drifting(level, settings)
     if drift is None:
         return found
@@ -64,18 +66,33 @@ def _step_from(level: Reference, after: Array, settings: Settings) -> tuple[floa
     passed = errors / (more * _from(settings.thresholds, after.size))
     if passed >= 1 and not _beyond_a_line(level, distances, settings):
         passed = 0.0
-    return max(passed, _one_side(level, distances, settings) / more), errors
+    off = max(_one_side(level, distances, settings), _clearly_off(level, distances, settings))
+    return max(passed, off / more), errors
 
 
 def _errors(level: Reference, distances: Array, settings: Settings) -> float:
     """Standard errors between the means, as a normal deviate of the same probability."""
     n, before = distances.size, level.cut.size
     cut = cut_off(distances, settings.cut)
+    mean = float(cut.sum()) / n
     own = max(level.spread, deviation(cut)) if n > 2 else level.spread
     ahead = 3 * (n + before) ** 2 / before**2 * (level.slope != 0)
-    variance = level.likeness * (level.spread**2 * (1 + ahead) / before + own**2 / n)
-    student = abs(float(cut.sum()) / n - level.mean) / sqrt(variance)
-    return _as_normal(student, before - 1)
+    known = _known(level, n, settings)
+    alike = level.likeness
+    if known > before:
+        centred = cut - mean
+        alike = max(alike, likeness(centred, float(centred @ centred)))
+    variance = alike * (level.spread**2 * (1 + ahead) / before + own**2 / n)
+    return _as_normal(abs(mean - level.mean) / sqrt(variance), known - 1)
+
+
+def _known(level: Reference, after: int, settings: Settings) -> int:
+    """How many values say what the noise is like: those before, and beside a short level those
+    after too, once they are many."""
+    before = level.cut.size
+    if before >= settings.settled:
+        return before
+    return before + 2 * max(0, after - settings.many)
 
 
 def _by_ranks(level: Reference, distances: Array, settings: Settings) -> float:
@@ -113,19 +130,37 @@ def _one_side(level: Reference, distances: Array, settings: Settings) -> float:
         return 0.0
     before = level.cut if distances[0] > 0 else -level.cut
     as_far = before >= min(nearest, settings.cut) - _ROUNDING
-    if _chance(as_far, side.size, settings) > log(settings.chance):
+    if _chance(as_far, side.size, settings.together) > log(settings.chance):
         return 0.0
     return nearest / (scale * _from(settings.runs, side.size))
 
 
-def _chance(as_far: npt.NDArray[np.bool_], n: int, settings: Settings) -> float:
+def _clearly_off(level: Reference, distances: Array, settings: Settings) -> float:
+    """How far all values lie off, as a part of what is clear whatever the noise is like; 0 where
+    they are no level of their own, or where values as far off were seen too often before."""
+    sign = 1.0 if distances[0] > 0 else -1.0
+    side = sign * distances
+    nearest, furthest = float(side.min()), float(side.max())
+    scale = max(level.spread, 1.0)
+    if nearest <= 0 or side.size < settings.sizes[0]:
+        return 0.0
+    spacing = max(scale * _from(settings.agreement, side.size), settings.alike * nearest)
+    if furthest - nearest > spacing:
+        return 0.0
+    as_far = sign * level.distances >= nearest / 2
+    if _chance(as_far, side.size, 0.0) > log(settings.chance):
+        return 0.0
+    return nearest / (scale * settings.clear)
+
+
+def _chance(as_far: npt.NDArray[np.bool_], n: int, unseen: float) -> float:
     """The logarithm of how likely ``n`` values in a row are as far off as some before were.
 
     A value as far off may be followed by another more often than it would be alone: spikes come
     in bursts, and modes stay."""
     far = int(as_far.sum())
     alone = (far + 1) / (as_far.size + 2)
-    together = (int((as_far[1:] & as_far[:-1]).sum()) + settings.together) / (far + 1)
+    together = (int((as_far[1:] & as_far[:-1]).sum()) + unseen) / (far + 1)
     return log(alone) + (n - 1) * log(max(alone, together))
 
 

@@ -147,6 +147,7 @@ def _splits(stretch: Stretch) -> Iterator[_Split]:
         places.values[begun : stretch.first],  # type: ignore[arg-type]
         texts[begun : stretch.first],
         settings=settings,
+        earlier=places.values[_reset(stretch, 0, begun + 1) : begun].tolist(),
     )
     for at in range(stretch.first, len(places)):
         if _is_reset(stretch, at):

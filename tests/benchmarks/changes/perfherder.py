@@ -13,14 +13,14 @@ from tests.benchmarks.changes.series import Array
 LEAST_BEFORE, BEFORE, AFTER, THRESHOLD = 12, 24, 12, 7.0
 
 
-def changes(values: Array) -> list[int]:
+def changes(values: Array, threshold: float = THRESHOLD) -> list[int]:
     last = len(values) - AFTER
     start = max(LEAST_BEFORE, last - 2 * AFTER)  # earlier ones cannot be the highest anew
     scores = {at: _score(values, at) for at in range(start, last + 1)}
     return [
         at
         for at, score in scores.items()
-        if score > THRESHOLD
+        if score > threshold
         and score == max(scores.get(near, 0.0) for near in range(at - AFTER, at + AFTER + 1))
     ]
 

@@ -17,6 +17,7 @@ LEAST = 8
 SAME = 5
 """Changes that are no further from each other are one."""
 STEPS = (0.02, 0.05, 0.10)
+CLEAR = 0.20
 STEADY = 200
 """Values of a series in which nothing changes."""
 BEFORE, WITHIN = 45, 20
@@ -28,7 +29,7 @@ class Score:
     steady: int = 0
     false: int = 0
     found: dict[float, list[int | None]] = field(
-        default_factory=lambda: {step: [] for step in STEPS}
+        default_factory=lambda: {step: [] for step in (*STEPS, CLEAR)}
     )
     """Values until each step was found; ``None`` where it was not."""
 
@@ -54,6 +55,7 @@ class Score:
 def scored(detector: type[Stream], kind: str, series: int, seed: int) -> Score:
     """The same series for each detector."""
     rng = np.random.default_rng([seed, *kind.encode()])
+    clear = np.random.default_rng([seed, *kind.encode(), 20])  # that a step more leaves the rest
     score = Score()
     for _ in range(series):
         values = 1000 * np.exp(KINDS[kind](rng, STEADY))
@@ -61,6 +63,7 @@ def scored(detector: type[Stream], kind: str, series: int, seed: int) -> Score:
         score.false += len(alarms(detector, values, revisions(kind, STEADY), LEAST))
         for step in STEPS:
             score.found[step].append(_found(detector, kind, step, rng))
+        score.found[CLEAR].append(_found(detector, kind, CLEAR, clear))
     return score
 
 

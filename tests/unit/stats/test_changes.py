@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scheduler.stats.changes import Change, Level, Status, append, changes, resume
 from scheduler.stats.noise import NoiseFloor
 from scheduler.stats.settings import Settings
+from scheduler.stats.stays import lasts
 
 FIXED: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "series.json").read_text())
 
@@ -70,7 +71,8 @@ def test_what_is_remembered_is_made_again_of_the_values_since_the_change(
         level, detection = append(level, value)
         if detection.change is not None:
             start = detection.change.index
-    again = resume(values[start:n], appended=n)
+    again = resume(values[start:n], appended=n, earlier=values[:start])
+    assert again.earlier == pytest.approx(level.earlier, abs=1e-12)
     assert again.logs == pytest.approx(level.logs, abs=1e-12)
     assert (again.revisions, again.appended) == (level.revisions, level.appended)
 
@@ -157,3 +159,47 @@ def test_fixed_series(name: str) -> None:
         {"found_at": at, "index": change.index, "ratio": round(change.ratio, 3)}
         for at, change in found
     ] == fixed["changes"]
+
+
+@pytest.mark.parametrize(("before", "values"), [(9, 5), (16, 4), (45, 4)])
+@pytest.mark.parametrize("noise", [0.002, 0.01])
+def test_a_step_of_many_times_the_noise_is_raised_in_a_few_values(
+    before: int, values: int, noise: float
+) -> None:
+    waited = []
+    for seed in range(15):
+        logs = np.random.default_rng(seed).normal(0, noise, before + 20)
+        logs[before:] += np.log(1.2)
+        (shown, change), *others = changes(np.exp(logs))
+        assert others == []
+        assert (change.index, change.ratio) == (before, pytest.approx(1.2, rel=3 * noise))
+        waited.append(shown - before + 1)
+    assert np.median(waited) <= values
+
+
+def test_a_step_after_a_short_history_is_raised_once_many_values_follow() -> None:
+    found = [changes(series(seed, 0.05, n=46, at=16)) for seed in range(10)]
+    assert sum(bool(one) for one in found) >= 8
+
+
+def modes(visits: int, stay: int = 10) -> npt.NDArray[np.float64]:
+    """A second mode, a tenth slower, kept for some values each time."""
+    logs = np.random.default_rng(9).normal(0, 0.005, 45 + 2 * visits * stay)
+    for visit in range(visits):
+        start = 45 + 2 * visit * stay
+        logs[start : start + stay] += 0.1
+    return np.exp(logs)
+
+
+def test_a_level_that_was_seen_and_left_must_last_longer_than_it_did() -> None:
+    assert [change.index for _, change in changes(modes(1))] == [45, 55]
+    assert [change.index for _, change in changes(modes(4))] == [45, 55]
+
+
+@pytest.mark.parametrize(("stays", "enough"), [([], 4), ([5], 6), ([20], 13), ([8, 18], 19)])
+def test_how_long_a_level_must_last_that_was_seen_and_left(stays: list[int], enough: int) -> None:
+    there = [np.repeat([0.0, 0.1], [9, stay]) for stay in stays]
+    earlier, before = np.concatenate([np.zeros(12), *there]), np.zeros(9)
+    last = [n for n in range(4, 30) if lasts(earlier, before, np.full(n, 0.1), Settings())]
+    assert last == list(range(enough, 30))
+    assert not lasts(earlier, before, np.repeat([0.1, 0.0], [25, 4]), Settings())
