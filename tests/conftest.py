@@ -1,8 +1,9 @@
 """What all tests share: the compiler with a cache, and an embedded PostgreSQL, started when the
 first test needs a database.
 
-``DATABASE_URL`` names another server instead. Each test process has a database of its own, so
-that tests run in parallel; sessions that run at the same time share the server.
+``DATABASE_URL`` names another server instead, and a superuser of it. Each test process has a
+database of its own, so that tests run in parallel; sessions that run at the same time share the
+server.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ _LONGEST = (
     "tests/app/test_demo.py",
     "tests/app/test_real_workers.py",
     "tests/app/test_deaths.py",
+    "tests/app/test_migrations.py",
     "tests/models/",
     "tests/unit/tuning/test_buckets.py",
 )
