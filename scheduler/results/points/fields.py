@@ -88,7 +88,7 @@ def as_moment(value: Any, at: str) -> datetime:
 def as_json(value: Any, at: str) -> dict[str, Any]:
     """An object of any content that a row can keep."""
     content = as_object(value, at)
-    if _is_flat_and_small(content):
+    if is_flat_and_small(content):
         return content
     _plain(content, at, _DEEPEST)
     size = len(json.dumps(content))
@@ -96,7 +96,7 @@ def as_json(value: Any, at: str) -> dict[str, Any]:
     return content
 
 
-def _is_flat_and_small(content: Mapping[Any, Any]) -> bool:
+def is_flat_and_small(content: Mapping[Any, Any]) -> bool:
     """Whether it is a few short texts and numbers: nearly always, and then nothing in it need be
     looked at twice."""
     if len(content) > _FEW:

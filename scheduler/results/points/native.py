@@ -31,7 +31,11 @@ _FIELDS = {
     *("sizes", "value", "low", "high", "n", "samples", "better"),
     *("measured_at", "revision", "conditions"),
 }
+_DUE = {*_NEEDED, "value"}
 _MOST_FACT = 1_000
+_MOST_SIZES = 100
+_SMALL = 2**62
+_ARE_FLOATS = {float}
 
 
 def read(content: Any, context: Context) -> Points:
@@ -49,30 +53,38 @@ def read(content: Any, context: Context) -> Points:
 
 
 class _Reader:
-    """Reads the points of one document; what many of them share is checked once."""
+    """Reads the points of one document. What many of them share is checked once, and what is
+    nearly always right is first looked at as a whole: ten thousand points have a million parts,
+    and each call for one of them counts."""
 
     def __init__(self, defaults: Mapping[str, Any], context: Context) -> None:
         known = {name: getattr(context, name) for name in ("device", "target", "toolchain")}
         self._defaults = {name: text for name, text in known.items() if text} | dict(defaults)
+        self._shared = {id(value) for value in self._defaults.values()}
         self._context = context
         self._checked: dict[tuple[str, int], Any] = {}
         self._keys: dict[tuple[Any, ...], SeriesKey] = {}
         self._revisions: dict[str, RevisionKey] = {}
+        self._moments: dict[str, datetime] = {}
         self._texts: set[tuple[str, str]] = set()
+        self._sizes: set[str] = set()
+        self._objects: set[tuple[Any, ...]] = set()
 
     def point(self, row: Any, at: str) -> Point:
         given = fields.as_object(row, at)
         if not given.keys() <= _FIELDS:
             fields.known(given, _FIELDS, at)
         one = self._defaults | given
-        for name in (*_NEEDED, "value"):
-            fields.need(name in one, f"{at}.{name}", "it is missing")
+        if not one.keys() >= _DUE:
+            missing = next(name for name in (*_NEEDED, "value") if name not in one)
+            raise UserError(f"{at}.{missing}: it is missing")
         unit = fields.as_text(one.get("unit", ""), f"{at}.unit", 40)
-        value = fields.as_number(one["value"], f"{at}.value")
+        value = _number(one["value"], at, "value")
         samples = _samples(one.get("samples", []), f"{at}.samples")
         low, high = self._interval(one, value, at)
         better = one.get("better", better_of(unit))
-        fields.need(better in ("lower", "higher"), f"{at}.better", '"lower" or "higher" is due')
+        if better not in ("lower", "higher"):
+            raise UserError(f'{at}.better: "lower" or "higher" is due')
         return Point(
             series=self._series(one, unit, at),
             value=value,
@@ -83,24 +95,22 @@ class _Reader:
             n=fields.as_count(one.get("n", len(samples) or 1), f"{at}.n", 2**31 - 1, least=1),
             samples=samples,
             better=better,
-            conditions=self._once(_conditions, one.get("conditions", {}), f"{at}.conditions"),
+            conditions=self._once(self._conditions, one.get("conditions", {}), f"{at}.conditions"),
         )
 
     def _once(self, check: Any, value: Any, at: str) -> Any:
         """What a default is checked to once: the very same value is the same for every row."""
+        if id(value) not in self._shared:
+            return check(value, at)
         key = (check.__name__, id(value))
-        shared = any(value is one for one in self._defaults.values())
-        if shared and key in self._checked:
-            return self._checked[key]
-        found = check(value, at)
-        if shared:
-            self._checked[key] = found
-        return found
+        if key not in self._checked:
+            self._checked[key] = check(value, at)
+        return self._checked[key]
 
     def _series(self, one: Mapping[str, Any], unit: str, at: str) -> SeriesKey:
         """Points of one series share its key, whose digest is then made once."""
-        sizes = _sizes(one.get("sizes", {}), f"{at}.sizes")
-        given = tuple(one.get(name, "") for name in _TEXTS)
+        sizes = self._sizes_of(one.get("sizes", {}), at)
+        given = [one.get(name, "") for name in _TEXTS]
         try:
             same = (*given, *sorted(sizes.items()))
             known = self._keys.get(same)
@@ -109,30 +119,75 @@ class _Reader:
         if known is None:
             texts = dict(zip(_TEXTS, given, strict=True))
             # Series of one batch differ in their problem, and are alike in nearly all else.
-            for name, text in texts.items():
-                if not same or (name, text) not in self._texts:
-                    fields.as_text(text, f"{at}.{name}", _TEXTS[name], empty=name not in _NEEDED)
-            self._texts |= texts.items()
+            if not same or not texts.items() <= self._texts:
+                for name, text in texts.items():
+                    empty = name not in _NEEDED
+                    fields.as_text(text, f"{at}.{name}", _TEXTS[name], empty=empty)
+                self._texts.update(texts.items())
             known = self._keys[same] = SeriesKey(**texts | {"unit": unit}, sizes=sizes)
         return known
 
+    def _sizes_of(self, given: Any, at: str) -> dict[str, int]:
+        """Names of sizes are checked once; most numbers are small ones."""
+        if type(given) is dict and self._sizes.issuperset(given) and len(given) <= _MOST_SIZES:
+            for size in given.values():
+                if type(size) is not int or not 0 <= size < _SMALL:
+                    break
+            else:
+                return given
+        sizes = _sizes(given, f"{at}.sizes")
+        self._sizes.update(sizes)
+        return sizes
+
     def _moment(self, one: Mapping[str, Any], at: str) -> datetime:
-        if "measured_at" in one:
-            return fields.as_moment(one["measured_at"], f"{at}.measured_at")
-        return self._context.measured_at or self._context.now
+        if "measured_at" not in one:
+            return self._context.measured_at or self._context.now
+        given = one["measured_at"]
+        known = self._moments.get(given) if isinstance(given, str) else None
+        if known is None:
+            known = self._moments[given] = fields.as_moment(given, f"{at}.measured_at")
+        return known
 
     def _interval(
         self, one: Mapping[str, Any], value: float, at: str
     ) -> tuple[float | None, float | None]:
-        bounds = []
-        for name in ("low", "high"):
-            given = one.get(name)
-            bounds.append(None if given is None else fields.as_number(given, f"{at}.{name}"))
-        low, high = bounds
-        fields.need((low is None) == (high is None), f"{at}.low", "it goes with high")
-        fields.need(low is None or low <= value, f"{at}.low", "it is above the value")
-        fields.need(high is None or high >= value, f"{at}.high", "it is below the value")
+        low, high = one.get("low"), one.get("high")
+        if low is not None:
+            low = _number(low, at, "low")
+        if high is not None:
+            high = _number(high, at, "high")
+        if (low is None) != (high is None):
+            raise UserError(f"{at}.low: it goes with high")
+        if low is not None and low > value:
+            raise UserError(f"{at}.low: it is above the value")
+        if high is not None and high < value:
+            raise UserError(f"{at}.high: it is below the value")
         return low, high
+
+    def _conditions(self, given: Any, at: str) -> dict[str, Any]:
+        facts = fields.as_object(given, at)
+        for name, fact in facts.items():
+            kind = FACTS.get(name)
+            if kind is None:
+                fields.known(facts, FACTS, at)
+            elif kind is not str:
+                self._object(fact, at, name)
+            elif not fields.is_plain_text(fact, _MOST_FACT):
+                fields.as_text(fact, f"{at}.{name}", _MOST_FACT)
+        return facts
+
+    def _object(self, fact: Any, at: str, name: str) -> None:
+        """Of many points built alike these are equal; what is equal to one that can be kept can be
+        kept, be its numbers written as whole ones or not."""
+        try:
+            content = tuple(fact.items())
+            if content in self._objects:
+                return
+        except (AttributeError, TypeError):  # it is none, or holds lists and objects
+            content = ()
+        fields.as_json(fact, f"{at}.{name}")
+        if content and fields.is_flat_and_small(fact):
+            self._objects.add(content)
 
     def _revision(self, given: Any, at: str) -> RevisionKey:
         if not isinstance(given, str):
@@ -161,35 +216,29 @@ class _Reader:
         )
 
 
+def _number(given: Any, at: str, name: str) -> float:
+    if type(given) is float and math.isfinite(given):
+        return given
+    return fields.as_number(given, f"{at}.{name}")
+
+
 def _samples(given: Any, at: str) -> tuple[float, ...]:
     samples = fields.as_list(given, at)
     fields.need(len(samples) <= MOST_SAMPLES, at, f"more than {MOST_SAMPLES}")
-    if all(type(one) is float for one in samples) and all(map(math.isfinite, samples)):
-        return tuple(samples)  # nearly always; the place of each is only named where it is wrong
+    # Nearly always; the place of each is only named where it is wrong. A sum is not finite where
+    # one of its parts is not, and seldom else.
+    if _ARE_FLOATS.issuperset(map(type, samples)) and math.isfinite(sum(samples)):
+        return tuple(samples)
     return tuple(fields.as_number(one, f"{at}[{place}]") for place, one in enumerate(samples))
 
 
 def _sizes(given: Any, at: str) -> dict[str, int]:
     sizes = fields.as_object(given, at)
-    fields.need(len(sizes) <= 100, at, "more than 100")
+    fields.need(len(sizes) <= _MOST_SIZES, at, f"more than {_MOST_SIZES}")
     return {
         fields.as_text(name, at, 80, empty=False): fields.as_count(size, f"{at}.{name[:80]}")
         for name, size in sizes.items()
     }
-
-
-def _conditions(given: Any, at: str) -> dict[str, Any]:
-    facts = fields.as_object(given, at)
-    fields.known(facts, FACTS, at)
-    return {name: _fact(name, fact, at) for name, fact in facts.items()}
-
-
-def _fact(name: str, fact: Any, at: str) -> Any:
-    if FACTS[name] is not str:
-        return fields.as_json(fact, f"{at}.{name}")
-    if fields.is_plain_text(fact, _MOST_FACT):
-        return fact
-    return fields.as_text(fact, f"{at}.{name}", _MOST_FACT)
 
 
 def write(points: Sequence[Point]) -> dict[str, Any]:

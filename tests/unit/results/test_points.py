@@ -217,6 +217,49 @@ def test_the_schema_and_the_reader_refuse_the_same(content: dict[str, Any]) -> N
         native.read(content, SAID)
 
 
+FULL = {"sizes": {"M": 64}, "conditions": {"driver": "6.4", "config": {"tile": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"sizes": {"M": -1}}, "sizes.M: a whole number"),
+        ({"sizes": {"M": True}}, "sizes.M: a whole number"),
+        ({"sizes": {"": 64}}, "sizes: it is empty"),
+        ({"sizes": {str(n): 64 for n in range(101)}}, "sizes: more than 100"),
+        ({"problem": ["mm"]}, "problem: text is due"),
+        ({"device": " "}, "device: it is empty"),
+        ({"device": 1, "unit": "ms"}, "device: text is due"),
+        ({"value": 10**400}, "value: it is not finite"),
+        ({"samples": [1.0, True]}, "samples[1]: a number is due"),
+        ({"samples": [1e308, 1e999]}, "samples[1]: it is not finite"),
+        ({"low": 1.0}, "low: it goes with high"),
+        ({"high": 1.0, "low": 1.0}, "high: it is below the value"),
+        ({"measured_at": None}, "measured_at: text is due"),
+        ({"conditions": {"colour": "red"}}, "conditions.colour: there is no such field"),
+        ({"conditions": {"driver": "\0"}}, "conditions.driver: a NUL"),
+        ({"conditions": {"driver": "x" * 1001}}, "conditions.driver: more than 1000"),
+        ({"conditions": {"config": [1]}}, "conditions.config: a JSON object"),
+        ({"conditions": {"config": {"tile": "\0"}}}, "conditions.config: a NUL"),
+        ({"conditions": {"config": {"tile": 2**63}}}, "conditions.config: a number in it"),
+    ],
+)
+def test_what_is_wrong_after_one_that_is_right_is_named(fields: dict[str, Any], named: str) -> None:
+    with pytest.raises(UserError) as refused:
+        native.read(whole(row(**FULL), row(**FULL | fields)), SAID)
+    assert str(refused.value).startswith(f"points[1].{named}")
+
+
+def test_what_is_like_another_keeps_what_was_sent_of_it() -> None:
+    sent: list[Any] = [1, True, 1.0, [1], {"a": 1}]
+    facts = [{"config": {"tile": tile}, "kernel": "mm"} for tile in sent]
+    points = native.read(whole(*(row(conditions=one) for one in facts)), SAID).points
+    kept = [point.conditions["config"]["tile"] for point in points]
+    assert [(type(one), one) for one in kept] == [(type(one), one) for one in sent]
+    large = native.read(whole(row(samples=[1e308, 1e308])), SAID).points
+    assert large[0].samples == (1e308, 1e308), "only their sum is not finite"
+
+
 def test_a_batch_has_a_limit() -> None:
     points = [row()] * (MOST_POINTS + 1)
     with pytest.raises(UserError, match=f"1 to {MOST_POINTS} are due"):
