@@ -32,7 +32,10 @@ ROOT = Path(__file__).resolve().parents[1]
 WITHOUT = str(ROOT / "tests" / "support" / "without")
 CLUSTER = postgres.cluster_for(ROOT / "var", "tests")
 # Nothing in it outlives the tests, so nothing has to reach the disk.
-OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200")
+OPTIONS = (
+    *("fsync=off", "synchronous_commit=off", "full_page_writes=off"),
+    *("max_connections=200", "shared_buffers=128MB"),
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from psycopg.pq import PGconn, Ping
 
 from codegen_app import system_user
-from codegen_app.postgres import programs, upgrade
+from codegen_app.postgres import memory, programs, upgrade
 from codegen_app.postgres.cluster import Cluster, PostgresError, cluster_for
 from codegen_app.postgres.programs import last_line, run
 
@@ -149,7 +149,7 @@ def initialise(cluster: Cluster, folder: Path) -> None:
 
 def launch(cluster: Cluster, folder: Path, data: Path, options: Sequence[str] = ()) -> None:
     """Start a server; where a killed one's processes are still ending, when they have."""
-    settings = "".join(f" -c {option}" for option in (*_QUIET, *options))
+    settings = "".join(f" -c {option}" for option in (*_QUIET, memory.shared_buffers(), *options))
     command = (
         folder / "pg_ctl",
         *("-D", data, "-l", cluster.log, "-w", "-t", _START_LIMIT_S),

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from codegen_app import postgres, system_user
-from codegen_app.postgres import Cluster, PostgresError, programs, server
+from codegen_app.postgres import Cluster, PostgresError, memory, programs, server
 from tests.app.processes import wait_until_gone
 
 OPTIONS = ("fsync=off",)
@@ -72,6 +72,16 @@ def test_starts_is_taken_over_and_comes_back_after_a_kill(cluster: Cluster) -> N
     assert modes(Path(__file__).parent) == here
     if base:
         assert modes(base) == before
+
+
+def test_it_takes_a_quarter_of_the_memory_within_bounds(cluster: Cluster) -> None:
+    asked = [memory.shared_buffers(gib << 30) for gib in (0, 2, 64)]
+    assert asked == [f"shared_buffers={mib}MB" for mib in (128, 512, 1024)]
+    postgres.start(cluster, OPTIONS)
+    with psycopg.connect(cluster.url("postgres")) as connection:
+        setting = "SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'"
+        (taken,) = connection.execute(setting).fetchone() or (0,)
+    assert 128 << 20 <= taken <= max(memory.memory() // 4, 128 << 20)
 
 
 def test_its_data_and_socket_are_closed_to_others(cluster: Cluster) -> None:
