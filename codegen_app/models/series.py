@@ -33,10 +33,15 @@ class Series(models.Model):
     missing unless points come: null where nothing says how often they should.
     """
 
-    digest = models.CharField(max_length=64, unique=True)
+    digest = models.CharField(max_length=64)
     problem = models.CharField(max_length=500)
     own_problem = models.ForeignKey(
-        Problem, null=True, blank=True, on_delete=models.PROTECT, related_name="series"
+        Problem,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="series",
+        db_index=False,
     )
     sizes = models.JSONField(default=dict)
     target = models.CharField(max_length=40, blank=True)
@@ -67,8 +72,16 @@ class Series(models.Model):
                 condition=Q(stale_at__isnull=False),
                 name="series_stale",
             ),
+            # Each point writes to every index that its series is in: those that others send are
+            # in no index of ours, and no digest is looked for by its beginning.
+            models.Index(
+                fields=["own_problem"],
+                condition=Q(own_problem__isnull=False),
+                name="series_by_own_problem",
+            ),
         ]
         constraints = [
+            models.UniqueConstraint(fields=["digest"], name="series_once"),
             models.CheckConstraint(
                 name="series_is_of_something", condition=~Q(problem="") & ~Q(metric="")
             ),
@@ -120,11 +133,12 @@ class Conditions(models.Model):
     configuration, resources. They stay when the kernel or build that they tell of is deleted.
     """
 
-    digest = models.CharField(max_length=64, unique=True)
+    digest = models.CharField(max_length=64)
     facts = models.JSONField(default=dict)
 
     class Meta:
         verbose_name_plural = "conditions"
+        constraints = [models.UniqueConstraint(fields=["digest"], name="conditions_once")]
 
     def __str__(self) -> str:
         return self.digest[:12]
