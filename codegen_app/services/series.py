@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.db import connection, transaction
@@ -27,6 +28,7 @@ _COLUMNS = (
 )
 _COPY = f"COPY {Datum._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN"
 _NULL = "\\N"
+_ROWS_AT_ONCE = 500
 # What a series says of its points, and from where on a detector has to look.
 _COUNT = """
 UPDATE codegen_app_series AS series SET
@@ -91,22 +93,26 @@ def store(
     revisions = _revisions({point.revision for point in points})
     conditions = _conditions([point.conditions for point in points], digests)
     spans: dict[str, _Span] = {}
+    placed: list[_Placed] = []
     for point in points:
-        at = _place(point, revisions[_identity(point.revision)], own)
-        _extend(spans, digests.of_series(point.series), point, at)
+        revision = revisions[_identity(point.revision)]
+        digest, at = digests.of_series(point.series), _place(point, revision, own)
+        _extend(spans, digest, point, at)
+        placed.append((point, digest, at, revision.pk))
     keys, new = _series(spans, own)
     texts = _Texts(source, batch, own)
     _insert(
         texts.row(
-            point,
-            keys[digests.of_series(point.series)],
-            revisions[_identity(point.revision)],
-            conditions[digests.of_conditions(point.conditions)],
+            point, at, keys[digest], revision, conditions[digests.of_conditions(point.conditions)]
         )
-        for point in points
+        for point, digest, at, revision in placed
     )
     queue.notify(queue.Kind.DETECT)
     return Stored(len(points), len(spans), new)
+
+
+# A point, its series' digest, its place in the history, its revision's key.
+_Placed = tuple[Point, str, datetime, int]
 
 
 def _place(point: Point, revision: _Revision, own: Own | None) -> datetime:
@@ -141,18 +147,17 @@ class _Texts:
     def __init__(self, source: Source, batch: Batch | None, own: Own | None) -> None:
         links = (own.kernel_id, own.build_id, own.run_id, own.result_id) if own else (None,) * 4
         ends = (source.value, batch.pk if batch else None, *links)
-        self._own = own
         self._end = "\t".join(_NULL if one is None else str(one) for one in ends)
         self._moments: dict[datetime, str] = {}
 
-    def row(self, point: Point, series: int, revision: _Revision, conditions: int) -> str:
-        """A point's line."""
+    def row(self, point: Point, at: datetime, series: int, revision: int, conditions: int) -> str:
+        """A point's line; the keys are of its rows."""
         low, high = (_NULL if one is None else repr(one) for one in (point.low, point.high))
         samples = f"{{{repr(list(point.samples))[1:-1]}}}" if point.samples else _NULL
         return (
-            f"{series}\t{self._moment(_place(point, revision, self._own))}"
-            f"\t{self._moment(point.measured_at)}\t{point.value!r}\t{low}\t{high}\t{point.n}"
-            f"\t{samples}\t{revision.pk}\t{conditions}\t{self._end}\n"
+            f"{series}\t{self._moment(at)}\t{self._moment(point.measured_at)}"
+            f"\t{point.value!r}\t{low}\t{high}\t{point.n}"
+            f"\t{samples}\t{revision}\t{conditions}\t{self._end}\n"
         )
 
     def _moment(self, moment: datetime) -> str:
@@ -162,9 +167,11 @@ class _Texts:
         return text
 
 
-def _insert(rows: Iterable[str]) -> None:
+def _insert(rows: Iterator[str]) -> None:
+    """Some rows at a time: the database takes these while the next ones are written here."""
     with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-        copy.write("".join(rows))
+        while part := "".join(islice(rows, _ROWS_AT_ONCE)):
+            copy.write(part)
 
 
 def _count(spans: Mapping[int, _Span]) -> None:
