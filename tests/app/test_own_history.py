@@ -28,7 +28,8 @@ from tests.support.exported import softmax, write
 COMMITS = ("a" * 40, "b" * 40)
 DATE = "2026-11-01T12:00:00+00:00"
 RUNS, SAMPLES = 2, 3
-AMOUNTS = Amounts(RUNS, SAMPLES, 600.0)
+CONTROLS = 1
+AMOUNTS = Amounts(RUNS, SAMPLES, 600.0, CONTROLS)
 
 
 @pytest.fixture
@@ -57,6 +58,41 @@ def test_a_commit_that_left_the_kernels_says_so_and_adds_no_library(prepared: Pa
     assert len(list((prepared / "code").iterdir())) == len([*history.kernels()]) / len(COMMITS)
 
 
+def test_of_commits_that_left_the_kernels_some_are_measured(prepared: Path) -> None:
+    history = history_folder.load(prepared)
+    assert [one.commit for one in history.with_controls(1).measured] == [*COMMITS]
+    assert [one.commit for one in history.with_controls(0).measured] == [COMMITS[0]]
+
+
+def test_a_commit_that_does_not_know_the_target_renders_for_another(
+    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sources are built for the target all the same, by today's compiler, and that is said."""
+    monkeypatch.setattr(preparing, "_git", lambda *_: _archive_before_cpu(tmp_path / "tree"))
+    monkeypatch.setattr(preparing, "_log", lambda _: [(COMMITS[0], DATE, "One")])
+    made = tmp_path / "prepared"
+    history = preparing.prepare(made, [Sample(str(model))], "cpu", "a", tmp_path / "cache")
+    (commit,) = history.measured
+    assert commit.rendered_for == preparing.OLDER
+    assert measure(made, tmp_path / "out", "cpu", replace(AMOUNTS, runs=1)) == 0
+    (file,) = (tmp_path / "out").iterdir()
+    (run,) = results_file.read(file).runs
+    assert f"the sources are those for {preparing.OLDER}, built for cpu" in run.note
+
+
+def _archive_before_cpu(tree: Path) -> bytes:
+    tree.mkdir()
+    subprocess.run(["tar", "-x", "-C", str(tree)], input=_archive(), check=True)
+    with (tree / "scheduler" / "commands" / "options.py").open("a") as options:
+        options.write(
+            "\n\n_known = targets\n\n\ndef targets(names):\n"
+            "    if 'cpu' in names:\n        raise UserError('no such target')\n"
+            "    return _known(names)\n"
+        )
+    command = ["tar", "-c", "scheduler", "pyproject.toml"]
+    return subprocess.run(command, cwd=tree, check=True, capture_output=True).stdout
+
+
 def test_commits_of_one_moment_keep_their_order(prepared: Path) -> None:
     first, second = (one.date for one in history_folder.load(prepared).commits)
     assert first == DATE < second
@@ -74,11 +110,11 @@ def test_what_is_prepared_is_not_built_again(
 def test_a_library_that_is_missing_is_named_and_the_rest_measured(
     prepared: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert check(prepared) == 0
+    assert check(prepared, CONTROLS) == 0
     *_, (commit, _, name, kernel) = history_folder.load(prepared).kernels()
     shutil.rmtree((prepared / kernel.library).parent)
     capsys.readouterr()
-    assert check(prepared) == 1
+    assert check(prepared, CONTROLS) == 1
     said = capsys.readouterr().out
     assert (
         f"left out: {commit.commit[:9]} {name}: {kernel.library} or its source is missing" in said

@@ -5,7 +5,8 @@
 It goes by what all those trees have: nothing of today's engine is imported. For each sample and
 language it writes a bundle's manifest, sources and builds to ``out/<sample>-<language>``, and for
 all of them ``out/said.json``: why a kernel, or all of them, could not be built. Of a sample only
-the kernels are built that compute one of its ``nodes``.
+the kernels are built that compute one of its ``nodes``. A tree that does not know the target yet
+renders for the ``older`` one and builds nothing; ``out/target`` names what was rendered for.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ CUTEDSL = "source.py"
 def main(wanted: dict[str, Any]) -> None:
     """Every sample in every language; one that fails takes no other along."""
     said: dict[str, str] = {}
+    known = _knows(wanted["target"])
+    wanted = wanted | {"target": wanted["target"] if known else wanted["older"], "build": known}
+    Path(wanted["out"], "target").write_text(wanted["target"])
     for sample in wanted["samples"]:
         try:
             plan = _plan(sample)
@@ -45,6 +49,13 @@ def main(wanted: dict[str, Any]) -> None:
             except Exception as error:  # noqa: BLE001 - one is left out, whatever it is
                 said[key] = _line(error)
     Path(wanted["out"], "said.json").write_text(json.dumps(said))
+
+
+def _knows(target: str) -> bool:
+    try:
+        return bool(options.targets([target]))
+    except UserError:
+        return False
 
 
 def _plan(sample: dict[str, Any]) -> Any:
@@ -91,8 +102,13 @@ def _build(
     targets = options.targets([wanted["target"]])
     made = pipeline.generate(plan, targets, choose)
     kernels = [
-        one for one in made.kernels if (one.source_file == CUTEDSL) == (language == "cutedsl")
+        one
+        for one in made.kernels
+        if (getattr(one, "source_file", "") == CUTEDSL) == (language == "cutedsl")
     ]
+    if not wanted["build"]:
+        writer.write(out, plan, made.manifest(), kernels, {})
+        return {}
     given = argparse.Namespace(rocm=None, cache=Path(wanted["cache"]))
     built = pipeline.build_kernels(
         kernels,

@@ -76,13 +76,23 @@ def _run(commit: Commit, found: Found, place: int, setting: Setting) -> RunRecor
         candidate_limit=1,
         state=DONE,
         reason="",
-        note=f"Run {place + 1} of the kernels of {commit.commit[:9]}: {commit.subject}",
+        note=_note(commit, place, setting.history.target),
         started_at=begun.isoformat(),
         finished_at=over.isoformat(),
         devices=(setting.device,),
         compilers=compilers,
         tasks=tuple(_tasks(found, place, compilers, setting.folder)),
         revision=RevisionRecord(commit.commit, commit.date, commit.subject),
+    )
+
+
+def _note(commit: Commit, place: int, target: str) -> str:
+    said = f"Run {place + 1} of the kernels of {commit.commit[:9]}: {commit.subject}"
+    if not commit.rendered_for:
+        return said
+    return (
+        f"{said}. It did not know {target} yet: the sources are those for"
+        f" {commit.rendered_for}, built for {target} by today's compiler"
     )
 
 

@@ -47,11 +47,13 @@ class Sample:
 @dataclass(frozen=True)
 class Kernel:
     """``code`` is the digest of the device's code, ``library`` the file's path in the folder,
-    ``source`` the text's file below ``sources/``."""
+    ``source`` the text's file below ``sources/``. ``instructions`` is the digest of the code
+    without names, which change with a comment: what differs there runs differently."""
 
     code: str
     library: str
     source: str
+    instructions: str
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ class Commit:
     is the commit's, later than that of the one before it in Git's order: by a microsecond where
     Git says the same or an earlier one. Nothing is kept of a commit that ``left_out`` says why it
     is not measured; ``said`` is what could not be built of it, and why. ``as_before``: its kernels
-    have the code of the commit before, so that a change of their times is none of theirs."""
+    have the instructions of the commit before, so that a change of their times is none of theirs.
+    ``rendered_for`` is the target that the commit's engine wrote the sources for where it did not
+    know the history's yet: today's compiler and headers built them."""
 
     commit: str
     date: str
@@ -69,6 +73,7 @@ class Commit:
     left_out: str = ""
     said: dict[str, str] = field(default_factory=dict)
     as_before: bool = False
+    rendered_for: str = ""
 
 
 @dataclass
@@ -84,6 +89,16 @@ class History:
     def measured(self) -> list[Commit]:
         """Those that could be built."""
         return [one for one in self.commits if not one.left_out]
+
+    def with_controls(self, count: int) -> History:
+        """Only so many of the commits in a row that left the kernels as they were: what is found
+        at one of them is a false alarm, and a hundred of them say no more than twenty."""
+        kept, row = [], 0
+        for one in self.measured:
+            row = row + 1 if one.as_before else 0
+            if row <= count:
+                kept.append(one)
+        return History(self.samples, self.target, self.flags, kept)
 
     def kernels(self) -> Iterator[tuple[Commit, str, str, Kernel]]:
         """All that are measured, each with its commit, its bundle, and its name."""

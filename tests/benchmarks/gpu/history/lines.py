@@ -170,7 +170,7 @@ def changed(line: Line) -> Mapping[str, list[Commit]]:
     found: dict[str, list[Commit]] = {}
     last: dict[str, str] = {}
     for one in line.contenders:
-        if last.get(one.language, one.kernel.code) != one.kernel.code:
+        if last.get(one.language, one.kernel.instructions) != one.kernel.instructions:
             found.setdefault(one.language, []).append(one.commit)
-        last[one.language] = one.kernel.code
+        last[one.language] = one.kernel.instructions
     return found

@@ -33,16 +33,18 @@ _FIRST = 0.6
 
 @dataclass(frozen=True)
 class Amounts:
-    """At most so many runs, of so many samples each, within these seconds."""
+    """At most so many runs, of so many samples each, within these seconds; of commits in a row
+    that changed nothing the first ``controls``."""
 
     runs: int
     samples: int
     seconds: float
+    controls: int
 
 
-def check(folder: Path) -> int:
+def check(folder: Path, controls: int) -> int:
     """Say what would be measured, without a device; 1 where a kernel of the folder cannot be."""
-    history = load(folder)
+    history = load(folder).with_controls(controls)
     found, said = models(folder, history)
     for line in said:
         say(f"left out: {line}")
@@ -67,7 +69,7 @@ def measure(folder: Path, out: Path, device_id: str, amounts: Amounts) -> int:
     """Write a file for each sample into ``out``, again after every run of all commits, so that what
     is there has equally many runs of each; 1 where a kernel was wrong or none was measured."""
     begun = time.monotonic()
-    history = load(folder)
+    history = load(folder).with_controls(amounts.controls)
     device = _info(device_id, history.target)
     found, said = models(folder, history)
     for line in said:

@@ -1,22 +1,35 @@
-"""The kernels of samples at each commit that may have changed them, built by its own engine."""
+"""The kernels of samples at each commit that may have changed them, built by its own engine.
+
+Those from before NVIDIA's targets existed were written for GPUs of waves of 32 without matrix
+instructions; the same sources compile for NVIDIA, with today's compiler and headers.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from scheduler.build.cache import CodeCache
+from scheduler.build.compile import build
+from scheduler.build.flags import parse_flags
+from scheduler.build.model import Build
 from scheduler.build.recipe import recipe_of
+from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.bundle.reader import read
+from scheduler.bundle.writer import record_of
 from scheduler.codegen import layout
-from scheduler.outcome import UserError
+from scheduler.outcome import Rejected, UserError
 from scheduler.targets import find
 from tests.benchmarks.gpu.history.folder import (
     INDEX,
@@ -32,6 +45,7 @@ from tests.benchmarks.printing import say
 REPOSITORY = Path(__file__).parents[4]
 BUILDER = Path(__file__).with_name("builder.py")
 # What kernels are made by; a commit of the rest leaves them as they are.
+OLDER = "gfx1030"
 PARTS = ("build", "codegen", "fusion", "ir", "lowering", "matrix_instructions.py", "targets")
 # Sizes at which most of these take 10 µs or more on an H200, and a reference on the host seconds.
 # A kernel of each kind is enough of a sample: layers repeat theirs, and products differ in size.
@@ -52,6 +66,8 @@ SAMPLES = (
     Sample("resnet_small", {}, ("conv2d_1", "conv2d_10", "max_pool2d")),
 )
 SAID = "said.json"
+_INSTRUCTION = re.compile(r"^ */\*[0-9a-f]{4,}\*/ .*$", re.MULTILINE)  # as nvdisasm writes them
+_DIGEST_IN_NAME = re.compile(r"_[0-9a-f]{8}\b")
 _SECONDS = 3600
 _LEAST = timedelta(microseconds=1)
 
@@ -64,7 +80,7 @@ def prepare(
     cache: Path,
     flags: str = "-O3",
 ) -> History:
-    """Build what is not in the folder yet; ``commits`` is a range as git takes it. Ended at any
+    """Build what is not in the folder yet; ``commits`` are ranges as git takes them. Ended at any
     time, it goes on where it was. Raises ``UserError`` for a folder of something else."""
     new = History([*wanted], target, flags)
     history = load(folder) if (folder / INDEX).is_file() else new
@@ -75,20 +91,32 @@ def prepare(
         if commit.commit in known:
             continue
         made = _made(folder, history, commit, cache)
-        history.commits.append(made)
+        _add(history, made)
         history.save(folder)
+        same = any(one.commit == made.commit and one.as_before for one in history.commits)
         count = sum(map(len, made.bundles.values()))
-        what = f"{count} kernels" + (" as before" if made.as_before else "")
+        what = f"{count} kernels" + (" as before" if same else "")
         say(f"{commit.commit[:9]} {made.left_out or what}: {commit.subject}")
         for what, why in made.said.items():
             say(f"  {what}: {why}")
     return history
 
 
+def _add(history: History, made: Commit) -> None:
+    """In its place, whenever it was made: what changed is seen beside the one before it there."""
+    history.commits = sorted([*history.commits, made], key=lambda one: one.date)
+    before: Commit | None = None
+    for place, one in enumerate(history.commits):
+        if one.left_out:
+            continue
+        same = before is not None and _instructions(one.bundles) == _instructions(before.bundles)
+        before = history.commits[place] = replace(one, as_before=same)
+
+
 def _log(commits: str) -> Iterator[tuple[str, str, str]]:
     paths = [f"scheduler/{part}" for part in PARTS]
     order = ("--topo-order", "--reverse", "--no-merges")
-    command = ["log", *order, "--format=%H%x00%cI%x00%s", commits, "--", *paths]
+    command = ["log", *order, "--format=%H%x00%cI%x00%s", *commits.split(), "--", *paths]
     for line in _git(*command).decode().splitlines():
         commit, date, subject = line.split("\0")
         yield commit, date, subject
@@ -118,8 +146,13 @@ def _made(folder: Path, history: History, commit: Commit, cache: Path) -> Commit
     if why:
         return _left_out(commit, why)
     said: dict[str, str] = json.loads((built / SAID).read_text())
+    rendered_for = (built / "target").read_text()
+    if rendered_for == history.target:
+        rendered_for = ""
     for bundle in sorted(path for path in built.iterdir() if path.is_dir()):
         try:
+            if rendered_for:
+                said |= _build_sources(bundle, history, cache)
             kernels = _kernels(bundle, history.target)
         except (UserError, KeyError, OSError) as error:
             said[bundle.name] = f"it cannot be read today: {error}"[:300]
@@ -128,19 +161,43 @@ def _made(folder: Path, history: History, commit: Commit, cache: Path) -> Commit
             bundles[bundle.name] = kernels
     if not bundles:
         return _left_out(commit, "; ".join(f"{what}: {why}" for what, why in said.items()))
-    before = history.measured[-1].bundles if history.measured else {}
     for name, kernels in bundles.items():
         _keep(folder, built / name, history.target, manifest_folder(folder, commit, name), kernels)
-    same = _code(bundles) == _code(before)
-    return Commit(commit.commit, commit.date, commit.subject, bundles, said=said, as_before=same)
+    return replace(commit, bundles=bundles, said=said, rendered_for=rendered_for)
 
 
 def _left_out(commit: Commit, why: str) -> Commit:
     return Commit(commit.commit, commit.date, commit.subject, left_out=why[:500] or "no kernels")
 
 
-def _code(bundles: dict[str, dict[str, Kernel]]) -> set[tuple[str, str]]:
-    return {(name, one.code) for name, kernels in bundles.items() for one in kernels.values()}
+def _instructions(bundles: dict[str, dict[str, Kernel]]) -> set[tuple[str, str]]:
+    return {
+        (name, one.instructions) for name, kernels in bundles.items() for one in kernels.values()
+    }
+
+
+def _build_sources(bundle: Path, history: History, cache: Path) -> dict[str, str]:
+    """Build for the history's target what was rendered for the older one; what could not be."""
+    target, codes = find(history.target), CodeCache(cache)
+    found = find_for(target, Search(path=os.environ.get("PATH", ""), cache=codes))
+    toolchain = preferred(found, target)
+    entries = {name: one for name, one in read(bundle).manifest.kernels.items()
+               if (bundle / one.source).is_file()}  # fmt: skip
+
+    def made(name: str) -> Build | Rejected:
+        source = (bundle / entries[name].source).read_text()
+        return build(source, name, target, toolchain, codes, flags=parse_flags(history.flags))
+
+    said = {}
+    with ThreadPoolExecutor(2) as pool:
+        for name, one in zip(entries, pool.map(made, entries), strict=True):
+            if isinstance(one, Build):
+                place = bundle / layout.build_folder(name, history.target)
+                shutil.copytree(one.directory, place, dirs_exist_ok=True)
+                (place / layout.BUILD_RECORD).write_text(record_of(one))
+            else:
+                said[f"{bundle.name}/{name}"] = one.reason
+    return said
 
 
 def _built(history: History, commit: Commit, cache: Path) -> tuple[Path, str]:
@@ -152,7 +209,7 @@ def _built(history: History, commit: Commit, cache: Path) -> tuple[Path, str]:
              "nodes": one.nodes}
             for one in history.samples
         ],
-        **{"target": history.target, "flags": history.flags},
+        **{"target": history.target, "older": OLDER, "flags": history.flags},
     }  # fmt: skip
     digest = hashlib.sha256(json.dumps(wanted).encode() + BUILDER.read_bytes()).hexdigest()
     built = cache.resolve() / "commits" / f"{commit.commit}-{digest[:12]}"
@@ -203,8 +260,18 @@ def _kernels(bundle: Path, target: str) -> dict[str, Kernel]:
             build["code_digest"],
             f"code/{digest[:16]}/{library}",
             hashlib.sha256(source).hexdigest(),
+            _code_without_names(record.parent, build["code_digest"]),
         )
     return found
+
+
+def _code_without_names(built: Path, code: str) -> str:
+    """The digest of the listing's instructions with their addresses; of all the code where there
+    is no listing of that kind."""
+    listing = built / "kernel.s"
+    lines = _INSTRUCTION.findall(listing.read_text()) if listing.is_file() else []
+    text = _DIGEST_IN_NAME.sub("", "\n".join(lines))
+    return hashlib.sha256(text.encode()).hexdigest() if lines else code
 
 
 def _keep(folder: Path, bundle: Path, target: str, place: Path, kernels: dict[str, Kernel]) -> None:
