@@ -26,6 +26,7 @@ from scheduler.stats.steps import Least, step
 
 _NO_FLOOR = NoiseFloor()
 _DEFAULTS = Settings()
+_OF_DIFFERENCES = 1.4826 / 2**0.5  # the standard deviation, by the median of normal differences
 
 
 class Status(StrEnum):
@@ -93,14 +94,17 @@ def append(
         level.appended + 1,
         _last(level.earlier, kept - logs.size),
     )
-    if len(level.logs) <= settings.least_before:
+    enough = settings.least_after_change if level.earlier else settings.least_before
+    if len(level.logs) <= enough:
         return level, Detection(Status.INSUFFICIENT)
-    least = Least(
-        noise=max(settings.least_noise, floor.noise), effect=max(settings.least_effect, floor.shift)
-    )
-    found = _clearest(logs, level.revisions, least, settings)
+    noise = max(settings.least_noise, floor.noise)
+    if len(level.logs) < settings.least_before + settings.after:
+        noise = max(noise, _noise(level.earlier, settings))
+    least = Least(noise=noise, effect=max(settings.least_effect, floor.shift))
+    found = _clearest(logs, _boundaries(level.revisions, enough, settings), least, settings)
     if found is None:
-        return level, Detection(Status.STEADY)
+        short = len(level.logs) <= settings.least_before
+        return level, Detection(Status.INSUFFICIENT if short else Status.STEADY)
     split, errors = found
     if not lasts(np.asarray(level.earlier), logs[:split], logs[split:], settings):
         return level, Detection(Status.STEADY)
@@ -157,11 +161,19 @@ def changes(
     return tuple(found)
 
 
+def _noise(earlier: Sequence[float], settings: Settings) -> float:
+    """The noise of the levels before, from what neighbours differ by; 0 where they are too few. A
+    level that lasted for one revision hardly shows its own."""
+    if len(earlier) < settings.least_before:
+        return 0.0
+    differences = np.abs(np.diff(np.asarray(earlier)))
+    return float(np.median(differences)) * _OF_DIFFERENCES
+
+
 def _clearest(
-    logs: Array, revisions: Sequence[str], least: Least, settings: Settings
+    logs: Array, boundaries: list[int], least: Least, settings: Settings
 ) -> tuple[int, float] | None:
     """Where the change begins that is clearest beyond its threshold, and its standard errors."""
-    boundaries = _boundaries(revisions, settings)
     best = (0.0, 0.0, 0)
     tried = _tried(boundaries, logs.size, settings)
     for split in candidates(logs, tried, settings.before, least.effect):
@@ -182,10 +194,11 @@ def _clearest(
     return (place, errors) if passed >= settings.at_place else None
 
 
-def _boundaries(revisions: Sequence[str], settings: Settings) -> list[int]:
-    """Where a level may begin: at the first value of a revision."""
+def _boundaries(revisions: Sequence[str], enough: int, settings: Settings) -> list[int]:
+    """Where a level may begin: at the first value of a revision, ``enough`` values after the level
+    before it began."""
     n = len(revisions)
-    first = max(settings.least_before, n - settings.after)
+    first = max(enough, n - settings.after)
     return [at for at in range(first, n) if not revisions[at] or revisions[at] != revisions[at - 1]]
 
 

@@ -23,6 +23,10 @@ class Settings:
     least_before: int = 8
     """Fewer values than that are no level: data are insufficient."""
 
+    least_after_change: int = 4
+    """But after a change so many are one, by the noise of the levels before: a commit that is
+    backed out by the next one has only its own runs."""
+
     settled: int = 30
     """A level of fewer values may not have shown all its noise yet (a second mode, a spike)."""
 
