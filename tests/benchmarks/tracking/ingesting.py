@@ -126,13 +126,17 @@ def sustained(url: str, content: Content, points: int) -> Iterator[Figure]:
 
 
 def batches(url: str, content: Content) -> Iterator[Figure]:
-    """Batches of 10,000 points: of known series, and of as many new ones."""
+    """Batches of 10,000 points: the first one after the database was started, which reads its pages
+    anew, then of known series, and of as many new ones."""
     sender = Sender(url)
     known = [point for suite in content.suites[5:9] for point in points_of(suite, 11, False)]
     kinds: tuple[tuple[str, Callable[[int], list[dict[str, Any]]]], ...] = (
         ("known series", lambda _: known[:BATCH]),
         ("new series", lambda turn: _renamed(known[:BATCH], f"{sender._run} {turn}")),
     )
+    _wait_until_looked_at()
+    first = sender.send(sender.body(known[:BATCH], "first"))
+    yield Figure("the first batch of 10,000 points after a start", first, "s", 1)
     for name, make in kinds:
         taken = []
         for turn in range(_BATCHES):
