@@ -5,17 +5,19 @@
     python -m tests.benchmarks.gpu.history check FOLDER [--controls 1]
     python -m tests.benchmarks.gpu.history measure FOLDER OUT [--device cuda:0] [--seconds 240]
                                            [--runs 6] [--samples 15] [--controls 1]
+                                           [--commit TEXT]
 
 ``prepare`` needs git and compilers and no GPU: it builds the samples' default kernels, in HIP C++
 and in CuteDSL, with the engine of each commit that may have changed them, and keeps each library
 once. A commit from before NVIDIA's targets rendered for gfx1030, whose sources today's compiler
 builds. Some of those that left all instructions as they were are measured too: what is found there
 is a false alarm. ``check`` reads the folder as ``measure`` does, without a device, and says which
-commits changed the instructions of which kernel. ``measure`` needs the
-folder and the device and compiles nothing: each code is checked against today's float64 reference
-once; then all commits of a problem are timed in interleaved rounds, in several runs through all
-problems, with the device's clocks and what throttled them beside every sample. After each run it
-writes a file for each sample, for ``manage.py import_results --with-sources OUT/*``.
+commits changed the instructions of which kernel. ``measure`` needs the folder and the device and
+compiles nothing: each code is checked against today's float64 reference once; then all commits of
+a problem are timed in interleaved rounds, in several runs through all problems, with the device's
+clocks and what throttled them beside every sample. After each run it writes a file for each
+sample, for ``manage.py import_results --with-sources OUT/*``. Where there is no git, ``--commit``
+says which commit measured.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def _measure(options: argparse.Namespace) -> int:
     from tests.benchmarks.gpu.history.measure import Amounts, measure
 
     amounts = Amounts(options.runs, options.samples, options.seconds, options.controls)
-    return measure(options.folder, options.out, options.device, amounts)
+    return measure(options.folder, options.out, options.device, amounts, options.commit)
 
 
 def _sample(text: str) -> Sample:
@@ -94,6 +96,7 @@ def _options() -> argparse.Namespace:
     three.add_argument("folder", type=Path, metavar="FOLDER")
     three.add_argument("out", type=Path, metavar="OUT")
     three.add_argument("--device", default="cuda:0")
+    three.add_argument("--commit", default="", help="what measures, where there is no git")
     three.add_argument(
         "--seconds",
         type=float,

@@ -39,6 +39,7 @@ class Setting:
     history: History
     model: Model
     device: DeviceInfo
+    measured_by: str  # the commit of the Kiln that measures
 
 
 def results_of(setting: Setting) -> Results:
@@ -65,7 +66,7 @@ def _run(commit: Commit, found: Found, place: int, setting: Setting) -> RunRecor
     begun, over = min(one[0] for one in measured), max(one[1] for one in measured)
     graph = setting.model.plan.lowered.graph
     return RunRecord(
-        origin=origin_now(),
+        origin=origin_now(setting.measured_by),
         graph=GraphId(graph.name, graph.digest),
         device=setting.device.id,
         target=setting.history.target,

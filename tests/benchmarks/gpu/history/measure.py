@@ -16,6 +16,7 @@ from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.protocol import Sampler, Samples
 from scheduler.outcome import Rejected, UserError
 from scheduler.results import file as results_file
+from scheduler.results.origin import kiln_commit
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
 from scheduler.runtime.lock import exclusive
@@ -65,10 +66,14 @@ def _describe(model: Model, line: Line) -> None:
         say(f"  {language}: {count} commits; changed by {names or 'none'}")
 
 
-def measure(folder: Path, out: Path, device_id: str, amounts: Amounts) -> int:
+def measure(
+    folder: Path, out: Path, device_id: str, amounts: Amounts, measured_by: str = ""
+) -> int:
     """Write a file for each sample into ``out``, again after every run of all commits, so that what
     is there has equally many runs of each; 1 where a kernel was wrong or none was measured."""
     begun = time.monotonic()
+    if not (measured_by := measured_by or kiln_commit()):
+        raise UserError("there is no git here: say with --commit which commit measures")
     history = load(folder).with_controls(amounts.controls)
     device = _info(device_id, history.target)
     found, said = models(folder, history)
@@ -79,7 +84,7 @@ def measure(folder: Path, out: Path, device_id: str, amounts: Amounts) -> int:
         session = _Session(history, device, stack, amounts, begun)
 
         def save() -> None:
-            _save(folder, out, history, device, found)
+            _save(out, [Setting(folder, history, one, device, measured_by) for one in found])
 
         bad = session.measure(found, save)
     say(f"done after {time.monotonic() - begun:.0f} s")
@@ -97,15 +102,12 @@ def _info(device_id: str, target: str) -> DeviceInfo:
     return info
 
 
-def _save(
-    folder: Path, out: Path, history: History, device: DeviceInfo, found: Sequence[Model]
-) -> None:
+def _save(out: Path, settings: Sequence[Setting]) -> None:
     out.mkdir(parents=True, exist_ok=True)
-    for model in found:
-        setting = Setting(folder, history, model, device)
+    for setting in settings:
         results = results_of(setting)
         if results.runs:
-            path = out / f"history-{model.sample.key}.json.xz"
+            path = out / f"history-{setting.model.sample.key}.json.xz"
             results_file.write(path, results)
 
 
