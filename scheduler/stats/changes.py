@@ -94,20 +94,21 @@ def append(
         level.appended + 1,
         _last(level.earlier, kept - logs.size),
     )
+    short = len(level.logs) <= settings.least_before
+    unchanged = Detection(Status.INSUFFICIENT if short else Status.STEADY)
     enough = settings.least_after_change if level.earlier else settings.least_before
     if len(level.logs) <= enough:
-        return level, Detection(Status.INSUFFICIENT)
+        return level, unchanged
     noise = max(settings.least_noise, floor.noise)
     if len(level.logs) < settings.least_before + settings.after:
         noise = max(noise, _noise(level.earlier, settings))
     least = Least(noise=noise, effect=max(settings.least_effect, floor.shift))
     found = _clearest(logs, _boundaries(level.revisions, enough, settings), least, settings)
     if found is None:
-        short = len(level.logs) <= settings.least_before
-        return level, Detection(Status.INSUFFICIENT if short else Status.STEADY)
+        return level, unchanged
     split, errors = found
     if not lasts(np.asarray(level.earlier), logs[:split], logs[split:], settings):
-        return level, Detection(Status.STEADY)
+        return level, unchanged
     change = _change(level, split, errors, settings)
     rest = replace(
         level,

@@ -9,6 +9,7 @@ import pytest
 
 import scheduler
 from scheduler.results import file as results_file
+from scheduler.results.model import Results
 from scheduler.stats.changes import changes
 
 RESULTS = Path(scheduler.__file__).parent / "samples" / "results"
@@ -17,11 +18,17 @@ RESULTS = Path(scheduler.__file__).parent / "samples" / "results"
 COPIED, LOST, BACK = "cf2eae8", "3333c9c", "1c33004"
 
 
+@pytest.fixture(scope="module")
+def recorded() -> Results:
+    """Read once: it takes longer than all else here."""
+    return results_file.read(RESULTS / "history-llama_2layer-h200.json.xz")
+
+
 @pytest.mark.parametrize("title", ["linear(2048x512, 512x4000)", "linear(2048x1376, 1376x512)"])
 def test_a_commit_that_lost_a_gain_and_the_one_that_brought_it_back_are_both_found(
-    title: str,
+    title: str, recorded: Results
 ) -> None:
-    values, commits = _measured("history-llama_2layer-h200.json.xz", title)
+    values, commits = _measured(recorded, title)
     found = {
         commits[one.index][:7]: one.ratio
         for _, one in changes(values, commits)
@@ -33,10 +40,10 @@ def test_a_commit_that_lost_a_gain_and_the_one_that_brought_it_back_are_both_fou
     assert found[BACK] == pytest.approx(1 / found[LOST], rel=0.05)
 
 
-def _measured(file: str, title: str) -> tuple[list[float], list[str]]:
+def _measured(recorded: Results, title: str) -> tuple[list[float], list[str]]:
     """A value each run, in the order of the commits."""
     found = []
-    for run in results_file.read(RESULTS / file).runs:
+    for run in recorded.runs:
         assert run.revision is not None
         for task in run.tasks:
             (one,) = task.candidates

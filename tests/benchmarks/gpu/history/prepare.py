@@ -90,20 +90,19 @@ def prepare(
     for commit in _placed(_log(commits)):
         if commit.commit in known:
             continue
-        made = _made(folder, history, commit, cache)
-        _add(history, made)
+        made = _add(history, _made(folder, history, commit, cache))
         history.save(folder)
-        same = any(one.commit == made.commit and one.as_before for one in history.commits)
         count = sum(map(len, made.bundles.values()))
-        what = f"{count} kernels" + (" as before" if same else "")
+        what = f"{count} kernels" + (" as before" if made.as_before else "")
         say(f"{commit.commit[:9]} {made.left_out or what}: {commit.subject}")
         for what, why in made.said.items():
             say(f"  {what}: {why}")
     return history
 
 
-def _add(history: History, made: Commit) -> None:
-    """In its place, whenever it was made: what changed is seen beside the one before it there."""
+def _add(history: History, made: Commit) -> Commit:
+    """In its place, whenever it was made, and what it is there: what changed is seen beside the
+    one before it."""
     history.commits = sorted([*history.commits, made], key=lambda one: one.date)
     before: Commit | None = None
     for place, one in enumerate(history.commits):
@@ -111,6 +110,7 @@ def _add(history: History, made: Commit) -> None:
             continue
         same = before is not None and _instructions(one.bundles) == _instructions(before.bundles)
         before = history.commits[place] = replace(one, as_before=same)
+    return next(one for one in history.commits if one.commit == made.commit)
 
 
 def _log(commits: str) -> Iterator[tuple[str, str, str]]:
