@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,33 +14,29 @@ import pytest
 from scheduler.fusion import schedule
 from scheduler.ir.graph import Graph
 from scheduler.ir.operations import Extern
+from scheduler.ir.ops import NoKernel
 from scheduler.lowering import lower
+from scheduler.lowering.ops import find
 from scheduler.reference import run
 from tests.unit.lowering.running import run_schedule
 
 pytest.importorskip("torch")
 
-from tests.unit import test_torch_ops as uses
 from tests.unit.torch_export import export, inputs_of
 
-# What no kernel is made for: it runs through the reference, with its reason.
-EXTERNS = {
-    "aten._native_batch_norm_legit.no_stats",
-    "aten.index_put.default",
-    "aten.index_put_.default",
-    "aten.scatter.src",
-    "aten.scatter.value",
-    "aten.scatter_add.default",
-    "aten.sort.default",
-    "aten.topk.default",
-    "aten.upsample_nearest2d.vec",  # by a factor that is not whole
-}
-SKIPPED = {"test_every_entry_of_the_op_table", "test_what_torch_returns"}
+# Ops with a kernel, and uses of them that have none: they run through the reference.
+WITHOUT = {"aten.upsample_nearest2d.vec"}  # by a factor that is not whole
 
+# Uses of ops: each file of this name beside this folder has a family's.
+MODULES = [
+    importlib.import_module(f"tests.unit.{path.stem}")
+    for path in sorted(Path(__file__).parents[1].glob("test_torch_ops*.py"))
+]
 CASES = [
-    (name, decompose)
-    for name, function in vars(uses).items()
-    if name.startswith("test_") and not any(name.startswith(skipped) for skipped in SKIPPED)
+    pytest.param(module, name, decompose, id=f"{module.__name__[11:]}-{name}-{decompose}")
+    for module in MODULES
+    for name, function in vars(module).items()
+    if name.startswith("test_") and "tmp_path" in inspect.signature(function).parameters
     for decompose in (
         (False, True) if "decompose" in inspect.signature(function).parameters else (None,)
     )
@@ -61,7 +58,8 @@ def agree(
     sizes = {**{n: s.hint for n, s in graph.symbols.items()}, **(bindings or {})}
     expected = run(graph, values, sizes)
     lowered = lower(graph)
-    assert {op.op for op in lowered.operations if isinstance(op, Extern)} <= EXTERNS
+    externs = {op.op for op in lowered.operations if isinstance(op, Extern)} - WITHOUT
+    assert [op for op in externs if not isinstance(find(op).op.lowering, NoKernel)] == []
     for fuse in (False, True):
         got = run_schedule(schedule(lowered, fuse=fuse), values, sizes)
         for name, value in expected.items():
@@ -72,10 +70,10 @@ def agree(
     return graph
 
 
-@pytest.mark.parametrize(("name", "decompose"), CASES)
+@pytest.mark.parametrize(("module", "name", "decompose"), CASES)
 def test_lowered_and_fused(
-    name: str, decompose: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: Any, name: str, decompose: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(uses, "agree", agree)
+    monkeypatch.setattr(module, "agree", agree)
     options = {} if decompose is None else {"decompose": decompose}
-    getattr(uses, name)(tmp_path, **options)
+    getattr(module, name)(tmp_path, **options)
