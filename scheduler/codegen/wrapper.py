@@ -18,6 +18,7 @@ import jinja2
 
 from scheduler.codegen import layout
 from scheduler.codegen.names import size_names
+from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
@@ -75,6 +76,7 @@ class _Wrapper:
         inputs = [name for name in given if self._kind(name) == "input"]
         return _template().render(
             layout=layout,
+            numpy_types=[(dtype.label, dtype.numpy) for dtype in DType],
             graph=docstring(self._manifest["graph"]["name"], MAX_NAME),
             hints=[(docstring(name), int(symbols[name]["hint"])) for name in self._symbols],
             inputs=[self._described(name) for name in inputs],

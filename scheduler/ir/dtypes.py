@@ -42,6 +42,9 @@ class DType(Enum):
     F64 = DTypeInfo(8, "f64", 8, "double", "float64", 2.0**-53, (2 - 2.0**-52) * 2.0**1023)
     BOOL = DTypeInfo(12, "b8", 1, "bool", "bool", 0.0)
     BF16 = DTypeInfo(13, "bf16", 2, "__bf16", "uint16", 2.0**-8, (2 - 2.0**-7) * 2.0**127)
+    U16 = DTypeInfo(28, "u16", 2, "uint16_t", "uint16", 0.0)
+    U32 = DTypeInfo(34, "u32", 4, "uint32_t", "uint32", 0.0)
+    U64 = DTypeInfo(35, "u64", 8, "uint64_t", "uint64", 0.0)
 
     @property
     def label(self) -> str:
@@ -89,6 +92,16 @@ class DType(Enum):
         return self.value.eps > 0
 
     @property
+    def is_unsigned(self) -> bool:
+        """Whether it is an integer type without negative values."""
+        return self in _UNSIGNED
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers; booleans are none."""
+        return not self.is_float and self is not DType.BOOL
+
+    @property
     def compute(self) -> DType:
         """Type in which kernels hold a value between load and store (f16, bf16: f32)."""
         return DType.F32 if self in (DType.F16, DType.BF16) else self
@@ -104,5 +117,6 @@ class DType(Enum):
         return _BY_LABEL[label]
 
 
+_UNSIGNED = (DType.U8, DType.U16, DType.U32, DType.U64)
 _BY_CODE = {d.value.torch_code: d for d in DType}
 _BY_LABEL = {d.value.label: d for d in DType}

@@ -56,6 +56,23 @@ def truncdiv(a: Any, b: Any) -> Any:
     return np.where((np.sign(a) * np.sign(b)) < 0, -quotient, quotient).astype(np.asarray(a).dtype)
 
 
+def to_integer(x: Any, host: Any) -> Any:
+    """Floats towards zero as integers of the NumPy type ``host``. What it does not hold wraps
+    around by way of int64, as torch's conversion does; NaN and infinities have no one answer."""
+    whole = np.trunc(np.asarray(x))
+    with np.errstate(invalid="ignore"):
+        low = whole.astype(np.int64)
+        if np.dtype(host) != np.uint64:
+            return low.astype(host)
+        return np.where(whole >= 2.0**63, whole.astype(np.uint64), low.astype(np.uint64))
+
+
+def wrapped(value: int, host: Any) -> Any:
+    """An integer of any size as an array without dimensions of an integer type, as C wraps it."""
+    bits = 8 * np.dtype(host).itemsize
+    return np.asarray(int(value) % (1 << bits), dtype=f"u{bits // 8}").astype(host)
+
+
 def sign(x: Any) -> Any:
     """-1, 0 or 1; torch gives 0 for NaN."""
     return np.where(np.isnan(x), 0, np.sign(x)).astype(np.asarray(x).dtype)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scheduler.ir.dtypes import DType
+from scheduler.outcome import UserError
 
 _SIGNED = (DType.I8, DType.I16, DType.I32, DType.I64)
 
@@ -32,15 +33,24 @@ def category(dtype: DType) -> int:
 
 
 def promote_types(a: DType, b: DType) -> DType:
-    """The least type that holds both."""
+    """The least type that holds both.
+
+    Raises ``UserError`` for those of which torch makes no common one: uint16, uint32 and uint64
+    with any other type that is no float.
+    """
     if a is b:
         return a
     if category(a) != category(b):
-        return a if category(a) > category(b) else b
+        high, low = (a, b) if category(a) > category(b) else (b, a)
+        if low is DType.BOOL and high.is_unsigned and high is not DType.U8:
+            raise UserError(f"torch has no common type of {a.label} and {b.label}")
+        return high
     if a.is_float:
         if {a, b} == {DType.F16, DType.BF16}:
             return DType.F32
         return a if a.itemsize > b.itemsize else b
+    if not {a, b} <= {DType.U8, *_SIGNED}:
+        raise UserError(f"torch has no common type of {a.label} and {b.label}")
     if DType.U8 in (a, b):
         signed = b if a is DType.U8 else a
         return DType.I16 if signed is DType.I8 else signed

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import sympy
 
+from scheduler.ir import numerics
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
@@ -118,6 +119,8 @@ def _value(value: Value, scope: _Scope) -> Array:
     if isinstance(value, Load):
         return _load(value, scope)
     if isinstance(value, Const):
+        if value.dtype.is_integer:
+            return np.asarray(numerics.wrapped(int(value.value), value.dtype.wide))
         return np.asarray(value.value, dtype=value.dtype.wide)
     if isinstance(value, IndexValue):
         return np.asarray(_index(value.expr, scope)).astype(value.dtype.wide)
@@ -169,8 +172,7 @@ def _only_where(condition: Array, scope: _Scope) -> _Scope:
 def _cast(array: Array, dtype: DType) -> Array:
     host = np.dtype(dtype.wide)
     if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
-        with np.errstate(invalid="ignore"):
-            return np.trunc(array).astype(host)
+        return np.asarray(numerics.to_integer(array, host))
     return array.astype(host)
 
 

@@ -55,7 +55,7 @@ def _pool(
 def _fill(value: float, dtype: DType) -> Value:
     if dtype.is_float or value == 0:
         return const(value, dtype)
-    low = 0 if dtype in (DType.U8, DType.BOOL) else -(1 << (8 * dtype.itemsize - 1))
+    low = 0 if dtype.is_unsigned or dtype is DType.BOOL else -(1 << (8 * dtype.itemsize - 1))
     return const(low, dtype)
 
 

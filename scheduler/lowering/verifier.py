@@ -192,7 +192,7 @@ def _fits(dtype: DType, domain: Domain) -> bool:
     if domain is Domain.FLOAT:
         return dtype.is_float
     if domain is Domain.INTEGER:
-        return not dtype.is_float and dtype is not DType.BOOL
+        return dtype.is_integer
     if domain is Domain.BOOL:
         return dtype is DType.BOOL
     return domain is Domain.ANY or dtype is not DType.BOOL

@@ -174,9 +174,26 @@ Boolean = _type("Boolean", "b8", 1)
 Int8, Int16 = _type("Int8", "i8", 8), _type("Int16", "i16", 16)
 Int32, Int64 = _type("Int32", "i32", 32), _type("Int64", "i64", 64)
 Uint8 = _type("Uint8", "u8", 8, signed=False)
+Uint16 = _type("Uint16", "u16", 16, signed=False)
+Uint32 = _type("Uint32", "u32", 32, signed=False)
+Uint64 = _type("Uint64", "u64", 64, signed=False)
 Float16, BFloat16 = _type("Float16", "f16", 16), _type("BFloat16", "bf16", 16)
 Float32, Float64 = _type("Float32", "f32", 32), _type("Float64", "f64", 64)
-TYPES = (Boolean, Int8, Int16, Int32, Int64, Uint8, Float16, BFloat16, Float32, Float64)
+TYPES = (
+    Boolean,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Float16,
+    BFloat16,
+    Float32,
+    Float64,
+)
 BY_LABEL = {kind.label: kind for kind in TYPES}
 
 

@@ -28,6 +28,7 @@ from scheduler.build.model import Build, Toolchain
 from scheduler.build.toolchains import bundled
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
+from scheduler.bundle.inputs import GIVEN
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.kernel import RenderedKernel
 from scheduler.ir.dtypes import DType
@@ -153,7 +154,7 @@ def run_on(
     manifest = one.generated.manifest()
     runner = extern_runner(one.generated.schedule, bindings)
     with BundleRun(Library(manifest, path), device, bindings, runner) as loaded:  # type: ignore[arg-type]
-        got = loaded.run({n: values[n] for n, b in manifest.buffers.items() if b.source_name == n})
+        got = loaded.run({n: values[n] for n, b in manifest.buffers.items() if b.kind in GIVEN})
     return dict(zip(one.graph.outputs, (got[name] for name in manifest.outputs), strict=True))
 
 

@@ -27,6 +27,7 @@ _CONSTANTS = ("ARGUMENTS", "WORKSPACE", "POINTS", "ELEMENTS")
 _ELEMENTS = {
     **{"f64": "Float64", "f32": "Float32", "f16": "Float16", "bf16": "BFloat16"},
     **{"i64": "Int64", "i32": "Int32", "i16": "Int16", "i8": "Int8", "u8": "Uint8"},
+    **{"u16": "Uint16", "u32": "Uint32", "u64": "Uint64"},
     **{"b8": "Uint8", "f8e4m3fn": "Float8E4M3FN", "f8e5m2": "Float8E5M2"},
 }
 _SCALARS = {"i32": "Int32", "i64": "Int64", "f32": "Float32", "f64": "Float64"}

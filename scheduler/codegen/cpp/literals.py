@@ -9,7 +9,7 @@ import numpy as np
 from scheduler.ir.dtypes import DType
 
 _SUFFIX = {DType.F32: "f", DType.F64: ""}
-_INT_MACRO = {DType.I64: "INT64_C"}
+_INT_MACRO = {DType.I64: "INT64_C", DType.U64: "UINT64_C"}
 
 
 def literal(value: int | float | bool, dtype: DType) -> str:
@@ -44,8 +44,10 @@ def _float(value: float, dtype: DType) -> str:
 def _integer(value: int, dtype: DType) -> str:
     bits = dtype.itemsize * 8
     value %= 1 << bits
-    if dtype is not DType.U8 and value >= 1 << (bits - 1):
+    if not dtype.is_unsigned and value >= 1 << (bits - 1):
         value -= 1 << bits
+    if dtype is DType.U32:
+        return f"{value}u"
     if value == -(1 << (bits - 1)) and bits >= 32:
         # The least integer has no literal: -2147483648 is a minus before what does not fit.
         return f"(-{_sized(-(value + 1), dtype)} - 1)"

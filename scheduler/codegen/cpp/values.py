@@ -28,6 +28,8 @@ def convert(text: str, source: DType, target: DType) -> str:
     if held.is_float and not target.is_float and target.itemsize < 4:
         # Out of range is undefined for a narrow target; by way of 32 bits it wraps as in torch.
         return f"static_cast<{target.cpp}>(static_cast<int32_t>({text}))"
+    if held.is_float and target.is_unsigned:
+        return f"kiln::to_unsigned<{target.cpp}>({text})"
     return f"static_cast<{target.cpp}>({text})"
 
 

@@ -24,7 +24,7 @@ def _number(value: int | float | bool, held: DType) -> str:
         return _float(float(value), held)
     bits = held.itemsize * 8
     wrapped = int(value) % (1 << bits)
-    if held is not DType.U8 and wrapped >= 1 << (bits - 1):
+    if not held.is_unsigned and wrapped >= 1 << (bits - 1):
         wrapped -= 1 << bits
     return str(wrapped)
 

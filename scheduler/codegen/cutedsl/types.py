@@ -8,6 +8,9 @@ from scheduler.ir.dtypes import DType
 
 _NAMES: Mapping[DType, str] = {
     DType.U8: "Uint8",
+    DType.U16: "Uint16",
+    DType.U32: "Uint32",
+    DType.U64: "Uint64",
     DType.I8: "Int8",
     DType.I16: "Int16",
     DType.I32: "Int32",

@@ -16,7 +16,7 @@ from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.values import Call, Load, Value, walk
+from scheduler.ir.values import Call, Cast, Load, Value, walk
 
 
 def obstacle(value: Value) -> str:
@@ -24,6 +24,9 @@ def obstacle(value: Value) -> str:
     for part in walk(value):
         if isinstance(part, Call) and template(part) is None:
             return f"CuteDSL has no {part.op} of {part.args[-1].dtype.label}"
+        if isinstance(part, Cast) and part.dtype is DType.U64 and part.value.dtype.is_float:
+            # Its conversion knows no numbers below 0, where torch's wraps around.
+            return f"CuteDSL has no conversion of {part.value.dtype.label} to u64"
     return ""
 
 
@@ -70,7 +73,9 @@ class ValuePrinter(values.ValuePrinter):
         text = dynamic(text)
         if target in (DType.F16, DType.BF16) and held is not DType.F32:
             text = f"{type_name(DType.F32)}({text})"
-        elif held.is_float and target in (DType.U8, DType.I8, DType.I16):
+        elif held.is_float and target is DType.U32:
+            text = f"{type_name(DType.I64)}({text})"
+        elif held.is_float and target.is_integer and target.itemsize < 4:
             # Out of range is undefined for a narrow target; by way of 32 bits it wraps as in torch.
             text = f"{type_name(DType.I32)}({text})"
         return f"{type_name(target)}({text})"
@@ -80,7 +85,7 @@ class ValuePrinter(values.ValuePrinter):
 
     def hold_read(self, text: str, dtype: DType) -> str:
         # A pointer forgets that its bytes have no sign.
-        if dtype in (DType.BOOL, DType.U8):
+        if dtype is DType.BOOL or dtype.is_unsigned:
             return f"{type_name(dtype)}({text})"
         return self.hold(text, dtype)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.ir import numerics
 from scheduler.ir.dtypes import DType
 from scheduler.ir.reference.rule import (
     Args,
@@ -31,8 +32,7 @@ def converted(x: Array, dtype: DType | None) -> Array:
     if dtype is DType.BOOL:
         return x if x.dtype == np.bool_ else x != 0
     if is_float(x) and not dtype.is_float:
-        # By way of int64, so that a type too narrow wraps around as torch's conversion does.
-        return np.trunc(x).astype(np.int64).astype(held(dtype))
+        return np.asarray(numerics.to_integer(x, held(dtype)))
     return x.astype(held(dtype), copy=False)
 
 

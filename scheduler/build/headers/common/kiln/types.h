@@ -65,4 +65,16 @@ KILN_INLINE T from_float(float value) {
   }
 }
 
+// ---- float -> unsigned integers of 32 and 64 bits ----------------------------------------------
+
+// Towards zero; numbers below 0 wrap around, as torch's conversions on the CPU do. C++ leaves them
+// undefined.
+template <typename T, typename F>
+KILN_INLINE T to_unsigned(F value) {
+  if constexpr (sizeof(T) == 8) {
+    if (value >= F(0x1p63)) return static_cast<T>(value);
+  }
+  return static_cast<T>(static_cast<int64_t>(value));
+}
+
 }  // namespace kiln
