@@ -7,6 +7,7 @@ from typing import Any
 
 import sympy
 
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
@@ -14,10 +15,10 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import Operand, contract
 from scheduler.lowering.reductions import accumulator_type
 from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.transposed import plus_bias, transposed_convolution
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
 from scheduler.lowering.windows import Window, spread, window
@@ -36,29 +37,37 @@ def convolution(
     transposed: bool = False,
     output_padding: Any = 0,
     groups: int = 1,
+    **_: Any,
 ) -> Tensor:
     """out[n, o, p] = sum over c, t of x[n, c, window(p, t)] * w[o, c, t], then bias by channel."""
-    if transposed:
-        raise Unsupported("a transposed convolution")
-    if not b.meta().dtype.is_float:
-        raise Unsupported("a convolution of integers")
-    rank = weight.rank - 2
     size = b.meta().size
-    if input.rank == rank + 1:
+    if input.rank == weight.rank - 1:
         input = input.view((_ONE, *input.size), lambda i: i[1:])
         size = (_ONE, *size)
-    pads = _padding(padding, weight.size[2:], dilation, rank)
-    view = window(input.size, size, weight.size[2:], stride, pads, dilation)
-    in_each, outputs = weight.size[1], weight.size[0]
-    out_each = simplify(FloorDiv(outputs, sympy.Integer(groups)))
-    if groups > 1 and in_each == 1:
-        made = _depthwise(b, input, weight, bias, view, out_each, size)
-    else:
-        made = _grouped(b, input, weight, bias, view, groups, size)
+    make = transposed_convolution if transposed else convolved
+    steps = (stride, _padding(padding, weight.size[2:], dilation), dilation)
+    made = make(b, input, weight, bias, steps, int(groups), size, b.meta().dtype)
     return reshape(b, made, b.meta().size)
 
 
-def _padding(padding: Any, kernel: tuple[Expr, ...], dilation: Any, rank: int) -> Any:
+def conv_transpose(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    """``output_padding`` is in the result's shape alone."""
+    return convolution(
+        b, input, weight, bias, stride, padding, dilation, True, output_padding, groups
+    )
+
+
+def _padding(padding: Any, kernel: tuple[Expr, ...], dilation: Any) -> Any:
     """What is added before each spatial dimension, from torch's words for a padding.
 
     Where 'same' is uneven, the larger half is behind: there the window only leaves the input.
@@ -67,8 +76,26 @@ def _padding(padding: Any, kernel: tuple[Expr, ...], dilation: Any, rank: int) -
         return 0
     if padding != "same":
         return padding
-    steps = spread(dilation, rank)
+    steps = spread(dilation, len(kernel))
     return tuple((int(k) - 1) * d // 2 for k, d in zip(kernel, steps, strict=True))
+
+
+def convolved(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    steps: tuple[Any, Any, Any],
+    groups: int,
+    size: tuple[Expr, ...],
+    dtype: DType,
+) -> Tensor:
+    """The convolution of ``input`` [N, C, ...] into ``size`` [N, O, ...]; ``steps`` are stride,
+    padding and dilation."""
+    view = window(input.size, size, weight.size[2:], *steps)
+    if not dtype.is_float or (groups > 1 and weight.size[1] == 1):
+        return _summed(b, input, weight, bias, view, groups, size, dtype)
+    return _grouped(b, input, weight, bias, view, groups, size, dtype)
 
 
 def _grouped(
@@ -79,6 +106,7 @@ def _grouped(
     view: Window,
     groups: int,
     size: tuple[Expr, ...],
+    dtype: DType,
 ) -> Tensor:
     in_each = weight.size[1]
     out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
@@ -94,10 +122,6 @@ def _grouped(
         channel = g[0] * out_each + n[0] if g else n[0]
         return weight.at((channel, *k))
 
-    def epilogue(acc: Value, index: Index) -> Value:
-        assert bias is not None
-        return call("add", acc, trees.held(bias.at(index[1:2]), acc.dtype))
-
     return contract(
         b,
         problem=f"conv{len(view.kernel)}d",
@@ -108,42 +132,40 @@ def _grouped(
         right=Operand((out_each,), right),
         size=size,
         place=lambda g, m, n: (m[0], g[0] * out_each + n[0] if g else n[0], *m[1:]),
-        dtype=b.meta().dtype,
-        epilogue=None if bias is None else epilogue,
+        dtype=dtype,
+        epilogue=plus_bias(bias),
     )
 
 
-def _depthwise(
+def _summed(
     b: Builder,
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
     view: Window,
-    out_each: Expr,
+    groups: int,
     size: tuple[Expr, ...],
+    dtype: DType,
 ) -> Tensor:
-    """One input channel a group: a sum over the window, with nothing for matrix instructions."""
-    meta = b.meta()
-    held = accumulator_type(meta.dtype)
+    """A sum over the window, with nothing for matrix instructions: one input channel a group, or
+    integers."""
+    held = accumulator_type(dtype)
+    out_each = simplify(FloorDiv(weight.size[0], sympy.Integer(groups)))
+    in_each = weight.size[1]
 
     def read(index: Index, tap: Index) -> Value:
-        place = view.place(index[2:], tap)
-        channel = index[1] if out_each == 1 else FloorDiv(index[1], out_each)
-        x = trees.held(input.at((index[0], channel, *place)), held)
+        place = view.place(index[2:], tap[1:])
+        group = index[1] if out_each == 1 else FloorDiv(index[1], out_each)
+        x = trees.held(input.at((index[0], group * in_each + tap[0], *place)), held)
         x = trees.masked(view.inside(place), x, const(0, held))
-        return call("mul", x, trees.held(weight.at((index[1], sympy.Integer(0), *tap)), held))
-
-    def after(acc: Value, index: Index) -> Value:
-        if bias is None:
-            return acc
-        return call("add", acc, trees.held(bias.at(index[1:2]), held))
+        return call("mul", x, trees.held(weight.at((index[1], *tap)), held))
 
     return b.reduction(
         size,
-        view.kernel,
+        (in_each, *view.kernel),
         ReductionKind.SUM,
         read,
-        dtype=meta.dtype,
+        dtype=dtype,
         accumulate=held,
-        after=after,
+        after=plus_bias(bias),
     )

@@ -109,6 +109,8 @@ class _Lowering:
             self._check_count(node, made)
             depth = 1 + max((self._depths.get(n, 0) for n in node_references(node)), default=0)
             for name, value in zip(node.outputs, made, strict=True):
+                if value is None:  # a result that this use of the op does not make
+                    continue
                 checked = self._checked(node, name, value)
                 own = name in self._in_own_memory or depth > MAX_VIEWS
                 self._values[name] = self._b.realize(checked) if own else checked
@@ -125,7 +127,7 @@ class _Lowering:
             return int(argument)
         return argument
 
-    def _apply(self, node: Node, arguments: Mapping[str, Any]) -> tuple[Tensor, ...]:
+    def _apply(self, node: Node, arguments: Mapping[str, Any]) -> tuple[Tensor | None, ...]:
         found = find(node.target)
         rule = found.op.lowering
         if isinstance(rule, NoKernel):
@@ -133,15 +135,19 @@ class _Lowering:
         made = rule(self._b, **accepted_arguments(rule, found.params, arguments, where(node)))
         return made if isinstance(made, tuple) else (made,)
 
-    def _check_count(self, node: Node, made: tuple[Tensor, ...]) -> None:
-        """An op may have results that a file leaves out, never others than it makes."""
-        if len(made) != len(node.outputs) or not all(isinstance(one, Tensor) for one in made):
+    def _check_count(self, node: Node, made: tuple[Tensor | None, ...]) -> None:
+        """An op may have results that a file leaves out, never others than it makes: None stands
+        for one that this use of it does not make, and has no shape in the graph."""
+        if len(made) != len(node.outputs) or not all(
+            isinstance(one, Tensor) or (one is None and name not in self._graph.tensors)
+            for one, name in zip(made, node.outputs, strict=False)
+        ):
             raise UserError(
                 f"{where(node)}: the graph says that it makes {len(node.outputs)} values, "
                 f"but the op makes {len(made)}"
             )
-        for name in node.outputs:
-            if name not in self._graph.tensors:
+        for one, name in zip(made, node.outputs, strict=True):
+            if one is not None and name not in self._graph.tensors:
                 raise UserError(f"{where(node)}: its result {name!r} has no shape")
 
     def _checked(self, node: Node, name: str, tensor: Tensor) -> Tensor:

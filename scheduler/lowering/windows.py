@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import sympy
+
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_less
-from scheduler.ir.index.functions import as_expr
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.tensor import Index
@@ -85,3 +87,57 @@ def window(
         spread(padding, rank),
         spread(dilation, rank),
     )
+
+
+@dataclass(frozen=True)
+class Touching:
+    """The windows that touch a position: gradients of windows, and transposed convolutions.
+
+    Window ``w`` touches ``w * stride - padding + tap * dilation`` for each tap of ``kernel``.
+    ``windows`` says how many there are along each dimension. Where neither dilation nor anything
+    else keeps the stride's multiples apart, only the taps that meet the position are walked.
+    """
+
+    windows: tuple[Expr, ...]
+    kernel: tuple[Expr, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    @property
+    def taps(self) -> tuple[Expr, ...]:
+        """How many candidates there are for each position."""
+        return tuple(
+            FloorDiv(k + s - 1, sympy.Integer(s)) if d == 1 else k
+            for k, s, d in zip(self.kernel, self.stride, self.dilation, strict=True)
+        )
+
+    def at(self, position: Index, tap: Index) -> tuple[Index, Index, Value]:
+        """The window of a candidate, the tap by which it touches ``position``, and whether it
+        does."""
+        found = [self._along(d, p, t) for d, (p, t) in enumerate(zip(position, tap, strict=True))]
+        windows, taps, conditions = zip(*found, strict=True) if found else ((), (), ())
+        return windows, taps, trees.both(*(c for each in conditions for c in each))
+
+    def _along(self, d: int, position: Expr, tap: Expr) -> tuple[Expr, Expr, list[Value]]:
+        step, spacing = sympy.Integer(self.stride[d]), self.dilation[d]
+        inner: list[Value] = []
+        moved = position + self.padding[d]
+        if spacing == 1:
+            window, reached = FloorDiv(moved, step) - tap, tap * step + Mod(moved, step)
+            if Mod(self.kernel[d], step) != 0:
+                inner.append(trees.less(reached, self.kernel[d]))
+        else:
+            distance = moved - tap * spacing
+            window, reached = FloorDiv(distance, step), tap
+            if step != 1:
+                rest = trees.index_value(Mod(distance, step))
+                inner.append(trees.call("eq", rest, trees.index_value(0)))
+        return window, reached, [*self.inside(d, window), *inner]
+
+    def inside(self, d: int, window: Expr) -> list[Value]:
+        """That a window along dimension ``d`` is one of them."""
+        return [
+            trees.call("ge", trees.index_value(window), trees.index_value(0)),
+            trees.less(window, self.windows[d]),
+        ]

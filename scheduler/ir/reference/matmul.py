@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, pair
+from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
 
 
 def _added(bias: Any, product: Array, a: Args) -> Array:
@@ -21,45 +21,6 @@ def _added(bias: Any, product: Array, a: Args) -> Array:
 def linear(a: Args) -> Array:
     product: Array = a["input"] @ a["weight"].T
     return product if a["bias"] is None else product + a["bias"]
-
-
-def _padding(a: Args, extents: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Elements before and after each spatial axis; ``extents`` are those of the dilated kernel."""
-    if a["padding"] == "valid":
-        return [(0, 0)] * len(extents)
-    if a["padding"] == "same":
-        return [((extent - 1) // 2, extent - 1 - (extent - 1) // 2) for extent in extents]
-    return [(p, p) for p in pair(a["padding"], len(extents))]
-
-
-def convolution(a: Args) -> Array:
-    """Any number of spatial axes: windows as rows of a matrix, one multiplication a group.
-
-    ``input`` [N, C, *spatial] or without N; ``weight`` [O, C / groups, *kernel].
-    """
-    if a.get("transposed"):
-        raise UnsupportedUseError("transposed convolution")
-    weight, groups = a["weight"], a["groups"]
-    kernel = weight.shape[2:]
-    x = a["input"] if a["input"].ndim == weight.ndim else a["input"][None]
-    stride, dilation = pair(a["stride"], len(kernel)), pair(a["dilation"], len(kernel))
-    extents = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
-    x = np.pad(x, [(0, 0), (0, 0), *_padding(a, extents)])
-    spatial = tuple(range(2, x.ndim))
-    windows = np.lib.stride_tricks.sliding_window_view(x, extents, axis=spatial)
-    steps = tuple(slice(None, None, s) for s in (*stride, *dilation))
-    windows = windows[(slice(None), slice(None), *steps)]
-    batch, channels, *rest = windows.shape
-    out = rest[: len(kernel)]
-    windows = windows.reshape(batch, groups, channels // groups, *rest)
-    order = (1, 0, *range(3, 3 + len(kernel)), 2, *range(3 + len(kernel), windows.ndim))
-    rows = windows.transpose(order).reshape(groups, batch * math.prod(out), -1)
-    columns = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(0, 2, 1)
-    product = (rows @ columns).reshape(groups, batch, math.prod(out), -1)
-    result = product.transpose(1, 0, 3, 2).reshape(batch, weight.shape[0], *out)
-    if a["bias"] is not None:
-        result = result + a["bias"].reshape(-1, *(1,) * len(kernel))
-    return np.asarray(result if a["input"].ndim == weight.ndim else result[0])
 
 
 def softmax(x: Array, axis: int) -> Array:

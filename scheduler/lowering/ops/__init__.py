@@ -16,6 +16,7 @@ from scheduler.lowering.ops import (
     activations,
     arithmetic,
     conversion,
+    convolution,
     creation,
     functions,
     indexing,
@@ -30,6 +31,7 @@ from scheduler.lowering.ops import (
 
 ROWS: tuple[Op, ...] = (
     *matmul.ROWS,
+    *convolution.ROWS,
     *normalization.ROWS,
     *reductions.ROWS,
     *pooling.ROWS,

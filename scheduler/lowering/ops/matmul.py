@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import matmul as ref
 from scheduler.ir.reference.roles import summed
-from scheduler.lowering import attention, convolution, matmul
+from scheduler.lowering import attention, matmul
 
 ROWS = (
     op("aten.mm", "self, mat2", matmul.mm, ref.mm, requires=summed("mat2", -2, -1)),
@@ -39,41 +39,6 @@ ROWS = (
     op("aten.addmv", "self, mat, vec, *, beta=1, alpha=1", matmul.addmv, ref.addmv),
     op("aten.outer", "self, vec2", matmul.outer, ref.outer),
     op("aten.einsum", "equation, tensors, *, path=None", matmul.einsum, ref.einsum),
-    op(
-        "aten.conv1d",
-        "input, weight, bias=None, stride=(1,), padding=(0,), dilation=(1,), groups=1; "
-        "padding: input, weight, bias=None, stride=(1,), padding='valid', dilation=(1,), "
-        "groups=1",
-        convolution.convolution,
-        ref.convolution,
-        requires=summed("weight", 1),
-    ),
-    op(
-        "aten.conv2d",
-        "input, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1; "
-        "padding: input, weight, bias=None, stride=(1, 1), padding='valid', dilation=(1, "
-        "1), groups=1",
-        convolution.convolution,
-        ref.convolution,
-        requires=summed("weight", 1),
-    ),
-    op(
-        "aten.conv3d",
-        "input, weight, bias=None, stride=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, "
-        "1), groups=1; "
-        "padding: input, weight, bias=None, stride=(1, 1, 1), padding='valid', "
-        "dilation=(1, 1, 1), groups=1",
-        convolution.convolution,
-        ref.convolution,
-        requires=summed("weight", 1),
-    ),
-    op(
-        "aten.convolution",
-        "input, weight, bias, stride, padding, dilation, transposed, output_padding, groups",
-        convolution.convolution,
-        ref.convolution,
-        requires=summed("weight", 1),
-    ),
     op(
         "aten.scaled_dot_product_attention",
         "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, "

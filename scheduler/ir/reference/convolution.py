@@ -1,0 +1,148 @@
+"""Reference of convolutions, of transposed ones, and of their gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.rule import Args, Array, pair
+
+
+def _padding(a: Args, extents: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Elements before and after each spatial axis; ``extents`` are those of the dilated kernel."""
+    if a["padding"] == "valid":
+        return [(0, 0)] * len(extents)
+    if a["padding"] == "same":
+        return [((extent - 1) // 2, extent - 1 - (extent - 1) // 2) for extent in extents]
+    return [(p, p) for p in pair(a["padding"], len(extents))]
+
+
+def convolution(a: Args) -> Array:
+    """Any number of spatial axes: windows as rows of a matrix, one multiplication a group.
+
+    ``input`` [N, C, *spatial] or without N; ``weight`` [O, C / groups, *kernel].
+    """
+    if a.get("transposed"):
+        return conv_transpose(a)
+    weight, groups = a["weight"], a["groups"]
+    kernel = weight.shape[2:]
+    x = a["input"] if a["input"].ndim == weight.ndim else a["input"][None]
+    stride, dilation = pair(a["stride"], len(kernel)), pair(a["dilation"], len(kernel))
+    extents = tuple((k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True))
+    x = np.pad(x, [(0, 0), (0, 0), *_padding(a, extents)])
+    spatial = tuple(range(2, x.ndim))
+    windows = np.lib.stride_tricks.sliding_window_view(x, extents, axis=spatial)
+    steps = tuple(slice(None, None, s) for s in (*stride, *dilation))
+    windows = windows[(slice(None), slice(None), *steps)]
+    batch, channels, *rest = windows.shape
+    out = rest[: len(kernel)]
+    windows = windows.reshape(batch, groups, channels // groups, *rest)
+    order = (1, 0, *range(3, 3 + len(kernel)), 2, *range(3 + len(kernel), windows.ndim))
+    rows = windows.transpose(order).reshape(groups, batch * math.prod(out), -1)
+    columns = weight.reshape(groups, weight.shape[0] // groups, -1).transpose(0, 2, 1)
+    product = (rows @ columns).reshape(groups, batch, math.prod(out), -1)
+    result = product.transpose(1, 0, 3, 2).reshape(batch, weight.shape[0], *out)
+    if a["bias"] is not None:
+        result = result + a["bias"].reshape(-1, *(1,) * len(kernel))
+    return np.asarray(result if a["input"].ndim == weight.ndim else result[0])
+
+
+def _taps(
+    kernel: tuple[int, ...], count: tuple[int, ...], a: Args
+) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Each place in the kernel, with where ``count`` windows meet the padded input by it."""
+    rank = len(kernel)
+    stride, dilation = pair(a["stride"], rank), pair(a["dilation"], rank)
+    for tap in np.ndindex(*kernel):
+        starts = [t * d for t, d in zip(tap, dilation, strict=True)]
+        yield (
+            tap,
+            tuple(
+                slice(first, first + (n - 1) * step + 1, step)
+                for first, n, step in zip(starts, count, stride, strict=True)
+            ),
+        )
+
+
+def _spread(x: Array, weight: Array, a: Args, size: tuple[int, ...]) -> Array:
+    """Every element of ``x`` [N, C, ...] times the kernel, added up where it lands in ``size``.
+
+    ``weight`` is [C, O / groups, *kernel]; ``size`` are the result's spatial sizes.
+    """
+    groups, kernel = a["groups"], weight.shape[2:]
+    padding = pair(a["padding"], len(kernel))
+    batch, channels, *count = x.shape
+    each = weight.shape[1]
+    parts = x.reshape(batch, groups, channels // groups, -1)
+    weights = weight.reshape(groups, channels // groups, each, *kernel)
+    stride, dilation = pair(a["stride"], len(kernel)), pair(a["dilation"], len(kernel))
+    whole = tuple(
+        max((n - 1) * s + (k - 1) * d + 1, size_ + p)
+        for n, s, k, d, size_, p in zip(count, stride, kernel, dilation, size, padding, strict=True)
+    )
+    made = np.zeros((batch, groups * each, *whole), dtype=np.result_type(x, weight))
+    if min(x.shape) > 0:
+        for tap, place in _taps(kernel, tuple(count), a):
+            own: Any = (..., *tap)
+            product = np.einsum("bgcp,gco->bgop", parts, weights[own])
+            made[(slice(None), slice(None), *place)] += product.reshape(
+                batch, groups * each, *count
+            )
+    inside = tuple(slice(p, p + n) for p, n in zip(padding, size, strict=True))
+    return np.asarray(made[(slice(None), slice(None), *inside)])
+
+
+def conv_transpose(a: Args) -> Array:
+    """``input`` [N, C, ...] or without N; ``weight`` [C, O / groups, *kernel]."""
+    weight = a["weight"]
+    kernel = weight.shape[2:]
+    rank = len(kernel)
+    x = a["input"] if a["input"].ndim == weight.ndim else a["input"][None]
+    more = pair(a["output_padding"], rank)
+    steps = (pair(a[name], rank) for name in ("stride", "padding", "dilation"))
+    size = tuple(
+        (n - 1) * s - 2 * p + (k - 1) * d + 1 + extra
+        for n, k, extra, s, p, d in zip(x.shape[2:], kernel, more, *steps, strict=True)
+    )
+    result = _spread(x, weight, a, size)
+    if a["bias"] is not None:
+        result = result + a["bias"].reshape(-1, *(1,) * rank)
+    return np.asarray(result if a["input"].ndim == weight.ndim else result[0])
+
+
+def convolution_backward(a: Args) -> tuple[Array | None, ...]:
+    """Gradients by input, weight and bias, where ``output_mask`` asks for them."""
+    grad, x, weight = a["grad_output"], a["input"], a["weight"]
+    by_input, by_weight, by_bias = a["output_mask"]
+    made: list[Any] = [None, None, None]
+    if by_input:
+        if a["transposed"]:
+            made[0] = convolution({**a, "input": grad, "bias": None, "transposed": False})
+            made[0] = made[0][(..., *(slice(0, n) for n in x.shape[2:]))]
+        else:
+            made[0] = _spread(grad, weight, a, x.shape[2:])
+    if by_weight:
+        moving, fixed = (grad, x) if a["transposed"] else (x, grad)
+        made[1] = _by_weight(moving, fixed, weight, a)
+    if by_bias:
+        made[2] = grad.sum(axis=(0, *range(2, grad.ndim)))
+    return tuple(made)
+
+
+def _by_weight(moving: Array, fixed: Array, weight: Array, a: Args) -> Array:
+    groups, kernel = a["groups"], weight.shape[2:]
+    padding = pair(a["padding"], len(kernel))
+    padded = np.pad(moving, [(0, 0), (0, 0), *((p, p) for p in padding)])
+    batch, rows, *count = fixed.shape
+    outer = fixed.reshape(batch, groups, rows // groups, -1)
+    made = np.zeros((groups, rows // groups, weight.shape[1], *kernel))
+    if min(fixed.shape) > 0:
+        for tap, place in _taps(kernel, tuple(count), a):
+            inner = padded[(slice(None), slice(None), *place)]
+            inner = inner.reshape(batch, groups, weight.shape[1], -1)
+            own: Any = (..., *tap)
+            made[own] = np.einsum("bgop,bgcp->goc", outer, inner)
+    return made.reshape(weight.shape)

@@ -1,0 +1,62 @@
+"""Ops of torch's own graphs through lowering, fusion, rendering and the compiler, beside torch.
+
+Each is there for what its kernels have to do that no sample's do: windows seen from their other
+side, positions that are computed, several results of one op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduler.ir.storage import bind_buffer, from_storage
+from tests.unit.codegen.test_ops_as_kernels import run_kernels
+from tests.unit.torch_export import as_module, export, inputs_of
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+
+def _randn(*size: int) -> Any:
+    return torch.randn(*size, generator=torch.Generator().manual_seed(5))
+
+
+def transposed_convolutions(x: Any, w: Any) -> Any:
+    return (
+        torch.relu(F.conv_transpose2d(x, w, w[0, :, 0, 0], stride=2, padding=1)),
+        F.conv_transpose2d(x, w[:, :, :2, :2], stride=2, padding=(0, 1), groups=2),
+        F.conv_transpose2d(x, w, stride=(3, 1), dilation=(1, 2)),
+        F.conv_transpose2d(x, w, stride=2, padding=1, groups=4),
+    )
+
+
+def gradients_of_a_convolution(x: Any, w: Any) -> Any:
+    form = ([2, 1], [1, 0], [1, 1], False, [0, 0], 1)
+    weight = w.transpose(0, 1)
+    out = torch.sin(torch.ops.aten.convolution(x, weight, None, *form))
+    return torch.ops.aten.convolution_backward(out, x, weight, [3], *form, [True, True, True])
+
+
+X = _randn(2, 4, 5, 6)
+CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+    (transposed_convolutions, (X, _randn(4, 3, 4, 3))),
+    (gradients_of_a_convolution, (X, _randn(4, 3, 3, 3))),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=[f.__name__ for f, _ in CASES])
+def test_kernels_give_what_torch_gives(
+    function: Callable[..., Any], args: tuple[Any, ...], tmp_path: Path
+) -> None:
+    program, graph = export(as_module(function), args, tmp_path)
+    lowered, memory = run_kernels(graph, inputs_of(program, graph, args), fuse=True)
+    expected = function(*args)
+    expected = expected if isinstance(expected, tuple | list) else (expected,)
+    for name, want in zip(lowered.outputs, expected, strict=True):
+        buffer = bind_buffer(lowered.buffers[name], {})
+        got = from_storage(memory[name], buffer).reshape(want.shape)
+        np.testing.assert_allclose(got, want.numpy(), rtol=2e-5, atol=2e-5)
