@@ -58,6 +58,9 @@ MAX_COEFFICIENT_BITS = 4096  # as many sizes of 63 bits multiplied
 MAX_EXPRESSIONS_TEXT = 4 << 20  # characters of all different expressions of one file
 MAX_VIEWS = 64  # of views on the way to a value; then it is stored
 
+# ---- the reference (ir/reference): what an op makes of few elements
+MAX_MADE = 1 << 28  # elements of a result that an argument's number decides
+
 # ---- work, in steps (steps.py): ten to a hundred times what the samples take
 READING_STEPS = Allowance(300_000, 500)  # for each node
 LOWERING_STEPS = Allowance(300_000, 2_000)  # for each node

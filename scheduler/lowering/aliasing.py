@@ -94,12 +94,16 @@ def _position(
         if not moving:
             conditions.append(trees.call("eq", trees.index_value(rest), trees.index_value(0)))
             continue
-        if len(moving) > 1 or moving[0][0] in found or not moving[0][1].is_Integer:
+        if len(moving) > 1 or not moving[0][1].is_Integer:
             raise Unsupported(f"it writes to a view at {expr}, which is not inverted")
         axis, step = moving[0]
         if step < 0:
             rest, step = -rest, -step
-        found[axis] = FloorDiv(rest, step) if step != 1 else rest
+        here = FloorDiv(rest, step) if step != 1 else rest
+        if axis in found:  # a diagonal: on it where both dimensions name the same element
+            zero = trees.index_value(0)
+            conditions.append(trees.call("eq", trees.index_value(here - found[axis]), zero))
+        found[axis] = here
         if step != 1:
             zero = trees.index_value(0)
             conditions.append(trees.call("eq", trees.index_value(Mod(rest, as_expr(step))), zero))

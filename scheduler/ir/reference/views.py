@@ -164,7 +164,10 @@ def unsqueeze(a: Args) -> Any:
 
 
 def diagonal(a: Args) -> Any:
-    return np.diagonal(a["self"], a["offset"], a["dim1"], a["dim2"])
+    x = a["self"]
+    view = np.diagonal(x, a["offset"], a["dim1"], a["dim2"])
+    view.flags.writeable = x.flags.writeable  # NumPy's own may not be written to
+    return view
 
 
 def lift_fresh_copy(a: Args) -> Any:

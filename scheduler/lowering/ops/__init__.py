@@ -22,14 +22,16 @@ from scheduler.lowering.ops import (
     indexing,
     logic,
     matmul,
+    names,
     normalization,
     pooling,
+    rearranging,
     reductions,
     sizes,
     views,
 )
 
-ROWS: tuple[Op, ...] = (
+_FIRST_NAMES: tuple[Op, ...] = (
     *matmul.ROWS,
     *convolution.ROWS,
     *normalization.ROWS,
@@ -41,10 +43,12 @@ ROWS: tuple[Op, ...] = (
     *activations.ROWS,
     *indexing.ROWS,
     *views.ROWS,
+    *rearranging.ROWS,
     *creation.ROWS,
     *conversion.ROWS,
     *sizes.ROWS,
 )
+ROWS: tuple[Op, ...] = (*_FIRST_NAMES, *names.other_names(_FIRST_NAMES))
 _ROWS: Mapping[str, Op] = MappingProxyType({t: row for row in ROWS for t in row.targets})
 
 

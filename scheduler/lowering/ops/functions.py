@@ -44,6 +44,12 @@ ROWS = (
         identity_on_integers("round"),
         ref.round_op,
     ),
+    op(
+        "aten.special_round",
+        "self, *, decimals=0",
+        identity_on_integers("round"),
+        ref.round_op,
+    ),
     op("aten.trunc", "self", identity_on_integers("trunc"), ref.rounding("trunc")),
     op("aten.frac", "self", pointwise.frac, ref.frac),
 )

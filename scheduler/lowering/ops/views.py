@@ -74,6 +74,13 @@ ROWS = (
         Elements.VIEWED,
     ),
     op(
+        "aten.swapdims",
+        "self, dim0, dim1",
+        views.transpose_op,
+        ref.swap("dim0", "dim1"),
+        Elements.VIEWED,
+    ),
+    op(
         "aten.swapaxes",
         "self, axis0, axis1",
         views.swapaxes,

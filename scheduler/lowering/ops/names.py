@@ -1,0 +1,79 @@
+"""Ops that torch has under several names, and the copying forms of its views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from scheduler.ir.ops import Elements, Op
+from scheduler.ir.reference.rearranging import copied
+
+#: Other names by the op's own, with the same arguments.
+_OTHERS: Mapping[str, str] = MappingProxyType(
+    {
+        "abs": "absolute",
+        "acos": "arccos",
+        "acosh": "arccosh",
+        "asin": "arcsin",
+        "asinh": "arcsinh",
+        "atan": "arctan",
+        "atan2": "arctan2",
+        "atanh": "arctanh",
+        "channel_shuffle": "native_channel_shuffle",
+        "concat": "concatenate",
+        "div": "divide",
+        "erf": "special_erf",
+        "erfc": "special_erfc",
+        "erfinv": "special_erfinv",
+        "exp2": "special_exp2",
+        "expm1": "special_expm1",
+        "ge": "greater_equal",
+        "gt": "greater",
+        "index": "_unsafe_index",
+        "le": "less_equal",
+        "log1p": "special_log1p",
+        "logsumexp": "special_logsumexp",
+        "lt": "less",
+        "matrix_power": "linalg_matrix_power",
+        "movedim": "moveaxis",
+        "mul": "multiply",
+        "ne": "not_equal",
+        "neg": "negative",
+        "outer": "ger",
+        "sigmoid": "special_expit",
+        "split": "unsafe_split",
+        "split_with_sizes": "unsafe_split_with_sizes",
+        "chunk": "unsafe_chunk",
+        "sub": "subtract",
+        "trunc": "fix",
+        "vstack": "row_stack",
+    }
+)
+#: Views with a form of the same arguments that copies.
+_COPYING = (
+    *("alias", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "split"),
+    *("split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view"),
+)
+
+
+def other_names(rows: Iterable[Op]) -> Iterator[Op]:
+    """The rows of the other names, and of the copying forms."""
+    known = {row.name.removeprefix("aten."): row for row in rows}
+    for name, other in _OTHERS.items():
+        yield replace(known[name], name=f"aten.{other}")
+    for name in _COPYING:
+        row = known[name]
+        yield replace(
+            row,
+            name=f"aten.{name}_copy",
+            reference=copied(row.reference),
+            elements=Elements.COPIED,
+        )
+    view = known["view"]
+    yield replace(
+        view,
+        name="aten._reshape_copy",
+        reference=copied(view.reference),
+        elements=Elements.COPIED,
+    )
