@@ -9,11 +9,16 @@ import pytest
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain
+from scheduler.codegen.rocm.attention import AttentionTemplate
 from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import SymbolInfo
+from scheduler.ir.index.functions import symbol
 from scheduler.matrix_instructions import select
+from scheduler.outcome import Rejected
 from scheduler.targets import amd, find, names
+from tests.unit.codegen.test_attention_kernels import attention_node
 from tests.unit.matrix.contractions import convolution, matmul, shared_input
 from tests.unit.matrix.running import in_listings
 
@@ -36,7 +41,12 @@ def expected(target: str, dtype: str) -> str:
 def built(schedule: Schedule, target: str, toolchain: Toolchain, cache: CodeCache) -> Build:
     backend = ROCmCPPScheduling(schedule, ALL)
     caller = backend.default(schedule.nodes[0])
-    result = build(caller.kernel.source, caller.name, find(target), toolchain, cache)
+    return spilling_nothing(
+        build(caller.kernel.source, caller.name, find(target), toolchain, cache)
+    )
+
+
+def spilling_nothing(result: Build | Rejected) -> Build:
     assert isinstance(result, Build), f"{result.reason}\n{result.detail}"
     for function, resources in result.resources.items():
         assert (resources["vgpr_spills"], resources["scratch_bytes"]) == (0, 0), function
@@ -76,3 +86,17 @@ def test_every_form_compiles_for_both_families(
     case: str, target: str, toolchain: Toolchain, cache: CodeCache
 ) -> None:
     built(CASES[case](), target, toolchain, cache)
+
+
+@pytest.mark.parametrize("depth", [208, 256])
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100", "gfx1201"])
+def test_attention_of_deep_heads_spills_nothing(
+    target: str, depth: int, toolchain: Toolchain, cache: CodeCache
+) -> None:
+    """A row of tiles is as wide as the head is deep: its operands beside it fill the registers."""
+    tokens = SymbolInfo("s27", 1024, 1, 5000)
+    size = symbol("s27")
+    node, lowered = attention_node(DType.F16, size, size, depth, depth, causal=True, info=tokens)
+    made = AttentionTemplate(node, lowered, ALL)
+    caller = made.generate(made.default_config())
+    spilling_nothing(build(caller.kernel.source, caller.name, find(target), toolchain, cache))

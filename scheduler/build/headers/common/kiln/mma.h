@@ -154,6 +154,14 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
       for (int r = 0; r < kRowsA; ++r) {
         x[i][r] = fetch(a + (i * Core::kM + r * (Core::kM / kRowsA)) * pitch + own_a);
       }
+    if constexpr (kOneByOne) {
+#pragma unroll
+      for (int j = 0; j < kTilesN; ++j) {
+        const Input own = fetch(b + j * Core::kN * pitch + own_b);
+        add_product(x[0], own, d[0][j]);
+      }
+      return;
+    }
 #pragma unroll
     for (int j = 0; j < kTilesN; ++j) y[j] = fetch(b + j * Core::kN * pitch + own_b);
 #pragma unroll
@@ -164,6 +172,10 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
 
  private:
   using Input = Vec<T, kPerLane>;
+  // One row of many tiles: all of B in registers beside all of D would not leave enough of the 256
+  // for the rest, and no second row reads B again.
+  static constexpr bool kOneByOne =
+      kTilesM == 1 && kTilesN * (sizeof(Input) + sizeof(typename Core::D)) > 200 * 4;
   struct PartsB {
     typename Core::B part[Core::kRepeats];
   };
