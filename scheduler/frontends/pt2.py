@@ -23,7 +23,10 @@ from scheduler.frontends.arguments import (
 )
 from scheduler.frontends.fields import Json, field, name_of, optional, tagged
 from scheduler.frontends.hints import infer_hints
+from scheduler.frontends.mutations import with_written_inputs
 from scheduler.frontends.origins import read_origin
+from scheduler.frontends.output_specs import read_output_specs
+from scheduler.frontends.statistics import with_written_statistics
 from scheduler.ir.check import check_graph, free_symbols
 from scheduler.ir.graph import (
     Argument,
@@ -32,6 +35,7 @@ from scheduler.ir.graph import (
     GraphInput,
     InputKind,
     Node,
+    OutputSpec,
     Ref,
     SymbolInfo,
     TensorMeta,
@@ -63,10 +67,11 @@ _INPUT_KINDS = {
 def read(path: Path, name: str | None = None) -> Graph:
     """The graph of a torch.export file; ``name`` is by default the file's own, without suffix.
 
-    Outputs are all of the graph's values that leave it, buffers that it updates included;
-    constant outputs (None, a number) are no values and are left out. A value in neither
-    ``tensors`` nor ``sym_ints`` is a symbolic float or boolean, or None. Symbols without an
-    example value in the file get the least value that their range allows.
+    Outputs are all of the graph's values that leave it; constant outputs (None, a number) are no
+    values and are left out. ``output_specs`` say which of them are new values of inputs: those
+    that the file's signature names, and behind all others the inputs that ops write in place. A
+    value in neither ``tensors`` nor ``sym_ints`` is a symbolic float or boolean, or None. Symbols
+    without an example value in the file get the least value that their range allows.
 
     Raises ``UserError``, one line naming the file and the part, where the file is no such file, is
     damaged or contradicts itself, or holds what the IR has no form for.
@@ -77,6 +82,7 @@ def read(path: Path, name: str | None = None) -> Graph:
         with counted("reading", READING_STEPS.of(nodes)):
             graph = _Reader(document).graph(path.stem if name is None else name)
             check_graph(graph)
+            graph = with_written_inputs(with_written_statistics(graph))
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error
     return with_digest(graph)
@@ -107,12 +113,7 @@ class _Reader:
         self._append(data, {}, 0)
         inputs = tuple(self._inputs(field(module, "signature", dict, "graph_module")))
         self._check_inputs(data, inputs)
-        outputs = [
-            output
-            for part in field(data, "outputs", list, "graph")
-            for output in value_names(part, "graph outputs")
-            if output is not None
-        ]
+        outputs, specs = self._outputs(data, module, inputs)
         return Graph(
             name=name,
             digest="",
@@ -123,6 +124,7 @@ class _Reader:
             tensors=self._tensors,
             sym_ints=self._sym_ints,
             producer=f"torch {str(self._document.get('torch_version', 'unknown'))[:60]}",
+            output_specs=specs,
         )
 
     def _values(self, data: Json, names: Mapping[str, str]) -> None:
@@ -203,6 +205,26 @@ class _Reader:
                 yield GraphInput(name, role, name_of(content, where, label))
             elif kind != "constant_input":
                 raise UserError(f"{where}: inputs of kind {kind!r} are not read")
+
+    def _outputs(
+        self, data: Json, module: Json, inputs: tuple[GraphInput, ...]
+    ) -> tuple[list[str], tuple[OutputSpec, ...]]:
+        """The values that leave the graph and what each is for: nothing where all are returned."""
+        signature = field(module, "signature", dict, "graph_module")
+        parts = field(data, "outputs", list, "graph")
+        names = [value_names(part, "graph outputs") for part in parts]
+        specs = read_output_specs(field(signature, "output_specs", list, "signature"), inputs)
+        if len(specs) != len(parts):
+            raise UserError(f"the graph has {len(parts)} outputs, its signature {len(specs)}")
+        found = [
+            (name, spec)
+            for spec, values in zip(specs, names, strict=True)
+            for name in values
+            if name is not None and spec is not None
+        ]
+        kinds = tuple(spec for _, spec in found)
+        returned = all(spec == OutputSpec() for spec in kinds)
+        return [name for name, _ in found], () if returned else kinds
 
     def _check_inputs(self, data: Json, inputs: tuple[GraphInput, ...]) -> None:
         """Raise ``UserError`` where the signature has other inputs than the graph."""

@@ -33,6 +33,7 @@ def check_graph(graph: Graph) -> None:
     for name in graph.outputs:
         if name not in made:
             raise UserError(f"output {name!r} is made by no node of the graph")
+    _check_outputs(graph, sizes)
 
 
 def references(argument: Argument) -> Iterator[str]:
@@ -107,6 +108,10 @@ class _Sizes:
                 raise UserError(f"{where}: {error}") from error
         return self._values[expr]
 
+    def values(self, where: str, exprs: Iterable[Expr]) -> list[int]:
+        """``value`` of each."""
+        return [self.value(where, expr) for expr in exprs]
+
 
 def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
     """Rank, signs, elements and bytes; where strides leave gaps, the memory with them."""
@@ -114,8 +119,8 @@ def _check_tensor(where: str, meta: TensorMeta, sizes: _Sizes) -> None:
         raise UserError(f"{where} has {len(meta.size)} sizes but {len(meta.stride)} strides")
     if len(meta.size) > MAX_RANK:
         raise UserError(f"{where} has {len(meta.size)} dimensions; at most {MAX_RANK}")
-    size = [sizes.value(where, extent) for extent in meta.size]
-    stride = [sizes.value(where, step) for step in meta.stride]
+    size = sizes.values(where, meta.size)
+    stride = sizes.values(where, meta.stride)
     for value, expr in zip((*size, *stride), (*meta.size, *meta.stride), strict=True):
         if value < 0:
             at = "" if expr.is_Integer else f", which is {value} at the example's sizes"
@@ -134,6 +139,32 @@ def _check_inputs(graph: Graph) -> set[str]:
             raise UserError(f"input {value.name!r} has no tensor meta")
         made.add(value.name)
     return made
+
+
+def _check_outputs(graph: Graph, sizes: _Sizes) -> None:
+    """What is written back to an input has its shape and type; each is written back to once."""
+    specs, inputs = graph.output_specs, {value.name for value in graph.inputs}
+    if specs and len(specs) != len(graph.outputs):
+        raise UserError(
+            f"the graph has {len(graph.outputs)} outputs but says what {len(specs)} are"
+        )
+    for name, spec in zip(graph.outputs, specs, strict=False):
+        if spec.input and spec.input not in inputs:
+            raise UserError(f"output {name!r} is for {spec.input!r}, which is no input")
+    written: set[str] = set()
+    for mutation in graph.mutations:
+        if mutation.input in written:
+            raise UserError(f"two outputs are written back to the input {mutation.input!r}")
+        written.add(mutation.input)
+        made, into = (graph.tensors.get(name) for name in (mutation.value, mutation.input))
+        if made is None or into is None:
+            raise UserError(f"output {mutation.value!r} is written back, and is no tensor")
+        same_type, into_size = made.dtype is into.dtype, sizes.values(mutation.input, into.size)
+        if not same_type or sizes.values(mutation.value, made.size) != into_size:
+            raise UserError(
+                f"output {mutation.value!r} is written back to the input {mutation.input!r}, "
+                "which has another shape or type"
+            )
 
 
 def _check_labels(node: Node) -> None:

@@ -111,6 +111,42 @@ class GraphInput:
     source_name: str = ""
 
 
+class OutputKind(StrEnum):
+    """What becomes of an output, in torch.export's words."""
+
+    USER = "user_output"
+    LOSS = "loss_output"
+    BUFFER_MUTATION = "buffer_mutation"
+    PARAMETER_MUTATION = "parameter_mutation"
+    USER_INPUT_MUTATION = "user_input_mutation"
+    GRADIENT_TO_PARAMETER = "gradient_to_parameter"
+    GRADIENT_TO_USER_INPUT = "gradient_to_user_input"
+
+    @property
+    def is_mutation(self) -> bool:
+        """Whether the output is an input's new value, and not the model's to return."""
+        return self.value.endswith("_mutation")
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """What one output is for. ``input`` is the graph's input that it is written back to, or whose
+    gradient it is; empty for what the model returns."""
+
+    kind: OutputKind = OutputKind.USER
+    input: str = ""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """An input that the model writes: the output at place ``output``, the value ``value``, is its
+    new value when the model has run."""
+
+    output: int
+    value: str
+    input: str
+
+
 @dataclass(frozen=True)
 class Graph:
     """A whole model: topologically ordered nodes over named values.
@@ -118,6 +154,9 @@ class Graph:
     ``tensors`` maps every tensor value to its meta; ``sym_ints`` every symbolic integer value to
     its expression. ``digest`` is the sha256 of what the graph says (not of the file's bytes), so
     that the same model saved twice is the same graph.
+
+    ``outputs`` are all values that leave the graph, new values of written inputs among them.
+    ``output_specs`` say what each is for; there are none where the model returns all of them.
     """
 
     name: str
@@ -129,6 +168,24 @@ class Graph:
     tensors: Mapping[str, TensorMeta]
     sym_ints: Mapping[str, Expr]
     producer: str = ""  # the program and version that wrote the file: "torch 2.13.0+cpu"
+    output_specs: tuple[OutputSpec, ...] = ()
+
+    @property
+    def mutations(self) -> tuple[Mutation, ...]:
+        """Which outputs are written back to which inputs, in the order of the outputs."""
+        return tuple(
+            Mutation(place, value, spec.input)
+            for place, (value, spec) in enumerate(
+                zip(self.outputs, self.output_specs, strict=bool(self.output_specs))
+            )
+            if spec.kind.is_mutation
+        )
+
+    @property
+    def returned(self) -> tuple[int, ...]:
+        """Places of the outputs that the model returns: all but new values of inputs."""
+        written = {mutation.output for mutation in self.mutations}
+        return tuple(place for place in range(len(self.outputs)) if place not in written)
 
     @cached_property
     def nodes_by_name(self) -> Mapping[str, Node]:

@@ -170,8 +170,15 @@ def functional_target(target: str) -> str:
         return _INPLACE_NAMES[target]
     namespace, _, rest = target.partition(".")
     name, _, overload = rest.partition(".")
-    inplace = namespace == "aten" and name.endswith("_") and not name.endswith("__")
+    inplace = namespace == "aten" and is_in_place(target)
     return f"aten.{name[:-1]}.{overload}" if inplace else target
+
+
+def is_in_place(target: str) -> bool:
+    """Whether an op's name says that it writes to its first argument, as torch's rule for names is:
+    ``aten.add_.Tensor``, ``mylib.scale_.default``."""
+    name = target.partition(".")[2].partition(".")[0]
+    return name.endswith("_") and not name.endswith("__")
 
 
 def overload_of(row: Op, target: str) -> Overload:

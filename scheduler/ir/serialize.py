@@ -26,6 +26,8 @@ from scheduler.ir.graph import (
     InputKind,
     Node,
     Origin,
+    OutputKind,
+    OutputSpec,
     Ref,
     SymbolInfo,
     TensorMeta,
@@ -71,6 +73,8 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
             for i in graph.inputs
         ],
         "outputs": list(graph.outputs),
+        # Graphs whose model returns every output are written as before there were other kinds.
+        **({"output_specs": _specs_to_json(graph)} if graph.output_specs else {}),
         "nodes": [_node_to_json(node) for node in graph.nodes],
         "tensors": {
             name: {
@@ -82,6 +86,13 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         },
         "sym_ints": {name: text(expr) for name, expr in graph.sym_ints.items()},
     }
+
+
+def _specs_to_json(graph: Graph) -> list[dict[str, str]]:
+    return [
+        {"kind": spec.kind.value, **({"input": spec.input} if spec.input else {})}
+        for spec in graph.output_specs
+    ]
 
 
 def _node_to_json(node: Node) -> dict[str, Any]:
@@ -137,6 +148,7 @@ def graph_from_json(data: Mapping[str, Any]) -> Graph:
             name: _expr(text, f"sym_ints.{name}")
             for name, text in _part(data, "sym_ints", dict, "the graph").items()
         },
+        output_specs=tuple(_each(data, "output_specs", _spec)) if "output_specs" in data else (),
     )
     check_graph(graph)
     return graph
@@ -189,6 +201,13 @@ def _input(data: Any, where: str) -> GraphInput:
     return GraphInput(
         _text(data, "name", where), InputKind(kind), _text(data, "source_name", where)
     )
+
+
+def _spec(data: Any, where: str) -> OutputSpec:
+    kind = _text(data, "kind", where)
+    if kind not in {known.value for known in OutputKind}:
+        raise UserError(f"graph.json: {where}: unknown kind {kind!r}")
+    return OutputSpec(OutputKind(kind), _text(data, "input", where) if "input" in data else "")
 
 
 def _tensor(name: str, data: Any) -> TensorMeta:

@@ -18,7 +18,7 @@ from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Axis
 from scheduler.ir.values import Load, Value
-from scheduler.lowering import trees
+from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Index, Tensor
@@ -43,8 +43,15 @@ def written_through(
     if outside:
         raise Unsupported(f"{outside[0]!r} shares its memory in a way that is not followed")
 
+    if view.buffer:  # the whole memory: what was written is all of the new one
+        new = b.realize(result)
+        return {name: _rebased(tensor, base, new) for name, tensor in sharing.items()}
+
     def read(at: Index) -> Value:
-        inside, where = _position(at, place, axes, base.size)
+        try:
+            inside, where = _position(at, place, axes, base.size)
+        except Unsupported:
+            inside, where = _flat_position(b, at, place, axes, base.size)
         found = {axis.var: i for axis, i in where.items()}
         return trees.masked(
             inside,
@@ -115,3 +122,35 @@ def _position(
             raise Unsupported("it writes to an expanded view")
         found.setdefault(axis, _ZERO)
     return trees.both(*conditions), found
+
+
+def _flat_position(
+    b: Builder, at: Index, place: Index, axes: tuple[Axis, ...], size: tuple[Expr, ...]
+) -> tuple[Value, dict[Axis, Expr]]:
+    """``_position`` for a view that takes the memory's elements in another shape: by their place in
+    row-major order, which must be a sum of steps along the axes, each longer than all within."""
+    strides = layout.contiguous(size)
+    shown = simplify(_dot(place, strides), b.sizes.over(axes))
+    form = affine(shown, {axis.var for axis in axes})
+    steps = [(axis, form.at(axis.var)) for axis in axes] if form is not None else []
+    if form is None or not all(step.is_Integer and axis.size.is_Integer for axis, step in steps):
+        raise Unsupported(f"it writes to a view at {shown}, which is not inverted")
+    steps.sort(key=lambda pair: -abs(int(pair[1])))
+    reach = 0
+    for axis, step in reversed(steps):
+        if step <= reach:
+            raise Unsupported("it writes to an expanded, turned or overlapping view")
+        reach += int(step) * (int(axis.size) - 1)
+    left: Expr = _dot(at, strides) - form.rest
+    conditions = [trees.call("ge", trees.index_value(left), trees.index_value(0))]
+    found: dict[Axis, Expr] = {}
+    for axis, step in steps:
+        found[axis] = FloorDiv(left, step) if step != 1 else left
+        left = Mod(left, as_expr(step)) if step != 1 else _ZERO
+        conditions.append(trees.less(found[axis], axis.size))
+    conditions.append(trees.call("eq", trees.index_value(left), trees.index_value(0)))
+    return trees.both(*conditions), found
+
+
+def _dot(index: Index, strides: Index) -> Expr:
+    return sympy.Add(*(i * step for i, step in zip(index, strides, strict=True)))

@@ -102,7 +102,6 @@ class _Lowering:
             made = self._apply(node, arguments)
         except UnsupportedOpError as error:
             self._extern(node, error.reason)
-            return
         except Unsupported as error:
             self._extern(node, str(error))
         else:

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduler.ir.graph import Graph, Node, Ref
-from scheduler.ir.ops import Elements, UnsupportedOpError
+from scheduler.ir.ops import Elements, UnsupportedOpError, is_in_place
 from scheduler.lowering import layout
 from scheduler.lowering.errors import naming, where
 from scheduler.lowering.ops import find
+from scheduler.outcome import UserError
+from scheduler.steps import LimitError
 
 
 class SharedMemory:
@@ -29,15 +31,35 @@ class SharedMemory:
 
     def note(self, node: Node) -> str | None:
         """Note whose memory a node's results are. The value that it writes in place, or None."""
-        found = find(node.target)
+        try:
+            found = find(node.target)
+        except UnsupportedOpError:
+            return self._note_unknown(node)
         first = next(iter(found.bind(node).values()), None)
         if not isinstance(first, Ref):
             return None
         if found.mutates or self._shares(found.op.elements, first.name, node):
-            root = self.root(first.name)
-            self._roots.update(dict.fromkeys(node.outputs, root))
-            self._members.setdefault(root, [root]).extend(node.outputs)
+            self._share(first.name, node)
         return first.name if found.mutates else None
+
+    def _note_unknown(self, node: Node) -> str | None:
+        """Of an op without a row its name says it: one that writes in place ends in ``_``, and
+        gives its first argument back."""
+        first = next((given for _, given in node.arguments()), None)
+        if not (is_in_place(node.target) and isinstance(first, Ref) and len(node.outputs) == 1):
+            return None
+        before, after = (self._graph.tensors.get(n) for n in (first.name, node.outputs[0]))
+        if before is None or after is None or before.dtype is not after.dtype:
+            return None
+        if before.size != after.size:
+            return None
+        self._share(first.name, node)
+        return first.name
+
+    def _share(self, source: str, node: Node) -> None:
+        root = self.root(source)
+        self._roots.update(dict.fromkeys(node.outputs, root))
+        self._members.setdefault(root, [root]).extend(node.outputs)
 
     def others(self, node: Node, written: str, position: int) -> list[str]:
         """What else shows the memory that an in-place op writes, and is used after it."""
@@ -62,11 +84,26 @@ def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:
     memory = SharedMemory(graph, last_use)
     found: set[str] = set()
     for position, node in enumerate(graph.nodes):
+        with naming(where(node)):
+            written = memory.note(node)
+            if written is not None and memory.others(node, written, position):
+                found.add(memory.root(written))
+    return found
+
+
+def written_values(graph: Graph) -> set[str]:
+    """Values whose memory ops write in place, themselves or through views: each by the name of the
+    value that the memory was made with. A node whose arguments do not fit its op says nothing."""
+    memory = SharedMemory(graph, {})
+    found: set[str] = set()
+    for node in graph.nodes:
         try:
             with naming(where(node)):
                 written = memory.note(node)
-                if written is not None and memory.others(node, written, position):
-                    found.add(memory.root(written))
-        except UnsupportedOpError:
-            continue
+        except LimitError:
+            raise
+        except UserError:
+            continue  # lowering says what is wrong
+        if written is not None:
+            found.add(memory.root(written))
     return found

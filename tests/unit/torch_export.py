@@ -25,12 +25,18 @@ def as_module(function: Any) -> Any:
 
 
 def export(
-    module: Any, args: tuple[Any, ...], folder: Path, *, decompose: bool = False, **options: Any
+    module: Any,
+    args: tuple[Any, ...],
+    folder: Path,
+    *,
+    decompose: bool = False,
+    train: bool = False,
+    **options: Any,
 ) -> tuple[Any, Graph]:
     """The exported program, and the graph that our reader makes of its file."""
     import torch
 
-    program = torch.export.export(module.eval(), args, **options)
+    program = torch.export.export(module.train(train), args, **options)
     if decompose:
         program = program.run_decompositions()
     path = folder / "model.pt2"
@@ -67,19 +73,30 @@ def agree(
     decompose: bool = False,
     **options: Any,
 ) -> Graph:
-    """Export, run here and in torch, compare every output; float64 models to 12 digits."""
+    """Export, run here and in torch, compare every output and every input that the model writes;
+    float64 models to 12 digits."""
     import torch
 
     program, graph = export(module, args, folder, decompose=decompose, **options)
     hints = {name: info.hint for name, info in graph.symbols.items()}
     values = inputs_of(program, graph, args)
     got = run(graph, values, {**hints, **(bindings or {})})
+    given = tuple(a.clone() if hasattr(a, "clone") else a for a in args)
     with torch.no_grad():
-        expected = module(*(a.clone() if hasattr(a, "clone") else a for a in args))
-    expected = list(expected) if isinstance(expected, tuple | list) else [expected]
-    expected = [tensor for tensor in expected if tensor is not None]
-    assert len(expected) == len(graph.outputs)
-    for index, (name, tensor) in enumerate(zip(graph.outputs, expected, strict=True)):
+        returned = module(*given)
+    returned = list(returned) if isinstance(returned, tuple | list) else [returned]
+    returned = [tensor for tensor in returned if tensor is not None]
+    assert len(returned) == len(graph.returned)
+    expected = dict(zip(graph.returned, returned, strict=True))
+    users = iter([value for value in given if value is not None])
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    after = {
+        each.name: next(users) if each.kind is InputKind.USER else state.get(each.source_name)
+        for each in graph.inputs
+    }
+    expected |= {written.output: after[written.input] for written in graph.mutations}
+    for index, tensor in sorted(expected.items()):
+        name = graph.outputs[index]
         own = np.asarray(got[name])
         assert own.shape == tuple(tensor.shape), f"output {index}"
         # float32 is torch's default type for a division of integers, a linspace and such.

@@ -1,0 +1,36 @@
+"""Inputs that a graph writes in place.
+
+The signature of a plain ``torch.export.export`` says nothing of them: its nodes are in-place ops,
+on the inputs or on views of them. Their memory is followed as lowering follows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scheduler.ir.graph import Graph, InputKind, OutputKind, OutputSpec
+from scheduler.lowering.sharing import written_values
+
+_KINDS = {
+    InputKind.USER: OutputKind.USER_INPUT_MUTATION,
+    InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
+    InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
+    InputKind.CONSTANT: OutputKind.BUFFER_MUTATION,
+}
+
+
+def with_written_inputs(graph: Graph) -> Graph:
+    """The graph with each input that an op writes in place as a further output, behind the others.
+
+    The output has the input's name: what that names when all nodes have run is the new value.
+    """
+    written = written_values(graph) - {mutation.input for mutation in graph.mutations}
+    found = [given for given in graph.inputs if given.name in written]
+    if not found:
+        return graph
+    specs = graph.output_specs or (OutputSpec(),) * len(graph.outputs)
+    return replace(
+        graph,
+        outputs=(*graph.outputs, *(given.name for given in found)),
+        output_specs=(*specs, *(OutputSpec(_KINDS[given.kind], given.name) for given in found)),
+    )
