@@ -61,6 +61,11 @@ MAX_VIEWS = 64  # of views on the way to a value; then it is stored
 # ---- the reference (ir/reference): what an op makes of few elements
 MAX_MADE = 1 << 28  # elements of a result that an argument's number decides
 
+# ---- higher-order ops (lowering/higher_order.py, ir/reference/higher_order.py)
+MAX_UNROLLED_STEPS = 64  # of a scan that becomes kernels, one step after the other
+MAX_UNROLLED_NODES = 2_000  # steps times nodes of its body
+MAX_ITERATIONS = 100_000  # of a loop that the reference runs
+
 # ---- work, in steps (steps.py): ten to a hundred times what the samples take
 READING_STEPS = Allowance(300_000, 500)  # for each node
 LOWERING_STEPS = Allowance(300_000, 2_000)  # for each node

@@ -215,11 +215,14 @@ def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
 
 
 def _references(argument: Any) -> Iterable[str]:
-    """Names of the values that an argument reads (``{"ref": name}`` at any depth)."""
+    """Names of the values that an argument reads (``{"ref": name}`` at any depth).
+
+    A graph among the arguments (``{"graph": …}``) reads none: it is given all that it uses.
+    """
     if isinstance(argument, Mapping):
         if set(argument) == {"ref"}:
             yield argument["ref"]
-        else:
+        elif set(argument) != {"graph"}:
             for part in argument.values():
                 yield from _references(part)
     elif isinstance(argument, list):

@@ -56,7 +56,7 @@ def _computed(
         values[name] = view_value(view, memory, lowered, bindings).reshape(size)
     dtypes = {name: meta.dtype for name, meta in lowered.graph.tensors.items()}
     try:
-        made = evaluate(node, values, bindings, dtypes=dtypes)
+        made = evaluate(node, values, bindings, dtypes=dtypes, graph=lowered.graph)
     except UnsupportedOpError as error:
         raise UserError(
             f"{where(node)} cannot be run: it has no kernel ({extern.reason}), and no reference"

@@ -12,7 +12,7 @@ from scheduler.codegen.layout import source_path
 from scheduler.codegen.names import op_packet
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Argument, Expr, Node, Ref, TensorMeta
+from scheduler.ir.graph import Argument, Expr, Node, Ref, Subgraph, TensorMeta
 from scheduler.ir.operations import Buffer, Lowered
 from scheduler.text import comment
 from scheduler.text import shortened as _short
@@ -116,6 +116,8 @@ def _format_argument(argument: Argument) -> str:
         return f"%{_short(argument.name)}"
     if isinstance(argument, DType):
         return argument.torch
+    if isinstance(argument, Subgraph):
+        return _short(argument.name)
     return _short(str(argument))
 
 

@@ -1,8 +1,9 @@
 """A torch.export file (``.pt2``) as a ``Graph``, without torch and without trusting it.
 
 The format is torch/_export/serde/schema.py, major version 8. Weights are not read. A block that
-torch wraps in ``wrap_with_set_grad_enabled`` or a switched-off ``wrap_with_autocast`` stands in
-the graph with its nodes, because neither changes a value in inference.
+torch wraps in ``wrap_with_set_grad_enabled``, a switched-off ``wrap_with_autocast`` or a
+checkpoint stands in the graph with its nodes, because none of them changes a value in inference.
+Other graphs among a node's arguments are ``Subgraph``, their values named after the node.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from scheduler.ir.graph import (
     Node,
     OutputSpec,
     Ref,
+    Subgraph,
     SymbolInfo,
     TensorMeta,
 )
@@ -54,6 +56,9 @@ from scheduler.steps import counted
 
 SCHEMA_MAJOR = 8
 _TRANSPARENT = {
+    "torch.ops.higher_order.invoke_subgraph",
+    "torch.ops.higher_order.strict_mode",
+    "torch.ops.higher_order.tag_activation_checkpoint",
     "torch.ops.higher_order.wrap_with_set_grad_enabled",
     "torch.ops.higher_order.wrap_with_autocast",
 }
@@ -89,11 +94,22 @@ def read(path: Path, name: str | None = None) -> Graph:
 
 
 def _count_nodes(document: Any) -> int:
-    """Of the outermost graph; what is wrong with it is said where it is read."""
+    """Of all graphs, inner ones too; what is wrong with them is said where they are read."""
     try:
-        return len(document["graph_module"]["graph"]["nodes"])
-    except (LookupError, TypeError):
+        return _count(document["graph_module"]["graph"], 0)
+    except (AttributeError, LookupError, TypeError):
         return 0
+
+
+def _count(graph: Any, depth: int) -> int:
+    inner = (
+        entry["arg"]["as_graph"]["graph"]
+        for node in graph["nodes"]
+        for entry in node["inputs"]
+        if "as_graph" in entry["arg"]
+    )
+    deeper = sum(_count(one, depth + 1) for one in inner) if depth < MAX_GRAPH_NESTING else 0
+    return len(graph["nodes"]) + deeper
 
 
 class _Reader:
@@ -104,13 +120,13 @@ class _Reader:
         self._expressions = Expressions()
         self._tensors: dict[str, TensorMeta] = {}
         self._sym_ints: dict[str, Expr] = {}
-        self._nodes: list[Node] = []
+        self._count = 0  # nodes read
 
     def graph(self, name: str) -> Graph:
         module = field(self._document, "graph_module", dict, "model.json")
         data = field(module, "graph", dict, "graph_module")
         self._values(data, {})
-        self._append(data, {}, 0)
+        nodes = self._nodes(data, {}, "", 0)
         inputs = tuple(self._inputs(field(module, "signature", dict, "graph_module")))
         self._check_inputs(data, inputs)
         outputs, specs = self._outputs(data, module, inputs)
@@ -120,7 +136,7 @@ class _Reader:
             symbols=self._symbols(),
             inputs=inputs,
             outputs=tuple(outputs),
-            nodes=tuple(self._nodes),
+            nodes=tuple(nodes),
             tensors=self._tensors,
             sym_ints=self._sym_ints,
             producer=f"torch {str(self._document.get('torch_version', 'unknown'))[:60]}",
@@ -138,58 +154,90 @@ class _Reader:
             where = f"symbolic integer {name!r}"
             self._sym_ints.setdefault(names.get(name, name), self._expressions.read(size, where))
 
-    def _append(self, data: Json, names: Mapping[str, str], depth: int) -> None:
-        nodes = field(data, "nodes", list, "graph")
-        if len(self._nodes) + len(nodes) > MAX_NODES:
+    def _nodes(self, data: Json, names: Mapping[str, str], prefix: str, depth: int) -> list[Node]:
+        """A graph's nodes; of an inner one ``names`` renames the values, ``prefix`` the nodes."""
+        parts = field(data, "nodes", list, "graph")
+        self._count += len(parts)
+        if self._count > MAX_NODES:
             raise UserError(f"more than {MAX_NODES} nodes")
-        for index, part in enumerate(nodes):
+        if depth > MAX_GRAPH_NESTING:
+            raise UserError(f"graphs are nested more than {MAX_GRAPH_NESTING} deep")
+        nodes: list[Node] = []
+        for index, part in enumerate(parts):
             target = field(part, "target", str, f"node number {index}")
             if target in _TRANSPARENT:
-                self._inline(part, names, depth + 1)
+                nodes += self._inlined(part, names, prefix, depth + 1)
             else:
-                self._nodes.append(_renamed(_read_node(part, target, index), names))
+                nodes.append(self._node(part, index, names, prefix, depth))
+        return nodes
 
-    def _inline(self, part: Json, names: Mapping[str, str], depth: int) -> None:
-        """Put an inner graph's nodes in place of the node that wraps it."""
+    def _node(
+        self, part: Json, index: int, names: Mapping[str, str], prefix: str, depth: int
+    ) -> Node:
+        """A node; the graphs among its arguments take its own name before theirs."""
+        node, graphs = _read_node(part, part["target"], index)
+        name = prefix + node.name
+        inner = {at: self._subgraph(content, name, depth + 1) for at, content in graphs.items()}
+        renamed = _renamed(node, names)
+        args = tuple(inner.get(at, argument) for at, argument in enumerate(renamed.args))
+        return replace(renamed, name=name, args=args)
+
+    def _subgraph(self, content: Json, node: str, depth: int) -> Subgraph:
+        where = f"node {node!r}"
+        prefix = f"{node}_{name_of(content, where)}_"
+        data = field(content, "graph", dict, where)
+        names = {name: prefix + name for name in _inner_values(data)}
+        self._values(data, names)
+        inputs, outputs = (
+            tuple(names.get(name, prefix + name) for name in _names_of(data, label, where))
+            for label in ("inputs", "outputs")
+        )
+        return Subgraph(
+            content["name"],
+            inputs,
+            outputs,
+            tuple(self._nodes(data, names, prefix, depth)),
+        )
+
+    def _inlined(self, part: Json, names: Mapping[str, str], outer: str, depth: int) -> list[Node]:
+        """An inner graph's nodes, which stand in place of the node that wraps it."""
         inputs = field(part, "inputs", list, "wrapping node")
         outputs = _output_names(part, "wrapping node")
         where = f"node {part.get('name') or (outputs or ['wrapping'])[0]!r}"
         arguments = [field(entry, "arg", dict, where) for entry in inputs]
         at = next((i for i, argument in enumerate(arguments) if is_graph(argument)), None)
-        if at is None or depth > MAX_GRAPH_NESTING:
-            raise UserError(f"{where}: has no inner graph, or is nested too deeply")
+        if at is None:
+            raise UserError(f"{where}: has no inner graph")
         if part["target"].endswith("autocast") and {"as_bool": False} not in arguments[:at]:
             raise UserError(f"{where}: autocast inside the model is not read; cast explicitly")
         content = field(arguments[at], "as_graph", dict, where)
-        prefix = name_of(content, where)
+        prefix = f"{outer}{name_of(content, where)}_"
         inner = field(content, "graph", dict, where)
-        given = [read_argument(argument, where) for argument in arguments[at + 1 :]]
-        inner_inputs = [
-            n for p in field(inner, "inputs", list, where) for n in value_names(p, where)
+        given = [
+            _rename(value, names)
+            for argument in arguments[at + 1 :]
+            for value in _flat(read_argument(argument, where))
         ]
-        made = [n for p in field(inner, "outputs", list, where) for n in value_names(p, where)]
+        inner_inputs, made = (_names_of(inner, label, where) for label in ("inputs", "outputs"))
         if len(given) != len(inner_inputs) or len(made) != len(outputs):
             raise UserError(f"{where}: its inner graph takes or makes another number of values")
-        inside = {
-            name: f"{prefix}_{name}"
-            for label in ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values")
-            for name in inner.get(label) or {}
-        }
-        # What the inner graph returns keeps the outer name only if a node in there makes it.
+        inside = {name: prefix + name for name in _inner_values(inner)}
         passed = dict(zip(inner_inputs, given, strict=True))
-        for inner_name, outer_name in zip(made, outputs, strict=True):
-            if inner_name is None or inner_name in passed:
-                raise UserError(f"{where}: its inner graph returns an input or a constant")
-            inside[inner_name] = names.get(outer_name, outer_name)
-        for inner_name, argument in passed.items():
-            if inner_name is not None and isinstance(argument, Ref):
-                inside[inner_name] = names.get(argument.name, argument.name)
+        for name, argument in passed.items():
+            if isinstance(argument, Ref):
+                inside[name] = argument.name
+        # What the inner graph returns has the outer name, once, if a node in there makes it.
+        returned: list[Node] = []
+        seen: set[str] = set()
+        for name, output in zip(made, outputs, strict=True):
+            if name in passed or name in seen:
+                value = passed[name] if name in passed else Ref(inside[name])
+                returned.append(_alias(names.get(output, output), value))
+            else:
+                inside[name] = names.get(output, output)
+            seen.add(name)
         self._values(inner, inside)
-        before = len(self._nodes)
-        self._append(inner, inside, depth)
-        self._nodes[before:] = [
-            replace(node, name=f"{prefix}_{node.name}") for node in self._nodes[before:]
-        ]
+        return [*self._nodes(inner, inside, prefix, depth), *returned]
 
     def _inputs(self, signature: Json) -> Iterable[GraphInput]:
         for index, spec in enumerate(field(signature, "input_specs", list, "signature")):
@@ -267,7 +315,33 @@ def _checked_schema(document: Any) -> Json:
     return checked
 
 
-def _read_node(part: Json, target: str, index: int) -> Node:
+def _inner_values(data: Json) -> list[str]:
+    labels = ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values")
+    return [name for label in labels for name in optional(data, label, dict, "graph") or {}]
+
+
+def _names_of(data: Json, label: str, where: str) -> list[str]:
+    """The values that an inner graph takes or returns."""
+    names = [n for part in field(data, label, list, where) for n in value_names(part, where)]
+    if None in names:
+        raise UserError(f"{where}: its inner graph has a constant among its {label}")
+    return [name for name in names if name is not None]
+
+
+def _flat(argument: Argument) -> tuple[Argument, ...]:
+    """What a wrapped graph is given; a text (of ``invoke_subgraph``) only names it."""
+    if isinstance(argument, tuple):
+        return argument
+    return () if isinstance(argument, str) else (argument,)
+
+
+def _alias(output: str, value: Argument) -> Node:
+    """A node for what an inner graph returns as it came."""
+    return Node(f"{output}_returned", "aten.alias.default", (value,), {}, (output,))
+
+
+def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Json]]:
+    """A node, with the graphs among its arguments by position: there it has None."""
     outputs = _output_names(part, f"node number {index}")
     name = part.get("name") or (outputs[0] if outputs else f"node_{index}")
     if not isinstance(name, str):
@@ -276,6 +350,7 @@ def _read_node(part: Json, target: str, index: int) -> Node:
         raise UserError(f"node number {index}: a name of more than {MAX_NAME} characters")
     where = f"node {name!r}"
     args: list[Argument] = []
+    graphs: dict[int, Json] = {}
     labels: list[str] = []
     kwargs: dict[str, Argument] = {}
     inputs = field(part, "inputs", list, where)
@@ -283,7 +358,13 @@ def _read_node(part: Json, target: str, index: int) -> Node:
         raise UserError(f"{where} has {len(inputs)} arguments; at most {MAX_ARGUMENTS} are read")
     for entry in inputs:
         label = field(entry, "name", str, where)
-        value = read_argument(field(entry, "arg", dict, where), f"{where}, argument {label!r}")
+        content = field(entry, "arg", dict, where)
+        if is_graph(content):
+            graphs[len(args)] = content = field(content, "as_graph", dict, where)
+            args.append(None)
+            labels.append(label)
+            continue
+        value = read_argument(content, f"{where}, argument {label!r}")
         if label and (label in labels or label in kwargs):
             raise UserError(f"{where}: argument {label!r} stands twice")
         # Kind 2 is by keyword; files before schema 8.3 do not say, and labels alone decide.
@@ -292,7 +373,7 @@ def _read_node(part: Json, target: str, index: int) -> Node:
         else:
             args.append(value)
             labels.append(label)
-    return Node(
+    node = Node(
         name=name,
         target=target.removeprefix("torch.ops."),
         args=tuple(args),
@@ -302,6 +383,7 @@ def _read_node(part: Json, target: str, index: int) -> Node:
         # Ops of higher order have arguments without a name.
         labels=tuple(labels) if all(labels) else (),
     )
+    return node, graphs
 
 
 def _output_names(part: Json, where: str) -> tuple[str, ...]:
@@ -318,17 +400,17 @@ def _output_names(part: Json, where: str) -> tuple[str, ...]:
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:
     if not names:
         return node
-
-    def rename(argument: Argument) -> Argument:
-        if isinstance(argument, Ref):
-            return Ref(names.get(argument.name, argument.name))
-        if isinstance(argument, tuple):
-            return tuple(rename(part) for part in argument)
-        return argument
-
     return replace(
         node,
-        args=tuple(rename(argument) for argument in node.args),
-        kwargs={label: rename(argument) for label, argument in node.kwargs.items()},
+        args=tuple(_rename(argument, names) for argument in node.args),
+        kwargs={label: _rename(argument, names) for label, argument in node.kwargs.items()},
         outputs=tuple(names.get(output, output) for output in node.outputs),
     )
+
+
+def _rename(argument: Argument, names: Mapping[str, str]) -> Argument:
+    if isinstance(argument, Ref):
+        return Ref(names.get(argument.name, argument.name))
+    if isinstance(argument, tuple):
+        return tuple(_rename(part, names) for part in argument)
+    return argument

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 
 from scheduler.ir.bindings import hints
-from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, TensorMeta
+from scheduler.ir.graph import Argument, Expr, Graph, Node, Ref, Subgraph, TensorMeta
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.index.parsing import check_name, shown
-from scheduler.limits import INT64_END, MAX_NODES, MAX_RANK, MAX_SYMBOLS, MAX_VALUES
+from scheduler.limits import (
+    INT64_END,
+    MAX_GRAPH_NESTING,
+    MAX_NODES,
+    MAX_RANK,
+    MAX_SYMBOLS,
+    MAX_VALUES,
+)
 from scheduler.outcome import UserError
 
 
@@ -29,7 +37,7 @@ def check_graph(graph: Graph) -> None:
     for name, expr in graph.sym_ints.items():
         sizes.value(f"symbolic integer {name!r}", expr)
     made = _check_inputs(graph)
-    _check_nodes(graph, made)
+    _check_nodes(graph.nodes, made, _Names(graph, set(), set(made)))
     for name in graph.outputs:
         if name not in made:
             raise UserError(f"output {name!r} is made by no node of the graph")
@@ -51,6 +59,14 @@ def node_references(node: Node) -> Iterator[str]:
         yield from references(argument)
 
 
+def subgraphs(node: Node) -> Iterator[Subgraph]:
+    """The graphs among a node's arguments, in order; those of the nodes in them are not."""
+    for argument in (*node.args, *node.kwargs.values()):
+        for part in argument if isinstance(argument, tuple) else (argument,):
+            if isinstance(part, Subgraph):
+                yield part
+
+
 def last_uses(graph: Graph) -> dict[str, int]:
     """Position of the last node that reads each value; the number of nodes for outputs."""
     last = {name: at for at, node in enumerate(graph.nodes) for name in node_references(node)}
@@ -65,13 +81,20 @@ def free_symbols(exprs: Iterable[Expr]) -> set[str]:
 def _check_counts(graph: Graph) -> None:
     values = len(graph.tensors) + len(graph.sym_ints)
     counts = (
-        ("nodes", len(graph.nodes), MAX_NODES),
+        ("nodes", _count(graph.nodes), MAX_NODES),
         ("values", values, MAX_VALUES),
         ("symbols", len(graph.symbols), MAX_SYMBOLS),
     )
     for what, count, limit in counts:
         if count > limit:
             raise UserError(f"the graph has {count} {what}; at most {limit} are taken")
+
+
+def _count(nodes: Iterable[Node], depth: int = 0) -> int:
+    """Nodes, those of inner graphs among them."""
+    if depth > MAX_GRAPH_NESTING:
+        raise UserError(f"graphs are nested more than {MAX_GRAPH_NESTING} deep")
+    return sum(1 + sum(_count(g.nodes, depth + 1) for g in subgraphs(node)) for node in nodes)
 
 
 def _check_symbols(graph: Graph) -> None:
@@ -185,18 +208,45 @@ def _undefined(node: Node, name: str, makers: Mapping[str, str]) -> str:
     return f"{use} as its argument {label!r}, which nothing makes"
 
 
-def _check_nodes(graph: Graph, made: set[str]) -> None:
-    makers = {output: node.name for node in graph.nodes for output in node.outputs}
-    names: set[str] = set()
-    for node in graph.nodes:
-        if node.name in names:
+@dataclass(frozen=True)
+class _Names:
+    """Names that nothing else in the graph may have, those within inner graphs among them."""
+
+    graph: Graph
+    nodes: set[str]
+    values: set[str]
+
+
+def _check_nodes(nodes: tuple[Node, ...], made: set[str], known: _Names) -> None:
+    """``made`` are the values that the nodes may use; it grows by what they make."""
+    makers = {output: node.name for node in nodes for output in node.outputs}
+    for node in nodes:
+        if node.name in known.nodes:
             raise UserError(f"two nodes have the name {node.name!r}")
-        names.add(node.name)
+        known.nodes.add(node.name)
         _check_labels(node)
         for name in node_references(node):
             if name not in made:
                 raise UserError(_undefined(node, name, makers))
+        for inner in subgraphs(node):
+            _check_subgraph(f"node {node.name!r}, graph {inner.name!r}", inner, known)
         for output in node.outputs:
-            if output in made:
+            if output in known.values:
                 raise UserError(f"node {node.name!r} makes {output!r}, which exists already")
             made.add(output)
+            known.values.add(output)
+
+
+def _check_subgraph(where: str, inner: Subgraph, known: _Names) -> None:
+    own: set[str] = set()
+    for name in inner.inputs:
+        if name in known.values:
+            raise UserError(f"{where}: its input {name!r} exists already")
+        if name not in known.graph.tensors and name not in known.graph.sym_ints:
+            raise UserError(f"{where}: its input {name!r} has no tensor meta")
+        own.add(name)
+        known.values.add(name)
+    _check_nodes(inner.nodes, own, known)
+    for name in inner.outputs:
+        if name not in own:
+            raise UserError(f"{where}: its output {name!r} is made by no node of it")

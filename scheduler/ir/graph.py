@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TypeAlias
@@ -65,7 +65,9 @@ class Ref:
 
 
 # Enumerations of torch (dtype, layout, memory format, device) arrive as themselves or as text.
-Argument: TypeAlias = "Ref | int | float | bool | str | DType | Expr | tuple[Argument, ...] | None"
+Argument: TypeAlias = (
+    "Ref | Subgraph | int | float | bool | str | DType | Expr | tuple[Argument, ...] | None"
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,20 @@ class Node:
         for place, argument in enumerate(self.args):
             yield (self.labels[place] if self.labels else str(place)), argument
         yield from self.kwargs.items()
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A graph that a node of a higher-order op has for an argument: a branch, a loop's body.
+
+    Its nodes read its ``inputs`` and each other's values alone. Names of its values stand nowhere
+    else in the graph, which holds their metas; an output may be an input as it came.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
 
 
 class InputKind(StrEnum):
@@ -186,6 +202,11 @@ class Graph:
         """Places of the outputs that the model returns: all but new values of inputs."""
         written = {mutation.output for mutation in self.mutations}
         return tuple(place for place in range(len(self.outputs)) if place not in written)
+
+    def inner(self, part: Subgraph) -> Graph:
+        """One of the graphs in it as a graph, its inputs given by whoever runs it."""
+        inputs = tuple(GraphInput(name, InputKind.USER) for name in part.inputs)
+        return replace(self, name=part.name, inputs=inputs, outputs=part.outputs, nodes=part.nodes)
 
     @cached_property
     def nodes_by_name(self) -> Mapping[str, Node]:

@@ -1,7 +1,8 @@
 """The graph as JSON and back, exactly: ``graph.json`` of a bundle, and what the digest is of.
 
 An argument that JSON has no type for is an object with one key: ``{"ref": name}``,
-``{"dtype": "f16"}``, ``{"expr": "2*s0"}``, ``{"float": "inf"}``. Tuples are lists.
+``{"dtype": "f16"}``, ``{"expr": "2*s0"}``, ``{"float": "inf"}``, ``{"graph": {…}}``. Tuples are
+lists.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from scheduler.ir.graph import (
     OutputKind,
     OutputSpec,
     Ref,
+    Subgraph,
     SymbolInfo,
     TensorMeta,
 )
@@ -50,10 +52,19 @@ def with_digest(graph: Graph) -> Graph:
     content = graph_to_json(graph)
     for label in ("name", "digest", "producer"):
         del content[label]
-    for node in content["nodes"]:
-        node.pop("labels", None)  # they say again what the op's schema says
+    _drop_labels(content["nodes"])
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return replace(graph, digest=hashlib.sha256(text.encode()).hexdigest())
+
+
+def _drop_labels(nodes: list[dict[str, Any]]) -> None:
+    """They say again what the op's schema says."""
+    for node in nodes:
+        node.pop("labels", None)
+        for argument in (*node["args"], *node["kwargs"].values()):
+            for part in argument if isinstance(argument, list) else (argument,):
+                if isinstance(part, dict) and "graph" in part:
+                    _drop_labels(part["graph"]["nodes"])
 
 
 def graph_to_json(graph: Graph) -> dict[str, Any]:
@@ -122,9 +133,20 @@ def _argument_to_json(value: Argument) -> Any:
         return {"expr": print_expr(value)}
     if isinstance(value, tuple):
         return [_argument_to_json(part) for part in value]
+    if isinstance(value, Subgraph):
+        return {"graph": _subgraph_to_json(value)}
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     return value
+
+
+def _subgraph_to_json(inner: Subgraph) -> dict[str, Any]:
+    return {
+        "name": inner.name,
+        "inputs": list(inner.inputs),
+        "outputs": list(inner.outputs),
+        "nodes": [_node_to_json(node) for node in inner.nodes],
+    }
 
 
 def graph_from_json(data: Mapping[str, Any]) -> Graph:
@@ -226,13 +248,15 @@ def _dtype(label: str, where: str) -> DType:
         raise UserError(f"graph.json: {where}: unknown dtype {label!r}") from error
 
 
-def _node(data: Any, where: str) -> Node:
+def _node(data: Any, where: str, depth: int = 0) -> Node:
     origin = _part(data, "origin", dict, where)
     return Node(
         name=_text(data, "name", where),
         target=_text(data, "target", where),
-        args=tuple(_argument(arg, where) for arg in _part(data, "args", list, where)),
-        kwargs={n: _argument(a, where) for n, a in _part(data, "kwargs", dict, where).items()},
+        args=tuple(_argument(arg, where, depth) for arg in _part(data, "args", list, where)),
+        kwargs={
+            n: _argument(a, where, depth) for n, a in _part(data, "kwargs", dict, where).items()
+        },
         outputs=tuple(_names(data, "outputs", where)),
         origin=Origin(
             frames=tuple(_frame(frame, where) for frame in _part(origin, "frames", list, where)),
@@ -242,6 +266,16 @@ def _node(data: Any, where: str) -> Node:
         ),
         # Bundles written before labels were kept have none.
         labels=tuple(_names(data, "labels", where)) if "labels" in data else (),
+    )
+
+
+def _subgraph(data: Any, where: str, depth: int) -> Subgraph:
+    nodes = _part(data, "nodes", list, where)
+    return Subgraph(
+        name=_text(data, "name", where),
+        inputs=tuple(_names(data, "inputs", where)),
+        outputs=tuple(_names(data, "outputs", where)),
+        nodes=tuple(_node(node, f"{where}.{i}", depth) for i, node in enumerate(nodes)),
     )
 
 
@@ -262,6 +296,8 @@ def _argument(data: Any, where: str, depth: int = 0) -> Argument:
             return _dtype(value, where)
         if tag == "expr":
             return _expr(value, where)
+        if tag == "graph" and depth < MAX_NESTING:
+            return _subgraph(value, where, depth + 1)
         if tag == "float" and value in ("inf", "-inf", "nan"):
             return float(value)
     if data is None or isinstance(data, bool | int | float | str):

@@ -11,6 +11,7 @@ from typing import Any
 
 import sympy
 
+from scheduler.ir.graph import Subgraph
 from scheduler.ir.ops import LoweringRule, Param
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.tensor import Tensor
@@ -47,6 +48,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "float": (int, float, sympy.Expr),
         "Argument": (Tensor, int, float, sympy.Expr),
         "str": (str,),
+        "Subgraph": (Subgraph,),
         "None": (type(None),),
     }
 )

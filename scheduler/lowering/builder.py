@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, TypeAlias
 
 import sympy
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
+from scheduler.ir.graph import Expr, Graph, Node, Subgraph, TensorMeta
 from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import variable
 from scheduler.ir.index.ranges import Ranges
@@ -33,11 +34,19 @@ _ZERO = sympy.Integer(0)
 _UNBACKED = "u"  # what torch's names of sizes begin with that depend on data
 
 
+#: From a graph among a node's arguments and what it is given to what it makes.
+Inlined: TypeAlias = Callable[[Subgraph, Sequence[Any]], tuple[Tensor, ...]]
+
+
+def _nothing_inlined(part: Subgraph, _given: Sequence[Any]) -> tuple[Tensor, ...]:
+    raise AssertionError(f"{part.name}: nobody lowers graphs here")
+
+
 class Builder:
     """What the rules of the ops write to.
 
     ``node`` is the graph node being lowered and ``sources`` the nodes whose views it reads
-    through; both go into the operations made for it.
+    through; both go into the operations made for it. ``inlined`` lowers an inner graph here.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -47,7 +56,9 @@ class Builder:
         self.buffers: dict[str, Buffer] = {}
         self.operations: list[Operation] = []
         self.node: Node | None = None
+        self.outer: Node | None = None  # the node of the whole graph whose inner graph is lowered
         self.sources: tuple[str, ...] = ()
+        self.inlined: Inlined = _nothing_inlined
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
 
@@ -57,7 +68,7 @@ class Builder:
     @property
     def nodes(self) -> tuple[str, ...]:
         """The graph nodes that an operation made now computes."""
-        return (*self.sources, self.node.name) if self.node else self.sources
+        return (*self.sources, self._name) if self.node else self.sources
 
     def meta(self, output: int = 0) -> TensorMeta:
         """What the graph says of an output of the node."""
@@ -233,7 +244,8 @@ class Builder:
 
     @property
     def _name(self) -> str:
-        return self.node.name if self.node else ""
+        node = self.outer or self.node
+        return node.name if node else ""
 
     def operation_name(self) -> str:
         return self._fresh("op")

@@ -9,7 +9,17 @@ from typing import Any, TypeAlias
 import sympy
 
 from scheduler.ir.check import last_uses, node_references
-from scheduler.ir.graph import Argument, Expr, Graph, GraphInput, InputKind, Node, Ref, TensorMeta
+from scheduler.ir.graph import (
+    Argument,
+    Expr,
+    Graph,
+    GraphInput,
+    InputKind,
+    Node,
+    Ref,
+    Subgraph,
+    TensorMeta,
+)
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
@@ -50,9 +60,12 @@ def lower(graph: Graph) -> Lowered:
 
 
 class _Lowering:
-    def __init__(self, graph: Graph) -> None:
+    """Of a graph, or of one within a node of another, with the ``builder`` of that."""
+
+    def __init__(self, graph: Graph, builder: Builder | None = None) -> None:
         self._graph = graph
-        self._b = Builder(graph)
+        self._inner = builder is not None
+        self._b = builder or Builder(graph)
         self._values: dict[str, LoweredValue] = {}
         self._depths: dict[str, int] = {}  # views on the way from memory to a value
         last_use = last_uses(graph)
@@ -64,13 +77,38 @@ class _Lowering:
         names = _buffer_names([given.name for given in self._graph.inputs])
         for given, buffer in zip(self._graph.inputs, names, strict=True):
             self._input(given, buffer)
-        for position, node in enumerate(self._graph.nodes):
-            with naming(where(node)):
-                self._node(node, position)
+        self._b.inlined = self._inlined
+        self._nodes()
         self._b.node = None
         with naming("the graph's outputs"):
             made = finish(self._b, [self._value(name) for name in self._graph.outputs])
         verify(made)
+        return made
+
+    def _nodes(self) -> None:
+        for position, node in enumerate(self._graph.nodes):
+            with naming(where(node)):
+                self._node(node, position)
+
+    def _inlined(self, part: Subgraph, given: Sequence[Any]) -> tuple[Tensor, ...]:
+        """What an inner graph of the node being lowered makes of these values."""
+        b = self._b
+        node, sources, outer = b.node, b.sources, b.outer
+        b.outer = outer or node
+        made = _Lowering(self._graph.inner(part), b).with_inputs(given)
+        b.outer = outer
+        assert node is not None
+        b.begin(node, sources)
+        return made
+
+    def with_inputs(self, given: Sequence[Any]) -> tuple[Tensor, ...]:
+        """The outputs of an inner graph, its inputs being these values."""
+        for one, value in zip(self._graph.inputs, given, strict=True):
+            self._values[one.name] = value
+        self._nodes()
+        made = tuple(self._value(name) for name in self._graph.outputs)
+        if not all(isinstance(one, Tensor) for one in made):
+            raise Unsupported("its inner graph makes a number")
         return made
 
     def _input(self, given: GraphInput, name: str) -> None:
@@ -191,6 +229,8 @@ class _Lowering:
 
     def _extern(self, node: Node, reason: str) -> None:
         """The node as a call of the reference: its tensors as views, its results in memory."""
+        if self._inner:
+            raise Unsupported(f"{node.target} in its inner graph: {reason}")
         self._b.begin(node, ())
         inputs: dict[str, ViewOf] = {}
         for name in _tensor_names(node, self._graph):

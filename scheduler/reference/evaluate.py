@@ -9,7 +9,7 @@ that mean it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,11 +17,11 @@ import sympy
 
 from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Argument, Graph, Node, Ref
+from scheduler.ir.graph import Argument, Graph, Node, Ref, Subgraph
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.ir.reference.rounding import rounded
-from scheduler.ir.reference.rule import OWN_DTYPE, Array, UnsupportedUseError, held
+from scheduler.ir.reference.rule import OWN_DTYPE, RUN, Array, UnsupportedUseError, held
 from scheduler.lowering.ops import find
 from scheduler.outcome import UserError
 
@@ -36,12 +36,14 @@ def evaluate(
     bindings: Mapping[str, int],
     *,
     dtypes: Mapping[str, DType] | None = None,
+    graph: Graph | None = None,
     round_casts: bool = False,
 ) -> dict[str, Any]:
     """The values that a node makes, by name, in float64.
 
     ``values`` holds every value that the node reads, symbolic integers as ``int``. ``dtypes`` are
-    the tensors' own types; few ops ask for them (``rms_norm`` without eps). An in-place op
+    the tensors' own types; few ops ask for them (``rms_norm`` without eps). ``graph`` is the one
+    that the node is of, which those need that have graphs among their arguments. An in-place op
     gives its new value and leaves ``values`` as they are. A result may be a view of an argument.
 
     Raises ``UnsupportedOpError`` where there is no rule for the op or for this use of it, and
@@ -50,6 +52,8 @@ def evaluate(
     spec = find(node.target)
     args = {name: _resolved(arg, values, bindings) for name, arg in spec.bind(node).items()}
     args[OWN_DTYPE] = _own_dtype(node, dtypes or {})
+    if graph is not None:
+        args[RUN] = _runner(graph, bindings, round_casts)
     with np.errstate(all="ignore"):
         try:
             result = spec.op.reference(args)
@@ -98,6 +102,17 @@ def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]
 
 def _own_dtype(node: Node, dtypes: Mapping[str, DType]) -> DType | None:
     return next((dtypes[name] for name in node_references(node) if name in dtypes), None)
+
+
+def _runner(graph: Graph, bindings: Mapping[str, int], rounds: bool) -> Any:
+    """What runs the graphs among a node's arguments: from one and its inputs to its outputs."""
+
+    def run_inner(part: Subgraph, given: Iterable[Any]) -> tuple[Any, ...]:
+        inputs = dict(zip(part.inputs, given, strict=True))
+        made = run(graph.inner(part), inputs, bindings, round_casts=rounds)
+        return tuple(made[name] for name in part.outputs)
+
+    return run_inner
 
 
 def _array(value: Any) -> Any:
@@ -165,7 +180,12 @@ class _Run:
 
     def _step(self, node: Node) -> dict[str, Any]:
         made = evaluate(
-            node, self._values, self._bindings, dtypes=self._dtypes, round_casts=self._rounds
+            node,
+            self._values,
+            self._bindings,
+            dtypes=self._dtypes,
+            graph=self._graph,
+            round_casts=self._rounds,
         )
         spec = find(node.target)
         checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}

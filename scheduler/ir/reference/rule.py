@@ -16,6 +16,9 @@ Array: TypeAlias = npt.NDArray[Any]
 Args: TypeAlias = Mapping[str, Any]
 # Under this name stands the first tensor argument's own ``DType``, or None where it is not known.
 OWN_DTYPE = "own dtype"
+# Under this name stands what runs a ``Subgraph`` among the arguments: from it and the values of
+# its inputs to those of its outputs.
+RUN = "run"
 Result: TypeAlias = Any
 Rule: TypeAlias = Callable[[Args], Result]
 

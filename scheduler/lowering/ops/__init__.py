@@ -19,6 +19,7 @@ from scheduler.lowering.ops import (
     convolution,
     creation,
     functions,
+    higher_order,
     indexing,
     logic,
     matmul,
@@ -47,6 +48,7 @@ _FIRST_NAMES: tuple[Op, ...] = (
     *creation.ROWS,
     *conversion.ROWS,
     *sizes.ROWS,
+    *higher_order.ROWS,
 )
 ROWS: tuple[Op, ...] = (*_FIRST_NAMES, *names.other_names(_FIRST_NAMES))
 _ROWS: Mapping[str, Op] = MappingProxyType({t: row for row in ROWS for t in row.targets})

@@ -68,7 +68,7 @@ class Machine:
             shape = tuple(evaluate(s, self.sizes) for s in graph.tensors[name].size)
             value = view_value(view, self.memory, self.lowered, self.sizes)
             values[name] = value.reshape(shape)
-        made = reference(node, values, self.sizes)
+        made = reference(node, values, self.sizes, graph=graph)
         for output, buffer in zip(node.outputs, operation.outputs, strict=True):
             self.memory[buffer] = held(made[output], self.lowered.buffers[buffer].dtype)
 

@@ -25,7 +25,10 @@ pytest.importorskip("torch")
 from tests.unit.torch_export import export, inputs_of
 
 # Ops with a kernel, and uses of them that have none: they run through the reference.
-WITHOUT = {"aten.upsample_nearest2d.vec"}  # by a factor that is not whole
+WITHOUT = {
+    "aten.upsample_nearest2d.vec",  # by a factor that is not whole
+    "higher_order.scan",  # over many slices
+}
 
 # Uses of ops: each file of this name beside this folder has a family's.
 MODULES = [

@@ -1,0 +1,76 @@
+"""Reference of higher-order ops: branches, and loops over graphs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.rule import RUN, Args, Array, UnsupportedUseError
+from scheduler.limits import MAX_ITERATIONS
+from scheduler.outcome import UserError
+
+
+def cond(a: Args) -> tuple[Any, ...]:
+    """The branch that ``pred`` (one element) chooses; the other one is not run."""
+    made: tuple[Any, ...] = a[RUN](a["true_fn" if np.all(a["pred"]) else "false_fn"], a["operands"])
+    return made
+
+
+def while_loop(a: Args) -> tuple[Any, ...]:
+    """``body_fn`` on what it carries, while ``cond_fn`` of that gives True."""
+    carried, more = tuple(a["carried_inputs"]), tuple(a["additional_inputs"])
+    for _ in range(MAX_ITERATIONS):
+        (goes_on,) = a[RUN](a["cond_fn"], (*carried, *more))
+        if not np.all(goes_on):
+            return carried
+        carried = a[RUN](a["body_fn"], (*carried, *more))
+    raise UserError(f"a while_loop goes on after {MAX_ITERATIONS} iterations")
+
+
+def scan(a: Args) -> tuple[Any, ...]:
+    """``combine_fn`` of what it carries and the next slice of each of ``xs`` (along dimension 0):
+    what it carries in the end, then its other results, stacked."""
+    carried, xs = tuple(a["init"]), tuple(a["xs"])
+    steps = _steps(xs)
+    made: list[tuple[Any, ...]] = []
+    for step in range(steps):
+        given = (*carried, *(x[step] for x in xs), *a["additional_inputs"])
+        results = a[RUN](a["combine_fn"], given)
+        carried = results[: len(carried)]
+        made.append(results[len(carried) :])
+    return (*carried, *_stacked(made))
+
+
+def associative_scan(a: Args) -> tuple[Any, ...]:
+    """Running ``combine_fn`` of all slices so far, along dimension 0."""
+    xs = tuple(a["xs"])
+    running = tuple(x[0] for x in xs) if _steps(xs) else ()
+    made = [running]
+    for step in range(1, _steps(xs)):
+        given = (*running, *(x[step] for x in xs), *a["additional_inputs"])
+        running = a[RUN](a["combine_fn"], given)
+        made.append(running)
+    return _stacked(made)
+
+
+def mapped(a: Args) -> tuple[Any, ...]:
+    """``f`` of each slice of ``xs`` along dimension 0, its results stacked."""
+    xs = tuple(a["xs"])
+    made = [a[RUN](a["f"], (*(x[step] for x in xs), *a["pos_args"])) for step in range(_steps(xs))]
+    return _stacked(made)
+
+
+def _steps(xs: Sequence[Array]) -> int:
+    """How many slices there are; none says nothing of the results' shapes."""
+    steps = len(xs[0]) if xs else 0
+    if not steps:
+        raise UnsupportedUseError("a loop over no slices is not covered")
+    if steps > MAX_ITERATIONS:
+        raise UserError(f"a loop over {steps} slices; at most {MAX_ITERATIONS} are run")
+    return steps
+
+
+def _stacked(made: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(np.stack(each) for each in zip(*made, strict=True))

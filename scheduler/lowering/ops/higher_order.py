@@ -1,0 +1,30 @@
+"""Rows of higher-order ops, whose arguments are graphs (torch/_higher_order_ops/)."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.reference import higher_order as ref
+from scheduler.lowering import higher_order
+
+ROWS = (
+    op("higher_order.cond", "pred, true_fn, false_fn, operands", higher_order.cond, ref.cond),
+    op(
+        "higher_order.while_loop",
+        "cond_fn, body_fn, carried_inputs, additional_inputs",
+        NoKernel("how often its body runs is known only while the model runs"),
+        ref.while_loop,
+    ),
+    op(
+        "higher_order.scan",
+        "combine_fn, init, xs, additional_inputs=()",
+        higher_order.scan,
+        ref.scan,
+    ),
+    op(
+        "higher_order.associative_scan",
+        "combine_fn, xs, additional_inputs=()",
+        higher_order.associative_scan,
+        ref.associative_scan,
+    ),
+    op("higher_order.map_impl", "f, xs, pos_args=()", higher_order.mapped, ref.mapped),
+)
