@@ -34,11 +34,6 @@ _OTHER_DTYPES = {
     9: "complex32",
     10: "complex64",
     11: "complex128",
-    29: "float8_e4m3fn",
-    30: "float8_e5m2",
-    31: "float8_e4m3fnuz",
-    32: "float8_e5m2fnuz",
-    33: "float8_e8m0fnu",
 }
 
 

@@ -16,8 +16,9 @@ class DTypeInfo:
 
     ``eps`` is the unit roundoff (half the distance from 1 to the next value), 0 for integers;
     ``largest`` the largest finite value of a float type.
-    ``numpy`` is the type in which arrays are held on the host; bfloat16 has none in NumPy and
-    travels as its bit pattern in ``uint16``.
+    ``numpy`` is the type in which arrays are held on the host; bfloat16 and the floats of 8 bits
+    have none in NumPy and travel as their bit patterns in ``uint16`` and ``uint8``; ``torch`` is
+    what torch calls them, where that is not what NumPy does.
     """
 
     torch_code: int
@@ -27,6 +28,14 @@ class DTypeInfo:
     numpy: str
     eps: float
     largest: float = 0.0
+    torch: str = ""
+
+
+def _float8(torch_code: int, name: str, eps: float, largest: float) -> DTypeInfo:
+    label = f"f8{name}"
+    return DTypeInfo(
+        torch_code, label, 1, f"kiln::{label}", "uint8", eps, largest, f"float8_{name}"
+    )
 
 
 class DType(Enum):
@@ -41,8 +50,15 @@ class DType(Enum):
     F32 = DTypeInfo(7, "f32", 4, "float", "float32", 2.0**-24, (2 - 2.0**-23) * 2.0**127)
     F64 = DTypeInfo(8, "f64", 8, "double", "float64", 2.0**-53, (2 - 2.0**-52) * 2.0**1023)
     BOOL = DTypeInfo(12, "b8", 1, "bool", "bool", 0.0)
-    BF16 = DTypeInfo(13, "bf16", 2, "__bf16", "uint16", 2.0**-8, (2 - 2.0**-7) * 2.0**127)
+    BF16 = DTypeInfo(
+        13, "bf16", 2, "__bf16", "uint16", 2.0**-8, (2 - 2.0**-7) * 2.0**127, "bfloat16"
+    )
     U16 = DTypeInfo(28, "u16", 2, "uint16_t", "uint16", 0.0)
+    F8E4M3FN = _float8(29, "e4m3fn", 2.0**-4, 448.0)
+    F8E5M2 = _float8(30, "e5m2", 2.0**-3, 57344.0)
+    F8E4M3FNUZ = _float8(31, "e4m3fnuz", 2.0**-4, 240.0)
+    F8E5M2FNUZ = _float8(32, "e5m2fnuz", 2.0**-3, 57344.0)
+    F8E8M0FNU = _float8(33, "e8m0fnu", 0.5, 2.0**127)
     U32 = DTypeInfo(34, "u32", 4, "uint32_t", "uint32", 0.0)
     U64 = DTypeInfo(35, "u64", 8, "uint64_t", "uint64", 0.0)
 
@@ -74,7 +90,7 @@ class DType(Enum):
     @property
     def torch(self) -> str:
         """Name of the type in PyTorch: ``torch.float16``."""
-        return "torch.bfloat16" if self is DType.BF16 else f"torch.{self.numpy}"
+        return f"torch.{self.value.torch or self.numpy}"
 
     @property
     def eps(self) -> float:
@@ -103,8 +119,18 @@ class DType(Enum):
 
     @property
     def compute(self) -> DType:
-        """Type in which kernels hold a value between load and store (f16, bf16: f32)."""
-        return DType.F32 if self in (DType.F16, DType.BF16) else self
+        """Type in which kernels hold a value between load and store (f32 for floats narrower)."""
+        return DType.F32 if self.is_float and self.itemsize < 4 else self
+
+    @property
+    def is_bits(self) -> bool:
+        """Whether arrays on the host hold its bit patterns: NumPy has no such type."""
+        return self.is_float and bool(self.value.torch)
+
+    @property
+    def is_float8(self) -> bool:
+        """Whether it is a float of 8 bits: what is rounded to one is meant to be (quantized)."""
+        return self.is_float and self.itemsize == 1
 
     @staticmethod
     def from_torch_code(code: int) -> DType:

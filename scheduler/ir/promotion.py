@@ -36,10 +36,12 @@ def promote_types(a: DType, b: DType) -> DType:
     """The least type that holds both.
 
     Raises ``UserError`` for those of which torch makes no common one: uint16, uint32 and uint64
-    with any other type that is no float.
+    with any other type that is no float, floats of 8 bits with any other type.
     """
     if a is b:
         return a
+    if a.is_float8 or b.is_float8:
+        raise UserError(f"torch has no common type of {a.label} and {b.label}")
     if category(a) != category(b):
         high, low = (a, b) if category(a) > category(b) else (b, a)
         if low is DType.BOOL and high.is_unsigned and high is not DType.U8:

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from scheduler.ir.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
+from scheduler.ir.narrow import from_bits, to_bits
 from scheduler.ir.operations import Buffer
 from scheduler.outcome import UserError
 
@@ -83,14 +83,14 @@ def from_storage(storage: Array, buffer: BoundBuffer) -> Array:
 
 def held_storage(storage: Array, buffer: BoundBuffer) -> Array:
     """The logical values of a buffer without a copy where its type is one of NumPy's: f16, f32
-    and f64 as they are, bfloat16 as float32."""
+    and f64 as they are, what travels as bits as float32."""
     if not buffer.elements:
         return np.zeros(buffer.size, dtype=buffer.dtype.wide)
-    if buffer.dtype is DType.BF16:
+    if buffer.dtype.is_bits:
         wide = np.empty(storage.size, dtype=np.float32)
         for start in range(0, storage.size, _PIECE):
             piece = storage[start : start + _PIECE]
-            wide[start : start + _PIECE] = bfloat16_to_float32(piece)
+            wide[start : start + _PIECE] = from_bits(piece, buffer.dtype)
         storage = wide
     return _strided(storage, buffer)
 
@@ -102,14 +102,14 @@ def rounded_storage(values: Array, dtype: DType) -> Array:
 
 def widen(array: Array, dtype: DType) -> Array:
     """Floats as float64; integers and booleans as they are."""
-    if dtype is DType.BF16:
-        return bfloat16_to_float32(array.astype(np.uint16)).astype(np.float64)
+    if dtype.is_bits:
+        return from_bits(array, dtype).astype(np.float64)
     return array.astype(np.float64) if dtype.is_float else array.copy()
 
 
 def _round(values: Array, dtype: DType) -> Array:
-    if dtype is DType.BF16:
-        return float32_to_bfloat16(values.astype(np.float32))
+    if dtype.is_bits:
+        return to_bits(values, dtype)
     with np.errstate(over="ignore"):
         return values.astype(dtype.numpy)
 

@@ -22,6 +22,7 @@ from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import apply, evaluate
+from scheduler.ir.narrow import quantized
 from scheduler.ir.operations import (
     Attention,
     Axis,
@@ -173,6 +174,8 @@ def _cast(array: Array, dtype: DType) -> Array:
     host = np.dtype(dtype.wide)
     if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
         return np.asarray(numerics.to_integer(array, host))
+    if dtype.is_float8:
+        return quantized(array, dtype)
     return array.astype(host)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy
@@ -198,6 +198,7 @@ def product(
     """x [..., M, K] @ y [..., K, N] into ``size`` [..., M, N]."""
     if not dtype.is_float:
         return _integers(b, x, y, size, dtype, epilogue)
+    x, y = _multiplied(x), _multiplied(y)
     lead = size[:-2]
     if all(extent == 1 for extent in y.size[:-2]):
         # One matrix for all: the leading dimensions are rows.
@@ -225,6 +226,14 @@ def product(
         dtype=dtype,
         epilogue=epilogue,
     )
+
+
+def _multiplied(tensor: Tensor) -> Tensor:
+    """Floats of 8 bits as bfloat16, which holds each of them: no instruction takes them here."""
+    if not tensor.dtype.is_float8:
+        return tensor
+    at = tensor.at
+    return replace(tensor, dtype=DType.BF16, at=lambda i: trees.cast(at(i), DType.BF16), buffer="")
 
 
 def _integers(

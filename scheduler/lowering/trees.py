@@ -13,6 +13,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.narrow import quantized
 from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Cast, Const, IndexValue, Masked, Value, rebuild
 
@@ -25,6 +26,8 @@ def const(value: int | float | bool, dtype: DType) -> Const:
     held = dtype.compute
     if held is DType.BOOL:
         return Const(bool(value), held)
+    if dtype.is_float8:
+        value = float(quantized(value, dtype))
     return Const(float(value) if held.is_float else int(value), held)
 
 
@@ -48,7 +51,7 @@ def cast(value: Value, dtype: DType) -> Value:
     """An explicit conversion: it rounds to ``dtype``."""
     if value.dtype is dtype:
         return value
-    if isinstance(value, Const) and dtype not in (DType.F16, DType.BF16):
+    if isinstance(value, Const) and dtype.compute is dtype:
         return _convert(value, dtype)
     if isinstance(value, IndexValue) and dtype in (DType.I64, DType.I32):
         return replace(value, dtype=dtype)

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from scheduler import pipeline
 from scheduler.build.flags import DEFAULT
-from scheduler.build.model import Toolchain
-from scheduler.build.toolchains import Search, find_for, preferred
+from scheduler.build.model import Build, Toolchain
+from scheduler.build.toolchains import Search, bundled, find_for, preferred
+from scheduler.bundle import reader, writer
+from scheduler.bundle.reader import Bundle
 from scheduler.ir.graph import Graph
 from scheduler.targets import Target, find
 from tests.support.caches import KEPT
@@ -78,3 +81,16 @@ def logical(tensor: Any) -> Any:
     if tensor.is_floating_point():
         return tensor.to(torch.float64).numpy()
     return (tensor.to(torch.complex128) if tensor.is_complex() else tensor).numpy()
+
+
+def bundle_of(graph: Graph, folder: Path) -> Bundle:
+    """A graph's bundle for the emulation, written and read."""
+    plan = pipeline.schedule(pipeline.lower(graph))
+    generated = pipeline.generate(plan, [CPU])
+    toolchain = bundled(KEPT)
+    results = pipeline.build_kernels(generated.kernels, [CPU], lambda *_: toolchain, KEPT)
+    builds = {key: one for key, one in results.items() if isinstance(one, Build)}
+    missing = {key: one for key, one in results.items() if key not in builds}
+    assert not missing, missing
+    writer.write(folder, plan, generated.manifest(), generated.kernels, builds)
+    return reader.read(folder)

@@ -22,7 +22,7 @@ def convert(text: str, source: DType, target: DType) -> str:
         return text
     if target is DType.BOOL:
         return f"{text} != 0"
-    if target in (DType.F16, DType.BF16):
+    if target.is_float and target.compute is not target:
         single = text if held is DType.F32 else f"static_cast<float>({text})"
         return f"kiln::from_float<{target.cpp}>({single})"
     if held.is_float and not target.is_float and target.itemsize < 4:

@@ -25,7 +25,7 @@ from scheduler.codegen.cutedsl.prepared import Prepared
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate
 from scheduler.codegen.cutedsl.text import kernel_text
 from scheduler.codegen.cutedsl.tma import Tiles, read_tiles, written_tiles
-from scheduler.codegen.cutedsl.types import type_name
+from scheduler.codegen.cutedsl.types import type_name, type_obstacle
 from scheduler.codegen.cutedsl.values import obstacle
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.launch import Interface, ceil_div
@@ -132,7 +132,8 @@ class AttentionTemplate(attention.AttentionTemplate[CuteDSLTemplateKernel], Cute
         if deepest > _DEEPEST:
             return f"a depth of {deepest} is more than the {_DEEPEST} of one matrix instruction"
         computed = (s.store.value for nest in self.nests for s in nest.statements)
-        return next(filter(None, map(obstacle, computed)), "")
+        stored = (type_obstacle(self.lowered.buffers[name].dtype) for name in self.node.writes)
+        return next(filter(None, (*stored, *map(obstacle, computed))), "")
 
     def default_config(self) -> Config:
         rows = self.hint(self.operation.row.size)

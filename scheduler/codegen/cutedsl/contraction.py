@@ -15,6 +15,7 @@ from scheduler.codegen.cutedsl.epilogue import FLAT, EpiloguePrinter
 from scheduler.codegen.cutedsl.hooks import Hook, hook
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
+from scheduler.codegen.cutedsl.types import type_obstacle
 from scheduler.codegen.cutedsl.values import ValuePrinter, obstacle
 from scheduler.codegen.printing.lines import BlocksByIndent, Lines, Marks
 from scheduler.codegen.printing.values import Memory
@@ -58,7 +59,8 @@ class ContractionHooks:
     def obstacle(self) -> str:
         """Why a tree of the group has no CuteDSL text, "" where all have one."""
         trees = (tree for one in self._interface.members for tree in one.contraction.trees)
-        return next(filter(None, map(obstacle, trees)), "")
+        stored = (type_obstacle(memory.buffer.dtype) for memory in self._memory.values())
+        return next(filter(None, (*stored, *map(obstacle, trees))), "")
 
     # ---- operands
 

@@ -10,6 +10,7 @@ from scheduler.codegen.cutedsl.kernel import CuteDSLTemplateKernel
 from scheduler.codegen.cutedsl.nest import NestPrinter
 from scheduler.codegen.cutedsl.template import CuteDSLTemplate
 from scheduler.codegen.cutedsl.text import kernel_text
+from scheduler.codegen.cutedsl.types import type_obstacle
 from scheduler.codegen.cutedsl.values import obstacle
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.launch import ceil_div
@@ -31,8 +32,9 @@ class PointwiseTemplate(pointwise.PointwiseTemplate[CuteDSLTemplateKernel], Cute
 
     @cached_property
     def _obstacle(self) -> str:
+        stored = (type_obstacle(self.nest.buffer(name).dtype) for name in self.nest.outputs)
         found = (obstacle(statement.value) for statement in self.nest.statements)
-        return next(filter(None, found), "")
+        return next(filter(None, (*stored, *found)), "")
 
     def reject(self, config: Config) -> Rejected | None:
         if self._obstacle:

@@ -23,6 +23,11 @@ _NAMES: Mapping[DType, str] = {
 }
 
 
+def type_obstacle(dtype: DType) -> str:
+    """Why no kernel here has elements of that type, "" where they may."""
+    return "" if dtype in _NAMES else f"CuteDSL kernels have no elements of type {dtype.label}"
+
+
 def type_name(dtype: DType) -> str:
     """The type of a value."""
     return f"cutlass.{_NAMES[dtype]}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from scheduler.codegen.cutedsl.functions import call_text, dynamic, template
 from scheduler.codegen.cutedsl.index import IndexPrinter
 from scheduler.codegen.cutedsl.literals import literal
-from scheduler.codegen.cutedsl.types import element_name, type_name
+from scheduler.codegen.cutedsl.types import element_name, type_name, type_obstacle
 from scheduler.codegen.printing import values
 from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
@@ -22,6 +22,8 @@ from scheduler.ir.values import Call, Cast, Load, Value, walk
 def obstacle(value: Value) -> str:
     """Why a tree has no CuteDSL text, "" where it has one."""
     for part in walk(value):
+        if unknown := type_obstacle(part.dtype):
+            return unknown
         if isinstance(part, Call) and template(part) is None:
             return f"CuteDSL has no {part.op} of {part.args[-1].dtype.label}"
         if isinstance(part, Cast) and part.dtype is DType.U64 and part.value.dtype.is_float:

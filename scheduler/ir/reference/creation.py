@@ -10,7 +10,9 @@ import numpy as np
 
 from scheduler.ir import numerics
 from scheduler.ir.dtypes import DType
+from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.reference.rule import (
+    OWN_DTYPE,
     Args,
     Array,
     Rule,
@@ -25,7 +27,8 @@ def converted(x: Array, dtype: DType | None) -> Array:
     """The array as the reference holds that type; itself where it is held so already.
 
     Floats become integers towards zero, and booleans by being other than zero. Floats keep all
-    their digits: rounding is ``evaluate``'s option.
+    their digits: rounding is ``evaluate``'s option. To 8 bits they are always rounded: who asks for
+    so few means what becomes of his numbers there.
     """
     if dtype is None:
         return x
@@ -33,6 +36,8 @@ def converted(x: Array, dtype: DType | None) -> Array:
         return x if x.dtype == np.bool_ else x != 0
     if is_float(x) and not dtype.is_float:
         return np.asarray(numerics.to_integer(x, held(dtype)))
+    if dtype.is_float8:
+        return rounded(x, dtype)
     return x.astype(held(dtype), copy=False)
 
 
@@ -60,7 +65,11 @@ def linspace(a: Args) -> Array:
 def full(a: Args) -> Array:
     value = a["fill_value"]
     default = np.bool_ if isinstance(value, bool) else _natural((value,))
-    return np.full(a["size"], value, dtype=held_or(a["dtype"], default))
+    return _filled(np.full(a["size"], value, dtype=held_or(a["dtype"], default)), a["dtype"])
+
+
+def _filled(array: Array, dtype: DType | None) -> Array:
+    return rounded(array, dtype) if dtype is not None and dtype.is_float8 else array
 
 
 def like(value: Any) -> Rule:
@@ -69,7 +78,8 @@ def like(value: Any) -> Rule:
     def rule(a: Args) -> Array:
         x = a["self"]
         fill = a.get("fill_value", value)
-        return np.full(a.get("size", x.shape), fill, dtype=held_or(a["dtype"], x.dtype))
+        full = np.full(a.get("size", x.shape), fill, dtype=held_or(a["dtype"], x.dtype))
+        return _filled(full, a["dtype"] or a[OWN_DTYPE])
 
     return rule
 

@@ -26,6 +26,7 @@ from scheduler.lowering.ops import (
     names,
     normalization,
     pooling,
+    quantized,
     rearranging,
     reductions,
     sizes,
@@ -35,6 +36,7 @@ from scheduler.lowering.ops import (
 _FIRST_NAMES: tuple[Op, ...] = (
     *matmul.ROWS,
     *convolution.ROWS,
+    *quantized.ROWS,
     *normalization.ROWS,
     *reductions.ROWS,
     *pooling.ROWS,

@@ -1,4 +1,4 @@
-// What every generated source uses: exported functions, short vectors, and the 16-bit floats.
+// What every generated source uses: exported functions, short vectors, and the narrow floats.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -35,7 +35,7 @@ KILN_INLINE constexpr To bit_cast(const From& from) {
   return __builtin_bit_cast(To, from);
 }
 
-// ---- float <-> f16 and bf16, to nearest even, NaN stays NaN ------------------------------------
+// ---- float <-> narrower floats, to nearest even, NaN stays NaN ----------------------------------
 
 KILN_INLINE float to_float(float value) { return value; }
 KILN_INLINE float to_float(_Float16 value) { return static_cast<float>(value); }
@@ -56,10 +56,18 @@ KILN_INLINE __bf16 to_bf16(float value) {
 #endif
 }
 
+}  // namespace kiln
+
+#include <kiln/float8.h>
+
+namespace kiln {
+
 template <typename T>
 KILN_INLINE T from_float(float value) {
   if constexpr (__is_same(T, __bf16)) {
     return to_bf16(value);
+  } else if constexpr (__is_class(T)) {
+    return detail::to_float8(value, T{});
   } else {
     return static_cast<T>(value);
   }
