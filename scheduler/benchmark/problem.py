@@ -27,7 +27,7 @@ from scheduler.ir.storage import (
     held_storage,
     rounded_storage,
 )
-from scheduler.ir.values import Call, Cast, Load, Value, loads, walk
+from scheduler.ir.values import Call, Cast, Indirect, Load, Value, loads, walk
 from scheduler.lowering.interpret import interpret
 
 # Integers that are no index: small, so that sums and products stay exact.
@@ -66,16 +66,22 @@ def make_case(
 def index_limits(node: SchedulerNode, bindings: Bindings) -> dict[str, int]:
     """For buffers that hold indices: how many elements the axis has that they index."""
     limits: dict[str, int] = {}
+    for indirect in _indirects(node):
+        size = evaluate(indirect.size, bindings)
+        for inner in walk(indirect.value):
+            if isinstance(inner, Load):
+                limits[inner.buffer] = min(size, limits.get(inner.buffer, size))
+    return limits
+
+
+def _indirects(node: SchedulerNode) -> Iterator[Indirect]:
+    """Every position of a node's operations that is read from a tensor, read there or written."""
+    for operation in node.members:
+        yield from operation.places
     for value in trees(node):
         for part in walk(value):
-            if not isinstance(part, Load):
-                continue
-            for indirect in part.indirect:
-                size = evaluate(indirect.size, bindings)
-                for inner in walk(indirect.value):
-                    if isinstance(inner, Load):
-                        limits[inner.buffer] = min(size, limits.get(inner.buffer, size))
-    return limits
+            if isinstance(part, Load):
+                yield from part.indirect
 
 
 def trees(node: SchedulerNode) -> Iterator[Value]:

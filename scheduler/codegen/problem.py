@@ -32,6 +32,7 @@ from scheduler.ir.operations import (
     Buffer,
     Lowered,
     Operation,
+    Scatter,
     Store,
     numel,
 )
@@ -198,6 +199,8 @@ def _summary(main: Operation, buffers: Mapping[str, Buffer]) -> str:
         shape = _TIMES.join(_product(axes) for axes in main.dimensions)
         causal = " causal" if isinstance(main, Attention) and main.causal else ""
         return f"{shape} {types}{causal}{_epilogue(main)}"
+    if isinstance(main, Scatter):
+        return f"{_product(main.sources)} into {_product(main.axes)} {types}"
     outer, inner = main.nest
     over = f" over {_product(inner)}" if inner else ""
     return f"{_product(outer)}{over} {types}".strip()

@@ -18,6 +18,7 @@ from scheduler.ir.operations import (
     Contraction,
     GroupKind,
     Operation,
+    Scatter,
 )
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
@@ -89,20 +90,28 @@ def inline_rejection(
         many = [tree for tree in (main.k, main.v, main.mask) if tree is not None]
         if any(load.buffer == buffer for tree in many for load in loads(tree)):
             return "every block of rows would compute it again"
-    count = sum(
-        load.buffer == buffer
-        for member in reader.members
-        for tree in member.trees
-        for load in loads(tree)
-    )
-    points = evaluate(numel((*reader.outer, *reader.inner)), dict(hints))
+    reads = _times_read(buffer, reader, hints)
     own = evaluate(numel(group.outer), dict(hints))
-    if points * count <= _REPEATS * own:
+    if reads <= _REPEATS * own:
         return ""
     work = sum(_work(member) for member in group.members)
     if work <= _CHEAP and _bytes_read(group, buffers) <= buffers[buffer].dtype.itemsize:
         return ""
-    return f"it would be computed {points * count / max(own, 1):.0f} times for each element"
+    return f"it would be computed {reads / max(own, 1):.0f} times for each element"
+
+
+def _times_read(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:
+    """How many elements of a buffer a group reads, those that it reads again counted again."""
+    times = 0
+    for member in reader.members:
+        own = isinstance(member, Scatter)  # sources and results have loops of their own
+        stored = [(reader.outer, store.value) for store in member.results]
+        scopes = [(scope.axes, scope.value) for scope in member.scopes]
+        for axes, tree in (*scopes, *stored):
+            count = sum(load.buffer == buffer for load in loads(tree))
+            points = axes if own else (*reader.outer, *reader.inner)
+            times += count * evaluate(numel(points), dict(hints)) if count else 0
+    return times
 
 
 def _operand_rejection(group: Group, buffer: str, buffers: Mapping[str, Buffer]) -> str:

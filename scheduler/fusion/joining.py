@@ -82,6 +82,8 @@ def direct_loads(op: Operation) -> Iterator[Load]:
 def _join_pointwise(op: Pointwise, group: Group, buffers: Buffers) -> Joined | Rejection:
     if group.kind is GroupKind.EXTERN:
         return Rejection("the reference computes the other")
+    if group.kind is GroupKind.SCATTER:
+        return Rejection("no element is done before all that is written to it")
     for reindexing, axes in _reindexings(op, group, buffers):
         made = reindexed_pointwise(op, reindexing, axes, group.sizes)
         if _reads_same_points(made, group):

@@ -23,12 +23,13 @@ from scheduler.ir.operations import (
     Reduction,
     ReductionKind,
     Scan,
+    Scatter,
     Store,
 )
 from scheduler.ir.values import Accumulator, Const, IndexValue, Indirect, Load, Value, rebuild
 from scheduler.lowering import layout, trees
 from scheduler.lowering.errors import ContradictionError
-from scheduler.lowering.tensor import After, Index, ReadAt, Reader, ReadReduced, Tensor
+from scheduler.lowering.tensor import After, Index, Places, ReadAt, Reader, ReadReduced, Tensor
 
 _ZERO = sympy.Integer(0)
 _UNBACKED = "u"  # what torch's names of sizes begin with that depend on data
@@ -237,6 +238,67 @@ class Builder:
             Scan(self._fresh("op"), others, scan_axis, kind, value, accumulate, store, self.nodes)
         )
         return self.tensor(buffer)
+
+    def scatter(
+        self,
+        size: tuple[Expr, ...],
+        dtype: DType,
+        kind: ReductionKind,
+        begin: Reader,
+        sources: tuple[Expr, ...],
+        places: Places,
+        value: Reader,
+        condition: Reader | None = None,
+    ) -> Tensor:
+        """A new buffer of this shape that begins as ``begin`` and gets ``value`` at each point of
+        ``sources`` combined into the element at ``places`` (where ``condition`` holds).
+
+        A place that is a tree counts from the end where it is negative, and is brought inside its
+        dimension, whatever it is. ``dtype`` is one of ``operations.ATOMIC``; f16, bf16 and small
+        integers are combined in a wider type by whoever calls this (``lowering/scatter.py``).
+        """
+        buffer = self.buffer(dtype, size)
+        axes, index = self.loops(size, "i")
+        store = Store(buffer.name, index, self._held(begin(index), dtype, axes), (self._name,))
+        loops, source = self.loops(sources, "s")
+        indirect: list[Indirect] = []
+        target: list[Expr] = []
+        for place, extent in zip(places(source), size, strict=True):
+            inside = self._position(place, extent, loops)
+            if isinstance(inside, Indirect):
+                indirect.append(inside)
+                inside = inside.symbol
+            target.append(inside)
+        true = Const(True, DType.BOOL)
+        self.add(
+            Scatter(
+                self._fresh("op"),
+                axes,
+                loops,
+                kind,
+                self._held(value(source), dtype, loops),
+                true if condition is None else self.finish(condition(source), loops),
+                tuple(indirect),
+                tuple(target),
+                store,
+                self.nodes,
+            )
+        )
+        return self.tensor(buffer)
+
+    def _held(self, value: Value, dtype: DType, axes: Sequence[Axis]) -> Value:
+        return trees.held(self.finish(value, axes), dtype)
+
+    def _position(self, place: Expr | Value, size: Expr, axes: Sequence[Axis]) -> Expr | Indirect:
+        """A place to write to: as it stands where it is certainly on its dimension."""
+        value = trees.index_value(place) if isinstance(place, sympy.Expr) else place
+        value = self.finish(value, axes)
+        if isinstance(value, IndexValue):
+            ranges = self.sizes.over(axes)
+            if is_nonnegative(value.expr, ranges) and is_nonnegative(size - 1 - value.expr, ranges):
+                return value.expr
+        self._indirects += 1
+        return Indirect(variable("ind", self._indirects - 1), value, size)
 
     def finish(self, value: Value, axes: Sequence[Axis]) -> Value:
         """A tree as operations hold it: indices in normal form, calls named by their node."""

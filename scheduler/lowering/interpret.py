@@ -33,6 +33,7 @@ from scheduler.ir.operations import (
     Reduction,
     ReductionKind,
     Scan,
+    Scatter,
     Store,
     ViewOf,
 )
@@ -190,10 +191,12 @@ def _load(load: Load, scope: _Scope) -> Array:
         scope = replace(scope, indirect={**(scope.indirect or {}), **found})
     if not load.index:
         return _wide(array)
-    places = [np.asarray(_index(expr, scope)) for expr in load.index]
-    return _wide(
-        array[tuple(_on_axis(load, p, n, scope) for p, n in zip(places, array.shape, strict=True))]
-    )
+    found_at = [np.asarray(_index(expr, scope)) for expr in load.index]
+    places = [_on_axis(load, p, n, scope) for p, n in zip(found_at, array.shape, strict=True)]
+    if not array.size:  # nothing of it is used: there is nothing to read in its place
+        shape = np.broadcast_shapes(*(place.shape for place in places))
+        return _wide(np.zeros(shape, dtype=array.dtype))
+    return _wide(array[tuple(places)])
 
 
 def _wide(array: Array) -> Array:
@@ -321,6 +324,36 @@ def _scan(operation: Scan, scope: _Scope) -> dict[str, Array]:
     return _store(operation.results, scope.over(*operation.points, acc=result))
 
 
+def _scatter(operation: Scatter, scope: _Scope) -> dict[str, Array]:
+    """What the result begins with, then the sources one after the other."""
+    written = _store(operation.results, scope.over(*operation.points))
+    ((name, started),) = written.items()
+    made = written[name] = np.array(started, order="C")
+    sources = scope.over(*operation.sources)
+    used = np.array(_full(operation.condition, sources))
+    if not made.size or not used.any():
+        return written
+    inside = _only_where(used, sources)
+    found = {i.symbol.name: _indirect(i.value, i.size, i.wrap, inside) for i in operation.indirect}
+    inside = replace(inside, indirect=found)
+    place = np.zeros(used.shape, dtype=np.int64)
+    for expr, size in zip(operation.index, made.shape, strict=True):
+        at = np.asarray(_index(expr, inside))
+        place = place * size + _on_axis(operation.target, at, size, inside)
+    with np.errstate(all="ignore"):
+        value = _full(operation.value, inside)[used]
+        _COMBINES[operation.kind].at(made.reshape(-1), place[used], value.astype(made.dtype))
+    return written
+
+
+_COMBINES: dict[ReductionKind, np.ufunc] = {
+    ReductionKind.SUM: np.add,
+    ReductionKind.PROD: np.multiply,
+    ReductionKind.MAX: np.maximum,
+    ReductionKind.MIN: np.minimum,
+}
+
+
 def _contraction(operation: Contraction, scope: _Scope) -> dict[str, Array]:
     axes = (operation.batch, operation.m, operation.n, operation.k)
     batch, m, n, k = (tuple(scope.size(axis) for axis in group) for group in axes)
@@ -374,6 +407,7 @@ _RULES: dict[type, Callable[[Any, _Scope], dict[str, Array]]] = {
     Pointwise: _pointwise,
     Reduction: _reduction,
     Scan: _scan,
+    Scatter: _scatter,
     Contraction: _contraction,
     Attention: _attention,
 }

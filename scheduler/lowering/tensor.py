@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,6 +16,8 @@ Reader: TypeAlias = Callable[[Index], Value]
 ReadAt: TypeAlias = Callable[[Expr], Value]
 #: The element at an index of the result and an index of the reduced dimensions.
 ReadReduced: TypeAlias = Callable[[Index, Index], Value]
+#: Where an element goes, one place for each dimension: an expression, or an integer tree.
+Places: TypeAlias = Callable[[Index], Sequence[Expr | Value]]
 #: What becomes of the accumulator at an index of the result.
 After: TypeAlias = Callable[[Value, Index], Value]
 

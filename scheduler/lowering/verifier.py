@@ -21,10 +21,11 @@ from scheduler.ir.operations import (
     BufferKind,
     Lowered,
     Operation,
+    Scatter,
     Store,
 )
 from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
-from scheduler.ir.values import Call, IndexValue, Load, Masked, Value, children
+from scheduler.ir.values import Call, Const, IndexValue, Load, Masked, Value, children
 from scheduler.lowering.errors import where
 from scheduler.outcome import UserError
 
@@ -78,6 +79,9 @@ class Verifier:
                 self._fail(f"reads {name} before an operation writes it")
         for scope in op.scopes:
             self._tree(scope.value, scope.axes)
+        if isinstance(op, Scatter):
+            self._ranges = self._sizes.over(op.sources)
+            self._load(op.target, guarded=not isinstance(op.condition, Const))
         for store in op.results:
             self._store(store, op.points)
         fault = op.type_fault()

@@ -5,6 +5,7 @@ These are lower bounds, never estimates: whatever cannot be shown to be needed i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -13,7 +14,7 @@ from scheduler.ir.bindings import Bindings
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import GroupKind, Lowered, Operation
 from scheduler.ir.storage import bind_buffer
-from scheduler.ir.values import Call, walk
+from scheduler.ir.values import Call, Value, walk
 from scheduler.tuning.footprint import elements_read
 
 
@@ -67,8 +68,25 @@ def work_of(node: SchedulerNode, lowered: Lowered, bindings: Bindings) -> Work:
 def _vector_ops(operation: Operation, bindings: Bindings) -> int:
     if operation.group_kind is GroupKind.EXTERN:
         return 0
-    calls = sum(isinstance(part, Call) for tree in operation.trees for part in walk(tree))
+    if operation.group_kind is GroupKind.SCATTER:
+        return _scattered_ops(operation, bindings)
+    calls = _calls(operation.trees)
     if operation.group_kind in (GroupKind.REDUCTION, GroupKind.SCAN):
         calls += 1  # what combines two values
     axes = operation.points if operation.products else operation.loops
     return calls * prod(evaluate(axis.size, bindings) for axis in axes)
+
+
+def _scattered_ops(operation: Operation, bindings: Bindings) -> int:
+    """Those of the sources, with what combines each, and those of what the result begins with."""
+    started = _calls([store.value for store in operation.results])
+    combined = 1 + _calls([scope.value for scope in operation.scopes])
+    axes, sources = operation.points, operation.nest[0]
+    return sum(
+        calls * prod(evaluate(axis.size, bindings) for axis in loops)
+        for calls, loops in ((started, axes), (combined, sources))
+    )
+
+
+def _calls(trees: Iterable[Value]) -> int:
+    return sum(isinstance(part, Call) for tree in trees for part in walk(tree))

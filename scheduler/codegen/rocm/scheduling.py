@@ -8,6 +8,7 @@ from scheduler.codegen.rocm.gemm import GemmTemplate
 from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.codegen.rocm.reduction import ReductionTemplate
 from scheduler.codegen.rocm.scan import ScanTemplate
+from scheduler.codegen.rocm.scatter import ScatterTemplate
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.scheduling import TemplateScheduling, TemplateTable
 from scheduler.ir.operations import GroupKind
@@ -25,5 +26,6 @@ class ROCmCPPScheduling(TemplateScheduling):
             GroupKind.POINTWISE: PointwiseTemplate,
             GroupKind.REDUCTION: ReductionTemplate,
             GroupKind.SCAN: ScanTemplate,
+            GroupKind.SCATTER: ScatterTemplate,
             GroupKind.ATTENTION: AttentionTemplate,
         }

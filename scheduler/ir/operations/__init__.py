@@ -22,8 +22,11 @@ from scheduler.ir.operations.contraction import Contraction
 from scheduler.ir.operations.extern import Extern
 from scheduler.ir.operations.loops import Pointwise, Reduction, ReductionKind, Scan
 from scheduler.ir.operations.lowered import Buffer, BufferKind, Lowered
+from scheduler.ir.operations.scatter import ATOMIC, COMBINES, Scatter
 
 __all__ = [
+    "ATOMIC",
+    "COMBINES",
     "Attention",
     "Axes",
     "Axis",
@@ -39,6 +42,7 @@ __all__ = [
     "Reduction",
     "ReductionKind",
     "Scan",
+    "Scatter",
     "Store",
     "ViewOf",
     "live",

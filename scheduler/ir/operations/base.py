@@ -13,7 +13,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.values import Value, loads
+from scheduler.ir.values import Indirect, Value, loads
 
 
 class GroupKind(StrEnum):
@@ -22,6 +22,7 @@ class GroupKind(StrEnum):
     POINTWISE = "pointwise"
     REDUCTION = "reduction"
     SCAN = "scan"
+    SCATTER = "scatter"
     GEMM = "gemm"
     CONVOLUTION = "convolution"
     ATTENTION = "attention"
@@ -150,6 +151,11 @@ class Operation(ABC):
     def averaged(self) -> Value | None:
         """The tree whose values it averages by weights that are rounded to the tree's type."""
         return None
+
+    @property
+    def places(self) -> tuple[Indirect, ...]:
+        """The positions of its result that are read from tensors, where it writes to such."""
+        return ()
 
     @property
     def accumulation_length(self) -> Expr:

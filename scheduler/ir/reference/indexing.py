@@ -11,7 +11,7 @@ from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
 _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def _grid(index: Array, dim: int) -> tuple[Array, ...]:
+def grid(index: Array, dim: int) -> tuple[Array, ...]:
     """``index`` along ``dim`` and each element's own place along the other axes."""
     places = list(np.ix_(*(np.arange(size) for size in index.shape)))
     places[dim] = index
@@ -22,39 +22,14 @@ def gather(a: Args) -> Array:
     x, index = a["self"], a["index"]
     if x.ndim == 0 or index.ndim == 0:
         return np.asarray(x.reshape(-1)[index])
-    return np.asarray(x[_grid(index, a["dim"] % x.ndim)])
+    return np.asarray(x[grid(index, a["dim"] % x.ndim)])
 
 
-def scatter(a: Args) -> Array:
-    result, index = a["self"].copy(), a["index"]
-    source = a["src"] if "src" in a else a["value"]
-    if np.ndim(source):
-        source = source[tuple(slice(size) for size in index.shape)]
-    result[_grid(index, a["dim"] % result.ndim)] = source
-    return np.asarray(result)
-
-
-def scatter_add(a: Args) -> Array:
-    result, index = a["self"].copy(), a["index"]
-    source = a["src"][tuple(slice(size) for size in index.shape)]
-    np.add.at(result, _grid(index, a["dim"] % result.ndim), source)
-    return np.asarray(result)
-
-
-def _places(indices: tuple[Any, ...]) -> tuple[Any, ...]:
+def places(indices: tuple[Any, ...]) -> tuple[Any, ...]:
     """Torch's list of indices as NumPy's: None is the whole axis, uint8 is a mask."""
     return tuple(
         slice(None) if i is None else i.astype(bool) if i.dtype == np.uint8 else i for i in indices
     )
-
-
-def index_put(a: Args) -> Array:
-    result = a["self"].copy()
-    if a["accumulate"]:
-        np.add.at(result, _places(a["indices"]), a["values"])
-    else:
-        result[_places(a["indices"])] = a["values"]
-    return np.asarray(result)
 
 
 def take_along_dim(a: Args) -> Array:
@@ -154,7 +129,7 @@ def embedding(a: Args) -> Any:
 
 
 def index(a: Args) -> Any:
-    return a["self"][_places(a["indices"])]
+    return a["self"][places(a["indices"])]
 
 
 def index_select(a: Args) -> Any:

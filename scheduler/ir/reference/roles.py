@@ -72,6 +72,25 @@ def rows_of(indices: str, table: str) -> Requirements:
     return requires
 
 
+def rows_below(indices: str, count: str) -> Requirements:
+    """``indices`` number as many rows as the argument ``count`` says."""
+
+    def requires(args: Mapping[str, Argument], _: Sizes) -> Required:
+        number = args[count]
+        yield args[indices], Role(below=number if isinstance(number, int) else None)
+
+    return requires
+
+
+def places_of_all(indices: str) -> Requirements:
+    """``indices`` are places in ``self`` as one line."""
+
+    def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
+        yield args[indices], Role(below=sizes.of(args["self"], slice(None)))
+
+    return requires
+
+
 def places_along_dim(indices: str) -> Requirements:
     """``indices`` are places along the dimension ``dim`` of ``self``."""
 

@@ -31,6 +31,7 @@ from scheduler.lowering.ops import (
     reductions,
     sizes,
     views,
+    writes,
 )
 
 _FIRST_NAMES: tuple[Op, ...] = (
@@ -45,6 +46,7 @@ _FIRST_NAMES: tuple[Op, ...] = (
     *logic.ROWS,
     *activations.ROWS,
     *indexing.ROWS,
+    *writes.ROWS,
     *views.ROWS,
     *rearranging.ROWS,
     *creation.ROWS,

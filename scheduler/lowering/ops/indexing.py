@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import Elements, NoKernel, op
+from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import indexing as ref
 from scheduler.ir.reference.roles import classes, places_along_dim, places_by_dimension, rows_of
 from scheduler.lowering import indexing, joining, pointwise
-
-SCATTER = NoKernel("no kernel is made for writes to places that data decide")
 
 ROWS = (
     op(
@@ -47,27 +45,6 @@ ROWS = (
         indexing.index_select,
         ref.index_select,
         Elements.COPIED,
-        requires=places_along_dim("index"),
-    ),
-    op(
-        "aten.index_put",
-        "self, indices, values, accumulate=False",
-        SCATTER,
-        ref.index_put,
-        requires=places_by_dimension,
-    ),
-    op(
-        "aten.scatter",
-        "src: self, dim, index, src; value: self, dim, index, value",
-        SCATTER,
-        ref.scatter,
-        requires=places_along_dim("index"),
-    ),
-    op(
-        "aten.scatter_add",
-        "self, dim, index, src",
-        SCATTER,
-        ref.scatter_add,
         requires=places_along_dim("index"),
     ),
     op(

@@ -1,0 +1,143 @@
+"""Scatter kernels: one launch writes what the result begins with, the next one combines each source
+into its place by an atomic operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.cpp.nest import NestPrinter
+from scheduler.codegen.kernel import Launch
+from scheduler.codegen.launch import Interface, ceil_div
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.rocm.launch import KERNEL, LaunchTemplate
+from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import as_expr
+from scheduler.ir.operations import Lowered, Pointwise, ReductionKind, Scatter, Store
+from scheduler.ir.values import Const, Load, Masked
+from scheduler.outcome import Rejected
+from scheduler.targets import Target
+
+_THREADS = (256, 128, 512, 64)
+_BEGIN = "KERNEL_NAME_begin"
+_OPERATIONS = {
+    ReductionKind.SUM: "kiln::Sum",
+    ReductionKind.PROD: "kiln::Product",
+    ReductionKind.MAX: "kiln::Max",
+    ReductionKind.MIN: "kiln::Min",
+}
+
+
+class ScatterTemplate(LaunchTemplate):
+    """One ``Scatter`` operation, a thread for each source."""
+
+    name = "scatter"
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        (member,) = node.members
+        if not isinstance(member, Scatter):
+            raise ValueError(f"{node.name} has members that are no scatter")
+        self.operation = member
+        begin = Pointwise(member.name, member.axes, member.store, member.nodes)
+        self.begin = LoopNest([begin], lowered.buffers, self.ranges)
+        # In the sources' own order, in which they lie in memory; what they do to their places is
+        # seen as a read and a write of them.
+        change = Masked(member.condition, member.value, member.target)
+        store = Store(member.store.buffer, member.index, change, member.nodes)
+        sources = Pointwise(member.name, member.sources, store, member.nodes)
+        self.sources = LoopNest([sources], lowered.buffers, self.ranges, arrange=False)
+
+    @cached_property
+    def interface(self) -> Interface:
+        both = (self.begin, self.sources)
+        inputs = dict.fromkeys(name for nest in both for name in nest.inputs)
+        return Interface(
+            tuple(inputs),
+            self.begin.outputs,
+            tuple(sorted({name for nest in both for name in nest.symbols()})),
+            self.begin.outer_numel,
+            any(nest.needs_64_bits() for nest in both),
+        )
+
+    def configs(self) -> Sequence[Config]:
+        return [{"threads": threads} for threads in _THREADS]
+
+    def reject(self, config: Config) -> Rejected | None:  # noqa: ARG002 - each serves
+        return None
+
+    def default_config(self) -> Config:
+        return {"threads": _THREADS[0]}
+
+    def render(self, config: Config) -> RenderedTemplate:
+        threads = int(config["threads"])
+        begin, body = self.lines(), self.lines()
+        first = self._begin(begin)
+        second = self._combine(body)
+        blocks = ceil_div(self.begin.outer_numel, threads)
+        more = ceil_div(self.sources.outer_numel, threads)
+        text = kernel_text(self.name).render(
+            header=self.header(),
+            index_type=self.index_type,
+            threads=threads,
+            parameters=self.parameters,
+            host=self.host(blocks),
+            numel=first.index(self.begin.outer_numel),
+            begin=begin,
+            source_numel=second.index(self.sources.outer_numel),
+            body=body,
+            sources=self.host(self.sources.outer_numel).grid,
+            source_grid=self.host(more).grid,
+        )
+        source, origins = self.marks.finish(text)
+        launches = (self._launch(_BEGIN, blocks, threads), self._launch(KERNEL, more, threads))
+        values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
+        return RenderedTemplate(source, self.kernel.args, values, launches, as_expr(0), origins)
+
+    def _launch(self, function: str, blocks: Expr, threads: int) -> Launch:
+        one = sympy.Integer(1)
+        names = tuple(arg.name for arg in self.kernel.args)
+        return Launch(function, (self.over_arguments(blocks), one, one), (threads, 1, 1), 0, names)
+
+    def _begin(self, lines: Lines) -> NestPrinter:
+        printer = NestPrinter(self.begin, lines, self.memory, None, self.renamed)
+        printer.decode("xindex", self.begin.outer)
+        printer.run(self.begin.statements, printer.store)
+        return printer
+
+    def _combine(self, lines: Lines) -> NestPrinter:
+        printer = NestPrinter(self.sources, lines, self.memory, None, self.renamed)
+        printer.decode("xindex", self.sources.outer)
+        (statement,) = self.sources.statements
+        change = statement.value
+        assert isinstance(change, Masked) and isinstance(change.other, Load)
+        values = printer.values
+        with values.computing(statement.store.nodes):
+            if isinstance(change.condition, Const) and change.condition.value:
+                self._combine_one(printer, change)
+            else:
+                with lines.block(f"if ({values.value(change.condition)})"), values.scope():
+                    self._combine_one(printer, change)
+        return printer
+
+    def _combine_one(self, printer: NestPrinter, change: Masked) -> None:
+        target, values = change.other, printer.values
+        assert isinstance(target, Load)
+        place, value = values.offset(target), values.value(change.value)
+        held = target.dtype.cpp
+        operation = f"{_OPERATIONS[self.operation.kind]}<{held}>()"
+        pointer = values.pointer(target.buffer)
+        printer.lines.add(f"kiln::combine<{held}>({pointer} + {place}, {value}, {operation});")

@@ -1,0 +1,115 @@
+"""Writes to places that data decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations.base import Axes, GroupKind, Operation, Store, ViewOf, numel
+from scheduler.ir.operations.loops import ReductionKind
+from scheduler.ir.values import Indirect, Load, Value
+
+#: What memory has atomic operations for on every target. Others are combined in a wider type.
+ATOMIC = (DType.F32, DType.F64, DType.I32, DType.I64)
+#: How values at one place become one.
+COMBINES = (ReductionKind.SUM, ReductionKind.PROD, ReductionKind.MAX, ReductionKind.MIN)
+
+
+@dataclass(frozen=True)
+class Scatter(Operation):
+    """``store`` over ``axes``, then ``value`` at each point of ``sources`` combined into it.
+
+    The value goes to ``index`` of the buffer that ``store`` fills, one expression for each of its
+    dimensions, over ``sources`` and the symbols of ``indirect``, whose positions are brought
+    inside their axes; where ``condition`` does not hold it goes nowhere. The buffer has one of the
+    types of ``ATOMIC``, ``value`` the same one, ``kind`` is one of ``COMBINES``. Values that meet
+    at a place are combined in any order: sums and products of floats are rounded by that order,
+    everything else is the same in each. A NaN wins over every number, as in torch.
+
+    There is no overwriting kind: which of several values is the last is found by the maximum of
+    their numbers (``lowering/scatter.py``).
+    """
+
+    name: str
+    axes: Axes
+    sources: Axes
+    kind: ReductionKind
+    value: Value
+    condition: Value
+    indirect: tuple[Indirect, ...]
+    index: tuple[Expr, ...]
+    store: Store
+    nodes: tuple[str, ...]
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind.SCATTER
+
+    @property
+    def nest(self) -> tuple[Axes, Axes]:
+        return self.sources, ()
+
+    @property
+    def points(self) -> Axes:
+        return self.axes
+
+    @property
+    def loops(self) -> Axes:
+        return (*self.axes, *self.sources)
+
+    @property
+    def scopes(self) -> tuple[ViewOf, ...]:
+        trees = (self.value, self.condition, *(place.value for place in self.indirect))
+        return tuple(ViewOf(self.sources, tree) for tree in trees)
+
+    @property
+    def results(self) -> tuple[Store, ...]:
+        """What the result begins with."""
+        return (self.store,)
+
+    @property
+    def places(self) -> tuple[Indirect, ...]:
+        return self.indirect
+
+    @property
+    def target(self) -> Load:
+        """The element that a source is combined into."""
+        return Load(self.store.buffer, self.index, self.value.dtype.compute, self.indirect)
+
+    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
+        (store,) = stores
+        return replace(self, store=store, nodes=nodes)
+
+    def with_scopes(self, values: Sequence[Value]) -> Self:
+        value, condition, *places = values
+        pairs = zip(self.indirect, places, strict=True)
+        indirect = tuple(replace(one, value=new) for one, new in pairs)
+        return replace(self, value=value, condition=condition, indirect=indirect)
+
+    @property
+    def dimensions(self) -> tuple[Axes, ...]:
+        return tuple(axes for axes in (self.axes, self.sources) if axes)
+
+    @property
+    def accumulation_length(self) -> Expr:
+        """As many as may meet at one place, and what was there: the loops that are a dimension of
+        the result by themselves keep their points apart."""
+        if self.kind not in (ReductionKind.SUM, ReductionKind.PROD):
+            return sympy.Integer(0)
+        separate = set(self.index)
+        return 1 + numel([axis for axis in self.sources if axis.var not in separate])
+
+    def type_fault(self) -> str:
+        if self.kind not in COMBINES:
+            return f"combines by {self.kind}"
+        if self.condition.dtype is not DType.BOOL:
+            return f"has a condition of type {self.condition.dtype.label}"
+        held = self.value.dtype.compute
+        if held is self.store.value.dtype.compute and held in ATOMIC:
+            return ""
+        return f"combines {self.value.dtype.label} into {self.store.value.dtype.label}"
