@@ -1,0 +1,1 @@
+"""torch's own OpInfo database as the judge of every op: ``python -m tests.benchmarks.opinfo``."""
