@@ -15,9 +15,6 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.creation import full
-from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import stored
 from scheduler.lowering.reductions import accumulator_type, count, divided, moments, reduce
 from scheduler.lowering.tensor import After, Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -35,7 +32,9 @@ def _inverse_deviation(number: Expr, eps: float) -> After:
     return finish
 
 
-def _scaled(value: Value, weight: Tensor | None, bias: Tensor | None, index: Index) -> Value:
+def scaled_and_moved(
+    value: Value, weight: Tensor | None, bias: Tensor | None, index: Index
+) -> Value:
     """``value`` times the weight's element, plus the bias's."""
     if weight is not None:
         value = call("mul", value, trees.held(weight.at(index), value.dtype))
@@ -60,7 +59,7 @@ def layer_norm(
         row = (*index[:lead], *(_ZERO for _ in dims))
         centred = call("sub", trees.held(input.at(index), held), average.at(row))
         normal = call("mul", centred, inverse.at(row))
-        return _scaled(normal, weight, bias, index[lead:])
+        return scaled_and_moved(normal, weight, bias, index[lead:])
 
     made = b.pointwise(input.size, input.dtype, read)
     assert b.node is not None
@@ -88,8 +87,9 @@ def rms_norm(
     normalized_shape: tuple[Any, ...],
     weight: Tensor | None = None,
     eps: float | None = None,
-) -> Tensor:
-    """x / sqrt(mean of squares + eps) over the last dimensions, times weight.
+) -> Any:
+    """x / sqrt(mean of squares + eps) over the last dimensions, times weight; with it the factor,
+    where the op has a second result.
 
     Without ``eps`` it is the distance from 1 to the next value of the type that torch computes in:
     float32 for narrower ones (torch/_decomp/decompositions.py, ``_fused_rms_norm``; the
@@ -113,9 +113,14 @@ def rms_norm(
     def read(index: Index) -> Value:
         row = (*index[:lead], *(_ZERO for _ in dims))
         normal = call("mul", trees.held(input.at(index), held), inverse.at(row))
-        return _scaled(normal, weight, None, index[lead:])
+        return scaled_and_moved(normal, weight, None, index[lead:])
 
-    return b.pointwise(input.size, b.meta().dtype, read)
+    made = b.pointwise(input.size, b.meta().dtype, read)
+    assert b.node is not None
+    if len(b.node.outputs) == 1:
+        return made
+    meta = b.meta(1)
+    return made, reshape(b, _typed(b, inverse, meta.dtype), meta.size)
 
 
 def group_norm(
@@ -139,7 +144,7 @@ def group_norm(
         row = (index[0], FloorDiv(index[1], each), *(_ZERO for _ in dims))
         centred = call("sub", trees.held(input.at(index), held), average.at(row))
         normal = call("mul", centred, inverse.at(row))
-        return _scaled(normal, weight, bias, index[1:2])
+        return scaled_and_moved(normal, weight, bias, index[1:2])
 
     made = b.pointwise(input.size, input.dtype, read)
     assert b.node is not None
@@ -158,57 +163,3 @@ def native_group_norm(
     eps: float,
 ) -> Any:
     return group_norm(b, input, group, weight, bias, eps)
-
-
-def batch_norm(
-    b: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool = False,
-    eps: float = 1e-5,
-    **_: Any,
-) -> Any:
-    """With the running statistics, as in inference; by channel."""
-    if training or running_mean is None or running_var is None:
-        raise Unsupported("batch_norm in training, or without running statistics")
-    held = accumulator_type(input.dtype)
-    average, variance = running_mean, running_var
-
-    def read(index: Index) -> Value:
-        channel = index[1:2]
-        spread = call("add", trees.held(variance.at(channel), held), const(eps, held))
-        centred = call(
-            "sub", trees.held(input.at(index), held), trees.held(average.at(channel), held)
-        )
-        normal = call("mul", centred, call("rsqrt", spread))
-        return _scaled(normal, weight, bias, channel)
-
-    made = stored(b, Tensor(input.size, input.dtype, read))
-    assert b.node is not None
-    rest = range(1, len(b.node.outputs))
-    empty = tuple(full(b.meta(k).size, 0, b.meta(k).dtype) for k in rest)
-    return (made, *empty) if empty else made
-
-
-def instance_norm(
-    b: Builder,
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    use_input_stats: bool = True,
-    eps: float = 1e-5,
-    **_: Any,
-) -> Any:
-    """Each channel of each sample by itself: group_norm with one channel a group."""
-    if not use_input_stats:
-        return batch_norm(b, input, weight, bias, running_mean, running_var, False, eps)
-    if running_mean is not None:
-        raise Unsupported("instance_norm that updates running statistics")
-    if not input.size[1].is_Integer:
-        raise Unsupported("instance_norm with a symbolic number of channels")
-    return group_norm(b, input, input.size[1], weight, bias, eps)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.reference.matmul import softmax
-from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, UnsupportedUseError, as_float
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError, as_float
 
 
 def softmax_op(a: Args) -> Array:
@@ -47,7 +47,7 @@ def layer_norm(a: Args) -> tuple[Array, Array, Array]:
     return _affine(x, a["weight"], a["bias"]), mean, factor
 
 
-def rms_norm(a: Args) -> Array:
+def fused_rms_norm(a: Args) -> tuple[Array, Array]:
     x = a["input"]
     eps = a["eps"]
     if eps is None:
@@ -57,7 +57,12 @@ def rms_norm(a: Args) -> Array:
         eps = 2 * a[OWN_DTYPE].compute.eps
     axes = tuple(range(-len(a["normalized_shape"]), 0))
     mean_square = (x * x).mean(axis=axes, keepdims=True)
-    return _affine(x / np.sqrt(mean_square + eps), a["weight"], None)
+    factor = 1 / np.sqrt(mean_square + eps)
+    return _affine(x * factor, a["weight"], None), factor
+
+
+def rms_norm(a: Args) -> Array:
+    return fused_rms_norm(a)[0]
 
 
 def group_norm(a: Args) -> tuple[Array, Array, Array]:
@@ -73,35 +78,66 @@ def group_norm(a: Args) -> tuple[Array, Array, Array]:
     return result, mean[..., 0], factor[..., 0]
 
 
-def batch_norm(a: Args) -> Array:
+def _mixed(running: Any, own: Array, momentum: float) -> Any:
+    return None if running is None else (1 - momentum) * running + momentum * own
+
+
+def _batch_norm(a: Args, training: bool) -> tuple[Any, ...]:
+    """(output, mean, inverse deviation, new running mean, new running variance); without training
+    the second and third are empty."""
     x = a["input"]
-    if a.get("training", False):
-        raise UnsupportedUseError("training updates its statistics")
-    mean, variance, weight, bias = (
-        _channels(a[name], x.ndim) for name in ("running_mean", "running_var", "weight", "bias")
-    )
-    return _affine((x - mean) / np.sqrt(variance + a["eps"]), weight, bias)
-
-
-def native_batch_norm(a: Args) -> tuple[Array, Array, Array]:
-    # In inference the saved statistics are empty.
-    return batch_norm(a), np.empty(0), np.empty(0)
-
-
-def batch_norm_of_batch(a: Args) -> tuple[Array, Array, Array]:
-    """Statistics of the batch itself, where there are no running ones to update."""
-    if "running_mean" in a:
-        return native_batch_norm(a)
-    x = a["input"]
-    normal, mean, factor = _normalized(x, (0, *range(2, x.ndim)), a["eps"])
+    running_mean, running_var = a.get("running_mean"), a.get("running_var")
     weight, bias = _channels(a["weight"], x.ndim), _channels(a["bias"], x.ndim)
-    return _affine(normal, weight, bias), mean.ravel(), factor.ravel()
+    eps = a["eps"] if "eps" in a else a["epsilon"]
+    if not training:
+        mean, variance = _channels(running_mean, x.ndim), _channels(running_var, x.ndim)
+        output = _affine((x - mean) / np.sqrt(variance + eps), weight, bias)
+        return output, np.empty(0), np.empty(0), running_mean, running_var
+    axes = (0, *range(2, x.ndim))
+    normal, mean, factor = _normalized(x, axes, eps)
+    output = _affine(normal, weight, bias)
+    if running_mean is None:
+        return output, mean.ravel(), factor.ravel(), None, None
+    number = x.size // max(1, x.shape[1])
+    variance = x.var(axis=axes) * np.divide(number, number - 1)
+    momentum = a["momentum"] if "momentum" in a else a["exponential_average_factor"]
+    return (
+        output,
+        mean.ravel(),
+        factor.ravel(),
+        _mixed(running_mean, mean.ravel(), momentum),
+        _mixed(running_var, variance, momentum),
+    )
+
+
+def batch_norm(a: Args) -> Array:
+    return np.asarray(_batch_norm(a, bool(a.get("training", False)))[0])
+
+
+def native_batch_norm(a: Args) -> tuple[Any, ...]:
+    return _batch_norm(a, bool(a.get("training", "running_mean" not in a)))[:3]
+
+
+def functional_batch_norm(a: Args) -> tuple[Any, ...]:
+    return _batch_norm(a, bool(a["training"]))
+
+
+def batch_norm_with_reserve(training: bool | None, functional: bool = False) -> Rule:
+    """With a further result, empty here, that a device's library keeps for the gradient."""
+
+    def rule(a: Args) -> tuple[Any, ...]:
+        learns = bool(a["training"]) if training is None else training
+        made = _batch_norm(a, learns)
+        empty = np.empty(0, dtype=np.uint8)
+        return (*made[:3], empty, *(made[3:] if functional else ()))
+
+    return rule
 
 
 def instance_norm(a: Args) -> Array:
     x = a["input"]
     if not a["use_input_stats"]:
-        return batch_norm(a)
+        return np.asarray(_batch_norm(a, False)[0])
     normal, _, _ = _normalized(x, tuple(range(2, x.ndim)), a["eps"])
     return _affine(normal, _channels(a["weight"], x.ndim), _channels(a["bias"], x.ndim))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.ops import op
 from scheduler.ir.reference import normalization as ref
 from scheduler.ir.reference import reductions as ref_reductions
 from scheduler.ir.reference.roles import gain_and_variance
-from scheduler.lowering import normalization, softmax
+from scheduler.lowering import batch_norm, normalization, softmax
 
 ROWS = (
     op(
@@ -45,37 +45,67 @@ ROWS = (
         requires=gain_and_variance,
     ),
     op(
+        "aten._fused_rms_norm",
+        "input, normalized_shape, weight, eps",
+        normalization.rms_norm,
+        ref.fused_rms_norm,
+        requires=gain_and_variance,
+    ),
+    op(
         "aten.batch_norm",
         "input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled",
-        normalization.batch_norm,
+        batch_norm.batch_norm,
         ref.batch_norm,
         requires=gain_and_variance,
     ),
     op(
         "aten.native_batch_norm",
         "input, weight, bias, running_mean, running_var, training, momentum, eps",
-        normalization.batch_norm,
+        batch_norm.batch_norm,
         ref.native_batch_norm,
         requires=gain_and_variance,
     ),
     op(
         "aten._native_batch_norm_legit_no_training",
         "input, weight, bias, running_mean, running_var, momentum, eps",
-        normalization.batch_norm,
+        batch_norm.batch_norm,
         ref.native_batch_norm,
         requires=gain_and_variance,
     ),
     op(
         "aten._native_batch_norm_legit",
+        "input, weight, bias, running_mean, running_var, training, momentum, eps; "
         "no_stats: input, weight, bias, training, momentum, eps",
-        NoKernel("no kernel is made for normalisation by the statistics of the batch"),
-        ref.batch_norm_of_batch,
+        batch_norm.batch_norm,
+        ref.native_batch_norm,
+        requires=gain_and_variance,
+    ),
+    op(
+        "aten._native_batch_norm_legit_functional",
+        "input, weight, bias, running_mean, running_var, training, momentum, eps",
+        batch_norm.functional_batch_norm,
+        ref.functional_batch_norm,
+        requires=gain_and_variance,
+    ),
+    op(
+        "aten._batch_norm_with_update_functional",
+        "input, weight, bias, running_mean, running_var, momentum, eps",
+        batch_norm.functional_batch_norm,
+        ref.batch_norm_with_reserve(True, functional=True),
+        requires=gain_and_variance,
+    ),
+    op(
+        "aten._batch_norm_no_update",
+        "input, weight, bias, running_mean, running_var, momentum, eps",
+        batch_norm.batch_norm_with_reserve(training=False),
+        ref.batch_norm_with_reserve(False),
+        requires=gain_and_variance,
     ),
     op(
         "aten.instance_norm",
         "input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, "
         "cudnn_enabled",
-        normalization.instance_norm,
+        batch_norm.instance_norm,
         ref.instance_norm,
         requires=gain_and_variance,
     ),

@@ -41,10 +41,33 @@ def gradients_of_a_convolution(x: Any, w: Any) -> Any:
     return torch.ops.aten.convolution_backward(out, x, weight, [3], *form, [True, True, True])
 
 
+def statistics_of_the_batch(x: Any, w: Any) -> Any:
+    channels = w[:, 0, 0, 0]
+    return torch.ops.aten._native_batch_norm_legit_functional(
+        x, channels, channels, channels, channels**2, True, 0.1, 1e-5
+    )
+
+
+def gradients_of_normalisations(x: Any, w: Any) -> Any:
+    aten, channels = torch.ops.aten, w[:, 0, 0, 0]
+    out, mean, inverse = aten.native_batch_norm(x, channels, None, None, None, True, 0.1, 1e-5)
+    _, row_mean, row_inverse = aten.native_layer_norm(x, [6], None, None, 1e-5)
+    grad, every = torch.sin(out), [True, True, True]
+    saved = (None, None, mean, inverse)
+    return (
+        *aten.native_batch_norm_backward(grad, x, channels, *saved, True, 1e-5, every),
+        *aten.native_layer_norm_backward(
+            grad, x, [6], row_mean, row_inverse, x[0, 0, 0], x[0, 0, 1], every
+        ),
+    )
+
+
 X = _randn(2, 4, 5, 6)
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (transposed_convolutions, (X, _randn(4, 3, 4, 3))),
     (gradients_of_a_convolution, (X, _randn(4, 3, 3, 3))),
+    (statistics_of_the_batch, (X, _randn(4, 3, 4, 3))),
+    (gradients_of_normalisations, (X, _randn(4, 3, 4, 3))),
 ]
 
 

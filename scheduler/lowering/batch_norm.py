@@ -1,0 +1,202 @@
+"""Batch normalisation in all its forms: by running statistics, or by those of the batch, which are
+results then, as the running ones that they are mixed into are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.values import Cast, Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.normalization import group_norm, scaled_and_moved
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.reductions import accumulator_type, count, divided, moments
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+_ZERO = sympy.Integer(0)
+
+
+def batch_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    **_: Any,
+) -> Any:
+    """Results as the op has them: the normalised input, the batch's mean and inverse deviation."""
+    made, average, inverse, _, _ = _normalized(
+        b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
+    )
+    assert b.node is not None
+    return (made, average, inverse)[: len(b.node.outputs)] if len(b.node.outputs) > 1 else made
+
+
+def functional_batch_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
+    eps: float,
+    training: bool = True,
+) -> tuple[Tensor, ...]:
+    """With the new running statistics behind the results, and before them what torch keeps for the
+    gradient, if anything: nothing is in it here."""
+    made = _normalized(
+        b, input, weight, bias, running_mean, running_var, bool(training), momentum, eps
+    )
+    assert b.node is not None
+    kept = (_empty(b, 3),) if len(b.node.outputs) == 6 else ()
+    return (*made[:3], *kept, *made[3:])
+
+
+def batch_norm_with_reserve(training: bool) -> Callable[..., tuple[Tensor, ...]]:
+    """Forms with a fourth result, which is empty where no library of the device fills it."""
+
+    def rule(
+        b: Builder,
+        input: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        running_mean: Tensor | None,
+        running_var: Tensor | None,
+        momentum: float,
+        eps: float,
+    ) -> tuple[Tensor, ...]:
+        made = _normalized(
+            b, input, weight, bias, running_mean, running_var, training, momentum, eps
+        )
+        return (*made[:3], _empty(b, 3))
+
+    return rule
+
+
+def _empty(b: Builder, output: int) -> Tensor:
+    meta = b.meta(output)
+    return full(meta.size, 0, meta.dtype)
+
+
+def _normalized(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Any, ...]:
+    """(output, mean, inverse deviation, new running mean, new running variance)."""
+    assert b.node is not None
+    held = accumulator_type(input.dtype)
+    average: Tensor
+    variance: Tensor
+    if training:
+        average, variance = _statistics(b, input)
+    elif running_mean is None or running_var is None:
+        raise Unsupported("batch_norm by running statistics that are not there")
+    else:
+        average, variance = running_mean, running_var
+
+    def inverse(channel: Index) -> Value:
+        spread = call("add", trees.held(variance.at(channel), held), const(eps, held))
+        return call("rsqrt", spread)
+
+    def read(index: Index) -> Value:
+        channel = index[1:2]
+        mean = trees.held(average.at(channel), held)
+        centred = call("sub", trees.held(input.at(index), held), mean)
+        normal = call("mul", centred, inverse(channel))
+        return scaled_and_moved(normal, weight, bias, channel)
+
+    made = stored(b, Tensor(input.size, input.dtype, read))
+    if len(b.node.outputs) == 1:
+        return made, None, None, None, None
+    if training or b.meta(1).size != (_ZERO,):
+        kept = _vector(b, 1, average.at), _vector(b, 2, inverse)
+    else:  # in inference on the CPU the saved statistics are empty
+        kept = _empty(b, 1), _empty(b, 2)
+    if not training or len(b.node.outputs) < 5 or running_mean is None or running_var is None:
+        return made, *kept, running_mean, running_var
+    number = count(input, (0, *range(2, input.rank)))
+    return (
+        made,
+        *kept,
+        _mixed(b, running_mean, average.at, momentum),
+        _mixed(b, running_var, lambda i: _unbiased(variance.at(i), number), momentum),
+    )
+
+
+def _statistics(b: Builder, input: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and biased variance of each channel, [C]."""
+    dims = (0, *range(2, input.rank))
+    number = count(input, dims)
+    average, variance = moments(b, input, dims, lambda acc, _: divided(acc, number))
+
+    def by_channel(tensor: Tensor) -> Tensor:
+        zeros = (_ZERO,) * (input.rank - 2)
+        return tensor.view(input.size[1:2], lambda i: (_ZERO, *i, *zeros))
+
+    return by_channel(average), by_channel(variance)
+
+
+def _vector(b: Builder, output: int, read: Callable[[Index], Value]) -> Tensor:
+    meta = b.meta(output)
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def _unbiased(value: Value, number: Expr) -> Value:
+    whole, less = (Cast(trees.index_value(n), value.dtype) for n in (number, number - 1))
+    return call("mul", value, call("truediv", whole, less))
+
+
+def _mixed(b: Builder, running: Tensor, read: Callable[[Index], Value], momentum: float) -> Tensor:
+    """momentum * the batch's + (1 - momentum) * the running one."""
+    held = running.dtype.compute
+
+    def new(index: Index) -> Value:
+        own = trees.scaled(trees.held(read(index), held), momentum, held)
+        old = trees.scaled(trees.held(running.at(index), held), 1 - momentum, held)
+        return call("add", own, old)
+
+    return b.pointwise(running.size, running.dtype, new)
+
+
+def instance_norm(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool = True,
+    eps: float = 1e-5,
+    **_: Any,
+) -> Any:
+    """Each channel of each sample by itself: group_norm with one channel a group.
+
+    Running statistics are not looked at then; where they are to be kept up to date, the export
+    says so by writes of its own.
+    """
+    if not use_input_stats:
+        return batch_norm(b, input, weight, bias, running_mean, running_var, False, 0.1, eps)
+    if running_mean is not None:
+        raise Unsupported("instance_norm that updates running statistics")
+    if not input.size[1].is_Integer:
+        raise Unsupported("instance_norm with a symbolic number of channels")
+    return group_norm(b, input, input.size[1], weight, bias, eps)

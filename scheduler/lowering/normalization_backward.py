@@ -1,0 +1,230 @@
+"""Gradients of normalisations by the statistics of their input.
+
+One form for all of them. With x̂ the normalised input and g the gradient times the weight, over the
+n elements that share their statistics: ``inverse deviation * (g - sum(g) / n - x̂ sum(g x̂) / n)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv
+from scheduler.ir.index.simplify import simplify
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.reductions import accumulator_type, count, divided, reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import reshape
+
+_ZERO = sympy.Integer(0)
+_Place = Callable[[Index], Index]
+_Read = Callable[[Index], Value]
+
+
+def _computed(size: tuple[Expr, ...], dtype: DType, *parts: tuple[Tensor | None, _Place]) -> Tensor:
+    """The product of tensors, each read at its place, held as sums are."""
+    held = accumulator_type(dtype)
+
+    def read(index: Index) -> Value:
+        value: Value | None = None
+        for tensor, place in parts:
+            if tensor is not None:
+                own = trees.held(tensor.at(place(index)), held)
+                value = own if value is None else call("mul", value, own)
+        assert value is not None
+        return value
+
+    return Tensor(size, held, read)
+
+
+def _normal(input: Tensor, mean: Tensor | None, inverse: Tensor, row: _Place) -> Tensor:
+    """x̂: the input less its mean, times its inverse deviation."""
+    held = accumulator_type(input.dtype)
+
+    def read(index: Index) -> Value:
+        value = trees.held(input.at(index), held)
+        if mean is not None:
+            value = call("sub", value, trees.held(mean.at(row(index)), held))
+        return call("mul", value, trees.held(inverse.at(row(index)), held))
+
+    return Tensor(input.size, held, read)
+
+
+def _sum(
+    b: Builder,
+    x: Tensor,
+    dims: tuple[int, ...],
+    dtype: DType,
+    by: Tensor | None = None,
+    size: Any = None,
+) -> Tensor:
+    """The sum over ``dims`` of ``x``, or of its products with ``by``."""
+    held = accumulator_type(x.dtype)
+
+    def before(value: Value, place: Index) -> Value:
+        return value if by is None else call("mul", value, trees.held(by.at(place), held))
+
+    if not dims:
+        made = Tensor(
+            x.size, dtype, lambda i: trees.held(before(trees.held(x.at(i), held), i), dtype)
+        )
+        return b.realize(made)
+    return reduce(
+        b, x, dims, ReductionKind.SUM, dtype=dtype, accumulate=held, size=size, before=before
+    )
+
+
+def _by_input(
+    b: Builder,
+    g: Tensor,
+    normal: Tensor,
+    inverse: _Read,
+    dims: tuple[int, ...],
+    dtype: DType,
+    *,
+    centred: bool = True,
+) -> Tensor:
+    held = accumulator_type(dtype)
+    number = count(g, dims)
+    along = _sum(b, g, dims, held, normal)
+    total = _sum(b, g, dims, held) if centred else None
+
+    def read(index: Index) -> Value:
+        row = tuple(_ZERO if d in dims else i for d, i in enumerate(index))
+        value = g.at(index)
+        if total is not None:
+            value = call("sub", value, divided(total.at(row), number))
+        turned = call("mul", normal.at(index), divided(along.at(row), number))
+        return call("mul", call("sub", value, turned), inverse(index))
+
+    return b.pointwise(g.size, dtype, read)
+
+
+def _same(index: Index) -> Index:
+    return index
+
+
+def layer_norm_backward(
+    b: Builder,
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: tuple[Any, ...],
+    rstd: Tensor,
+    output_mask: tuple[bool, ...],
+    mean: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> tuple[Tensor | None, ...]:
+    """Of layer_norm (three results), and without a mean of rms_norm (two)."""
+    lead = input.rank - len(normalized_shape)
+    dims, outer = tuple(range(lead, input.rank)), tuple(range(lead))
+    held = accumulator_type(input.dtype)
+
+    def row(index: Index) -> Index:
+        return (*index[:lead], *(_ZERO,) * (rstd.rank - lead))
+
+    normal = _normal(input, mean, rstd, row)
+    g = _computed(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[lead:]))
+    found: list[Tensor | None] = [None] * len(output_mask)
+    if output_mask[0]:
+        inverse = lambda i: trees.held(rstd.at(row(i)), held)  # noqa: E731
+        found[0] = _by_input(b, g, normal, inverse, dims, input.dtype, centred=mean is not None)
+    shape = input.size[lead:]
+    if output_mask[1] and weight is not None:
+        found[1] = _sum(b, grad_out, outer, weight.dtype, normal, shape)
+    if len(output_mask) > 2 and output_mask[2] and bias is not None:
+        found[2] = _sum(b, grad_out, outer, bias.dtype, None, shape)
+    return tuple(found)
+
+
+def batch_norm_backward(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor | None,
+    output_mask: tuple[bool, ...],
+    eps: float,
+    grad_out: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    save_mean: Tensor | None = None,
+    save_invstd: Tensor | None = None,
+    save_var: Tensor | None = None,
+    train: bool = True,
+    update: bool = True,
+    **_: Any,
+) -> tuple[Tensor | None, ...]:
+    """By the saved statistics in training, by the running ones else. What ``batch_norm_backward``
+    calls ``save_var`` is the inverse deviation too."""
+    learns = bool(train) and bool(update)
+    dims = (0, *range(2, input.rank))
+    held = accumulator_type(input.dtype)
+    mean = save_mean if learns else running_mean
+    saved = save_invstd or save_var
+
+    def inverse_at(channel: Index) -> Value:
+        if learns:
+            assert saved is not None
+            return trees.held(saved.at(channel), held)
+        assert running_var is not None
+        spread = call("add", trees.held(running_var.at(channel), held), const(eps, held))
+        return call("rsqrt", spread)
+
+    if mean is None or (learns and saved is None) or (not learns and running_var is None):
+        raise Unsupported("a gradient of batch_norm without its statistics")
+    inverse = Tensor(input.size[1:2], held, inverse_at)
+    normal = _normal(input, mean, inverse, lambda i: i[1:2])
+    g = _computed(input.size, input.dtype, (grad_out, _same), (weight, lambda i: i[1:2]))
+    found: list[Tensor | None] = [None, None, None]
+    if output_mask[0] and learns:
+        found[0] = _by_input(b, g, normal, lambda i: inverse_at(i[1:2]), dims, input.dtype)
+    elif output_mask[0]:
+        found[0] = b.pointwise(
+            input.size, input.dtype, lambda i: call("mul", g.at(i), inverse_at(i[1:2]))
+        )
+    for place, by in ((1, normal), (2, None)):
+        if output_mask[place]:
+            meta = b.meta(place)
+            found[place] = _sum(b, grad_out, dims, meta.dtype, by, meta.size)
+    return tuple(found)
+
+
+def group_norm_backward(
+    b: Builder,
+    grad_out: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    group: int,
+    output_mask: tuple[bool, ...],
+    **_: Any,
+) -> tuple[Tensor | None, ...]:
+    held = accumulator_type(input.dtype)
+    groups = sympy.Integer(int(group))
+    each = simplify(FloorDiv(input.size[1], groups))
+    size = (input.size[0], groups, each, *input.size[2:])
+    x, grad = reshape(b, input, size), reshape(b, grad_out, size)
+    factor = None if weight is None else reshape(b, weight, (groups, each))
+    normal = _normal(x, mean, rstd, lambda i: i[:2])
+    g = _computed(size, input.dtype, (grad, _same), (factor, lambda i: i[1:3]))
+    found: list[Tensor | None] = [None, None, None]
+    if output_mask[0]:
+        inverse = lambda i: trees.held(rstd.at(i[:2]), held)  # noqa: E731
+        dims = tuple(range(2, len(size)))
+        found[0] = reshape(b, _by_input(b, g, normal, inverse, dims, input.dtype), input.size)
+    outer = (0, *range(3, len(size)))
+    for place, by in ((1, normal), (2, None)):
+        if output_mask[place]:
+            meta = b.meta(place)
+            made = _sum(b, grad, outer, meta.dtype, by, (groups, each))
+            found[place] = reshape(b, made, meta.size)
+    return tuple(found)

@@ -1,0 +1,49 @@
+"""Gradients of softmax and of its logarithm: a sum over each row, then one element each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.reductions import dims_of, reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call
+
+
+def softmax_backward(log: bool) -> Callable[..., Tensor]:
+    """``y (g - sum(g y))``; of the logarithm ``g - exp(y) sum(g)``."""
+
+    def rule(b: Builder, grad_output: Tensor, output: Tensor, dim: int, **_: Any) -> Tensor:
+        meta = b.meta()
+        held = output.dtype.compute
+        dims = dims_of(dim, output.rank)
+
+        def weighed(value: Value, place: Index) -> Value:
+            return call("mul", value, trees.held(output.at(place), held))
+
+        total = reduce(
+            b,
+            grad_output,
+            dims,
+            ReductionKind.SUM,
+            dtype=held,
+            accumulate=held,
+            before=None if log else weighed,
+        )
+
+        def read(index: Index) -> Value:
+            at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
+            g, y = (trees.held(t.at(index), held) for t in (grad_output, output))
+            if log:
+                return call("sub", g, call("mul", call("exp", y), total.at(at)))
+            return call("mul", y, call("sub", g, total.at(at)))
+
+        return b.pointwise(meta.size, meta.dtype, read)
+
+    return rule
