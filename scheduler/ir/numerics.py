@@ -5,6 +5,7 @@ SciPy is loaded where it is called: lowering and compiling run none of these.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,17 @@ def erfinv(x: Any) -> Any:
     from scipy import special  # noqa: PLC0415
 
     return _in_float64(special.erfinv, x)
+
+
+def of_scipy(name: str) -> Callable[[Any], Any]:
+    """SciPy's special function of that name, in float64."""
+
+    def function(x: Any) -> Any:
+        from scipy import special  # noqa: PLC0415
+
+        return _in_float64(getattr(special, name), x)
+
+    return function
 
 
 def _in_float64(function: Any, x: Any) -> Any:
@@ -76,3 +88,37 @@ def wrapped(value: int, host: Any) -> Any:
 def sign(x: Any) -> Any:
     """-1, 0 or 1; torch gives 0 for NaN."""
     return np.where(np.isnan(x), 0, np.sign(x)).astype(np.asarray(x).dtype)
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of log(gamma(x)): minus and plus infinity at 0 and -0, as torch has it."""
+    x = np.asarray(x)
+    own = of_scipy("psi")(x)
+    return np.where(x == 0, np.copysign(np.inf, -x), own).astype(x.dtype)
+
+
+def lgamma(x: Any) -> Any:
+    """log |gamma(x)|, infinite at both infinities, as C has it."""
+    return np.where(np.isinf(x), np.inf, of_scipy("gammaln")(x)).astype(np.asarray(x).dtype)
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function of order 0, also where exp(x) alone would overflow; NaN at
+    infinity, as torch has it."""
+    return _unscaled(of_scipy("i0e")(x), x)
+
+
+def i1(x: Any) -> Any:
+    """The same of order 1."""
+    return _unscaled(i1e(x), x)
+
+
+def i1e(x: Any) -> Any:
+    """exp(-|x|) I1(x), with the sign of x at 0 too."""
+    return np.copysign(of_scipy("i1e")(x), x)
+
+
+def _unscaled(scaled: Any, x: Any) -> Any:
+    half = np.exp(np.abs(np.asarray(x, np.float64)) / 2)
+    whole = np.where(np.isinf(half), np.copysign(np.inf, scaled), scaled * half * half)
+    return np.where(np.isfinite(x), whole, np.nan).astype(np.asarray(x).dtype)

@@ -95,6 +95,15 @@ def composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
     return rule
 
 
+def two(function: Callable[..., Value]) -> Callable[..., Tensor]:
+    """A function of the trees of two elements."""
+
+    def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
+        return elementwise(b, (self, other), function)
+
+    return rule
+
+
 def identity_on_integers(op: str) -> Callable[..., Tensor]:
     """floor, ceil, round and trunc change nothing in an integer."""
 
@@ -118,10 +127,7 @@ def _rounded_to(x: Value, decimals: int) -> Value:
 def binary(op: str) -> Callable[..., Tensor]:
     """The pointwise function of that name."""
 
-    def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
-        return elementwise(b, (self, other), lambda x, y: call(op, x, y))
-
-    return rule
+    return two(lambda x, y: call(op, x, y))
 
 
 def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:

@@ -37,7 +37,31 @@ UNARY = [
     for function in FUNCTIONS.values()
     if (function.arity, function.domain, function.result) == (1, Domain.FLOAT, Result.SAME)
 ]
-IN_FLOAT64 = ("erf", "erfc", "erfinv")  # NumPy lacks them; SciPy has them in float64 at most
+
+
+def _normal_quantile(p: Any) -> Any:
+    return mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1)
+
+
+# NumPy lacks them; SciPy has them in float64 at most.
+IN_FLOAT64 = {
+    "erf": mpmath.erf,
+    "erfc": mpmath.erfc,
+    "erfinv": mpmath.erfinv,
+    "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x),
+    "ndtri": _normal_quantile,
+    "lgamma": lambda x: mpmath.re(mpmath.loggamma(x)),
+    "digamma": mpmath.digamma,
+    "i0": lambda x: mpmath.besseli(0, x),
+    "i0e": lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x)),
+    "i1": lambda x: mpmath.besseli(1, x),
+    "i1e": lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x)),
+}
+#: Of functions with roots: the least magnitude whose places count.
+LEAST: dict[str, Callable[[Array], Array]] = {
+    "lgamma": lambda x: np.where(x < 0, np.maximum(np.abs(special.gammaln(1 - x)), 1), 1),
+    "digamma": lambda x: np.where(x < 0, np.maximum(np.abs(np.log1p(np.abs(x))), 1), 1),
+}
 
 
 def math_source() -> str:
@@ -108,10 +132,13 @@ def _reference(name: str, x: Array, w: Array) -> Array:
 
 
 def _exact(name: str, x: float) -> np.longdouble:
-    if x == 0 or not math.isfinite(x) or abs(x) > 40 or (name == "erfinv" and abs(x) >= 1):
-        return np.longdouble(getattr(special, name)(x))
-    with mpmath.workdps(30):
-        return np.longdouble(mpmath.nstr(getattr(mpmath, name)(mpmath.mpf(x)), 25))
+    inside = {"erfinv": abs(x) < 1, "ndtri": 1e-12 < x < 1}.get(name, True)
+    pole = name in ("lgamma", "digamma") and x < 0 and x == np.floor(x)
+    most = 1e15 if name in LEAST else 40
+    if x == 0 or not math.isfinite(x) or abs(x) > most or not inside or pole:
+        return np.longdouble(FUNCTIONS[name].numpy(np.float64(x)))
+    with mpmath.workdps(50):
+        return np.longdouble(mpmath.nstr(IN_FLOAT64[name](mpmath.mpf(x)), 25))
 
 
 def assert_as_stated(name: str, dtype: type[np.floating[Any]], evaluate: Evaluate) -> None:
@@ -124,6 +151,8 @@ def assert_as_stated(name: str, dtype: type[np.floating[Any]], evaluate: Evaluat
         same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
         signs = np.signbit(got) == np.signbit(rounded)
         largest = np.where(np.isfinite(rounded), np.abs(rounded), np.finfo(dtype).max)
+        if name in LEAST:
+            largest = np.maximum(largest, LEAST[name](x.astype(np.float64)).astype(dtype))
         ulps = np.abs(got.astype(exact.dtype) - exact) / np.spacing(largest)
     # Correctly rounded results count half a place at most; beside infinity a place is one step.
     ulps = np.where(same, np.minimum(np.nan_to_num(ulps), 0.5), ulps)

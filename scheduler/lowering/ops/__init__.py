@@ -31,6 +31,7 @@ from scheduler.lowering.ops import (
     rearranging,
     reductions,
     sizes,
+    special,
     views,
     writes,
 )
@@ -44,6 +45,7 @@ _FIRST_NAMES: tuple[Op, ...] = (
     *pooling.ROWS,
     *arithmetic.ROWS,
     *functions.ROWS,
+    *special.ROWS,
     *logic.ROWS,
     *activations.ROWS,
     *gradients.ROWS,

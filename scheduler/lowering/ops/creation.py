@@ -44,6 +44,12 @@ ROWS = (
     op("aten.new_empty", f"self, size, {OPTIONS}", creation.constant(0), ref.like(0)),
     op("aten.new_full", f"self, size, fill_value, {OPTIONS}", creation.full_op, ref.like(None)),
     op("aten.scalar_tensor", f"s, {OPTIONS}", creation.scalar_tensor, ref.scalar_tensor),
+    op(
+        "prims.scalar_tensor",
+        "default: s, *, dtype=None, device=None",
+        creation.scalar_tensor,
+        ref.scalar_tensor,
+    ),
     op("aten.eye", f"n, {OPTIONS}; m: n, m, {OPTIONS}", creation.eye, ref.eye),
     op("aten.fill", "Scalar Tensor: self, value", creation.fill, ref.fill),
     op("aten.zero", "self", creation.constant(0), ref.zero),

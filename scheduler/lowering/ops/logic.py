@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pointwise as ref
 from scheduler.lowering import pointwise
-from scheduler.lowering.pointwise import binary, bitwise, compare, float_test, logical
+from scheduler.lowering.pointwise import bitwise, compare, float_test, logical
 
 ROWS = (
     op("aten.isnan", "self", float_test("isnan"), ref.unary("isnan")),
@@ -22,14 +22,27 @@ ROWS = (
     op("aten.logical_and", "self, other", logical("logical_and"), ref.logical("logical_and")),
     op("aten.logical_or", "self, other", logical("logical_or"), ref.logical("logical_or")),
     op("aten.logical_xor", "self, other", logical("logical_xor"), ref.logical("logical_xor")),
-    op("aten.bitwise_and", "Tensor Scalar: self, other", bitwise("and"), ref.binary("bitwise_and")),
-    op("aten.bitwise_or", "Tensor Scalar: self, other", bitwise("or"), ref.binary("bitwise_or")),
-    op("aten.bitwise_xor", "Tensor Scalar: self, other", bitwise("xor"), ref.binary("bitwise_xor")),
+    op(
+        "aten.bitwise_and",
+        "Tensor Scalar Scalar_Tensor: self, other",
+        bitwise("and"),
+        ref.binary("bitwise_and"),
+    ),
+    op(
+        "aten.bitwise_or",
+        "Tensor Scalar Scalar_Tensor: self, other",
+        bitwise("or"),
+        ref.binary("bitwise_or"),
+    ),
+    op(
+        "aten.bitwise_xor",
+        "Tensor Scalar Scalar_Tensor: self, other",
+        bitwise("xor"),
+        ref.binary("bitwise_xor"),
+    ),
     op("aten.__and__", "Tensor Scalar: self, other", bitwise("and"), ref.binary("bitwise_and")),
     op("aten.__or__", "Tensor Scalar: self, other", bitwise("or"), ref.binary("bitwise_or")),
     op("aten.__xor__", "Tensor Scalar: self, other", bitwise("xor"), ref.binary("bitwise_xor")),
-    op("aten.__lshift__", "Tensor Scalar: self, other", binary("lshift"), ref.binary("lshift")),
-    op("aten.__rshift__", "Tensor Scalar: self, other", binary("rshift"), ref.binary("rshift")),
     op(
         "aten.where",
         "self ScalarOther ScalarSelf Scalar: condition, self, other",

@@ -61,6 +61,34 @@ struct Coefficients<float> {
   static constexpr float kErfcinvGuess[] = {
     0x1.5b7b30p+1f, 0x1.0ac614p+0f, -0x1.3c6d84p-8f, -0x1.0a2de4p-10f, -0x1.7ffdbcp-11f,
     0x1.c837b0p-12f, 0x1.62079ap-11f};
+  // lgamma(x) / ((x - 1) (x - 2)) in t = x - 2, |t| <= 1/2
+  static constexpr float kLgamma[] = {
+    0x1.b0ee60p-2f, -0x1.9ae64ep-4f, 0x1.0e0c9ap-5f, -0x1.95d3e2p-7f, 0x1.479c92p-8f,
+    -0x1.1309b8p-9f, 0x1.dd915cp-11f, -0x1.de9ec6p-12f, 0x1.afc618p-13f};
+  // x (lgamma(x) - ((x - 1/2) log(x) - x + log(2 pi) / 2)) in z = 1 / x^2, x >= 5 (float), 10
+  static constexpr float kStirling[] = {
+    0x1.555556p-4f, -0x1.6c1660p-9f, 0x1.9f57bap-11f, -0x1.189bc2p-11f};
+  // (log(x) - 1 / (2 x) - digamma(x)) x^2 in z = 1 / x^2, x >= 5 (float), 10
+  static constexpr float kDigamma[] = {
+    0x1.555556p-4f, -0x1.11103cp-7f, 0x1.033c7cp-8f, -0x1.dd00c4p-9f};
+  // I0(x) in z = x^2, 0 <= x <= 8
+  static constexpr float kI0Small[] = {
+    0x1.000000p+0f, 0x1.000000p-2f, 0x1.fffffep-7f, 0x1.c71c82p-12f, 0x1.c71bccp-18f,
+    0x1.23490cp-24f, 0x1.02ce56p-31f, 0x1.531e4cp-39f, 0x1.4c3cc0p-47f, 0x1.234c94p-55f,
+    0x1.b83220p-65f, 0x1.5d383cp-72f};
+  // sqrt(x) exp(-x) I0(x) in t = 16 / x - 1, x >= 8
+  static constexpr float kI0Large[] = {
+    0x1.9bd428p-2f, 0x1.b8798ap-9f, 0x1.1daadcp-13f, 0x1.74d746p-17f, 0x1.8c6c62p-20f,
+    0x1.85f3b2p-22f, 0x1.d123fep-24f};
+  // I1(x) / x in z = x^2, 0 <= x <= 8
+  static constexpr float kI1Small[] = {
+    0x1.000000p-1f, 0x1.000000p-4f, 0x1.55555ep-9f, 0x1.c71bf8p-15f, 0x1.6c1a82p-21f,
+    0x1.8439c8p-28f, 0x1.28acc2p-35f, 0x1.4c7024p-43f, 0x1.475236p-51f, 0x1.13a0ecp-60f,
+    0x1.e07710p-68f};
+  // sqrt(x) exp(-x) I1(x) in t = 16 / x - 1, x >= 8
+  static constexpr float kI1Large[] = {
+    0x1.8ebe78p-2f, -0x1.3f796ap-7f, -0x1.cbc5cap-13f, -0x1.f76d90p-17f, -0x1.ea5adep-20f,
+    -0x1.c4a446p-22f, -0x1.0642ecp-23f};
 };
 
 template <>
@@ -130,6 +158,52 @@ struct Coefficients<double> {
     -0x1.f4de75cf0e15fp-16, 0x1.33a85d9b21f09p-17, -0x1.9cc72eb506a79p-19,
     0x1.43f59e1f83a91p-20, -0x1.935b2188118eap-22, 0x1.1fa2de27339f5p-24,
     -0x1.549413f625dd6p-28};
+  // lgamma(x) / ((x - 1) (x - 2)) in t = x - 2, |t| <= 1/2
+  static constexpr double kLgamma[] = {
+    0x1.b0ee6072093cep-2, -0x1.9ae6509ea10a0p-4, 0x1.0e0c9df293533p-5, -0x1.95ce223a9c32bp-7,
+    0x1.47974853a9956p-8, -0x1.145121fa341a6p-9, 0x1.dfebcf8fa468ap-11, -0x1.a96a3f7a7fee8p-12,
+    0x1.7ed7331ab0456p-13, -0x1.5c86deca13f0ap-14, 0x1.402f379a1bea0p-15, -0x1.2849f4abb7918p-16,
+    0x1.13ddf755f9d8bp-17, -0x1.02caf69d7c8abp-18, 0x1.e683c8c6154d8p-20, -0x1.b8b776dda014ap-21,
+    0x1.a103a7a312000p-22, -0x1.0f2c0333ca922p-22, 0x1.02729ae98507fp-23};
+  // x (lgamma(x) - ((x - 1/2) log(x) - x + log(2 pi) / 2)) in z = 1 / x^2, x >= 5 (float), 10
+  static constexpr double kStirling[] = {
+    0x1.5555555555555p-4, -0x1.6c16c16c1697cp-9, 0x1.a01a019c051efp-11, -0x1.381377985f3f3p-11,
+    0x1.b94707b01d2a5p-11, -0x1.f37f7526af077p-10, 0x1.6813d0b4b0fe4p-8};
+  // (log(x) - 1 / (2 x) - digamma(x)) x^2 in z = 1 / x^2, x >= 5 (float), 10
+  static constexpr double kDigamma[] = {
+    0x1.5555555555555p-4, -0x1.111111111078dp-7, 0x1.041040fc9a36dp-8, -0x1.1110ff75ebb66p-8,
+    0x1.f0683c05c3dfdp-8, -0x1.56ac5087ce1d5p-6, 0x1.1deb63313137fp-4};
+  // I0(x) in z = x^2, 0 <= x <= 8
+  static constexpr double kI0Small[] = {
+    0x1.0000000000000p+0, 0x1.0000000000000p-2, 0x1.0000000000002p-6, 0x1.c71c71c71c6dfp-12,
+    0x1.c71c71c71cbe1p-18, 0x1.23456789a8318p-24, 0x1.02e85c08d260ap-31, 0x1.522a43f155552p-39,
+    0x1.522a444603fe2p-47, 0x1.0b312ee43b7c5p-55, 0x1.5601c7e411b36p-64, 0x1.69c76363ac35fp-73,
+    0x1.41b6c17a09391p-82, 0x1.e56f7ffb05c87p-92, 0x1.46a4446d3e276p-101, 0x1.31d00bad6ba1ap-111,
+    0x1.20d247d00eeebp-120};
+  // sqrt(x) exp(-x) I0(x) in t = 16 / x - 1, x >= 8
+  static constexpr double kI0Large[] = {
+    0x1.9bd428ad249a5p-2, 0x1.b87969bb93bd2p-9, 0x1.1daa72b5e22b2p-13, 0x1.75e5ee6fabb85p-17,
+    0x1.8e513a7ddffecp-20, 0x1.3f49af1ca6576p-22, 0x1.7d0f0727d6a9dp-24, 0x1.51cb3832a6046p-25,
+    0x1.723509510cd4ap-26, 0x1.03fa571f405c2p-27, -0x1.cfe4f8bebe7e4p-28, -0x1.ceb2c3f3c2085p-27,
+    -0x1.72b4495699537p-28, 0x1.09d8aa3fc68b0p-27, 0x1.fcf3dd682ab36p-28, -0x1.0c5d8b2e86f47p-28,
+    -0x1.9683a45b51615p-28, 0x1.2159f0c508719p-29, 0x1.ee943d682b9f4p-29, -0x1.3ab3b1c19a518p-30,
+    -0x1.b5e3e7f99d058p-30, 0x1.1998ba2c8ef47p-31, 0x1.ec7656d43152ap-32, -0x1.4b4eae130efc2p-33,
+    -0x1.03b4aa8a9e407p-34, 0x1.6e48b56608f90p-36};
+  // I1(x) / x in z = x^2, 0 <= x <= 8
+  static constexpr double kI1Small[] = {
+    0x1.0000000000000p-1, 0x1.0000000000001p-4, 0x1.5555555555540p-9, 0x1.c71c71c71c9ecp-15,
+    0x1.6c16c16c13a93p-21, 0x1.845c8a0d26f80p-28, 0x1.27e4fb73f1ad7p-35, 0x1.522a443ba2a26p-43,
+    0x1.2c97552280795p-51, 0x1.ab8234c2c46fbp-60, 0x1.f17258b099a34p-69, 0x1.e290ec0d14f98p-78,
+    0x1.8a6faa072cdf9p-87, 0x1.1dc3a22d140b2p-96, 0x1.1ec8e2d9b0ddbp-106, 0x1.20de50ee937a2p-115};
+  // sqrt(x) exp(-x) I1(x) in t = 16 / x - 1, x >= 8
+  static constexpr double kI1Large[] = {
+    0x1.8ebe783a84030p-2, -0x1.3f796198ee63fp-7, -0x1.cbc54df1e894cp-13, -0x1.f89c230446f74p-17,
+    -0x1.ec8e107bd7eaap-20, -0x1.7613865ea6e9ap-22, -0x1.ad8d43e5d60bep-24, -0x1.727702ec186d3p-25,
+    -0x1.9191ff33370adp-26, -0x1.21f47a4eb566bp-27, 0x1.ceff3cea7c3a4p-28, 0x1.e413f0678e137p-27,
+    0x1.99d190fe908dap-28, -0x1.0c96c7afcb02cp-27, -0x1.0e2bb88351649p-27, 0x1.05656ba38c1b6p-28,
+    0x1.aa440cf09ce30p-28, -0x1.11c9f66d690fcp-29, -0x1.01ef463d9c576p-28, 0x1.268bd450a314cp-30,
+    0x1.c7aed1ee533f7p-30, -0x1.07d06c81c1d24p-31, -0x1.fff33f3b3e75ap-32, 0x1.37bea5c8dbcccp-33,
+    0x1.0ddc7620a9205p-34, -0x1.5a29b473f1663p-36};
 };
 
 }  // namespace kiln::detail

@@ -103,4 +103,27 @@ KILN_INLINE T pow(T base, T exponent) {
   return result;
 }
 
+// The greatest common divisor, of their magnitudes; 0 of two zeros.
+template <typename T>
+KILN_INLINE T gcd(T a, T b) {
+  a = abs(a), b = abs(b);
+  while (b != T(0)) {
+    const T rest = static_cast<T>(a % b);
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+// The next number after a on the way to b.
+template <typename T>
+KILN_INLINE T nextafter(T a, T b) {
+  using Int = typename detail::Format<T>::Int;
+  if (a != a || b != b) return a + b;
+  if (a == b) return b;
+  if (a == T(0)) return copysign(bit_cast<T>(Int(1)), b);
+  const Int step = (a < b) == (a > T(0)) ? 1 : -1;
+  return bit_cast<T>(static_cast<Int>(bit_cast<Int>(a) + step));
+}
+
 }  // namespace kiln

@@ -1,0 +1,224 @@
+"""Reference of special functions and of tests of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.rule import (
+    OWN_DTYPE,
+    Args,
+    Array,
+    Rule,
+    UnsupportedUseError,
+    as_float,
+    is_float,
+)
+
+_MAX_ORDER = 10_000  # terms of a multivariate gamma function
+
+
+def of_scipy(name: str) -> Rule:
+    """SciPy's function of that name, of ``self`` (or ``x``)."""
+
+    def rule(a: Args) -> Any:
+        from scipy import special  # noqa: PLC0415
+
+        return getattr(special, name)(as_float(a["self"] if "self" in a else a["x"]))
+
+    return rule
+
+
+def of_scipy_pair(name: str) -> Rule:
+    """The same of ``self`` and ``other``."""
+
+    def rule(a: Args) -> Any:
+        from scipy import special  # noqa: PLC0415
+
+        return getattr(special, name)(as_float(a["self"]), as_float(a["other"]))
+
+    return rule
+
+
+def orthogonal(name: str, shifted: bool = False) -> Rule:
+    """SciPy's polynomial of ``x`` of the whole degree ``n``; 0 for a negative one, as torch's."""
+
+    def rule(a: Args) -> Any:
+        from scipy import special  # noqa: PLC0415
+
+        x, n = as_float(a["x"]), np.trunc(as_float(a["n"])).astype(np.int64)
+        x = 2 * x - 1 if shifted else x
+        return np.where(n < 0, 0.0, getattr(special, name)(np.maximum(n, 0), x))
+
+    return rule
+
+
+def polygamma(a: Args) -> Any:
+    from scipy import special  # noqa: PLC0415
+
+    return special.polygamma(a["n"], as_float(a["self"]))
+
+
+def multigammaln(a: Args) -> Any:
+    from scipy import special  # noqa: PLC0415
+
+    x, p = as_float(a["self"]), a["p"]
+    if not 1 <= p <= _MAX_ORDER:
+        raise UnsupportedUseError(f"a multivariate gamma function of order {p}")
+    total = np.full(x.shape, p * (p - 1) / 4 * math.log(math.pi))
+    for j in range(p):
+        total = total + special.gammaln(x - j / 2)
+    return total
+
+
+def logit(a: Args) -> Any:
+    x, eps = as_float(a["self"]), a["eps"]
+    x = x if eps is None else np.minimum(np.maximum(x, eps), 1 - eps)
+    return np.log(x / (1 - x))
+
+
+def _times_log(log: Callable[[Any], Any]) -> Rule:
+    def rule(a: Args) -> Any:
+        x, y = as_float(a["self"]), as_float(a["other"])
+        return np.where(np.isnan(y), y, np.where(x == 0, 0.0, x * log(y)))
+
+    return rule
+
+
+xlogy, xlog1py = _times_log(np.log), _times_log(np.log1p)
+
+
+def sinc(a: Args) -> Any:
+    return np.sinc(as_float(a["self"]))
+
+
+def spherical_bessel_j0(a: Args) -> Any:
+    x = as_float(a["x"])
+    return np.where(np.isinf(x), 0.0, np.sinc(x / np.pi))
+
+
+def scaled_by(factor: float) -> Rule:
+    return lambda a: as_float(a["self"]) * factor
+
+
+def logaddexp2(a: Args) -> Any:
+    return np.logaddexp2(a["self"], a["other"])
+
+
+def ldexp(a: Args) -> Any:
+    return as_float(a["self"]) * np.exp2(as_float(a["other"]))
+
+
+def float_power(a: Args) -> Any:
+    return np.power(as_float(a["self"]), as_float(a["exponent"]))
+
+
+def heaviside(a: Args) -> Any:
+    x = a["self"]
+    return np.where(x == 0, a["values"], (x > 0).astype(x.dtype))
+
+
+def fmax(a: Args) -> Any:
+    return np.fmax(a["self"], a["other"])
+
+
+def fmin(a: Args) -> Any:
+    return np.fmin(a["self"], a["other"])
+
+
+def signbit(a: Args) -> Any:
+    x = a["self"]
+    return np.signbit(x) if is_float(x) else np.asarray(x) < 0
+
+
+def isposinf(a: Args) -> Any:
+    return as_float(a["self"]) == np.inf
+
+
+def isneginf(a: Args) -> Any:
+    return as_float(a["self"]) == -np.inf
+
+
+def isreal(a: Args) -> Any:
+    return np.ones(a["self"].shape, bool)
+
+
+def angle(a: Args) -> Any:
+    x = as_float(a["self"])
+    return np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0.0))
+
+
+def isclose(a: Args) -> Any:
+    x, y = a["self"], a["other"]
+    return np.isclose(x, y, a["rtol"], a["atol"], a["equal_nan"])
+
+
+def _shifted(a: Args) -> tuple[Array, Array, Any]:
+    """Both in their common type, and how many bits that has."""
+    common = np.result_type(a["self"], a["other"])
+    x, y = (np.asarray(a[name]).astype(common) for name in ("self", "other"))
+    return x, y, common
+
+
+def left_shift(a: Args) -> Any:
+    x, y, common = _shifted(a)
+    if common.kind == "f":
+        return x * np.exp2(y)
+    bits = common.itemsize * 8
+    inside = (y >= 0) & (y < bits)
+    return np.where(inside, np.left_shift(x, np.where(inside, y, 0)), 0).astype(common)
+
+
+def right_shift(a: Args) -> Any:
+    x, y, common = _shifted(a)
+    if common.kind == "f":
+        return x / np.exp2(y)
+    bits = common.itemsize * 8
+    inside = (y >= 0) & (y < bits)
+    gone = np.where(x < 0, -1, 0)
+    return np.where(inside, np.right_shift(x, np.where(inside, y, 0)), gone).astype(common)
+
+
+def log_sigmoid_forward(a: Args) -> Any:
+    x = as_float(a["self"])
+    small = np.exp(-np.abs(x))
+    return np.minimum(x, 0) - np.log1p(small), small
+
+
+def prelu_kernel(a: Args) -> Any:
+    return np.where(a["self"] > 0, a["self"], a["weight"] * a["self"])
+
+
+def gcd(a: Args) -> Any:
+    return np.gcd(a["self"], a["other"])
+
+
+def lcm(a: Args) -> Any:
+    return np.lcm(a["self"], a["other"])
+
+
+def nextafter(a: Args) -> Any:
+    """The neighbour in the tensor's own type, which is held in float64 here."""
+    own = a[OWN_DTYPE]
+    if own is None or own.numpy not in ("float32", "float64"):
+        raise UnsupportedUseError("the next number of an unknown or a narrow type")
+    x, y = (np.asarray(a[name]).astype(own.numpy) for name in ("self", "other"))
+    return np.nextafter(x, y)
+
+
+def airy(a: Args) -> Any:
+    from scipy import special  # noqa: PLC0415
+
+    return special.airy(as_float(a["x"]))[0]
+
+
+def frexp(a: Args) -> Any:
+    mantissa, exponent = np.frexp(as_float(a["self"]))
+    return mantissa, exponent.astype(np.int32)
+
+
+def positive(a: Args) -> Any:
+    return a["self"]

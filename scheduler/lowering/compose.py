@@ -1,0 +1,41 @@
+"""What compositions of ops are made of: values that are computed where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.values import Value
+from scheduler.lowering.pointwise import Argument, element
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.views import broadcast
+
+Size: TypeAlias = tuple[Expr, ...]
+
+
+def broadcast_size(sizes: Sequence[Size]) -> Size:
+    """The shape that shapes broadcast to; of two extents that are not 1, the first one's."""
+    rank = max(map(len, sizes), default=0)
+    wide: list[Expr] = []
+    for place in range(-rank, 0):
+        extents = [size[place] for size in sizes if len(size) >= -place]
+        wide.append(next((extent for extent in extents if extent != 1), extents[0]))
+    return tuple(wide)
+
+
+def computed(
+    args: Sequence[Argument], function: Callable[..., Value], dtype: DType, size: Size | None = None
+) -> Tensor:
+    """``function`` of the arguments' elements, each held as ``dtype``, in no memory: it is computed
+    by who reads it. ``size`` is what the arguments broadcast to, if not given."""
+    if size is None:
+        size = broadcast_size([arg.size for arg in args if isinstance(arg, Tensor)])
+    shape = size
+    wide = [broadcast(arg, shape) if isinstance(arg, Tensor) else arg for arg in args]
+
+    def read(index: Index) -> Value:
+        return function(*(element(arg, index, dtype) for arg in wide))
+
+    return Tensor(shape, dtype, read)

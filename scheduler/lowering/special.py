@@ -1,0 +1,295 @@
+"""Special functions and tests of numbers, made of simpler pointwise functions."""
+
+# ruff: noqa: ARG001 - rules have the signature of their op
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.values import Const, Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import Argument, elementwise, promoted, two
+from scheduler.lowering.tensor import Tensor
+from scheduler.lowering.trees import call, const
+
+_MAX_ORDER = 32  # of a multivariate gamma function: its terms are written out
+
+
+def _times(x: Value, factor: float) -> Value:
+    return call("mul", x, const(factor, x.dtype))
+
+
+def _is(x: Value, number: float) -> Value:
+    return call("eq", x, const(number, x.dtype))
+
+
+def logit(b: Builder, self: Tensor, eps: float | None = None) -> Tensor:
+    """log(x / (1 - x)), x held from ``eps`` to 1 - ``eps`` if that is given."""
+
+    def function(x: Value) -> Value:
+        if eps is not None:
+            x = call("minimum", call("maximum", x, const(eps, x.dtype)), const(1 - eps, x.dtype))
+        return call("log", call("truediv", x, call("sub", const(1, x.dtype), x)))
+
+    return elementwise(b, (self,), function)
+
+
+def x_times_log(log: str) -> Callable[..., Tensor]:
+    """x log(y), or x log(1 + y): 0 where x is 0, whatever y is but NaN."""
+
+    def function(x: Value, y: Value) -> Value:
+        product = call("mul", x, call(log, y))
+        result = call("where", _is(x, 0), const(0, x.dtype), product)
+        return call("where", call("isnan", y), y, result)
+
+    return two(function)
+
+
+def entr(x: Value) -> Value:
+    """-x log(x); 0 at 0, minus infinity below."""
+    inside = call("neg", call("mul", x, call("log", x)))
+    below = call("where", _is(x, 0), const(0, x.dtype), const(-math.inf, x.dtype))
+    positive = call("gt", x, const(0, x.dtype))
+    return call("where", call("isnan", x), x, call("where", positive, inside, below))
+
+
+def sinc(x: Value) -> Value:
+    """sin(pi x) / (pi x); 1 at 0."""
+    turned = _times(x, math.pi)
+    return call("where", _is(x, 0), const(1, x.dtype), call("truediv", call("sin", turned), turned))
+
+
+def spherical_bessel_j0(x: Value) -> Value:
+    """sin(x) / x; 1 at 0, 0 at infinity."""
+    whole = call("where", _is(x, 0), const(1, x.dtype), call("truediv", call("sin", x), x))
+    return call("where", call("isinf", x), const(0, x.dtype), whole)
+
+
+def of_x(function: Callable[[Value], Value]) -> Callable[..., Tensor]:
+    """A function of the element's tree, of an argument that is called ``x``."""
+
+    def rule(b: Builder, x: Tensor) -> Tensor:
+        return elementwise(b, (x,), function)
+
+    return rule
+
+
+def ndtr(x: Value) -> Value:
+    """The normal distribution: erfc(-x / sqrt 2) / 2."""
+    return _times(call("erfc", _times(x, -math.sqrt(0.5))), 0.5)
+
+
+def log_ndtr(x: Value) -> Value:
+    """Its logarithm; far below 0 by the scaled complement, which does not vanish."""
+    far = call(
+        "sub",
+        call("log", _times(call("erfcx", _times(x, -math.sqrt(0.5))), 0.5)),
+        _times(call("mul", x, x), 0.5),
+    )
+    near = call("log1p", _times(call("erfc", _times(x, math.sqrt(0.5))), -0.5))
+    return call("where", call("lt", x, const(-1, x.dtype)), far, near)
+
+
+def multigammaln(b: Builder, self: Tensor, p: int) -> Tensor:
+    """log of the multivariate gamma function: a sum of ``p`` terms, and a constant."""
+    if not isinstance(p, int) or not 1 <= p <= _MAX_ORDER:
+        raise Unsupported(f"a multivariate gamma function of order {p}")
+
+    def function(x: Value) -> Value:
+        result: Value = const(p * (p - 1) / 4 * math.log(math.pi), x.dtype)
+        for j in range(p):
+            part = call("lgamma", call("sub", x, const(j / 2, x.dtype)))
+            result = call("add", result, part)
+        return result
+
+    return elementwise(b, (self,), function)
+
+
+def scaled_by(factor: float) -> Callable[[Value], Value]:
+    """deg2rad and rad2deg."""
+    return lambda x: _times(x, factor)
+
+
+def logaddexp2(x: Value, y: Value) -> Value:
+    """log2(2^x + 2^y); of two equal infinities, that infinity."""
+    distance = call("neg", call("abs", call("sub", x, y)))
+    tail = _times(call("log1p", call("exp2", distance)), 1 / math.log(2))
+    equal = call("logical_and", call("eq", x, y), call("isinf", x))
+    return call("where", equal, x, call("add", call("maximum", x, y), tail))
+
+
+def ldexp(b: Builder, self: Tensor, other: Argument) -> Tensor:
+    """x 2^y."""
+    return elementwise(b, (self, other), lambda x, y: call("mul", x, call("exp2", y)))
+
+
+def float_power(b: Builder, self: Argument, exponent: Argument) -> Tensor:
+    """A power in float64, whatever the arguments are."""
+    return elementwise(b, (self, exponent), lambda x, y: call("pow", x, y))
+
+
+def heaviside(b: Builder, self: Tensor, values: Tensor) -> Tensor:
+    """0 below 0, 1 above, ``values`` at 0."""
+
+    def function(x: Value, y: Value) -> Value:
+        above = trees.held(call("gt", x, const(0, x.dtype)), y.dtype)
+        return call("where", _is(x, 0), y, above)
+
+    return elementwise(b, (self, values), function)
+
+
+def extreme_number(op: str) -> Callable[..., Tensor]:
+    """fmax, fmin: of a number and a NaN, the number."""
+
+    def function(x: Value, y: Value) -> Value:
+        result = call(op, x, y)
+        if not x.dtype.is_float:
+            return result
+        return call("where", call("isnan", x), y, call("where", call("isnan", y), x, result))
+
+    return two(function)
+
+
+def signbit(b: Builder, self: Tensor) -> Tensor:
+    """Whether it is negative, -0 among them."""
+    if self.dtype.is_float:
+        return elementwise(
+            b,
+            (self,),
+            lambda x: call("lt", call("copysign", const(1, x.dtype), x), const(0, x.dtype)),
+            self.dtype,
+        )
+    if self.dtype is DType.BOOL:
+        return Tensor(self.size, DType.BOOL, lambda _: Const(False, DType.BOOL))
+    return elementwise(b, (self,), lambda x: call("lt", x, const(0, x.dtype)), self.dtype)
+
+
+def infinite(number: float) -> Callable[..., Tensor]:
+    """isposinf, isneginf."""
+
+    def rule(b: Builder, self: Tensor) -> Tensor:
+        if not self.dtype.is_float:
+            return Tensor(self.size, DType.BOOL, lambda _: Const(False, DType.BOOL))
+        return elementwise(b, (self,), lambda x: _is(x, number), self.dtype)
+
+    return rule
+
+
+def isreal(b: Builder, self: Tensor) -> Tensor:
+    return Tensor(self.size, DType.BOOL, lambda _: Const(True, DType.BOOL))
+
+
+def angle(b: Builder, self: Tensor) -> Tensor:
+    """pi below 0, else 0."""
+
+    def function(x: Value) -> Value:
+        below = call("lt", x, const(0, x.dtype))
+        turned = call("where", below, const(math.pi, x.dtype), const(0, x.dtype))
+        return call("where", call("isnan", x), x, turned)
+
+    return elementwise(b, (self,), function)
+
+
+def isclose(
+    b: Builder,
+    self: Tensor,
+    other: Tensor,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Tensor:
+    """``|x - y| <= atol + rtol |y|``, and what is equal."""
+    dtype = promoted((self, other))
+    held = dtype if dtype.is_float else DType.F64
+
+    def function(x: Value, y: Value) -> Value:
+        close = call("eq", x, y)
+        if equal_nan:
+            both = call("logical_and", call("isnan", x), call("isnan", y))
+            close = call("logical_or", close, both)
+        if rtol == 0 and atol == 0:
+            return close
+        allowed = call("add", const(atol, held), call("abs", _times(y, rtol)))
+        distance = call("abs", call("sub", x, y))
+        near = call("logical_and", call("isfinite", distance), call("le", distance, allowed))
+        return call("logical_or", close, near)
+
+    return elementwise(b, (self, other), function, held)
+
+
+def shift(op: str) -> Callable[..., Tensor]:
+    """Bits moved by ``other`` places; by fewer than none, or by more than there are, all of them
+    leave: 0, or the sign for those moved right. Floats are multiplied by a power of 2."""
+
+    def rule(b: Builder, self: Argument, other: Argument) -> Tensor:
+        dtype = b.meta().dtype
+        if dtype.is_float:
+            sign = "mul" if op == "lshift" else "truediv"
+            return elementwise(b, (self, other), lambda x, y: call(sign, x, call("exp2", y)))
+        bits = dtype.itemsize * 8
+
+        def function(x: Value, y: Value) -> Value:
+            zero = const(0, x.dtype)
+            inside = call("logical_and", call("ge", y, zero), call("lt", y, const(bits, y.dtype)))
+            kept = call("where", inside, y, zero)
+            gone: Value = zero
+            if op == "rshift":
+                gone = call(
+                    "where", call("lt", x, zero), call("sub", zero, const(1, x.dtype)), zero
+                )
+            return call("where", inside, call(op, x, kept), gone)
+
+        return elementwise(b, (self, other), function)
+
+    return rule
+
+
+def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
+    """The logarithm of the sigmoid, and exp(-|x|), which its gradient uses."""
+    small: Callable[[Value], Value] = lambda x: call("exp", call("neg", call("abs", x)))  # noqa: E731
+
+    def function(x: Value) -> Value:
+        return call("sub", call("minimum", x, const(0, x.dtype)), call("log1p", small(x)))
+
+    return elementwise(b, (self,), function), elementwise(b, (self,), small)
+
+
+def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
+    def function(x: Value, w: Value) -> Value:
+        return call("where", call("gt", x, const(0, x.dtype)), x, call("mul", w, x))
+
+    return elementwise(b, (self, weight), function)
+
+
+def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """In the element's own type: kernels hold smaller ones in f32, whose neighbours are others."""
+    dtype = b.meta().dtype
+    if dtype.compute is not dtype:
+        raise Unsupported(f"the next number in {dtype.label}")
+    return elementwise(b, (self, other), lambda x, y: call("nextafter", x, y))
+
+
+def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return elementwise(b, (self, other), lambda x, y: call("gcd", x, y))
+
+
+def lcm(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """|x / gcd(x, y) y|; 0 where both are 0."""
+
+    def function(x: Value, y: Value) -> Value:
+        common = call("gcd", x, y)
+        none = _is(common, 0)
+        divisor = call("where", none, const(1, x.dtype), common)
+        product = call("abs", call("mul", call("truncdiv", x, divisor), y))
+        return call("where", none, const(0, x.dtype), product)
+
+    return elementwise(b, (self, other), function)
+
+
+def positive(b: Builder, self: Tensor, **_: Any) -> Tensor:
+    return self
