@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from scheduler.frontends.fields import Json, field, name_of, shown, tagged
-from scheduler.frontends.srepr import parse_srepr
+from scheduler.frontends.srepr import parse_plain, parse_srepr
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Ref, TensorMeta
 from scheduler.ir.index.functions import as_expr
@@ -69,9 +69,13 @@ def read_float(value: Any, where: str) -> float:
 
 
 class Expressions:
-    """Expressions of one file, each text parsed once, with the example values seen beside them."""
+    """Expressions of one file, each text parsed once, with the example values seen beside them.
 
-    def __init__(self) -> None:
+    ``plain``: the file has them as sympy prints them, as files before schema 8 do.
+    """
+
+    def __init__(self, plain: bool = False) -> None:
+        self._parse_text = parse_plain if plain else parse_srepr
         self._parsed: dict[str, Expr] = {}
         self._characters = 0
         self.hints: dict[Expr, int] = {}
@@ -95,7 +99,7 @@ class Expressions:
             if self._characters > MAX_EXPRESSIONS_TEXT:
                 raise UserError(f"{where}: the file has too many different expressions")
             try:
-                self._parsed[text] = parse_srepr(text)
+                self._parsed[text] = self._parse_text(text)
             except UserError as error:
                 raise UserError(f"{where}: {error}") from error
         return self._parsed[text]

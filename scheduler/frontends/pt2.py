@@ -1,7 +1,7 @@
 """A torch.export file (``.pt2``) as a ``Graph``, without torch and without trusting it.
 
-The format is torch/_export/serde/schema.py, major version 8. Weights are not read. A block that
-torch wraps in ``wrap_with_set_grad_enabled``, a switched-off ``wrap_with_autocast`` or a
+The format is torch/_export/serde/schema.py, major versions 5 to 8. Weights are not read. A block
+that torch wraps in ``wrap_with_set_grad_enabled``, a switched-off ``wrap_with_autocast`` or a
 checkpoint stands in the graph with its nodes, because none of them changes a value in inference.
 Other graphs among a node's arguments are ``Subgraph``, their values named after the node.
 """
@@ -54,13 +54,13 @@ from scheduler.limits import (
 from scheduler.outcome import UserError
 from scheduler.steps import counted
 
-SCHEMA_MAJOR = 8
+SCHEMA_MAJORS = (5, 6, 7, 8)  # torch 2.4 to 2.15
 _TRANSPARENT = {
-    "torch.ops.higher_order.invoke_subgraph",
-    "torch.ops.higher_order.strict_mode",
-    "torch.ops.higher_order.tag_activation_checkpoint",
-    "torch.ops.higher_order.wrap_with_set_grad_enabled",
-    "torch.ops.higher_order.wrap_with_autocast",
+    "higher_order.invoke_subgraph",
+    "higher_order.strict_mode",
+    "higher_order.tag_activation_checkpoint",
+    "higher_order.wrap_with_set_grad_enabled",
+    "higher_order.wrap_with_autocast",
 }
 _INPUT_KINDS = {
     "parameter": (InputKind.PARAMETER, "parameter_name"),
@@ -117,7 +117,7 @@ class _Reader:
 
     def __init__(self, document: Any) -> None:
         self._document: Json = _checked_schema(document)
-        self._expressions = Expressions()
+        self._expressions = Expressions(plain=document["schema_version"]["major"] < 8)
         self._tensors: dict[str, TensorMeta] = {}
         self._sym_ints: dict[str, Expr] = {}
         self._count = 0  # nodes read
@@ -164,18 +164,24 @@ class _Reader:
             raise UserError(f"graphs are nested more than {MAX_GRAPH_NESTING} deep")
         nodes: list[Node] = []
         for index, part in enumerate(parts):
-            target = field(part, "target", str, f"node number {index}")
+            target = _target(field(part, "target", str, f"node number {index}"))
             if target in _TRANSPARENT:
                 nodes += self._inlined(part, names, prefix, depth + 1)
             else:
-                nodes.append(self._node(part, index, names, prefix, depth))
+                nodes.append(self._node(part, target, index, names, prefix, depth))
         return nodes
 
     def _node(
-        self, part: Json, index: int, names: Mapping[str, str], prefix: str, depth: int
+        self,
+        part: Json,
+        target: str,
+        index: int,
+        names: Mapping[str, str],
+        prefix: str,
+        depth: int,
     ) -> Node:
         """A node; the graphs among its arguments take its own name before theirs."""
-        node, graphs = _read_node(part, part["target"], index)
+        node, graphs = _read_node(part, target, index)
         name = prefix + node.name
         inner = {at: self._subgraph(content, name, depth + 1) for at, content in graphs.items()}
         renamed = _renamed(node, names)
@@ -306,10 +312,10 @@ def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
 def _checked_schema(document: Any) -> Json:
     version = field(document, "schema_version", dict, "model.json")
     major = field(version, "major", int, "schema_version")
-    if major != SCHEMA_MAJOR:
+    if major not in SCHEMA_MAJORS:
         raise UserError(
-            f"schema version {major} of torch.export; version {SCHEMA_MAJOR} is read: "
-            "export the model again with a current torch"
+            f"schema version {major} of torch.export; versions {SCHEMA_MAJORS[0]} to "
+            f"{SCHEMA_MAJORS[-1]} are read: export the model again with torch 2.4 to 2.15"
         )
     checked: Json = document
     return checked
@@ -338,6 +344,13 @@ def _flat(argument: Argument) -> tuple[Argument, ...]:
 def _alias(output: str, value: Argument) -> Node:
     """A node for what an inner graph returns as it came."""
     return Node(f"{output}_returned", "aten.alias.default", (value,), {}, (output,))
+
+
+def _target(name: str) -> str:
+    """What a file calls an op, as nodes do: torch 2.4 has the modules of higher-order ops."""
+    if name.startswith("torch._higher_order_ops."):
+        return f"higher_order.{name.rpartition('.')[2]}"
+    return name.removeprefix("torch.ops.")
 
 
 def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Json]]:
@@ -375,7 +388,7 @@ def _read_node(part: Json, target: str, index: int) -> tuple[Node, dict[int, Jso
             labels.append(label)
     node = Node(
         name=name,
-        target=target.removeprefix("torch.ops."),
+        target=target,
         args=tuple(args),
         kwargs=kwargs,
         outputs=outputs,

@@ -1,4 +1,5 @@
-"""Integer expressions as torch.export writes them: the text of sympy's ``srepr``.
+"""Integer expressions as torch.export writes them: the text of sympy's ``srepr``, or, before
+torch 2.6, of its ``str``.
 
 ``Mul(Integer(256), Symbol('s27', positive=True, integer=True))`` is parsed with ``ast`` and built
 from a list of known constructors; nothing in it is run. Torch's own functions become ours:
@@ -15,6 +16,7 @@ import sympy
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.parsing import ExpressionParser, check_name
+from scheduler.ir.index.text import TextParser
 
 _TORCH_NAMES = {"CleanDiv": "FloorDiv", "PythonMod": "Mod"}
 _ASSUMPTIONS = frozenset({"positive", "nonnegative", "integer", "negative", "nonzero", "real"})
@@ -27,6 +29,18 @@ def parse_srepr(text: str) -> Expr:
     ``ir.index.parsing``.
     """
     return _SreprParser(text).parse()
+
+
+def parse_plain(text: str) -> Expr:
+    """As ``parse_srepr``, of the form ``2*s0 + s1//4`` that torch 2.4 and 2.5 write."""
+    return _PlainParser(text).parse()
+
+
+class _PlainParser(TextParser):
+    def function(self, name: str, args: list[Expr]) -> Expr:
+        if name == "ModularIndexing" and len(args) == 3:
+            return self.call("Mod", [self.call("FloorDiv", args[:2]), args[2]])
+        return super().function(_TORCH_NAMES.get(name, name), args)
 
 
 class _SreprParser(ExpressionParser):

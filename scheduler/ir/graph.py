@@ -206,7 +206,14 @@ class Graph:
     def inner(self, part: Subgraph) -> Graph:
         """One of the graphs in it as a graph, its inputs given by whoever runs it."""
         inputs = tuple(GraphInput(name, InputKind.USER) for name in part.inputs)
-        return replace(self, name=part.name, inputs=inputs, outputs=part.outputs, nodes=part.nodes)
+        return replace(
+            self,
+            name=part.name,
+            inputs=inputs,
+            outputs=part.outputs,
+            nodes=part.nodes,
+            output_specs=(),
+        )
 
     @cached_property
     def nodes_by_name(self) -> Mapping[str, Node]:

@@ -269,7 +269,7 @@ def _sum(number: int) -> str:
 Damage = Callable[[dict[str, Any]], object]
 G = "graph_module"
 BAD: dict[str, tuple[Damage, str]] = {
-    "wrong schema": (lambda d: d.update(schema_version={"major": 7, "minor": 1}), "version 7"),
+    "wrong schema": (lambda d: d.update(schema_version={"major": 9, "minor": 1}), "version 9"),
     "no schema": (lambda d: d.pop("schema_version"), "schema_version"),
     "no graph": (lambda d: d[G].pop("graph"), "'graph' is missing"),
     "nodes of wrong kind": (lambda d: d[G]["graph"].update(nodes={}), "'nodes'"),

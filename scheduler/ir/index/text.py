@@ -91,7 +91,7 @@ def parse_expr(text: str) -> Expr:
     Every name becomes ``functions.symbol(name)``. Raises ``UserError`` for any other text, and for
     one beyond the limits of ``parsing``; never runs anything from it.
     """
-    return _TextParser(text).parse()
+    return TextParser(text).parse()
 
 
 # Sizes may be called like words of Python, which its parser takes for no names.
@@ -99,7 +99,9 @@ _WORD = re.compile(rf"\b(?:{'|'.join(keyword.kwlist)})\b")
 _AS_NAME = "\N{MIDDLE DOT}"  # may stand in an identifier of Python, and in no name of a size
 
 
-class _TextParser(ExpressionParser):
+class TextParser(ExpressionParser):
+    """Reads ``parse_expr``'s text; ``function`` builds what a name with arguments says."""
+
     def source(self) -> str:
         return _WORD.sub(lambda word: word[0] + _AS_NAME, super().source())
 
@@ -118,9 +120,14 @@ class _TextParser(ExpressionParser):
             left, right = self.read(node.left, depth), self.read(node.right, depth)
             return self.call(type(node.op).__name__, [left, right])
         match node:
-            case ast.Call(func=ast.Name(id=name), keywords=[]) if name in FUNCTIONS:
-                return self.call(name, [self.read(arg, depth) for arg in node.args])
+            case ast.Call(func=ast.Name(id=name), keywords=[]):
+                return self.function(name, [self.read(arg, depth) for arg in node.args])
         raise self.wrong()
+
+    def function(self, name: str, args: list[Expr]) -> Expr:
+        if name not in FUNCTIONS:
+            raise self.wrong()
+        return self.call(name, args)
 
     def _terms(self, node: ast.expr, depth: int) -> list[Expr]:
         """Terms of a chain of sums, without recursion: sums are as long as they like."""
