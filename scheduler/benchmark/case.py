@@ -27,6 +27,7 @@ class _Facts:
     buffers: tuple[BoundBuffer, ...]
     tolerances: Mapping[str, Tolerance]
     bindings: Mapping[str, int]
+    along: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class Case:
     reader); ``expected`` maps an output to the float64 (or integer) reference in its logical
     shape, with ``tolerances`` beside it. ``carried`` has, for an output that depends on the sine
     of a rounded argument, how far that rounding may move each element (float32, the same shape).
+
+    ``keys`` has, for an output of indices that put computed keys in order, the keys, with that
+    dimension last, and ``along`` which one of the output it is: where two keys are as near as the
+    output's tolerance (which is the keys'), either may come first.
     """
 
     buffers: Mapping[str, BoundBuffer]
@@ -45,14 +50,17 @@ class Case:
     tolerances: Mapping[str, Tolerance]
     bindings: Mapping[str, int]
     carried: Mapping[str, Array] = field(default_factory=dict)
+    keys: Mapping[str, Array] = field(default_factory=dict)
+    along: Mapping[str, int] = field(default_factory=dict)
 
     def save(self, folder: Path) -> None:
         """Write the case into an existing folder."""
-        facts = _Facts(tuple(self.buffers.values()), self.tolerances, self.bindings)
+        facts = _Facts(tuple(self.buffers.values()), self.tolerances, self.bindings, self.along)
         (folder / "case.json").write_text(json.dumps(_codec().unstructure(facts)))
         arrays = {f"in:{name}": array for name, array in self.inputs.items()}
         arrays |= {f"out:{name}": array for name, array in self.expected.items()}
         arrays |= {f"off:{name}": array for name, array in self.carried.items()}
+        arrays |= {f"key:{name}": array for name, array in self.keys.items()}
         np.savez(folder / "arrays.npz", **arrays)  # type: ignore[arg-type]
 
     @staticmethod
@@ -65,7 +73,17 @@ class Case:
             inputs = {k[3:]: arrays[k] for k in arrays.files if k.startswith("in:")}
             expected = {k[4:]: arrays[k] for k in arrays.files if k.startswith("out:")}
             carried = {k[4:]: arrays[k] for k in arrays.files if k.startswith("off:")}
-        return Case(buffers, inputs, expected, facts.tolerances, facts.bindings, carried)
+            keys = {k[4:]: arrays[k] for k in arrays.files if k.startswith("key:")}
+        return Case(
+            buffers,
+            inputs,
+            expected,
+            facts.tolerances,
+            facts.bindings,
+            carried,
+            keys,
+            facts.along,
+        )
 
 
 @cache

@@ -18,7 +18,7 @@ from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import Lowered
+from scheduler.ir.operations import Lowered, Sort
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.storage import (
     Array,
@@ -28,7 +28,7 @@ from scheduler.ir.storage import (
     rounded_storage,
 )
 from scheduler.ir.values import Call, Cast, Indirect, Load, Value, loads, walk
-from scheduler.lowering.interpret import interpret
+from scheduler.lowering.interpret import interpret, sorted_keys
 
 # Integers that are no index: small, so that sums and products stay exact.
 _PLAIN_INTEGERS = 8
@@ -60,7 +60,10 @@ def make_case(
         for name in node.writes
     }
     carried = _carried(node, lowered, bindings, inputs, expected, buffers)
-    return Case(buffers, inputs, expected, tolerances, bindings, carried)
+    keys, along = _keys(node, lowered, bindings, inputs, buffers)
+    for name in keys:
+        tolerances[name] = node_tolerance(node, _key_type(node), bindings)
+    return Case(buffers, inputs, expected, tolerances, bindings, carried, keys, along)
 
 
 def index_limits(node: SchedulerNode, bindings: Bindings) -> dict[str, int]:
@@ -184,6 +187,36 @@ def _carried(
                 off = np.nan_to_num(np.abs(moved[name] - value), nan=0.0, posinf=0.0)
                 carried[name] = np.maximum(carried.get(name, 0.0), off).astype(np.float32)
     return carried
+
+
+def _keys(
+    node: SchedulerNode,
+    lowered: Lowered,
+    bindings: Bindings,
+    inputs: Mapping[str, Array],
+    buffers: Mapping[str, BoundBuffer],
+) -> tuple[dict[str, Array], dict[str, int]]:
+    """Where indices of a sort are stored: its keys, and along which dimension; nothing where the
+    keys are read as they are, or are no floats, since then they have one order."""
+    operation = node.members[0]
+    if not isinstance(operation, Sort) or isinstance(operation.key, Load):
+        return {}, {}
+    if not operation.key.dtype.is_float:
+        return {}, {}
+    values = {name: held_storage(storage, buffers[name]) for name, storage in inputs.items()}
+    keys: dict[str, Array] = {}
+    along: dict[str, int] = {}
+    for store in operation.stores:
+        if not buffers[store.buffer].dtype.is_float:
+            keys[store.buffer] = sorted_keys(operation, store, values, lowered, bindings)
+            along[store.buffer] = store.index.index(operation.place.var)
+    return keys, along
+
+
+def _key_type(node: SchedulerNode) -> DType:
+    operation = node.members[0]
+    assert isinstance(operation, Sort)
+    return operation.key.dtype
 
 
 def _mostly_nan(expected: Mapping[str, Array]) -> bool:

@@ -97,7 +97,7 @@ class Fusion:
         if op.group_kind not in (GroupKind.POINTWISE, GroupKind.REDUCTION, GroupKind.SCAN):
             return []
         numbers = {self._writer[name] for name in op.reads if name in self._writer}
-        later = (GroupKind.EXTERN, GroupKind.SCAN)
+        later = (GroupKind.EXTERN, GroupKind.SCAN, GroupKind.SORT)
         found = [self.groups[n] for n in numbers if self.groups[n].kind not in later]
         found.sort(key=lambda g: (g.is_template, g.kind is not GroupKind.POINTWISE, g.number))
         found.reverse()

@@ -79,9 +79,13 @@ def begin(number: int, op: Operation, index: int, sizes: Ranges) -> Group:
 
 
 def loops_of(op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """The loops whose points an operation stores at, and those that it reduces over."""
+    """The loops whose points an operation stores at, and those that it reduces over. Of a sort
+    those that it reads its keys at: no other operation joins it."""
     if op.group_kind is GroupKind.REDUCTION:
         return op.nest
+    if op.group_kind is GroupKind.SORT:
+        outer, inner = op.nest
+        return (*outer, *inner), ()
     if op.group_kind in TEMPLATES:
         return tuple(axis for axis in op.points if axis.size != 1), ()
     return op.points, ()

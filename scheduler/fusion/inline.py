@@ -55,8 +55,7 @@ def replace_loads(
     place = group.written()[buffer]
     size = buffers[buffer].size
     failed: list[Load] = []
-    # Matrix instructions take operands of their own type: rounded, as they would be in memory.
-    rounds = bool(op.matrix_operands)
+    rounds = op.rounds_reads
 
     def change(part: Value) -> Value | None:
         if not isinstance(part, Load) or part.buffer != buffer:

@@ -24,6 +24,7 @@ from scheduler.ir.operations import (
     ReductionKind,
     Scan,
     Scatter,
+    Sort,
     Store,
 )
 from scheduler.ir.values import Accumulator, Const, IndexValue, Indirect, Load, Value, rebuild
@@ -299,6 +300,54 @@ class Builder:
                 return value.expr
         self._indirects += 1
         return Indirect(variable("ind", self._indirects - 1), value, size)
+
+    def sort(
+        self,
+        tensor: Tensor,
+        dim: int,
+        *,
+        descending: bool = False,
+        limit: Expr | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The tensor sorted along ``dim``, and where along it each element was (i64).
+
+        Always stable, NaN the greatest. ``limit``: only as many of each row, the first in order.
+        """
+        extent = tensor.size[dim]
+        size = (*tensor.size[:dim], extent if limit is None else limit, *tensor.size[dim + 1 :])
+        if extent == 1 and size == tensor.size:
+            zero = trees.const(0, DType.I64)
+            return self.realize(tensor), self.pointwise(size, DType.I64, lambda _: zero)
+        others, _ = self.loops([e for d, e in enumerate(size) if d != dim], "i")
+        axis, place = Axis(variable("r", 0), extent), Axis(variable("p", 0), size[dim])
+
+        def at(along: Axis) -> Index:
+            rest = iter(others)
+            return tuple(
+                along.var if d == dim else _ZERO if e == 1 else next(rest).var
+                for d, e in enumerate(size)
+            )
+
+        key = self.finish(tensor.at(at(axis)), (*others, axis))
+        stores = []
+        for dtype, name in ((tensor.dtype, "acc"), (DType.I64, Sort.INDEX)):
+            buffer = self.buffer(dtype, size)
+            result = trees.held(Accumulator(dtype.compute, name), dtype)
+            stores.append(Store(buffer.name, at(place), result, (self._name,)))
+        self.add(
+            Sort(
+                self._fresh("op"),
+                others,
+                axis,
+                place,
+                trees.cast(key, tensor.dtype),
+                descending,
+                tuple(stores),
+                self.nodes,
+            )
+        )
+        values, indices = (self.tensor(self.buffers[store.buffer]) for store in stores)
+        return values, indices
 
     def finish(self, value: Value, axes: Sequence[Axis]) -> Value:
         """A tree as operations hold it: indices in normal form, calls named by their node."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scheduler.ir.operations import BufferKind, Lowered, live
+from scheduler.ir.operations import BufferKind, Lowered, Operation, live
 from scheduler.lowering import layout
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.tensor import Tensor
@@ -19,7 +19,7 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
         if not isinstance(value, Tensor):
             raise UserError(f"output {name!r} is a number, not a tensor")
         names.append(_output(b, name, value))
-    operations = live(b.operations, names)
+    operations = _without_unread(live(b.operations, names), names)
     used = {name for op in operations for name in (*op.reads, *op.writes)}
     buffers = {
         name: buffer
@@ -28,6 +28,17 @@ def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
     }
     inputs = tuple(n for n, buffer in buffers.items() if buffer.kind is BufferKind.INPUT)
     return Lowered(b.graph, buffers, tuple(operations), inputs, tuple(names))
+
+
+def _without_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> list[Operation]:
+    """Operations without the stores that nobody reads, where they have others."""
+    read = {*outputs, *(name for op in operations for name in op.reads)}
+    made = []
+    for op in operations:
+        stores = [store for store in op.results if store.buffer in read]
+        less = 0 < len(stores) < len(op.results)
+        made.append(op.with_results(stores, op.nodes) if less else op)
+    return made
 
 
 def _output(b: Builder, name: str, tensor: Tensor) -> str:

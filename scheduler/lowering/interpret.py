@@ -34,6 +34,7 @@ from scheduler.ir.operations import (
     ReductionKind,
     Scan,
     Scatter,
+    Sort,
     Store,
     ViewOf,
 )
@@ -354,6 +355,39 @@ _COMBINES: dict[ReductionKind, np.ufunc] = {
 }
 
 
+def _sort(operation: Sort, scope: _Scope) -> dict[str, Array]:
+    (keys,) = operation.scopes
+    rows = np.asarray(_full(keys.value, scope.over(*keys.axes)))
+    order = order_of(rows, descending=operation.descending)[..., : scope.size(operation.place)]
+    found = {"acc": np.take_along_axis(rows, order, -1), Sort.INDEX: order}
+    return _store(operation.results, scope.over(*operation.points, **found))
+
+
+def sorted_keys(
+    operation: Sort, store: Store, values: Values, lowered: Lowered, bindings: Bindings
+) -> Array:
+    """What a store's rows are in order of: the keys over the dimensions of its buffer, the rows'
+    own one with all of its elements and last."""
+    (keys,) = operation.scopes
+    scope = _Scope(dict(values), lowered, bindings).over(*keys.axes)
+    order = {axis.var: place for place, axis in enumerate(keys.axes)}
+    others = [order.get(expr) for expr in store.index if expr != operation.place.var]
+    rows = _full(keys.value, scope)
+    turned = rows.transpose([*(place for place in others if place is not None), rows.ndim - 1])
+    kept = iter(turned.shape[:-1])
+    shape = [1 if place is None else next(kept) for place in others]
+    return turned.reshape(*shape, turned.shape[-1])
+
+
+def order_of(rows: Array, *, descending: bool) -> Array:
+    """Where along the last axis the elements of each row are, in order: equal ones as they come,
+    NaN the greatest."""
+    if not descending:
+        return rows.argsort(axis=-1, kind="stable")
+    backward = rows[..., ::-1].argsort(axis=-1, kind="stable")
+    return np.asarray(rows.shape[-1] - 1 - backward[..., ::-1])
+
+
 def _contraction(operation: Contraction, scope: _Scope) -> dict[str, Array]:
     axes = (operation.batch, operation.m, operation.n, operation.k)
     batch, m, n, k = (tuple(scope.size(axis) for axis in group) for group in axes)
@@ -408,6 +442,7 @@ _RULES: dict[type, Callable[[Any, _Scope], dict[str, Array]]] = {
     Reduction: _reduction,
     Scan: _scan,
     Scatter: _scatter,
+    Sort: _sort,
     Contraction: _contraction,
     Attention: _attention,
 }

@@ -12,7 +12,7 @@ from math import prod
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import GroupKind, Lowered, Operation
+from scheduler.ir.operations import GroupKind, Lowered, Operation, Sort
 from scheduler.ir.storage import bind_buffer
 from scheduler.ir.values import Call, Value, walk
 from scheduler.tuning.footprint import elements_read
@@ -74,6 +74,9 @@ def _vector_ops(operation: Operation, bindings: Bindings) -> int:
     if operation.group_kind in (GroupKind.REDUCTION, GroupKind.SCAN):
         calls += 1  # what combines two values
     axes = operation.points if operation.products else operation.loops
+    if isinstance(operation, Sort):
+        axes = operation.scopes[0].axes
+        calls += evaluate(operation.axis.size, bindings).bit_length()  # comparisons of an element
     return calls * prod(evaluate(axis.size, bindings) for axis in axes)
 
 

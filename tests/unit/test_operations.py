@@ -21,6 +21,7 @@ from scheduler.ir.operations import (
     Operation,
     Pointwise,
     Scan,
+    Sort,
     Store,
 )
 from scheduler.ir.values import Accumulator, Const, IndexValue, Load, Value, rebuild, walk
@@ -40,6 +41,7 @@ def found() -> Iterator[Operation]:
         yield from pipeline.lower(random_model(Random(seed), 12).graph()).operations
     yield attention(causal=False)
     yield extern()
+    yield sort()
 
 
 def axis(name: str, size: int) -> Axis:
@@ -69,6 +71,16 @@ def attention(*, causal: bool, rows: int = 5, columns: int = 7) -> Attention:
         stores=(Store("out", (b.var, r.var, v.var), Accumulator(DType.F32)),),
         nodes=("attention",),
     )
+
+
+def sort() -> Sort:
+    """The first two of five, and where they were."""
+    i, r, p = (axis(*one) for one in zip("irp", (3, 5, 2), strict=True))
+    stores = (
+        Store("values", (i.var, p.var), Accumulator(DType.F32)),
+        Store("places", (i.var, p.var), Accumulator(DType.I64, Sort.INDEX)),
+    )
+    return Sort("op", (i,), r, p, load("x", i, r), True, stores, ("sort",))
 
 
 def extern() -> Extern:

@@ -224,7 +224,6 @@ def test_sizes_as_values() -> None:
     ("target", "args"),
     [
         ("aten.dropout.default", (np.ones(2), 0.5, True)),
-        ("aten.topk.default", (np.ones(4), 2, -1, True, False)),
         ("aten.rms_norm.default", (np.ones(4), (4,))),
     ],
 )

@@ -9,6 +9,7 @@ from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.codegen.rocm.reduction import ReductionTemplate
 from scheduler.codegen.rocm.scan import ScanTemplate
 from scheduler.codegen.rocm.scatter import ScatterTemplate
+from scheduler.codegen.rocm.sort import SortTemplate
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.codegen.scheduling import TemplateScheduling, TemplateTable
 from scheduler.ir.operations import GroupKind
@@ -27,5 +28,6 @@ class ROCmCPPScheduling(TemplateScheduling):
             GroupKind.REDUCTION: ReductionTemplate,
             GroupKind.SCAN: ScanTemplate,
             GroupKind.SCATTER: ScatterTemplate,
+            GroupKind.SORT: SortTemplate,
             GroupKind.ATTENTION: AttentionTemplate,
         }

@@ -23,6 +23,7 @@ from scheduler.ir.operations.extern import Extern
 from scheduler.ir.operations.loops import Pointwise, Reduction, ReductionKind, Scan
 from scheduler.ir.operations.lowered import Buffer, BufferKind, Lowered
 from scheduler.ir.operations.scatter import ATOMIC, COMBINES, Scatter
+from scheduler.ir.operations.sort import Sort
 
 __all__ = [
     "ATOMIC",
@@ -43,6 +44,7 @@ __all__ = [
     "ReductionKind",
     "Scan",
     "Scatter",
+    "Sort",
     "Store",
     "ViewOf",
     "live",

@@ -23,6 +23,7 @@ class GroupKind(StrEnum):
     REDUCTION = "reduction"
     SCAN = "scan"
     SCATTER = "scatter"
+    SORT = "sort"
     GEMM = "gemm"
     CONVOLUTION = "convolution"
     ATTENTION = "attention"
@@ -146,6 +147,12 @@ class Operation(ABC):
     def matrix_operands(self) -> tuple[Value, ...]:
         """The scopes' trees that matrix instructions take, in the instructions' own type."""
         return ()
+
+    @property
+    def rounds_reads(self) -> bool:
+        """Whether a value that is computed where it is read must be rounded to the type that it
+        would have in memory. Matrix instructions take operands of their own type."""
+        return bool(self.matrix_operands)
 
     @property
     def averaged(self) -> Value | None:

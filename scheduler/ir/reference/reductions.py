@@ -1,4 +1,4 @@
-"""Reference of reductions, scans and sorting."""
+"""Reference of reductions and scans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from scheduler.ir.reference.rule import (
     Array,
     Result,
     Rule,
-    UnsupportedUseError,
     as_float,
     axes,
     held,
@@ -121,29 +120,6 @@ def norm(a: Args) -> Array:
     return np.asarray((x**order).sum(**over) ** (1 / order))
 
 
-def _ordered(x: Array, axis: int, descending: bool) -> tuple[Array, Array]:
-    """Stable sort; NaN counts as the largest, as in torch."""
-    if x.ndim == 0:
-        return x.copy(), np.zeros((), dtype=np.int64)
-    if descending:
-        backward = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
-        order = x.shape[axis] - 1 - np.flip(backward, axis)
-    else:
-        order = np.argsort(x, axis=axis, kind="stable")
-    return np.take_along_axis(x, order, axis), order.astype(np.int64)
-
-
-def topk(a: Args) -> tuple[Array, Array]:
-    x, k, axis = a["self"], a["k"], a["dim"]
-    if not a["sorted"]:
-        raise UnsupportedUseError("an unsorted result has no one answer")
-    values, order = _ordered(x, axis, a["largest"])
-    if x.ndim == 0:
-        return values, order
-    first = np.arange(k)
-    return values.take(first, axis), order.take(first, axis)
-
-
 def sum_op(a: Args) -> Any:
     return np.asarray(np.sum(_converted(a), **_over(a)))
 
@@ -178,7 +154,3 @@ def var_mean(a: Args) -> Any:
 
 def std_mean(a: Args) -> Any:
     return (np.sqrt(variance(a)), mean(a))
-
-
-def sort(a: Args) -> Any:
-    return _ordered(a["self"], a["dim"], a["descending"])

@@ -1,15 +1,14 @@
-"""Rows of reductions, scans and sorting."""
+"""Rows of reductions and scans."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.ops import op
 from scheduler.ir.reference import reductions as ref
 from scheduler.lowering import reductions
 
-SORT = NoKernel("no kernel is made for sorting")
 VARIANCE = (
     "self, unbiased=True; dim: self, dim, unbiased=True, keepdim=False; "
     "correction: self, dim=None, *, correction=None, keepdim=False"
@@ -119,12 +118,5 @@ ROWS = (
         "self, ord=2, dim=None, keepdim=False, *, dtype=None",
         reductions.norm,
         ref.norm,
-    ),
-    op("aten.topk", "self, k, dim=-1, largest=True, sorted=True", SORT, ref.topk),
-    op(
-        "aten.sort",
-        "self, dim=-1, descending=False; stable: self, *, stable, dim=-1, descending=False",
-        SORT,
-        ref.sort,
     ),
 )

@@ -1,0 +1,214 @@
+"""Sort kernels: rows that fit into LDS are sorted there, several short ones in a block.
+
+Longer ones are sorted tile by tile, and their runs merged in a workspace. Where few of a long row
+are wanted, the first so far stay in LDS while the others pass by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.cpp.nest import NestPrinter
+from scheduler.codegen.cpp.values import convert
+from scheduler.codegen.kernel import Launch
+from scheduler.codegen.launch import Interface, ceil_div
+from scheduler.codegen.legality import illegal
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.rocm.launch import KERNEL, LaunchTemplate
+from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.index.bounds import bounds
+from scheduler.ir.index.functions import as_expr
+from scheduler.ir.index.substitute import substitute_expr
+from scheduler.ir.operations import Lowered, ReductionKind, Scan, Sort
+from scheduler.ir.values import Accumulator, walk
+from scheduler.outcome import Rejected
+from scheduler.targets import Target
+
+_LANES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+_ITEMS = (4, 8, 16)
+_BLOCK = 256
+_LDS_BYTES = 48 * 1024  # what a block has on every target without asking for more
+_MOST_BLOCKS = 512  # that have a workspace
+
+
+class SortTemplate(LaunchTemplate):
+    """One ``Sort`` operation."""
+
+    name = "sort"
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        (operation,) = node.members
+        if not isinstance(operation, Sort):
+            raise ValueError(f"{node.name} is no sort")
+        self.operation = operation
+        self.nest = LoopNest(_as_scans(operation), lowered.buffers, self.ranges)
+
+    @cached_property
+    def interface(self) -> Interface:
+        nest = self.nest
+        symbols = {*nest.symbols(), *(s.name for s in self.operation.place.size.free_symbols)}
+        return Interface(
+            nest.inputs,
+            nest.outputs,
+            tuple(sorted(symbols)),
+            nest.outer_numel,
+            nest.needs_64_bits(),
+        )
+
+    # -- configurations --------------------------------------------------------------------------
+
+    def configs(self) -> Sequence[Config]:
+        return [{"lanes": lanes, "items": items} for items in _ITEMS for lanes in _LANES]
+
+    def reject(self, config: Config) -> Rejected | None:
+        lanes, items = int(config["lanes"]), int(config["items"])
+        steps = self.nest.inner_numel
+        bytes_ = max(lanes, _BLOCK) * items * self._element_bytes
+        if bytes_ > _LDS_BYTES:
+            shared = self.targets[0].words.shared
+            return illegal(f"{bytes_} bytes of {shared} are more than {_LDS_BYTES}")
+        if steps.is_Integer and lanes > 1 and lanes // 2 * items >= int(steps):
+            return illegal(f"{lanes} lanes of {items} for {steps} elements: half would be idle")
+        if lanes < _BLOCK and self._most_steps > lanes * items:
+            return illegal(f"rows of more than {lanes * items} elements need a whole block")
+        return None
+
+    def default_config(self) -> Config:
+        serving = [config for config in self.configs() if self.reject(config) is None]
+        usual = [config for config in serving if config["items"] == 8] or serving
+        # The fewest threads that hold a row; where none do, as many as a block may have.
+        fitting = [c for c in usual if int(c["lanes"]) * int(c["items"]) >= self._most_steps]
+        return fitting[0] if fitting else usual[-1]
+
+    @cached_property
+    def _most_steps(self) -> float:
+        return float(bounds(self.nest.inner_numel, self.ranges)[1])
+
+    @property
+    def _element_bytes(self) -> int:
+        """Of a key and its place."""
+        return self.operation.key.dtype.compute.itemsize + (8 if self.interface.wide else 4)
+
+    def _mode(self, tile: int) -> str:
+        limit = self.operation.place.size
+        if self._most_steps <= tile:
+            return "rows"
+        return "best" if limit.is_Integer and 0 < int(limit) <= tile // 2 else "merge"
+
+    # -- text ------------------------------------------------------------------------------------
+
+    def render(self, config: Config) -> RenderedTemplate:
+        lanes, items = int(config["lanes"]), int(config["items"])
+        threads, rows = max(lanes, _BLOCK), self.nest.outer_numel
+        mode = self._mode(lanes * items)
+        depth = {"rows": 2, "best": 3, "merge": 4}[mode]
+        blocks = ceil_div(rows, threads // lanes) if mode == "rows" else rows
+        names = tuple(arg.name for arg in self.kernel.args)
+        workspace = as_expr(0)
+        if mode == "merge":
+            blocks = sympy.Min(rows, as_expr(_MOST_BLOCKS))
+            room = ceil_div(self.nest.inner_numel, 8) * 8
+            workspace = blocks * room * (2 * self._element_bytes)
+            names = (*names, "workspace")
+        index = self._printer(self.lines()).index
+        text = kernel_text(self.name).render(
+            header=self.header(),
+            index_type=self.index_type,
+            threads=threads,
+            lanes=lanes,
+            items=items,
+            mode=mode,
+            parameters=self.parameters,
+            host=self.host(blocks),
+            workspace=self._host_printer(workspace) if mode == "merge" else "",
+            element_bytes=2 * self._element_bytes,
+            key=self.operation.key.dtype.compute.cpp,
+            descending=self.operation.descending,
+            xnumel=index(rows),
+            rnumel=index(self.nest.inner_numel),
+            limit=index(self.operation.place.size),
+            outer=self._outer(2 if mode == "merge" else 1),
+            read=self._read(depth),
+            write=self._write(3 if mode == "merge" else 2),
+        )
+        source, origins = self.marks.finish(text)
+        one = as_expr(1)
+        launch = Launch(
+            KERNEL,
+            (self.over_arguments(blocks), one, one),
+            (threads, 1, 1),
+            threads * items * self._element_bytes + (4 if mode == "best" else 0),
+            names,
+        )
+        values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
+        workspace_bytes = self.over_arguments(workspace)
+        return RenderedTemplate(
+            source, self.kernel.args, values, (launch,), workspace_bytes, origins
+        )
+
+    def _printer(self, lines: Lines) -> NestPrinter:
+        return NestPrinter(self.nest, lines, self.memory, None, self.renamed)
+
+    def _outer(self, indent: int) -> Lines:
+        lines = self.lines(indent)
+        self._printer(lines).decode("xindex", self.nest.outer)
+        return lines
+
+    def _read(self, indent: int) -> Lines:
+        """The key at ``rindex``."""
+        lines = self.lines(indent)
+        printer = self._printer(lines)
+        printer.decode("rindex", self.nest.inner)
+        with printer.values.computing(self.operation.nodes):
+            tree = self.nest.statements[0].value
+            held = tree.dtype.compute
+            text = convert(printer.values.value(tree), tree.dtype, held)
+            lines.add(f"const Key key = {text};")
+        return lines
+
+    def _write(self, indent: int) -> Lines:
+        """The stores at ``rindex``, of ``key`` and ``place``."""
+        lines = self.lines(indent)
+        printer = self._printer(lines)
+        printer.decode("rindex", self.nest.inner)
+        for statement in self.nest.statements:
+            for part in walk(statement.store.value):
+                if isinstance(part, Accumulator):
+                    place = part.name == Sort.INDEX
+                    text = "static_cast<int64_t>(place)" if place else "key"
+                    printer.values.bind(part, text)
+            printer.values.store(statement.store)
+        return lines
+
+
+def _as_scans(operation: Sort) -> list[Scan]:
+    """Each store as a loop over the row that reads the key and stores at the same step: what a
+    nest has to know of the loops and accesses."""
+    along = {operation.place.var: operation.axis.var}
+    return [
+        Scan(
+            f"{operation.name}_{number}",
+            operation.axes,
+            operation.axis,
+            ReductionKind.MAX,
+            operation.key,
+            operation.key.dtype.compute,
+            replace(store, index=tuple(substitute_expr(i, along) for i in store.index)),
+            operation.nodes,
+        )
+        for number, store in enumerate(operation.stores)
+    ]

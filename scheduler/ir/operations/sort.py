@@ -1,0 +1,68 @@
+"""Rows in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from scheduler.ir.operations.base import Axes, Axis, GroupKind, Operation, Store, ViewOf
+from scheduler.ir.values import Value
+
+
+@dataclass(frozen=True)
+class Sort(Operation):
+    """The rows of ``key`` along ``axis``, ascending or descending; the first ``place.size`` of
+    each are stored.
+
+    ``key`` is over ``axes`` and ``axis``, stores are over ``axes`` and ``place``. In what is stored
+    stand the ``Accumulator`` of the key's type, which is the key at that place, and the i64 one
+    named ``INDEX``, which is where along the row it was. Equal keys stay in their order (so do 0.0
+    and -0.0, and NaNs), and NaN is greater than every number, as in torch.
+    """
+
+    INDEX: ClassVar[str] = "index"
+
+    name: str
+    axes: Axes
+    axis: Axis
+    place: Axis
+    key: Value
+    descending: bool
+    stores: tuple[Store, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind.SORT
+
+    @property
+    def nest(self) -> tuple[Axes, Axes]:
+        return self.axes, (self.axis,)
+
+    @property
+    def points(self) -> Axes:
+        return (*self.axes, self.place)
+
+    @property
+    def loops(self) -> Axes:
+        return (*self.axes, self.axis, self.place)
+
+    @property
+    def scopes(self) -> tuple[ViewOf, ...]:
+        return (ViewOf((*self.axes, self.axis), self.key),)
+
+    @property
+    def results(self) -> tuple[Store, ...]:
+        return self.stores
+
+    @property
+    def rounds_reads(self) -> bool:
+        return True  # what is equal in the tensor's own type keeps its order
+
+    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
+        return replace(self, stores=tuple(stores), nodes=nodes)
+
+    def with_scopes(self, values: Sequence[Value]) -> Self:
+        (key,) = values
+        return replace(self, key=key)

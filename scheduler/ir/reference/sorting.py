@@ -1,0 +1,193 @@
+"""Reference of sorting, order statistics and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, as_float, is_float
+
+
+def _ordered(x: Array, axis: int, descending: bool) -> tuple[Array, Array]:
+    """Stable sort; NaN counts as the largest, as in torch."""
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), dtype=np.int64)
+    if descending:
+        backward = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
+        order = x.shape[axis] - 1 - np.flip(backward, axis)
+    else:
+        order = np.argsort(x, axis=axis, kind="stable")
+    return np.take_along_axis(x, order, axis), order.astype(np.int64)
+
+
+def sort(a: Args) -> Any:
+    return _ordered(a["self"], a["dim"], a["descending"])
+
+
+def argsort(a: Args) -> Any:
+    return sort(a)[1]
+
+
+def msort(a: Args) -> Any:
+    return _ordered(a["self"], 0, False)[0]
+
+
+def topk(a: Args) -> tuple[Array, Array]:
+    """In order also where any order would do."""
+    x, k, axis = a["self"], a["k"], a["dim"]
+    values, order = _ordered(x, axis, a["largest"])
+    if x.ndim == 0:
+        return (values, order) if k else (values.reshape(1)[:0], order.reshape(1)[:0])
+    first = np.arange(k)
+    return values.take(first, axis), order.take(first, axis)
+
+
+def _picked(found: tuple[Array, Array], dim: int, place: Any, keepdim: bool) -> tuple[Array, ...]:
+    """The one element of each row at its place (the row's dimension kept), and its index."""
+    if found[0].ndim == 0:
+        return found
+    parts = [np.take_along_axis(part, place, dim) for part in found]
+    return tuple(part if keepdim else part.squeeze(dim) for part in parts)
+
+
+def _ones(x: Array, dim: int, value: int) -> Array:
+    """A place for each row."""
+    return np.full([1 if d == dim % x.ndim else n for d, n in enumerate(x.shape)], value)
+
+
+def kthvalue(a: Args) -> tuple[Array, ...]:
+    x, dim = a["self"], a["dim"]
+    found = _ordered(x, dim, False)
+    place = _ones(x, dim, a["k"] - 1) if x.ndim else None
+    return _picked(found, dim, place, a["keepdim"])
+
+
+def median(*, ignores_nan: bool) -> Rule:
+    """The lower one of the two in the middle, and its index; of rows with a NaN the first NaN,
+    or that of the other elements."""
+
+    def rule(a: Args) -> Any:
+        x = a["self"]
+        if "dim" not in a:
+            if x.size == 0:
+                return np.asarray(np.nan if is_float(x) else 0, x.dtype)
+            return _middle(x.reshape(-1), -1, False, ignores_nan)[0]
+        return _middle(x, a["dim"], a["keepdim"], ignores_nan)
+
+    return rule
+
+
+def _is_nan(x: Array) -> Array:
+    return np.asarray(np.isnan(x) if is_float(x) else np.zeros(x.shape, bool))
+
+
+def _middle(x: Array, dim: int, keepdim: bool, ignores_nan: bool) -> tuple[Array, ...]:
+    found = _ordered(x, dim, False)
+    if x.ndim == 0:
+        return found
+    length = x.shape[dim]
+    nans = np.count_nonzero(_is_nan(x), axis=dim, keepdims=True)
+    if ignores_nan:
+        place = np.maximum(length - nans - 1, 0) // 2
+    else:
+        place = np.where(nans > 0, length - nans, (length - 1) // 2)
+    return _picked(found, dim, place, keepdim)
+
+
+def quantile(*, ignores_nan: bool) -> Rule:
+    def rule(a: Args) -> Array:
+        x, dim, q = as_float(a["self"]), a["dim"], np.asarray(a["q"], np.float64)
+        keep = a["keepdim"]
+        rank = x.ndim
+        if dim is None:
+            x, dim, kept = x.reshape(-1), 0, (1,) * rank
+        else:
+            x = np.moveaxis(np.atleast_1d(x), dim, 0)
+            kept = np.expand_dims(x[0], dim % rank).shape if rank else ()
+        rows = _quantiles(np.sort(x, axis=0), q.reshape(-1), a, ignores_nan)
+        shape = kept if keep else x.shape[1:]
+        return rows.reshape((*q.shape, *shape))
+
+    return rule
+
+
+def _quantiles(x: Array, q: Array, a: Args, ignores_nan: bool) -> Array:
+    """Of each q (the first dimension) along the first dimension of what is sorted."""
+    # What is a whole place is decided by the tensor's own type, in which torch computes it.
+    single = a[OWN_DTYPE] is DType.F32 and a["interpolation"] in ("lower", "higher", "nearest")
+    own = np.float32 if single else np.float64
+    nans = np.count_nonzero(np.isnan(x), axis=0)
+    last = x.shape[0] - 1
+    ends = np.maximum(last - nans, 0) if ignores_nan else np.full(nans.shape, last)
+    wide = q.reshape(-1, *(1,) * nans.ndim).astype(own)
+    places = np.clip(wide * ends.astype(own), 0, last).astype(np.float64)
+    if not ignores_nan:
+        places = np.where(nans > 0, last, places)
+    whole: dict[str, Callable[[Array], Array]] = {
+        "lower": np.floor,
+        "higher": np.ceil,
+        "nearest": np.round,
+    }
+    kind = a["interpolation"]
+    if kind in whole:
+        return np.asarray(np.take_along_axis(x, whole[kind](places).astype(np.int64), 0))
+    low = np.floor(places)
+    weight = np.full(places.shape, 0.5) if kind == "midpoint" else places - low
+    below = np.take_along_axis(x, low.astype(np.int64), 0)
+    above = np.take_along_axis(x, np.ceil(places).astype(np.int64), 0)
+    step = above - below
+    between = np.where(weight < 0.5, below + weight * step, above - step * (1 - weight))
+    return np.asarray(between)
+
+
+def mode(a: Args) -> tuple[Array, ...]:
+    """The most frequent value, the smallest of several, and the last place where it stands. A NaN
+    equals nothing."""
+    x, dim = a["self"], a["dim"]
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), np.int64)
+    values, order = _ordered(x, dim, False)
+    rows, length = np.moveaxis(values, dim, 0), x.shape[dim]
+    counts = np.ones(rows.shape, np.int64)
+    for place in range(1, length):
+        counts[place] = np.where(rows[place] == rows[place - 1], counts[place - 1] + 1, 1)
+    at = np.expand_dims(counts.argmax(axis=0), dim % x.ndim)
+    return _picked((values, order), dim, at, a["keepdim"])
+
+
+def _distinct(x: Array, *, along: int | None, consecutive: bool) -> tuple[Array, Array, Array]:
+    """The distinct elements (or slices), where each is among them, how often each stands."""
+    moved = x.reshape(-1, 1) if along is None else np.moveaxis(x, along, 0)
+    count = moved.shape[0]
+    flat = moved.reshape(count, -1)
+    order = np.arange(count)
+    if not consecutive and flat.size:
+        order = np.lexsort(flat.T[::-1])  # by the first element of a slice first
+    rows = flat[order]
+    starts = np.ones(count, bool)
+    starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    number = np.cumsum(starts) - 1
+    inverse = np.empty(count, np.int64)
+    inverse[order] = number
+    counts = np.bincount(number, minlength=int(starts.sum())).astype(np.int64)
+    first = order[starts]
+    if along is None:
+        return x.reshape(-1)[first], inverse.reshape(x.shape), counts
+    return x.take(first, along), inverse, counts
+
+
+def unique(*, consecutive: bool) -> Rule:
+    def rule(a: Args) -> tuple[Array, ...]:
+        x = a["self"]
+        values, inverse, counts = _distinct(x, along=a.get("dim"), consecutive=consecutive)
+        empty = np.zeros(0, np.int64)
+        return (
+            values,
+            inverse if a.get("return_inverse") else empty,
+            counts if a.get("return_counts") else empty,
+        )
+
+    return rule

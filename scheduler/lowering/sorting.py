@@ -1,0 +1,229 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Sorting, and what is picked from sorted rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.index.functions import FloorDiv, as_expr
+from scheduler.ir.index.simplify import product
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.errors import ContradictionError
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.reductions import reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import axis, cut, reshape
+
+_ONE = sympy.Integer(1)
+#: Sorted values, and the index of each.
+Sorted = tuple[Tensor, Tensor]
+
+
+def ordered(
+    b: Builder, self: Tensor, dim: int, descending: bool = False, limit: Expr | None = None
+) -> Sorted:
+    """The tensor sorted along ``dim``, which a tensor without dimensions has too, as torch says."""
+    if self.rank == 0:
+        axis(dim, 1)
+        return self, full((), 0, DType.I64)
+    at = axis(dim, self.rank)
+    if limit is not None and is_nonnegative(limit - self.size[at] - 1, b.sizes):
+        raise ContradictionError(f"{limit} of {self.size[at]} elements cannot be limit")
+    return b.sort(self, at, descending=descending, limit=limit)
+
+
+def sort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False, **_: Any) -> Sorted:
+    return ordered(b, self, dim, bool(descending))
+
+
+def argsort(b: Builder, self: Tensor, dim: int = -1, descending: bool = False, **_: Any) -> Tensor:
+    return ordered(b, self, dim, bool(descending))[1]
+
+
+def msort(b: Builder, self: Tensor) -> Tensor:
+    return ordered(b, self, 0)[0]
+
+
+def topk(
+    b: Builder, self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Sorted:
+    """In order also where any order would do."""
+    if self.rank == 0 and k == 0:
+        size = b.meta().size
+        return full(size, 0, self.dtype), full(size, 0, DType.I64)
+    return ordered(b, self, dim, bool(largest), as_expr(k))
+
+
+def kthvalue(b: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sorted:
+    found = ordered(b, self, dim, limit=as_expr(k))
+    if self.rank == 0:
+        return found
+    at, last = axis(dim, self.rank), as_expr(k) - 1
+    values, indices = (cut(part, at, last, _ONE) for part in found)
+    size = b.meta().size
+    return reshape(b, values, size), reshape(b, indices, size)
+
+
+def median(*, ignores_nan: bool) -> Callable[..., Any]:
+    """The lower one of the two in the middle, and its index; of rows with a NaN the first NaN, or
+    that of the other elements."""
+
+    def rule(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+        assert b.node is not None
+        if len(b.node.outputs) > 1:
+            return _middle(b, self, int(dim), ignores_nan)
+        count = product(self.size)
+        if count == 0:
+            return full((), float("nan") if self.dtype.is_float else 0, self.dtype)
+        return _middle(b, reshape(b, self, (count,)), 0, ignores_nan)[0]
+
+    return rule
+
+
+def _middle(b: Builder, self: Tensor, dim: int, ignores_nan: bool) -> Sorted:
+    size = b.meta().size
+    if self.rank == 0:
+        return ordered(b, self, dim)
+    at = axis(dim, self.rank)
+    length = self.size[at]
+    middle = FloorDiv(length - 1, as_expr(2))
+    if not self.dtype.is_float:
+        found = ordered(b, self, at, limit=middle + 1)
+        values, indices = (cut(part, at, middle, _ONE) for part in found)
+        return reshape(b, values, size), reshape(b, indices, size)
+    nans = _nans(b, self, at)
+
+    def place(index: Index) -> Value:
+        count = nans.at(index)
+        whole = trees.index_value(length)
+        numbers = call("sub", whole, count)
+        if ignores_nan:
+            one, two, zero = (const(n, DType.I64) for n in (1, 2, 0))
+            last = call("maximum", call("sub", numbers, one), zero)
+            return call("floordiv", last, two)
+        some = call("gt", count, const(0, DType.I64))
+        return call("where", some, numbers, trees.index_value(middle))
+
+    places = Tensor(nans.size, DType.I64, place)
+    values, indices = (picked(b, part, at, places) for part in ordered(b, self, at))
+    return reshape(b, values, size), reshape(b, indices, size)
+
+
+def _nans(b: Builder, self: Tensor, dim: int) -> Tensor:
+    """How many NaNs each row has; the row's dimension stays as 1."""
+
+    def is_nan(index: Index) -> Value:
+        value = trees.held(self.at(index), self.dtype)
+        return trees.held(call("isnan", value), DType.I64)
+
+    flags = Tensor(self.size, DType.I64, is_nan)
+    return reduce(b, flags, (dim,), ReductionKind.SUM, dtype=DType.I64, accumulate=DType.I64)
+
+
+def picked(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
+    """The element of each row at its place; the row's dimension stays as 1."""
+
+    def read(i: Index) -> Value:
+        return b.indirect(
+            places,
+            i,
+            tensor.size[dim],
+            lambda x: tensor.at((*i[:dim], x, *i[dim + 1 :])),
+            wrap=False,
+        )
+
+    return stored(b, Tensor(places.size, tensor.dtype, read))
+
+
+def quantile(*, ignores_nan: bool) -> Callable[..., Any]:
+    def rule(
+        b: Builder,
+        self: Tensor,
+        q: Any,
+        dim: Any = None,
+        keepdim: bool = False,
+        interpolation: str = "linear",
+    ) -> Tensor:
+        flat = dim is None or self.rank == 0
+        tensor = reshape(b, self, (product(self.size),)) if flat else self
+        at = 0 if flat else axis(dim, self.rank)
+        made = _Quantile(b, tensor, at, q, ignores_nan, interpolation)
+        return stored(b, made.result())
+
+    return rule
+
+
+class _Quantile:
+    """Along one dimension of a tensor. The result has the dimension of ``q``, where that has any,
+    before those of the others."""
+
+    def __init__(
+        self, b: Builder, tensor: Tensor, dim: int, q: Any, ignores_nan: bool, interpolation: str
+    ) -> None:
+        self._b, self._dim, self._q = b, dim, q
+        self._length, self._dtype = tensor.size[dim], tensor.dtype
+        self._ignores_nan, self._interpolation = ignores_nan, interpolation
+        self._nans = _nans(b, tensor, dim)
+        self._rows = b.sort(tensor, dim)[0]
+
+    def result(self) -> Tensor:
+        lead = self._q.size if isinstance(self._q, Tensor) else ()
+        others = tuple(e for d, e in enumerate(self._rows.size) if d != self._dim)
+        whole = Tensor((*lead, *others), self._dtype, self._at)
+        return reshape(self._b, self._b.realize(whole), self._b.meta().size)
+
+    def _at(self, index: Index) -> Value:
+        lead = len(self._q.size) if isinstance(self._q, Tensor) else 0
+        row = index[lead:]
+        place = self._place(index[:lead], row)
+        whole = {"lower": "floor", "higher": "ceil", "nearest": "round"}
+        if self._interpolation in whole:
+            return self._element(call(whole[self._interpolation], place), row)
+        low = call("floor", place)
+        below, above = self._element(low, row), self._element(call("ceil", place), row)
+        one, half = const(1.0, self._dtype), const(0.5, self._dtype)
+        weight = half if self._interpolation == "midpoint" else call("sub", place, low)
+        step = call("sub", above, below)
+        from_below = call("add", below, call("mul", weight, step))
+        from_above = call("sub", above, call("mul", step, call("sub", one, weight)))
+        return call("where", call("lt", weight, half), from_below, from_above)
+
+    def _place(self, lead: Index, row: Index) -> Value:
+        """Where between the elements of the row, from 0 to the last one's."""
+        held, zero = self._dtype, const(0.0, self._dtype)
+        if isinstance(self._q, Tensor):
+            q = trees.held(self._q.at(lead), held)
+        else:
+            q = const(float(self._q), held)
+        nans = self._nans.at((*row[: self._dim], sympy.Integer(0), *row[self._dim :]))
+        last = trees.cast(trees.index_value(self._length - 1), held.compute)
+        if self._ignores_nan:
+            others = call("sub", trees.index_value(self._length - 1), nans)
+            number = trees.cast(call("maximum", others, const(0, DType.I64)), held.compute)
+            place = call("mul", q, number)
+        else:
+            some = call("gt", nans, const(0, DType.I64))
+            place = call("where", some, last, call("mul", q, last))
+        return call("minimum", call("maximum", place, zero), last)
+
+    def _element(self, place: Value, row: Index) -> Value:
+        places = Tensor((), DType.I64, lambda _: trees.cast(place, DType.I64))
+        read = self._b.indirect(
+            places,
+            (),
+            self._length,
+            lambda x: self._rows.at((*row[: self._dim], x, *row[self._dim :])),
+            wrap=False,
+        )
+        return trees.held(read, self._dtype)
