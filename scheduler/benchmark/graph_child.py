@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from scheduler.benchmark.graph_run import BUNDLE, INPUTS, REQUEST
+from scheduler.benchmark.graph_run import BUNDLE, INPUTS, REQUEST, GraphOutputs
 from scheduler.benchmark.places import HANDED, places
 from scheduler.benchmark.verification import plan_of, run_once
 from scheduler.bundle.reader import read
@@ -28,10 +30,12 @@ def main(folder: Path, device: str, memory_bytes: int) -> None:
     enter_python(places(folder, device, memory_bytes))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    outputs: dict[str, Array] = {}
+    outputs: Mapping[str, Array] = {}
+    answer: dict[str, Any]
     try:
-        outputs = _run(folder / HANDED, device)
-        answer = {}
+        made = _run(folder / HANDED, device)
+        outputs = made.values
+        answer = {"missing": dict(made.missing)}
     except UserError as error:
         answer = {"mistake": str(error)}
     except DeviceError as error:
@@ -44,7 +48,7 @@ def main(folder: Path, device: str, memory_bytes: int) -> None:
     answers.close()
 
 
-def _run(handed: Path, device: str) -> dict[str, Array]:
+def _run(handed: Path, device: str) -> GraphOutputs:
     request = json.loads((handed / REQUEST).read_text())
     bundle = read(handed / BUNDLE)
     inputs = {

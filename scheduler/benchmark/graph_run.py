@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,13 +30,22 @@ from scheduler.runtime.device import DeviceError
 
 BUNDLE, INPUTS, REQUEST = "bundle", "inputs", "request.json"
 _CHILD = "scheduler.benchmark.graph_child"
-_LINE_MAX_BYTES = 1 << 16
+_LINE_MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class GraphOutputs:
+    """Outputs by buffer name; ``missing`` says of those that are left out what they need that
+    nothing computes."""
+
+    values: Mapping[str, Array]
+    missing: Mapping[str, str]
 
 
 def run_fenced(
     bundle: Bundle, device: str, target: str, bindings: Bindings, inputs: Mapping[str, Array]
-) -> dict[str, Array]:
-    """Outputs by buffer name, from values by the graph's input names.
+) -> GraphOutputs:
+    """The outputs, from values by the graph's input names.
 
     Raises ``UserError`` where an input does not fit, ``DeviceError`` where the device fails or
     the code brings its process down.
@@ -89,14 +99,25 @@ def _hand_over(
 
 def _outputs(
     bundle: Bundle, bindings: Bindings, process: subprocess.Popen[bytes], answers: IO[bytes]
-) -> dict[str, Array]:
-    names: Sequence[str] = bundle.manifest.outputs
-    _check_answer(_answer(answers.readline(_LINE_MAX_BYTES)), process)
+) -> GraphOutputs:
+    answer = _answer(answers.readline(_LINE_MAX_BYTES))
+    _check_answer(answer, process)
+    missing = _missing(answer, bundle.manifest.outputs)
     outputs = {}
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(bundle.manifest.outputs):
+        if name in missing:
+            continue
         buffer = bind_buffer(bundle.manifest.buffers[name], bindings)
         outputs[name] = _output(answers, buffer, process)
-    return outputs
+    return GraphOutputs(outputs, missing)
+
+
+def _missing(answer: Mapping[str, Any] | None, outputs: Sequence[str]) -> dict[str, str]:
+    """Of the answer, which is nobody's to trust: what is said of outputs."""
+    reasons = answer.get("missing") if answer else None
+    if not isinstance(reasons, dict):
+        return {}
+    return {name: str(reasons[name]) for name in outputs if name in reasons}
 
 
 def _answer(line: bytes) -> dict[str, Any] | None:

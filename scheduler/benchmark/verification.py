@@ -12,14 +12,14 @@ import numpy as np
 from scheduler import reference
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.gate import compare
-from scheduler.benchmark.graph_run import run_fenced
+from scheduler.benchmark.graph_run import GraphOutputs, run_fenced
 from scheduler.benchmark.measure import Bench, Limits, check
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.problem import make_case, node_tolerance
 from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
-from scheduler.bundle.inputs import by_buffer
+from scheduler.bundle.inputs import by_buffer, written_names
 from scheduler.bundle.reader import Bundle
 from scheduler.bundle.requests import request_of
 from scheduler.codegen.problem import problem_of
@@ -28,7 +28,6 @@ from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.operations import GroupKind
-from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.storage import Array
 from scheduler.lowering import lower
 from scheduler.outcome import Rejected, Stage, UserError
@@ -40,12 +39,15 @@ WHOLE_GRAPH = "whole graph"
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: a kernel's (``output`` empty: its worst one) or an output of the graph's."""
+    """One comparison: a kernel's (``output`` empty: its worst one) or an output of the graph's.
+
+    ``passed`` is None where nothing could be compared; ``detail`` says why.
+    """
 
     name: str
     bindings: Mapping[str, int]
     output: str
-    passed: bool
+    passed: bool | None
     max_error: float
     bound: float
     ratio: float
@@ -68,7 +70,7 @@ def verify(
     for finding in _kernels(bundle, plan, device, bindings, seed, limits):
         findings.append(finding)
         on_finding(finding)
-    if whole_graph and all(finding.passed for finding in findings):
+    if whole_graph and all(finding.passed is not False for finding in findings):
         for finding in _whole_graph(bundle, plan, device, bindings, seed):
             findings.append(finding)
             on_finding(finding)
@@ -126,19 +128,37 @@ def _whole_graph(
 ) -> list[Finding]:
     graph = bundle.graph
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
-    try:
-        expected = reference.run(graph, inputs, bindings)
-    except UnsupportedOpError as error:
-        rejected = Rejected(Stage.CHECK, f"there is nothing to compare with: {error}")
+    missing: dict[str, str] = {}
+    expected = reference.run(graph, inputs, bindings, missing=missing)
+    outputs = [
+        (value, buffer, written_names(bundle).get(place, value))
+        for place, (value, buffer) in enumerate(
+            zip(graph.outputs, bundle.manifest.outputs, strict=True)
+        )
+    ]
+    findings = [
+        _not_checked(bindings, name, f"no reference: {missing[value]}")
+        for value, _, name in outputs
+        if value in missing
+    ]
+    known = [(value, buffer, name) for value, buffer, name in outputs if value in expected]
+    if outputs and not known:
+        why = next(iter(missing.values()))
+        rejected = Rejected(Stage.CHECK, f"there is nothing to compare with: {why}")
         return [_finding(WHOLE_GRAPH, bindings, "", rejected)]
     got = run_fenced(bundle, device, device_target(device), bindings, inputs)
     tolerance = graph_tolerance(plan, bindings)
-    return [
-        _finding(
-            WHOLE_GRAPH, bindings, value, compare(got[buffer], expected[value], tolerance, value)
-        )
-        for value, buffer in zip(graph.outputs, bundle.manifest.outputs, strict=True)
-    ]
+    for value, buffer, name in known:
+        if buffer in got.missing:
+            findings.append(_not_checked(bindings, name, f"needs {got.missing[buffer]}"))
+            continue
+        found = compare(got.values[buffer], expected[value], tolerance, name)
+        findings.append(_finding(WHOLE_GRAPH, bindings, name, found))
+    return findings
+
+
+def _not_checked(bindings: Bindings, output: str, why: str) -> Finding:
+    return Finding(WHOLE_GRAPH, bindings, output, None, 0.0, 0.0, 0.0, why)
 
 
 def run_once(
@@ -147,11 +167,12 @@ def run_once(
     device: Device,
     bindings: Bindings,
     inputs: Mapping[str, Array],
-) -> dict[str, Array]:
-    """Outputs by buffer name, from values by the graph's input names; the device is closed."""
+) -> GraphOutputs:
+    """The outputs, from values by the graph's input names; the device is closed."""
     try:
         with BundleRun(bundle, device, bindings, extern_runner(plan, bindings)) as loaded:
-            return loaded.run(by_buffer(bundle, inputs))
+            outputs = loaded.run(by_buffer(bundle, inputs))
+            return GraphOutputs(outputs, dict(loaded.missing))
     finally:
         device.close()
 

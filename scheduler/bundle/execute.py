@@ -23,6 +23,10 @@ RunExtern: TypeAlias = Callable[[ExternEntry, Mapping[str, Array]], Mapping[str,
 """An extern on the host: all buffers that it reads by name, logical values, to what it fills."""
 
 
+class NoReferenceError(UserError):
+    """An extern that nothing computes; the line says which op it is, and why."""
+
+
 class BundleRun:
     """A bundle loaded on a device at one binding of its symbols. A context manager: leaving it
     gives the device's memory back."""
@@ -39,6 +43,8 @@ class BundleRun:
         self._memory: list[int] = []
         self._pointers = self._allocate()
         self._kernels: dict[str, LoadedKernel] = {}
+        #: Buffers that could not be filled in the last run: what they need that nothing computes.
+        self.missing: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -50,9 +56,11 @@ class BundleRun:
     def run(self, values: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by buffer name, from logical values of every input and parameter.
 
-        Raises ``UserError`` where a value is missing or has another shape, ``DeviceError`` where
-        the device fails.
+        An output that depends on what nothing computes is left out, and ``missing`` says what it
+        needs. Raises ``UserError`` where no output is left, where a value is missing or has another
+        shape, ``DeviceError`` where the device fails.
         """
+        self.missing = {}
         self._write_inputs(values)
         manifest = self._bundle.manifest
         externs: dict[int, list[ExternEntry]] = {}
@@ -61,10 +69,17 @@ class BundleRun:
         for position, each in enumerate(manifest.calls):
             self._externs(externs.get(position, ()))
             call = each.at(self._bindings)
-            self._call(call, manifest.kernels[call.kernel])
+            entry = manifest.kernels[call.kernel]
+            if not self._is_missing(call, entry):
+                self._call(call, entry)
         self._externs(externs.get(len(manifest.calls), ()))
         self._device.synchronize()
-        return {name: self.read(name) for name in manifest.outputs}
+        outputs = {name: self.read(name) for name in manifest.outputs if name not in self.missing}
+        if manifest.outputs and not outputs:
+            name = manifest.outputs[0]
+            called = manifest.buffers[name].source_name or name
+            raise UserError(f"output {called} needs {self.missing[name]}")
+        return outputs
 
     def read(self, name: str) -> Array:
         """Logical values of a buffer: float64 for floats, the own type for the rest."""
@@ -108,9 +123,28 @@ class BundleRun:
     def _externs(self, externs: Iterable[ExternEntry]) -> None:
         for extern in externs:
             self._device.synchronize()
-            made = self._run_extern(extern, _Lazy(self.read))
+            try:
+                made = self._run_extern(extern, _Lazy(self._made))
+            except NoReferenceError as error:
+                self.missing.update(dict.fromkeys(extern.outputs, str(error)))
+                continue
             for name, value in made.items():
                 self._write(self.buffers[name], value)
+
+    def _made(self, name: str) -> Array:
+        if name in self.missing:
+            raise NoReferenceError(self.missing[name])
+        return self.read(name)
+
+    def _is_missing(self, call: KernelCall, entry: KernelEntry) -> bool:
+        """Whether a call reads what is missing: what it writes is missing too, for that reason."""
+        buffers = [(str(call.args[a.name]), a.is_output) for a in entry.args if a.type == "ptr"]
+        why = next(
+            (self.missing[n] for n, writes in buffers if n in self.missing and not writes), ""
+        )
+        if why:
+            self.missing.update((name, why) for name, writes in buffers if writes)
+        return bool(why)
 
     def _call(self, call: KernelCall, entry: KernelEntry) -> None:
         kernel = self._loaded(call.kernel, entry)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from scheduler.bundle.execute import RunExtern
+from scheduler.bundle.execute import NoReferenceError, RunExtern
 from scheduler.bundle.manifest import ExternEntry
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.bindings import Bindings
@@ -25,7 +25,7 @@ from scheduler.reference import evaluate, symbolic_values
 def extern_runner(plan: Schedule, bindings: Bindings) -> RunExtern:
     """A function that computes an extern of this schedule from the buffers it reads.
 
-    It raises ``UserError`` naming the node where the reference cannot compute it either.
+    It raises ``NoReferenceError`` naming the node where the reference cannot compute it either.
     """
     lowered = plan.lowered
     nodes = {node.name: node for node in lowered.graph.nodes}
@@ -58,9 +58,9 @@ def _computed(
     try:
         made = evaluate(node, values, bindings, dtypes=dtypes, graph=lowered.graph)
     except UnsupportedOpError as error:
-        raise UserError(
-            f"{where(node)} cannot be run: it has no kernel ({extern.reason}), and no reference"
-            f" ({error.reason})"
+        raise NoReferenceError(
+            f"{node.target}, for which there is no kernel and no reference: {where(node)} cannot"
+            f" be run: it has no kernel ({extern.reason}), and no reference ({error.reason})"
         ) from None
     return {
         buffer: np.asarray(made[output])

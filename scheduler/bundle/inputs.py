@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from scheduler.bundle.manifest import GIVEN
 from scheduler.bundle.reader import Bundle
 from scheduler.ir.graph import InputKind
-from scheduler.ir.operations import BufferKind
 from scheduler.ir.storage import Array
 
-#: Kinds of the buffers that are written before a model runs.
-GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
+__all__ = ["GIVEN", "by_buffer", "input_buffers", "written_names"]
+
+
+def written_names(bundle: Bundle) -> dict[int, str]:
+    """What new values of inputs are called, by their place among the outputs: as the model calls
+    the buffer or parameter (``layers.0.cache``), or as a user's input is called. Where an output
+    has that name already, it is the graph's own name of the input."""
+    graph = bundle.graph
+    sources = {given.name: given.source_name or given.name for given in graph.inputs}
+    returned = {graph.outputs[place] for place in graph.returned}
+    names = {each.output: sources[each.input] for each in graph.mutations}
+    return {
+        each.output: each.input if names[each.output] in returned else names[each.output]
+        for each in graph.mutations
+    }
 
 
 def input_buffers(bundle: Bundle) -> dict[str, str]:

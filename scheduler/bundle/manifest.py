@@ -22,12 +22,14 @@ from scheduler.codegen.kernel import (
 )
 from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index.text import parse_expr
-from scheduler.ir.operations import Buffer
+from scheduler.ir.operations import Buffer, BufferKind
 
 if TYPE_CHECKING:
     from cattrs import Converter
 
 SCHEMA = 1
+#: Kinds of the buffers that are written before a model runs.
+GIVEN = (BufferKind.INPUT, BufferKind.PARAMETER, BufferKind.CONSTANT)
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,14 @@ class ExternEntry:
 
 
 @dataclass(frozen=True)
+class MutationEntry:
+    """An input that the model writes: its new value is the output at this place of ``outputs``."""
+
+    output: int
+    input: str  # buffer
+
+
+@dataclass(frozen=True)
 class ChosenBy:
     """Whose times the kernels were chosen by. ``toolchain`` names compiler and version."""
 
@@ -81,6 +91,7 @@ class Manifest:
     externs: tuple[ExternEntry, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    mutations: tuple[MutationEntry, ...] = ()  # outputs that are written back, not returned
     fused: bool = True  # whether the schedule was made with fusion
     split: tuple[str, ...] = ()  # fused nodes that were split again
     chosen_by: ChosenBy | None = None  # without it every kernel is the default
@@ -133,7 +144,7 @@ def _codec() -> Converter:
     renamed(codec, Choice, where_default=("not_made",))
     renamed(codec, CallVariant, where_default=("choice",))
     renamed(codec, KernelCall, where_default=("variants", "choice"))
-    renamed(codec, Manifest, where_default=("split", "chosen_by"))
+    renamed(codec, Manifest, where_default=("mutations", "split", "chosen_by"))
     return codec
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.build.recipe import recipe_of
-from scheduler.bundle.manifest import Manifest
+from scheduler.bundle.manifest import GIVEN, Manifest
 from scheduler.codegen import layout
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.index.parsing import check_name
@@ -85,6 +85,10 @@ def _check_names(manifest: Manifest, path: Path) -> None:
     for name, pool in manifest.storage.items():
         if pool not in manifest.pools:
             raise UserError(f"{path}: {name} lies in {pool}, which is not there")
+    for mutation in manifest.mutations:
+        known = manifest.buffers.get(mutation.input)
+        if known is None or known.kind not in GIVEN or mutation.output >= len(manifest.outputs):
+            raise UserError(f"{path}: {mutation.input} is written back, and is no input")
     for extern in manifest.externs:
         if extern.position > len(manifest.calls):
             raise UserError(f"{path}: the extern {extern.node} runs after the last call is done")

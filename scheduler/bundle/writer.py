@@ -12,11 +12,19 @@ from typing import Any
 
 from scheduler.build.model import Build
 from scheduler.build.recipe import recipe_of
-from scheduler.bundle.manifest import ChosenBy, ExternEntry, Manifest, kernel_entry
+from scheduler.bundle.manifest import (
+    GIVEN,
+    ChosenBy,
+    ExternEntry,
+    Manifest,
+    MutationEntry,
+    kernel_entry,
+)
 from scheduler.codegen import layout
 from scheduler.codegen.kernel import KernelCall, RenderedKernel
 from scheduler.codegen.wrapper import render_wrapper
 from scheduler.fusion.nodes import Schedule
+from scheduler.ir.operations import Lowered
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 from scheduler.targets import find
@@ -56,12 +64,21 @@ def manifest_of(
         externs=tuple(externs),
         inputs=lowered.inputs,
         outputs=lowered.outputs,
+        mutations=_mutations(lowered),
         storage=schedule.storage,
         pools=schedule.pools,
         fused=schedule.fused,
         split=schedule.split,
         chosen_by=chosen_by,
     )
+
+
+def _mutations(lowered: Lowered) -> tuple[MutationEntry, ...]:
+    """What is written back, by buffers: those of the inputs come first, in the graph's order."""
+    given = [name for name, buffer in lowered.buffers.items() if buffer.kind in GIVEN]
+    tensors = [each.name for each in lowered.graph.inputs if each.name in lowered.graph.tensors]
+    buffers = dict(zip(tensors, given, strict=True))
+    return tuple(MutationEntry(m.output, buffers[m.input]) for m in lowered.graph.mutations)
 
 
 def wrapper_of(manifest: Manifest) -> str:

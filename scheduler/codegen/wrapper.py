@@ -60,6 +60,15 @@ class _Wrapper:
         used = set(self._symbols.values())
         self._names = _variables(self._buffers, used)
         self._pools = _variables(manifest.get("pools", {}), used, "pool")
+        self._externs: dict[int, list[Mapping[str, Any]]] = {}
+        for extern in manifest["externs"]:
+            self._externs.setdefault(extern["position"], []).append(extern)
+        self._missing = self._find_missing()
+        outputs, mutations = manifest["outputs"], manifest.get("mutations", ())
+        written = {each["output"] for each in mutations}
+        self._returned = [name for i, name in enumerate(outputs) if i not in written]
+        #: Input and the buffer of its new value, for each that the model writes.
+        self._written = [(each["input"], outputs[each["output"]]) for each in mutations]
 
     def _library(self) -> str:
         """The name of a kernel's library, as Python: one for all targets where they agree."""
@@ -71,6 +80,7 @@ class _Wrapper:
     def render(self) -> str:
         symbols, kernels = self._manifest["graph"]["symbols"], self._manifest["kernels"]
         used = {*self._manifest["inputs"], *self._manifest["outputs"]}
+        used.update(name for name, _ in self._written)
         used.update(name for call in self._manifest["calls"] for name in self._buffers_of(call))
         given = [name for name in self._buffers if self._kind(name) in _GIVEN and name in used]
         inputs = [name for name in given if self._kind(name) == "input"]
@@ -90,7 +100,9 @@ class _Wrapper:
             body=list(self._body(given)),
             library=self._library(),
             cutedsl=any(one["source"].endswith(".py") for one in kernels.values()),
-            outputs=repr([self._key(name) for name in self._manifest["outputs"]]),
+            outputs=repr([self._key(name) for name in self._returned]),
+            written=[(repr(self._key(name)), repr(saved)) for name, saved in self._saved()],
+            missing=self._missing_lines(),
         )
 
     # -- buffers ---------------------------------------------------------------------------------
@@ -127,28 +139,101 @@ class _Wrapper:
                 f"{self._names[name]} = run.given(inputs, {item['key']}, {item['dtype']}, "
                 f"{item['size']}, {item['stride']})"
             )
+        for name, made in self._written:
+            if made not in self._missing:
+                yield f"run.check_written(inputs, {self._key(name)!r})"
+        yield from self._without_result()
         calls = self._manifest["calls"]
-        externs: dict[int, list[Mapping[str, Any]]] = {}
-        for extern in self._manifest["externs"]:
-            externs.setdefault(extern["position"], []).append(extern)
         last = self._last_uses()
         allocated: set[str] = set()
         for position, call in enumerate(calls):
-            yield from self._externs(externs.get(position, ()))
-            yield from self._allocations(call, allocated)
-            yield from self._call(call)
+            for extern in self._externs.get(position, ()):
+                yield f"# {comment(self._needs(extern))}"
+            if self._lacks(call):
+                yield f"# {comment(shortened(call['kernel']))} is left out: it needs that"
+            else:
+                yield from self._allocations(call, allocated)
+                yield from self._call(call)
             for place in last.get(position, ()):
                 yield f"run.device.free({place})"
-        yield from self._externs(externs.get(len(calls), ()))
+        for extern in self._externs.get(len(calls), ()):
+            yield f"# {comment(self._needs(extern))}"
         yield "run.device.synchronize()"
-        results = ", ".join(self._result(name) for name in self._manifest["outputs"])
-        yield f"return ({results},)"
+        comma = "," if self._returned else ""
+        results = f"({', '.join(self._result(name) for name in self._returned)}{comma})"
+        written = [(name, made) for name, made in self._written if made not in self._missing]
+        if not written:
+            yield f"return {results}"
+            return
+        yield f"results = {results}"
+        yield "written = {"
+        for name, made in written:
+            yield f"    {self._key(name)!r}: {self._result(made)},"
+        yield "}"
+        yield "run.write_back(inputs, written)"
+        yield "return results"
 
-    def _externs(self, externs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-        for extern in externs:
-            op, reason = shortened(extern["op"]), shortened(extern["reason"], MAX_LINE)
-            what = f"{op} has no kernel ({reason}): use python -m scheduler run"
-            yield f"raise SystemExit({one_line(what, 2 * MAX_LINE)!r})"
+    # -- what no kernel makes --------------------------------------------------------------------
+
+    def _find_missing(self) -> dict[str, Mapping[str, Any]]:
+        """Buffers that are not filled, each with the extern that it depends on: all from there on
+        for an extern that does not say what it fills, as bundles once did not."""
+        missing: dict[str, Mapping[str, Any]] = {}
+        unknown: Mapping[str, Any] | None = None
+        calls = self._manifest["calls"]
+        for position in range(len(calls) + 1):
+            for extern in self._externs.get(position, ()):
+                missing.update(dict.fromkeys(extern.get("outputs", ()), extern))
+                unknown = unknown or (None if extern.get("outputs") else extern)
+            if position < len(calls):
+                arguments = list(self._pointers(calls[position]))
+                read = [name for name, writes in arguments if not writes and name in missing]
+                why = missing[read[0]] if read else unknown
+                if why is not None:
+                    made = (name for name, writes in arguments if writes)
+                    missing.update(dict.fromkeys(made, why))
+        return missing
+
+    def _lacks(self, call: Mapping[str, Any]) -> bool:
+        return any(name in self._missing for name, writes in self._pointers(call) if writes)
+
+    def _pointers(self, call: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+        """The buffers that are given to a call, and whether it writes them."""
+        for arg in self._manifest["kernels"][call["kernel"]]["args"]:
+            if arg["type"] == "ptr":
+                yield call["args"][arg["name"]], bool(arg.get("output"))
+
+    def _needs(self, extern: Mapping[str, Any]) -> str:
+        op, node = shortened(extern["op"]), shortened(extern["node"])
+        reason = shortened(extern["reason"], MAX_LINE)
+        what = f"{op} has no kernel ({reason}), node {node}: use python -m scheduler run"
+        return one_line(what, 2 * MAX_LINE)
+
+    def _missing_lines(self) -> list[tuple[str, str]]:
+        """What a call does not give: outputs, and new values of inputs."""
+        given = [(self._key(name), name) for name in self._returned]
+        given += [(self._key(name), made) for name, made in self._written]
+        lines = {
+            key: f"output {shortened(key)} needs {self._needs(self._missing[name])}"
+            for key, name in given
+            if name in self._missing
+        }
+        return [(repr(key), repr(line)) for key, line in lines.items()]
+
+    def _without_result(self) -> Iterator[str]:
+        """Where no output can be had there is nothing to begin with."""
+        outputs = self._manifest["outputs"]
+        if outputs and all(name in self._missing for name in outputs):
+            yield f"raise SystemExit({self._needs(self._missing[outputs[0]])!r})"
+        elif self._missing_lines():
+            yield "for line in MISSING.values():"
+            yield "    warnings.warn(line, stacklevel=2)"
+
+    def _saved(self) -> list[tuple[str, str]]:
+        """Written inputs that get a new value, and what this is called beside the outputs."""
+        outputs = {self._key(name) for name in self._returned}
+        kept = [name for name, made in self._written if made not in self._missing]
+        return [(n, n if self._key(n) in outputs else self._key(n)) for n in kept]
 
     def _allocations(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
         for name in self._buffers_of(call):
@@ -218,7 +303,7 @@ class _Wrapper:
         """What to give back after each call: memory of intermediates after its last use."""
         last: dict[str, int] = {}
         for position, call in enumerate(self._manifest["calls"]):
-            for name in self._buffers_of(call):
+            for name in () if self._lacks(call) else self._buffers_of(call):
                 if self._kind(name) == "intermediate" and name not in self._manifest["outputs"]:
                     pool = self._storage.get(name)
                     place = self._pools[pool] if pool is not None else self._names[name]
@@ -229,6 +314,8 @@ class _Wrapper:
         return frees
 
     def _result(self, name: str) -> str:
+        if name in self._missing:
+            return "None"
         item = self._described(name)
         pointer = self._names[name]
         return f"run.result({pointer}, {item['dtype']}, {item['size']}, {item['stride']})"

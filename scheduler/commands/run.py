@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from scheduler.benchmark.graph_run import run_fenced
+from scheduler.benchmark.graph_run import GraphOutputs, run_fenced
 from scheduler.benchmark.verification import device_target
-from scheduler.bundle.inputs import input_buffers
+from scheduler.bundle.inputs import input_buffers, written_names
 from scheduler.bundle.reader import Bundle, read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress
@@ -33,7 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read the inputs, run, write the outputs under the graph's output names."""
+    """Read the inputs, run, write the outputs: each under the graph's name of it, and the new value
+    of an input that the model writes under the model's name of that input too."""
     bundle = read(arguments.bundle)
     with options.named("--bind"):
         given = parse_bindings(arguments.bind, bundle.manifest.symbols)
@@ -43,15 +44,40 @@ def run(arguments: argparse.Namespace) -> int:
     confirm(bundle, target, arguments.trust)
     values = read_inputs(bundle, arguments.inputs, bindings)
     got = run_fenced(bundle, arguments.device, target, bindings, values)
-    pairs = zip(bundle.graph.outputs, bundle.manifest.outputs, strict=True)
-    outputs = {value: got[buffer] for value, buffer in pairs}
+    _report(arguments, bundle, got, bindings)
+    return 0
+
+
+def _report(
+    arguments: argparse.Namespace, bundle: Bundle, got: GraphOutputs, bindings: Bindings
+) -> None:
+    written = written_names(bundle)
+    names = [
+        (name, buffer)
+        for place, buffer in enumerate(bundle.manifest.outputs)
+        for name in dict.fromkeys((bundle.graph.outputs[place], written.get(place, "")))
+        if name
+    ]
+    outputs = {name: got.values[buffer] for name, buffer in names if buffer in got.values}
+    missing = {name: got.missing[buffer] for name, buffer in names if buffer in got.missing}
     _save(arguments.outputs, outputs)
     shapes = {name: list(array.shape) for name, array in outputs.items()}
     if arguments.json:
-        print_json({"outputs": shapes, "bindings": bindings, "file": str(arguments.outputs)})
-    else:
-        print_progress(f"wrote {arguments.outputs}: {shapes}")
-    return 0
+        print_json(
+            {
+                "outputs": shapes,
+                "written": [name for name in written.values() if name in outputs],
+                "missing": missing,
+                "bindings": bindings,
+                "file": str(arguments.outputs),
+            }
+        )
+        return
+    for name, needed in missing.items():
+        print_progress(f"output {name} needs {needed}")
+    print_progress(f"wrote {arguments.outputs}: {shapes}")
+    if written:
+        print_progress(f"new values of what the model writes: {', '.join(written.values())}")
 
 
 def _save(path: Path, arrays: Mapping[str, Array]) -> None:

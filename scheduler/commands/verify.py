@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
             limits=limits,
         )
     _report(findings, arguments.json)
-    return 0 if all(finding.passed for finding in findings) else 1
+    return 1 if any(finding.passed is False for finding in findings) else 0
 
 
 def _bindings(texts: list[str], symbols: Mapping[str, SymbolInfo]) -> tuple[Bindings, ...]:
@@ -90,10 +90,18 @@ def _report(findings: list[Finding], as_json: bool) -> None:
                     f.bound,
                     f.ratio,
                 ),
-                "ok" if f.passed else f"FAILED: {f.detail}",
+                _result(f),
             )
             for f in findings
         ],
     )
-    failed = sum(not finding.passed for finding in findings)
-    print_progress(f"{len(findings)} checks, {failed} failed")
+    checked = [finding.passed for finding in findings if finding.passed is not None]
+    line = f"{len(checked)} checks, {checked.count(False)} failed"
+    left = len(findings) - len(checked)
+    print_progress(line + (f", {left} outputs not checked" if left else ""))
+
+
+def _result(finding: Finding) -> str:
+    if finding.passed is None:
+        return f"not checked: {finding.detail}"
+    return "ok" if finding.passed else f"FAILED: {finding.detail}"

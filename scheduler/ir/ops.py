@@ -23,10 +23,11 @@ LoweringRule: TypeAlias = Callable[..., Any]
 
 
 class UnsupportedOpError(Exception):
-    """An op, or a use of one, for which there is no rule; ``reason`` is one line for the user."""
+    """An op, or a use of one, for which there is no rule; ``reason`` is one line for the user, and
+    ``node`` says which node of the graph it is, where that is known."""
 
-    def __init__(self, target: str, reason: str) -> None:
-        super().__init__(f"{target}: {reason}")
+    def __init__(self, target: str, reason: str, node: str = "") -> None:
+        super().__init__(f"{target}: {reason}" + (f" (node {node})" if node else ""))
         self.target = target
         self.reason = reason
 

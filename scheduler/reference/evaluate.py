@@ -22,7 +22,9 @@ from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.reference.rule import OWN_DTYPE, RUN, Array, UnsupportedUseError, held
+from scheduler.lowering.errors import where
 from scheduler.lowering.ops import find
+from scheduler.lowering.sharing import SharedMemory
 from scheduler.outcome import UserError
 
 Value: TypeAlias = "Array | int | float | bool | None"
@@ -81,6 +83,7 @@ def run(
     keep: Collection[str] | None = None,
     *,
     round_casts: bool = False,
+    missing: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """The graph's outputs, and the values named in ``keep``, by name.
 
@@ -88,10 +91,20 @@ def run(
     as bits). They are not changed. Values are freed after their last use. Kept values are those
     that the node made, even where a later op writes to them in place.
 
+    What depends on a node without a reference is left out where ``missing`` is given, and that
+    says of each such value what it needs; else ``UnsupportedOpError`` is raised. Such a node of
+    which nothing that is asked for depends does no harm.
+
     Raises ``UserError`` naming the node where a result's shape is not the one that the graph
     states, and as ``evaluate`` does.
     """
-    return _Run(graph, inputs, bindings, round_casts).outputs(set(keep or ()))
+    made = _Run(graph, inputs, bindings, round_casts)
+    outputs = made.outputs(set(keep or ()))
+    if missing is not None:
+        missing.update((name, str(error)) for name, error in made.missing.items())
+    elif made.missing:
+        raise next(iter(made.missing.values()))
+    return outputs
 
 
 def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]:
@@ -142,6 +155,9 @@ class _Run:
         self._writes = any(_mutates(node) for node in graph.nodes)
         self._sizes: dict[Any, int | None] = {}
         self._values: dict[str, Any] = {}
+        self._unsupported: dict[str, UnsupportedOpError] = {}
+        #: What was asked for and could not be made.
+        self.missing: dict[str, UnsupportedOpError] = {}
         for value in graph.inputs:
             if value.name not in inputs:
                 raise UserError(f"input {value.name!r} is missing")
@@ -157,16 +173,40 @@ class _Run:
     def outputs(self, keep: set[str]) -> dict[str, Any]:
         targets = keep | set(self._graph.outputs)
         last = last_uses(self._graph)
+        memory = SharedMemory(self._graph, last)
         kept: dict[str, Any] = {n: self._snapshot(v) for n, v in self._values.items() if n in keep}
         for position, node in enumerate(self._graph.nodes):
-            for name, value in self._step(node).items():
+            written = memory.note(node)
+            made = self._known(node)
+            for name, value in made.items():
                 self._values[name] = value
                 if name in keep:
                     kept[name] = self._snapshot(value)
+            if written is not None and not made:
+                for name in (written, *memory.others(node, written, position)):
+                    self._unsupported[name] = self._unsupported[node.outputs[0]]
             for name in {*node_references(node), *node.outputs}:
                 if last.get(name, -1) <= position and name not in targets:
                     self._values.pop(name, None)
-        return {n: kept[n] if n in kept else self._values[n] for n in self._in_order(targets)}
+        found = {n: kept[n] if n in kept else self._values.get(n) for n in self._in_order(targets)}
+        self.missing = {
+            name: self._unsupported[name]
+            for name in found
+            if name in self._unsupported and name not in kept
+        }
+        return {name: value for name, value in found.items() if name not in self.missing}
+
+    def _known(self, node: Node) -> dict[str, Any]:
+        """What a node makes; nothing, and a note of it, where that cannot be known."""
+        read = (name for name in node_references(node) if name in self._unsupported)
+        why = next((self._unsupported[name] for name in read), None)
+        if why is None:
+            try:
+                return self._step(node)
+            except UnsupportedOpError as error:
+                why = UnsupportedOpError(error.target, error.reason, where(node))
+        self._unsupported.update(dict.fromkeys(node.outputs, why))
+        return {}
 
     def _in_order(self, targets: set[str]) -> Iterator[str]:
         """Outputs first, in the model's order, then what is kept, in the order of making."""
