@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv
-from scheduler.ir.index.simplify import product, simplify
+from scheduler.ir.index.facts import is_nonnegative
+from scheduler.ir.index.functions import Mod
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import layout, trees
+from scheduler.lowering.adaptive import Adaptive
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.reductions import accumulator_type, divided
@@ -105,6 +105,9 @@ def _plane_position(
         tap = call("remainder", tap, trees.index_value(kernel[d]))
         moved = call("mul", tap, trees.index_value(dilation[d]))
         at = call("add", moved, trees.index_value(start[d]))
+        if not is_nonnegative(start[d]):  # nothing but -inf: the first that is no padding
+            first = trees.index_value(Mod(start[d], sympy.Integer(dilation[d])))
+            at = call("maximum", at, first)
         result = call("add", result, call("mul", at, trees.index_value(stride)))
     return result
 
@@ -127,14 +130,14 @@ def avg_pool(rank: int) -> Callable[..., Tensor]:
         def after(acc: Value, index: Index) -> Value:
             if divisor_override:
                 return divided(acc, sympy.Integer(divisor_override))
-            return divided(acc, _counted(view, index[lead:], count_include_pad))
+            return divided(acc, counted(view, index[lead:], count_include_pad))
 
         return _pool(b, self, view, ReductionKind.SUM, 0.0, after=after)
 
     return rule
 
 
-def _counted(view: Window, position: Index, with_padding: bool) -> Expr:
+def counted(view: Window, position: Index, with_padding: bool) -> Expr:
     """Elements that an average is over: those of the window within the (padded) input."""
     total: Expr = _ONE
     for d, start in enumerate(view.place(position, (_ZERO,) * len(position))):
@@ -147,57 +150,18 @@ def _counted(view: Window, position: Index, with_padding: bool) -> Expr:
     return total
 
 
-@dataclass(frozen=True)
-class _Adaptive:
-    """Windows of an adaptive pooling: output i is over floor(i n / o) to ceil((i + 1) n / o)."""
-
-    input: tuple[Expr, ...]
-    output: tuple[Expr, ...]
-
-    @property
-    def taps(self) -> tuple[Expr, ...]:
-        """Sizes of the longest window."""
-        return tuple(_longest(n, o) for n, o in zip(self.input, self.output, strict=True))
-
-    def start(self, position: Index) -> Index:
-        """First input position of a window."""
-        sizes = zip(position, self.input, self.output, strict=True)
-        return tuple(FloorDiv(i * n, o) for i, n, o in sizes)
-
-    def end(self, position: Index) -> Index:
-        """Input position after the last of a window."""
-        sizes = zip(position, self.input, self.output, strict=True)
-        return tuple(FloorDiv((i + 1) * n + o - 1, o) for i, n, o in sizes)
-
-    def place(self, position: Index, tap: Index) -> Index:
-        """Input position of an element of a window."""
-        return tuple(s + t for s, t in zip(self.start(position), tap, strict=True))
-
-    def inside(self, position: Index, place: Index) -> Value:
-        """Whether an input position belongs to the window."""
-        sizes = zip(place, self.end(position), self.input, self.output, strict=True)
-        return trees.both(*(trees.less(p, end) for p, end, n, o in sizes if not _even(n, o)))
-
-    def count(self, position: Index) -> Expr:
-        """Elements of a window."""
-        if all(map(_even, self.input, self.output)):
-            return product(self.taps)
-        ends = zip(self.start(position), self.end(position), strict=True)
-        return sympy.Mul(*(end - start for start, end in ends))
-
-
 def _adaptive(
     b: Builder,
     tensor: Tensor,
     rank: int,
     kind: ReductionKind,
     fill: float,
-    after: Callable[[_Adaptive, Value, Index], Value],
+    after: Callable[[Adaptive, Value, Index], Value],
     output: int = 0,
 ) -> Tensor:
     meta = b.meta(output)
     lead = tensor.rank - rank
-    windows = _Adaptive(tensor.size[lead:], meta.size[lead:])
+    windows = Adaptive(tensor.size[lead:], meta.size[lead:])
     held = accumulator_type(tensor.dtype)
 
     def read(index: Index, tap: Index) -> Value:
@@ -230,29 +194,15 @@ def adaptive_avg(rank: int) -> Callable[..., Tensor]:
     return rule
 
 
-def adaptive_max(b: Builder, self: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    if not self.dtype.is_float:
-        raise Unsupported("an adaptive pooling of integers")
-
-    def position(windows: _Adaptive, acc: Value, index: Index) -> Value:
+def adaptive_max(rank: int) -> Callable[..., tuple[Tensor, Tensor]]:
+    def position(windows: Adaptive, acc: Value, index: Index) -> Value:
         start = windows.start(index)
-        return _plane_position(acc, start, windows.taps, (1, 1), windows.input)
+        return _plane_position(acc, start, windows.taps, (1,) * rank, windows.input)
 
-    values = _adaptive(b, self, 2, ReductionKind.MAX, -math.inf, lambda _, acc, __: acc)
-    return values, _adaptive(b, self, 2, ReductionKind.ARGMAX, -math.inf, position, 1)
+    def rule(b: Builder, self: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+        if not self.dtype.is_float:
+            raise Unsupported("an adaptive pooling of integers")
+        values = _adaptive(b, self, rank, ReductionKind.MAX, -math.inf, lambda _, acc, __: acc)
+        return values, _adaptive(b, self, rank, ReductionKind.ARGMAX, -math.inf, position, 1)
 
-
-def _even(size: Expr, output: Expr) -> bool:
-    if output == 1:
-        return True
-    return bool(size.is_Integer and output.is_Integer and int(size) % int(output) == 0)
-
-
-def _longest(size: Expr, output: Expr) -> Expr:
-    """The longest window: size / output, two more at most where that is uneven."""
-    if _even(size, output):
-        return simplify(FloorDiv(size, output))
-    if size.is_Integer and output.is_Integer:
-        n, o = int(size), int(output)
-        return sympy.Integer(max(-(-(i + 1) * n // o) - i * n // o for i in range(o)))
-    raise Unsupported("an uneven adaptive pooling of a symbolic size")
+    return rule

@@ -141,3 +141,8 @@ class Touching:
             trees.call("ge", trees.index_value(window), trees.index_value(0)),
             trees.less(window, self.windows[d]),
         ]
+
+
+def touching(view: Window) -> Touching:
+    """The windows of ``view``, from the side of its input."""
+    return Touching(view.output, view.kernel, view.stride, view.padding, view.dilation)

@@ -57,6 +57,9 @@ def max_pool(rank: int, with_indices: bool) -> Rule:
         where = _windows(places, a, rank, -1)
         where = np.broadcast_to(where.reshape(*where.shape[:-rank], -1), flat.shape)
         best = np.where(where < 0, least, flat).argmax(axis=-1)[..., None]
+        # Nothing but the least value: the first place that is no padding.
+        padding = np.take_along_axis(where, best, -1) < 0
+        best = np.where(padding, (where >= 0).argmax(axis=-1)[..., None], best)
         return values, np.take_along_axis(where, best, -1)[..., 0]
 
     return rule
@@ -113,22 +116,85 @@ def adaptive(rank: int, reduce: Callable[..., Any]) -> Callable[[Args], Array]:
     return rule
 
 
-def adaptive_max(a: Args) -> tuple[Array, Array]:
-    x = a["self"]
-    height, width = x.shape[-2:]
-    rows, columns = a["output_size"]
-    lead = x.shape[:-2]
-    values = np.empty((*lead, rows, columns), dtype=x.dtype)
-    places = np.empty((*lead, rows, columns), dtype=np.int64)
-    for i, across in enumerate(_cells(height, rows)):
-        for j, along in enumerate(_cells(width, columns)):
-            window = x[..., across, along]
-            flat = window.reshape(*lead, -1)
-            best = flat.argmax(axis=-1)
-            values[..., i, j] = flat.max(axis=-1)
-            row, column = np.divmod(best, window.shape[-1])
-            places[..., i, j] = (row + across.start) * width + column + along.start
-    return values, places
+def adaptive_max(rank: int) -> Callable[[Args], tuple[Array, Array]]:
+    def rule(a: Args) -> tuple[Array, Array]:
+        x = a["self"]
+        lead, sizes = x.shape[:-rank], x.shape[-rank:]
+        counts = pair(a["output_size"], rank)
+        values = np.empty((*lead, *counts), dtype=x.dtype)
+        places = np.empty((*lead, *counts), dtype=np.int64)
+        flat = np.arange(math.prod(sizes)).reshape(sizes)
+        cells = [list(_cells(size, count)) for size, count in zip(sizes, counts, strict=True)]
+        for at in np.ndindex(*counts):
+            cell = tuple(own[i] for own, i in zip(cells, at, strict=True))
+            window = x[(..., *cell)].reshape(*lead, -1)
+            values[(..., *at)] = window.max(axis=-1)
+            places[(..., *at)] = flat[cell].ravel()[window.argmax(axis=-1)]
+        return values, places
+
+    return rule
+
+
+def _spread_over_windows(grad: Array, a: Args, rank: int) -> Array:
+    """Each window's value added to every element of the input that it covers."""
+    sizes = a["self"].shape[-rank:]
+    kernel, padding = pair(a["kernel_size"], rank), pair(a["padding"], rank)
+    stride = pair(a["stride"], rank) if a["stride"] else kernel
+    counts = grad.shape[-rank:]
+    whole = tuple(
+        max((n - 1) * s + k, size + p)
+        for n, s, k, size, p in zip(counts, stride, kernel, sizes, padding, strict=True)
+    )
+    made = np.zeros((*grad.shape[:-rank], *whole))
+    for tap in np.ndindex(*kernel):
+        place: Any = tuple(
+            slice(t, t + (n - 1) * s + 1, s) for t, n, s in zip(tap, counts, stride, strict=True)
+        )
+        made[(..., *place)] += grad
+    inside: Any = (..., *(slice(p, p + n) for p, n in zip(padding, sizes, strict=True)))
+    return np.asarray(made[inside])
+
+
+def avg_pool_backward(rank: int) -> Rule:
+    def rule(a: Args) -> Array:
+        grad = np.asarray(a["grad_output"])
+        if a["divisor_override"] is not None:
+            return _spread_over_windows(grad / a["divisor_override"], a, rank)
+        for axis, counts in zip(range(-rank, 0), _counts(a, rank, grad.shape), strict=True):
+            grad = grad / counts.reshape(-1, *(1,) * (-1 - axis))
+        return _spread_over_windows(grad, a, rank)
+
+    return rule
+
+
+def max_pool_backward(rank: int) -> Rule:
+    """Of adaptive ones too: each window's gradient goes where its greatest element was."""
+
+    def rule(a: Args) -> Array:
+        grad, places = a["grad_output"], a["indices"]
+        x = a["self"]
+        rows = math.prod(x.shape[:-rank])
+        made = np.zeros((rows, math.prod(x.shape[-rank:])))
+        row = np.arange(rows)[:, None]
+        np.add.at(made, (row, places.reshape(rows, -1)), grad.reshape(rows, -1))
+        return made.reshape(x.shape)
+
+    return rule
+
+
+def adaptive_avg_backward(rank: int) -> Rule:
+    def rule(a: Args) -> Array:
+        made = np.asarray(a["grad_output"], np.float64)
+        for axis in range(-rank, 0):
+            size, count = a["self"].shape[axis], made.shape[axis]
+            moved = np.moveaxis(made, axis, -1)
+            wide = np.zeros((*moved.shape[:-1], size))
+            for number, cell in enumerate(_cells(size, count)):
+                wide[..., cell] += moved[..., number, None] / (cell.stop - cell.start)
+            made = np.moveaxis(wide, -1, axis)
+        return made
+
+    return rule
 
 
 def nearest(a: Args) -> Array:

@@ -117,6 +117,15 @@ def places_by_dimension(args: Mapping[str, Argument], sizes: Sizes) -> Required:
         yield index, Role(below=sizes.along(args["self"], axis))
 
 
+def places_in_planes(rank: int) -> Requirements:
+    """``indices`` are flat places in the last ``rank`` dimensions of ``self``."""
+
+    def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
+        yield args["indices"], Role(below=sizes.of(args["self"], slice(-rank, None)))
+
+    return requires
+
+
 def classes(args: Mapping[str, Argument], _: Sizes) -> Required:
     """``self`` numbers the classes."""
     count = args["num_classes"]

@@ -6,7 +6,8 @@ import numpy as np
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pooling as ref
-from scheduler.lowering import indexing, pooling
+from scheduler.ir.reference.roles import places_in_planes
+from scheduler.lowering import indexing, pooling, pooling_backward
 
 ROWS = (
     op(
@@ -58,7 +59,91 @@ ROWS = (
         pooling.adaptive_avg(2),
         ref.adaptive(2, np.mean),
     ),
-    op("aten.adaptive_max_pool2d", "self, output_size", pooling.adaptive_max, ref.adaptive_max),
+    op(
+        "aten.adaptive_avg_pool3d",
+        "self, output_size",
+        pooling.adaptive_avg(3),
+        ref.adaptive(3, np.mean),
+    ),
+    op(
+        "aten._adaptive_avg_pool3d",
+        "self, output_size",
+        pooling.adaptive_avg(3),
+        ref.adaptive(3, np.mean),
+    ),
+    *(
+        op(
+            f"aten.adaptive_max_pool{rank}d",
+            "self, output_size",
+            pooling.adaptive_max(rank),
+            ref.adaptive_max(rank),
+        )
+        for rank in (1, 2, 3)
+    ),
+    op(
+        "aten.max_pool1d_with_indices",
+        "self, kernel_size, stride=(), padding=(0,), dilation=(1,), ceil_mode=False",
+        pooling.max_pool(1),
+        ref.max_pool(1, True),
+    ),
+    op(
+        "aten.max_pool3d",
+        "self, kernel_size, stride=(), padding=(0, 0, 0), dilation=(1, 1, 1), ceil_mode=False",
+        pooling.max_pool(3),
+        ref.max_pool(3, False),
+    ),
+    op(
+        "aten.max_pool3d_with_indices",
+        "self, kernel_size, stride=(), padding=(0, 0, 0), dilation=(1, 1, 1), ceil_mode=False",
+        pooling.max_pool(3),
+        ref.max_pool(3, True),
+    ),
+    op(
+        "aten.avg_pool3d",
+        "self, kernel_size, stride=(), padding=(0, 0, 0), ceil_mode=False, "
+        "count_include_pad=True, divisor_override=None",
+        pooling.avg_pool(3),
+        ref.avg_pool(3),
+    ),
+    *(
+        op(
+            f"aten.avg_pool{rank}d_backward",
+            "grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad, "
+            "divisor_override",
+            pooling_backward.avg_pool_backward(rank),
+            ref.avg_pool_backward(rank),
+        )
+        for rank in (2, 3)
+    ),
+    *(
+        op(
+            f"aten.max_pool{rank}d_with_indices_backward",
+            "grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices",
+            pooling_backward.max_pool_backward(rank),
+            ref.max_pool_backward(rank),
+            requires=places_in_planes(rank),
+        )
+        for rank in (2, 3)
+    ),
+    *(
+        op(
+            f"aten._adaptive_avg_pool{rank}d_backward",
+            "grad_output, self",
+            pooling_backward.adaptive_avg_backward(rank),
+            ref.adaptive_avg_backward(rank),
+        )
+        for rank in (2, 3)
+    ),
+    *(
+        op(
+            f"aten.adaptive_max_pool{rank}d_backward",
+            "grad_output, self, indices",
+            pooling_backward.adaptive_max_backward(rank),
+            ref.max_pool_backward(rank),
+            requires=places_in_planes(rank),
+        )
+        for rank in (2, 3)
+    ),
     op(
         "aten.upsample_nearest2d",
         "self, output_size, scales_h=None, scales_w=None; vec: input, output_size, scale_factors",

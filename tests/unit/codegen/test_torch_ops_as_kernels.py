@@ -62,10 +62,24 @@ def gradients_of_normalisations(x: Any, w: Any) -> Any:
     )
 
 
+def gradients_of_poolings(x: Any) -> Any:
+    aten = torch.ops.aten
+    average = ([3, 2], [2, 1], [1, 0], False, False, None)
+    window = ([3, 2], [2, 1], [1, 0], [1, 2], True)
+    out, places = aten.max_pool2d_with_indices(x, *window)
+    return (
+        places,
+        aten.avg_pool2d_backward(torch.sin(aten.avg_pool2d(x, *average)), x, *average),
+        aten.max_pool2d_with_indices_backward(torch.cos(out), x, *window, places),
+        aten._adaptive_avg_pool2d_backward(torch.sin(x[..., :3, :4]), x),
+    )
+
+
 X = _randn(2, 4, 5, 6)
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (transposed_convolutions, (X, _randn(4, 3, 4, 3))),
     (gradients_of_a_convolution, (X, _randn(4, 3, 3, 3))),
+    (gradients_of_poolings, (X,)),
     (statistics_of_the_batch, (X, _randn(4, 3, 4, 3))),
     (gradients_of_normalisations, (X, _randn(4, 3, 4, 3))),
 ]

@@ -1,0 +1,156 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Gradients of poolings, each element of the input from the windows that touch it: nothing is
+written at computed places, and the same sums come out in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.adaptive import Adaptive
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.pooling import counted
+from scheduler.lowering.reductions import accumulator_type, divided
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.windows import spread, touching, window
+
+
+def _gathered(
+    b: Builder,
+    self: Tensor,
+    taps: tuple[Expr, ...],
+    touched: Callable[[Index, Index], tuple[Index, Value]],
+    gradient: Callable[[Index, Index, Index], Value],
+) -> Tensor:
+    """The sum over the windows that touch each position; ``touched`` gives a window and whether it
+    does, ``gradient`` what comes from it: (leading index, window, position)."""
+    lead = self.rank - len(taps)
+    held = accumulator_type(self.dtype)
+
+    def read(index: Index, tap: Index) -> Value:
+        position = index[lead:]
+        windows, meets = touched(position, tap)
+        return trees.masked(meets, gradient(index[:lead], windows, position), const(0, held))
+
+    return b.reduction(
+        self.size, taps, ReductionKind.SUM, read, dtype=b.meta().dtype, accumulate=held
+    )
+
+
+def _chosen(
+    grad_output: Tensor, indices: Tensor, size: tuple[Expr, ...], held: DType
+) -> Callable[[Index, Index, Index], Value]:
+    """A window's gradient where its greatest element is the one asked about."""
+
+    def gradient(leading: Index, windows: Index, position: Index) -> Value:
+        place = (*leading, *windows)
+        flat = sympy.Add(*(p * s for p, s in zip(position, layout.contiguous(size), strict=True)))
+        same = call("eq", trees.held(indices.at(place), DType.I64), trees.index_value(flat))
+        return call("where", same, trees.held(grad_output.at(place), held), const(0, held))
+
+    return gradient
+
+
+def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
+    def rule(
+        b: Builder,
+        grad_output: Tensor,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Tensor:
+        kernel = spread(kernel_size, rank)
+        view = window(self.size, grad_output.size, kernel, stride or kernel, padding)
+        held = accumulator_type(self.dtype)
+        seen = touching(view)
+
+        def touched(position: Index, tap: Index) -> tuple[Index, Value]:
+            windows, _, meets = seen.at(position, tap)
+            return windows, meets
+
+        def gradient(leading: Index, windows: Index, _: Index) -> Value:
+            value = trees.held(grad_output.at((*leading, *windows)), held)
+            if divisor_override:
+                return divided(value, sympy.Integer(divisor_override))
+            return divided(value, counted(view, windows, count_include_pad))
+
+        return _gathered(b, self, seen.taps, touched, gradient)
+
+    return rule
+
+
+def max_pool_backward(rank: int) -> Callable[..., Tensor]:
+    def rule(
+        b: Builder,
+        grad_output: Tensor,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: bool,
+        indices: Tensor,
+    ) -> Tensor:
+        kernel = spread(kernel_size, rank)
+        view = window(self.size, grad_output.size, kernel, stride or kernel, padding, dilation)
+        seen, held = touching(view), accumulator_type(self.dtype)
+
+        def touched(position: Index, tap: Index) -> tuple[Index, Value]:
+            windows, _, meets = seen.at(position, tap)
+            return windows, meets
+
+        gradient = _chosen(grad_output, indices, view.input, held)
+        return _gathered(b, self, seen.taps, touched, gradient)
+
+    return rule
+
+
+def _adaptively(
+    self: Tensor, grad_output: Tensor, rank: int
+) -> tuple[Adaptive, Adaptive, Callable[[Index, Index], tuple[Index, Value]]]:
+    """The pooling's windows, those from the input's side, and which of them touch a position."""
+    lead = self.rank - rank
+    windows = Adaptive(self.size[lead:], grad_output.size[lead:])
+    turned = windows.turned
+
+    def touched(position: Index, tap: Index) -> tuple[Index, Value]:
+        place = turned.place(position, tap)
+        return place, turned.inside(position, place)
+
+    return windows, turned, touched
+
+
+def adaptive_avg_backward(rank: int) -> Callable[..., Tensor]:
+    def rule(b: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
+        windows, turned, touched = _adaptively(self, grad_output, rank)
+        held = accumulator_type(self.dtype)
+
+        def gradient(leading: Index, place: Index, _: Index) -> Value:
+            value = trees.held(grad_output.at((*leading, *place)), held)
+            return divided(value, windows.count(place))
+
+        return _gathered(b, self, turned.taps, touched, gradient)
+
+    return rule
+
+
+def adaptive_max_backward(rank: int) -> Callable[..., Tensor]:
+    def rule(b: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
+        windows, turned, touched = _adaptively(self, grad_output, rank)
+        held = accumulator_type(self.dtype)
+        gradient = _chosen(grad_output, indices, windows.input, held)
+        return _gathered(b, self, turned.taps, touched, gradient)
+
+    return rule
