@@ -52,8 +52,12 @@ def _computed(
     memory = {name: buffers[name] for name in read}
     values: dict[str, object] = {**symbolic_values(lowered.graph, bindings)}
     for name, view in extern.inputs.items():
-        size = tuple(extent(one, bindings) for one in lowered.graph.tensors[name].size)
-        values[name] = view_value(view, memory, lowered, bindings).reshape(size)
+        meta = lowered.graph.tensors.get(name)
+        value = view_value(view, memory, lowered, bindings)
+        if meta is None:  # a number
+            values[name] = value.item()
+        else:
+            values[name] = value.reshape(tuple(extent(one, bindings) for one in meta.size))
     dtypes = {name: meta.dtype for name, meta in lowered.graph.tensors.items()}
     try:
         made = evaluate(node, values, bindings, dtypes=dtypes, graph=lowered.graph)

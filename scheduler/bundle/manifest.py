@@ -137,7 +137,7 @@ def _codec() -> Converter:
     codec = make_codec()
     # What an argument stands for, a buffer or a number, is known once there are buffers.
     codec.register_structure_hook(str | Expr, lambda text, _: codec.structure(text, str))
-    named(codec, SymbolInfo, {"minimum": "min", "maximum": "max"})
+    named(codec, SymbolInfo, {"minimum": "min", "maximum": "max"}, where_default=("unbacked",))
     named(codec, Buffer)
     renamed(codec, KernelArg, {"is_output": "output"})
     renamed(codec, Launch, where_default=("dynamic_lds",))

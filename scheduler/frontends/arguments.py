@@ -13,6 +13,7 @@ from scheduler.frontends.srepr import parse_plain, parse_srepr
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Expr, Ref, TensorMeta
 from scheduler.ir.index.functions import as_expr
+from scheduler.ir.index.parsing import NoIntegerError
 from scheduler.limits import (
     INT64_END,
     MAX_ARGUMENTS,
@@ -93,6 +94,14 @@ class Expressions:
             self.hints.setdefault(expr, read_int(field(hint, "as_int", int, where), where))
         return expr
 
+    def read_number(self, data: Any, where: str) -> Expr | None:
+        """A ``SymInt`` that is no size of a tensor: None where it is an expression that integers
+        do not make; its node says then what it is."""
+        try:
+            return self.read(data, where)
+        except NoIntegerError:
+            return None
+
     def _parse(self, text: str, where: str) -> Expr:
         if text not in self._parsed:
             self._characters += len(text)
@@ -100,6 +109,8 @@ class Expressions:
                 raise UserError(f"{where}: the file has too many different expressions")
             try:
                 self._parsed[text] = self._parse_text(text)
+            except NoIntegerError as error:
+                raise NoIntegerError(f"{where}: {error}") from error
             except UserError as error:
                 raise UserError(f"{where}: {error}") from error
         return self._parsed[text]

@@ -8,6 +8,7 @@ Other graphs among a node's arguments are ``Subgraph``, their values named after
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,7 @@ from scheduler.outcome import UserError
 from scheduler.steps import counted
 
 SCHEMA_MAJORS = (5, 6, 7, 8)  # torch 2.4 to 2.15
+_EXAMPLE = 64  # of a size that depends on data
 _TRANSPARENT = {
     "higher_order.invoke_subgraph",
     "higher_order.strict_mode",
@@ -75,8 +77,9 @@ def read(path: Path, name: str | None = None) -> Graph:
     Outputs are all of the graph's values that leave it; constant outputs (None, a number) are no
     values and are left out. ``output_specs`` say which of them are new values of inputs: those
     that the file's signature names, and behind all others the inputs that ops write in place. A
-    value in neither ``tensors`` nor ``sym_ints`` is a symbolic float or boolean, or None. Symbols
-    without an example value in the file get the least value that their range allows.
+    value in neither ``tensors`` nor ``sym_ints`` is a number that its node makes (a float, a truth
+    value, what is read from data), or None. Symbols without an example value in the file get the
+    least value that their range allows, sizes that depend on data 64 or the nearest one.
 
     Raises ``UserError``, one line naming the file and the part, where the file is no such file, is
     damaged or contradicts itself, or holds what the IR has no form for.
@@ -152,7 +155,9 @@ class _Reader:
             )
         for name, size in field(data, "sym_int_values", dict, "graph").items():
             where = f"symbolic integer {name!r}"
-            self._sym_ints.setdefault(names.get(name, name), self._expressions.read(size, where))
+            expr = self._expressions.read_number(size, where)
+            if expr is not None:
+                self._sym_ints.setdefault(names.get(name, name), expr)
 
     def _nodes(self, data: Json, names: Mapping[str, str], prefix: str, depth: int) -> list[Node]:
         """A graph's nodes; of an inner one ``names`` renames the values, ``prefix`` the nodes."""
@@ -294,9 +299,23 @@ class _Reader:
     def _symbols(self) -> dict[str, SymbolInfo]:
         ranges = optional(self._document, "range_constraints", dict, "model.json") or {}
         exprs = [e for meta in self._tensors.values() for e in (*meta.size, *meta.stride)]
+        sizes = free_symbols(exprs)
+        self._sym_ints = {
+            name: expr for name, expr in self._sym_ints.items() if not _is_read(expr, sizes)
+        }
         used = sorted(free_symbols((*exprs, *self._sym_ints.values())))
         hints = infer_hints(self._expressions.hints)
         return {name: _symbol(name, ranges.get(name, {}), hints.get(name)) for name in used}
+
+
+def _is_read(expr: Expr, sizes: set[str]) -> bool:
+    """Whether a number is read from data and no size: its node makes it, of whatever sign."""
+    return any(map(_is_unbacked, free_symbols((expr,)) - sizes))
+
+
+def _is_unbacked(symbol: str) -> bool:
+    """By its name, ``u0`` …, as torch calls what it learns from data."""
+    return re.fullmatch(r"u\d+", symbol) is not None
 
 
 def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
@@ -306,6 +325,9 @@ def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
     least, most = bounds.get("min_val"), bounds.get("max_val")
     minimum = 0 if least is None else max(0, read_int(least, where))
     maximum = None if most is None else read_int(most, where)
+    if _is_unbacked(name):
+        top = _EXAMPLE if maximum is None else min(_EXAMPLE, maximum)
+        return SymbolInfo(name, max(minimum, top), minimum, maximum, unbacked=True)
     return SymbolInfo(name, minimum if hint is None else hint, minimum, maximum)
 
 

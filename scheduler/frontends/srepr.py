@@ -5,11 +5,18 @@ torch 2.6, of its ``str``.
 from a list of known constructors; nothing in it is run. Torch's own functions become ours:
 ``FloorDiv``, ``CleanDiv`` → ``FloorDiv``; ``Mod``, ``PythonMod`` → ``Mod``; ``ModularIndexing(a,
 b, c)`` → ``(a // b) % c``.
+
+A float that is made whole (``FloorToInt``, ``CeilToInt``, ``TruncToInt``) is read where floats
+compute it without rounding, so that a division of integers is the same: a size times 0.5, a
+quotient of two integers. One that rounds (a size times 1.7) is no integer expression.
 """
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
 
 import sympy
 
@@ -19,6 +26,9 @@ from scheduler.ir.index.parsing import ExpressionParser, check_name
 from scheduler.ir.index.text import TextParser
 
 _TORCH_NAMES = {"CleanDiv": "FloorDiv", "PythonMod": "Mod"}
+_WHOLE = frozenset({"FloorToInt", "CeilToInt", "TruncToInt"})
+# Bits of a float's numerator: products with any size of a tensor stay below 53 bits.
+_EXACT_BITS = 20
 _ASSUMPTIONS = frozenset({"positive", "nonnegative", "integer", "negative", "nonzero", "real"})
 
 
@@ -43,6 +53,18 @@ class _PlainParser(TextParser):
         return super().function(_TORCH_NAMES.get(name, name), args)
 
 
+@dataclass(frozen=True)
+class _Quotient:
+    """A float that is ``above / below``, exactly where ``below`` is a power of two."""
+
+    above: Expr
+    below: int = 1
+
+    @property
+    def is_exact(self) -> bool:
+        return self.below & (self.below - 1) == 0
+
+
 class _SreprParser(ExpressionParser):
     def value(self, node: ast.expr, depth: int) -> Expr:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
@@ -54,6 +76,8 @@ class _SreprParser(ExpressionParser):
             raise self.wrong()
         if name == "Integer":
             return self._integer(node)
+        if name in _WHOLE and len(node.args) == 1:
+            return self._whole(name, self._exact(node.args[0], depth))
         return self._build(name, [self.read(arg, depth) for arg in node.args])
 
     def _symbol(self, node: ast.Call) -> Expr:
@@ -82,6 +106,75 @@ class _SreprParser(ExpressionParser):
                 return sympy.Add(*args)
             case "Mul", [_, *_]:
                 return sympy.Mul(*args)
+            case "CeilDiv", [a, b]:
+                return -self.call("FloorDiv", [-a, b])
+            case "Identity", [a]:
+                return a
             case "ModularIndexing", [a, b, c]:
                 return self.call("Mod", [self.call("FloorDiv", [a, b]), c])
         return self.call(_TORCH_NAMES.get(name, name), args)
+
+    # -- floats ----------------------------------------------------------------------------------
+
+    def _exact(self, node: ast.expr, depth: int) -> _Quotient:
+        """A float expression that rounds nowhere, but in a last division."""
+        self.count(depth)
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            raise self.wrong()
+        match node.func.id, node.args:
+            case "Float", [ast.Constant(value=str(text)), *_]:
+                return self._float(text)
+            case "Integer", _:
+                return _Quotient(self._integer(node))
+            case "ToFloat", [whole]:
+                return _Quotient(self.read(whole, depth + 1))
+            case "IntTrueDiv", [above, below]:
+                divisor = self.read(below, depth + 1)
+                if not divisor.is_Integer or divisor <= 0:
+                    raise self.wrong()
+                return _Quotient(self.read(above, depth + 1), int(divisor))
+            case "FloatTrueDiv", [above, below]:
+                return self._divided(self._exact(above, depth + 1), self._exact(below, depth + 1))
+            case "Mul", [_, *_] as parts:
+                return reduce(self._product, [self._exact(part, depth + 1) for part in parts])
+            case "Add", [_, *_] as parts:
+                return reduce(self._sum, [self._exact(part, depth + 1) for part in parts])
+        raise self.wrong()
+
+    def _float(self, text: str) -> _Quotient:
+        try:
+            value = Fraction(float(text))
+        except (ValueError, OverflowError):
+            raise self.wrong() from None
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > _EXACT_BITS:
+            raise self.wrong()
+        return _Quotient(sympy.Integer(value.numerator), value.denominator)
+
+    def _product(self, a: _Quotient, b: _Quotient) -> _Quotient:
+        for one, other in ((a, b), (b, a)):
+            power = other.above.is_Integer and abs(int(other.above)).bit_count() == 1
+            if other.is_exact and (one.is_exact or power):
+                return _Quotient(sympy.Mul(one.above, other.above), one.below * other.below)
+        raise self.wrong()
+
+    def _sum(self, a: _Quotient, b: _Quotient) -> _Quotient:
+        if not (a.is_exact and b.is_exact):
+            raise self.wrong()
+        below = max(a.below, b.below)
+        terms = (sympy.Mul(below // one.below, one.above) for one in (a, b))
+        return _Quotient(sympy.Add(*terms), below)
+
+    def _divided(self, a: _Quotient, b: _Quotient) -> _Quotient:
+        if not b.above.is_Integer or b.above <= 0 or not b.is_exact:
+            raise self.wrong()
+        if int(b.above).bit_count() != 1 and not a.is_exact:
+            raise self.wrong()
+        return _Quotient(sympy.Mul(a.above, b.below), a.below * int(b.above))
+
+    def _whole(self, name: str, quotient: _Quotient) -> Expr:
+        above, below = quotient.above, sympy.Integer(quotient.below)
+        if name == "CeilToInt":
+            return -self.call("FloorDiv", [-above, below])
+        if name == "TruncToInt" and not above.is_nonnegative:
+            raise self.wrong()
+        return self.call("FloorDiv", [above, below])

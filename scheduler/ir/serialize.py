@@ -76,7 +76,12 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         "digest": graph.digest,
         "producer": graph.producer,
         "symbols": {
-            name: {"hint": info.hint, "min": info.minimum, "max": info.maximum}
+            name: {
+                "hint": info.hint,
+                "min": info.minimum,
+                "max": info.maximum,
+                **({"unbacked": True} if info.unbacked else {}),
+            }
             for name, info in graph.symbols.items()
         },
         "inputs": [
@@ -213,7 +218,8 @@ def _expr(text: Any, where: str) -> sympy.Expr:
 def _symbol(name: str, data: Any) -> SymbolInfo:
     where = f"symbols.{name}"
     hint, least = _part(data, "hint", int, where), _part(data, "min", int, where)
-    return SymbolInfo(name, hint, least, _part(data, "max", int | None, where))
+    most = _part(data, "max", int | None, where)
+    return SymbolInfo(name, hint, least, most, unbacked=data.get("unbacked") is True)
 
 
 def _input(data: Any, where: str) -> GraphInput:

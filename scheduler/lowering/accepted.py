@@ -14,7 +14,7 @@ import sympy
 from scheduler.ir.graph import Subgraph
 from scheduler.ir.ops import LoweringRule, Param
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.tensor import Tensor
+from scheduler.lowering.tensor import Scalar, Tensor
 from scheduler.outcome import UserError
 
 #: Arguments that change nothing in what is computed here: where memory lies, hints for training.
@@ -38,6 +38,8 @@ WITHOUT_EFFECT = frozenset(
     ]
 )
 
+
+_LATE = "its argument {!r} is a number that is known only while the model runs"
 
 #: What a rule's annotation lets through; an annotation with another name in it lets all through.
 _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
@@ -68,16 +70,26 @@ def accepted_arguments(
         if name not in arguments:
             continue
         parts = arguments[name] if several else (arguments[name],)
+        if Tensor not in kinds and _has_scalar(parts):
+            raise Unsupported(_LATE.format(name))
         if not isinstance(parts, tuple) or not all(isinstance(part, kinds) for part in parts):
             raise UserError(f"{where}: its argument {name!r} is of the wrong kind")
     given = {}
     for param in params:
         value = arguments[param.name]
+        if known is not None and param.name not in _kinds(rule) and _has_scalar(value):
+            raise Unsupported(_LATE.format(param.name))
         if known is None or param.name in known:
             given[param.name] = value
         elif param.name not in WITHOUT_EFFECT and value != param.default:
             raise Unsupported(f"argument {param.name}={value} is not covered")
     return given
+
+
+def _has_scalar(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_has_scalar(part) for part in value)
+    return isinstance(value, Scalar)
 
 
 @cache

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import sympy
+
 from scheduler.ir.operations import BufferKind, Lowered, Operation, live
-from scheduler.lowering import layout
+from scheduler.lowering import layout, numbers, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.tensor import Tensor
-from scheduler.outcome import UserError
 
 
 def finish(b: Builder, outputs: Sequence[object]) -> Lowered:
-    """What was built as a ``Lowered``, in the model's order of outputs."""
+    """What was built as a ``Lowered``, in the model's order of outputs. A number among them comes
+    as a tensor without dimensions."""
     names = []
     for name, value in zip(b.graph.outputs, outputs, strict=True):
-        if not isinstance(value, Tensor):
-            raise UserError(f"output {name!r} is a number, not a tensor")
-        names.append(_output(b, name, value))
+        size = isinstance(value, sympy.Expr)
+        made = numbers.scalar(trees.index_value(value)) if size else value
+        assert isinstance(made, Tensor)
+        names.append(_output(b, name, made))
     operations = _without_unread(live(b.operations, names), names)
     used = {name for op in operations for name in (*op.reads, *op.writes)}
     buffers = {
@@ -49,11 +52,10 @@ def _output(b: Builder, name: str, tensor: Tensor) -> str:
             made = replace(buffer, kind=BufferKind.OUTPUT, source_name=name)
             b.buffers[buffer.name] = made
         return buffer.name
-    meta = b.graph.tensors[name]
+    meta = b.graph.tensors.get(name)
+    stride = () if meta is None else layout.dense(meta.size, meta.stride, b.hints)
     b.sources = tensor.nodes
-    copy = b.pointwise(
-        tensor.size, tensor.dtype, tensor.at, layout.dense(meta.size, meta.stride, b.hints)
-    )
+    copy = b.pointwise(tensor.size, tensor.dtype, tensor.at, stride)
     made = replace(b.buffers[copy.buffer], kind=BufferKind.OUTPUT, source_name=name)
     b.buffers[copy.buffer] = made
     return copy.buffer

@@ -6,17 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr
+from scheduler.ir.graph import Expr, TensorMeta
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.values import Cast, IndexValue, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.pointwise import Argument, element, promoted, stored
 from scheduler.lowering.tensor import Index, Tensor
 
 
-def full(size: tuple[Expr, ...], value: int | float | bool | Expr, dtype: DType) -> Tensor:
-    """The same number everywhere."""
+def full(size: tuple[Expr, ...], value: Argument, dtype: DType) -> Tensor:
+    """The same number everywhere; a tensor has no dimensions."""
+    if isinstance(value, Tensor):
+        number = value.at(())
+        return Tensor(size, dtype, lambda _: trees.cast(number, dtype))
     if isinstance(value, int | float):
         literal = trees.const(value, dtype)
         return Tensor(size, dtype, lambda _: literal)
@@ -24,7 +27,7 @@ def full(size: tuple[Expr, ...], value: int | float | bool | Expr, dtype: DType)
     return Tensor(size, dtype, lambda _: trees.held(IndexValue(expr, DType.I64), dtype))
 
 
-def full_op(b: Builder, fill_value: Any, **_: Any) -> Tensor:
+def full_op(b: Builder, fill_value: Argument, **_: Any) -> Tensor:
     meta = b.meta()
     return full(meta.size, fill_value, meta.dtype)
 
@@ -37,21 +40,23 @@ def constant(value: int) -> Callable[..., Tensor]:
     return rule
 
 
-def fill(b: Builder, value: Any, **_: Any) -> Tensor:
+def fill(b: Builder, value: Argument, **_: Any) -> Tensor:
     meta = b.meta()
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and value.dtype is meta.dtype:
         return value.view(meta.size, lambda _: ())
     return full(meta.size, value, meta.dtype)
 
 
-def scalar_tensor(b: Builder, s: Any, **_: Any) -> Tensor:
+def scalar_tensor(b: Builder, s: Argument, **_: Any) -> Tensor:
     meta = b.meta()
     return full(meta.size, s, meta.dtype)
 
 
-def arange(b: Builder, start: Any = 0, step: Any = 1, **_: Any) -> Tensor:
+def arange(b: Builder, start: Argument = 0, step: Argument = 1, **_: Any) -> Tensor:
     """``start + step * i``."""
     meta = b.meta()
+    if isinstance(start, Tensor) or isinstance(step, Tensor):
+        return _late_arange(meta, start, step)
     if isinstance(start, float) or isinstance(step, float):
         first, by = trees.const(start, meta.dtype), trees.const(step, meta.dtype)
         return Tensor(
@@ -72,6 +77,18 @@ def arange(b: Builder, start: Any = 0, step: Any = 1, **_: Any) -> Tensor:
     return Tensor(
         meta.size, meta.dtype, lambda i: Cast(trees.index_value(begin + by_int * i[0]), held)
     )
+
+
+def _late_arange(meta: TensorMeta, start: Argument, step: Argument) -> Tensor:
+    """With bounds that are known while the model runs: in float64 or int64, as torch has them."""
+    kind = DType.F64 if promoted((start, step)).is_float else DType.I64
+
+    def read(index: Index) -> Value:
+        first, by = (element(one, (), kind) for one in (start, step))
+        place = trees.held(trees.index_value(index[0]), kind)
+        return trees.cast(trees.call("add", first, trees.call("mul", by, place)), meta.dtype)
+
+    return Tensor(meta.size, meta.dtype, read)
 
 
 def linspace(b: Builder, start: float, end: float, steps: int, **_: Any) -> Tensor:

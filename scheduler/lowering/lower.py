@@ -32,7 +32,7 @@ from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, naming, where
 from scheduler.lowering.ops import find
 from scheduler.lowering.sharing import SharedMemory, written_memory
-from scheduler.lowering.tensor import Tensor
+from scheduler.lowering.tensor import Scalar, Tensor
 from scheduler.lowering.verifier import verify
 from scheduler.outcome import UserError
 from scheduler.steps import counted
@@ -67,6 +67,7 @@ class _Lowering:
         self._inner = builder is not None
         self._b = builder or Builder(graph)
         self._values: dict[str, LoweredValue] = {}
+        self._missing: dict[str, str] = {}  # numbers that there is no tree for, and why
         self._depths: dict[str, int] = {}  # views on the way from memory to a value
         last_use = last_uses(graph)
         self._memory = SharedMemory(graph, last_use)
@@ -124,13 +125,35 @@ class _Lowering:
         if name in self._graph.sym_ints:
             return self._graph.sym_ints[name]
         known = self._values.get(name)
+        if known is None and name in self._missing:
+            raise UserError(f"the number {name!r} has no value here: {self._missing[name]}")
         if known is None:
             raise UserError(f"value {name!r} is used before a node makes it")
         return known
 
+    def _number(self, node: Node) -> None:
+        """A number, as the tree that its users read; a symbolic integer's expression is in the
+        graph. Why there is none is said to who uses it."""
+        (name, *_) = node.outputs
+        if name in self._graph.sym_ints:
+            return
+        try:
+            found = find(node.target)
+            arguments = {n: self._argument(value) for n, value in found.bind(node).items()}
+            self._b.begin(node, _sources(arguments))
+            made = self._apply(node, arguments)
+        except UnsupportedOpError as error:
+            self._missing[name] = error.reason
+        except Unsupported as error:
+            self._missing[name] = str(error)
+        else:
+            if len(made) == len(node.outputs) == 1 and isinstance(made[0], Scalar):
+                self._values[name] = made[0]
+
     def _node(self, node: Node, position: int) -> None:
-        if not any(name in self._graph.tensors for name in node.outputs) and node.outputs:
-            return  # symbolic integers: their expressions are in the graph
+        if node.outputs and not any(name in self._graph.tensors for name in node.outputs):
+            self._number(node)
+            return
         arguments: Mapping[str, Any] = {}
         try:
             arguments = {
@@ -233,8 +256,8 @@ class _Lowering:
             raise Unsupported(f"{node.target} in its inner graph: {reason}")
         self._b.begin(node, ())
         inputs: dict[str, ViewOf] = {}
-        for name in _tensor_names(node, self._graph):
-            tensor = self._values[name]
+        for name in _value_names(node, self._graph):
+            tensor = self._value(name)
             assert isinstance(tensor, Tensor)
             axes, index = self._b.loops(tensor.size, "i")
             inputs[name] = ViewOf(axes, simplify_tree(tensor.at(index), self._b.sizes.over(axes)))
@@ -286,5 +309,6 @@ def _sources(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _tensor_names(node: Node, graph: Graph) -> list[str]:
-    return [name for name in dict.fromkeys(node_references(node)) if name in graph.tensors]
+def _value_names(node: Node, graph: Graph) -> list[str]:
+    """The tensors that a node reads, and the numbers that no expression of sizes is."""
+    return [name for name in dict.fromkeys(node_references(node)) if name not in graph.sym_ints]

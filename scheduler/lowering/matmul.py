@@ -21,6 +21,7 @@ from scheduler.ir.values import Accumulator, Value, loads
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import Argument
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, reshape, transpose
 
@@ -264,7 +265,9 @@ def _integers(
     )
 
 
-def _plus(b: Builder, bias: Tensor | None, beta: Any = 1, alpha: Any = 1) -> Epilogue | None:
+def _plus(
+    b: Builder, bias: Tensor | None, beta: Argument = 1, alpha: Argument = 1
+) -> Epilogue | None:
     """``alpha * accumulator + beta * bias``."""
     if bias is None and alpha == 1:
         return None
@@ -307,19 +310,25 @@ def linear(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None
 
 
 def addmm(
-    b: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
+    b: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Argument = 1, alpha: Argument = 1
 ) -> Tensor:
     return matmul(b, "addmm", mat1, mat2, _plus(b, self, beta, alpha))
 
 
 def baddbmm(
-    b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+    b: Builder,
+    self: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Argument = 1,
+    alpha: Argument = 1,
 ) -> Tensor:
     return matmul(b, "baddbmm", batch1, batch2, _plus(b, self, beta, alpha))
 
 
 def addmv(
-    b: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1
+    b: Builder, self: Tensor, mat: Tensor, vec: Tensor, *, beta: Argument = 1, alpha: Argument = 1
 ) -> Tensor:
     return matmul(b, "addmv", mat, vec, _plus(b, self, beta, alpha))
 

@@ -15,7 +15,7 @@ from scheduler.ir.values import Cast, Const, IndexValue, Load, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.tensor import Index, Scalar, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
@@ -74,6 +74,8 @@ def promoted(args: Sequence[Argument]) -> DType:
 
 
 def _operand(arg: Argument) -> Operand:
+    if isinstance(arg, Scalar):
+        return Operand(DType.F32 if arg.dtype.is_float else arg.dtype, 0)
     if isinstance(arg, Tensor):
         return Operand(arg.dtype, 2 if arg.rank else 1)
     if isinstance(arg, bool):
@@ -133,7 +135,7 @@ def binary(op: str) -> Callable[..., Tensor]:
 def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
     """add, sub and rsub: ``self op alpha * other``."""
 
-    def rule(b: Builder, self: Argument, other: Argument, alpha: Any = 1) -> Tensor:
+    def rule(b: Builder, self: Argument, other: Argument, alpha: Argument = 1) -> Tensor:
         dtype = b.meta().dtype
 
         def function(x: Value, y: Value) -> Value:
@@ -251,7 +253,9 @@ def pow_op(b: Builder, self: Argument, exponent: Argument) -> Tensor:
     return elementwise(b, (self, exponent), lambda x, y: call("pow", x, y))
 
 
-def clamp(b: Builder, self: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(
+    b: Builder, self: Tensor, min: Argument | None = None, max: Argument | None = None
+) -> Tensor:
     bounds = [(op, x) for op, x in (("maximum", min), ("minimum", max)) if x is not None]
 
     def function(x: Value, *limits: Value) -> Value:
@@ -262,18 +266,20 @@ def clamp(b: Builder, self: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return elementwise(b, (self, *(x for _, x in bounds)), function)
 
 
-def clamp_min(b: Builder, self: Tensor, min: Any) -> Tensor:
+def clamp_min(b: Builder, self: Tensor, min: Argument) -> Tensor:
     return clamp(b, self, min)
 
 
-def clamp_max(b: Builder, self: Tensor, max: Any) -> Tensor:
+def clamp_max(b: Builder, self: Tensor, max: Argument) -> Tensor:
     return clamp(b, self, None, max)
 
 
 def fused_multiply(sign: str) -> Callable[..., Tensor]:
     """addcmul, addcdiv: ``self + value * tensor1 op tensor2``."""
 
-    def rule(b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    def rule(
+        b: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Argument = 1
+    ) -> Tensor:
         return elementwise(
             b,
             (self, tensor1, tensor2),
@@ -341,10 +347,16 @@ def nan_to_num(
 def triangle(keep: str) -> Callable[..., Tensor]:
     """tril keeps column - row <= diagonal, triu >=."""
 
-    def rule(b: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
+    def rule(b: Builder, self: Tensor, diagonal: Argument = 0) -> Tensor:
+        limit = (
+            element(diagonal, (), DType.I64)
+            if isinstance(diagonal, Tensor)
+            else trees.index_value(diagonal)
+        )
+
         def read(index: Index) -> Value:
             distance = trees.index_value(index[-1] - index[-2])
-            inside = call(keep, distance, trees.index_value(diagonal))
+            inside = call(keep, distance, limit)
             value = self.at(index)
             return trees.masked(inside, value, const(0, value.dtype))
 

@@ -44,3 +44,8 @@ class Tensor:
         """Another shape of the same elements: ``index`` maps its index to this one's."""
         at = self.at
         return Tensor(size, self.dtype, lambda i: at(index(i)))
+
+
+class Scalar(Tensor):
+    """A number of the model that is known only while it runs: a tensor without dimensions, of
+    which torch promotes nothing but its kind (float64, int64, bool)."""

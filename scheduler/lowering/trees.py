@@ -16,6 +16,7 @@ from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.narrow import quantized
 from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Cast, Const, IndexValue, Masked, Value, rebuild
+from scheduler.lowering.tensor import Tensor
 
 _INDEX_OPS = {"add", "sub", "mul", "neg"}
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -162,9 +163,15 @@ def masked(condition: Value, value: Value, other: Value) -> Value:
     return Masked(condition, value, held(other, value.dtype))
 
 
-def scaled(value: Value, factor: int | float, dtype: DType) -> Value:
-    """``factor * value``; the value itself for a factor of 1."""
-    return value if factor == 1 else call("mul", value, const(factor, dtype))
+def scaled(value: Value, factor: int | float | Expr | Tensor, dtype: DType) -> Value:
+    """``factor * value``; the value itself for a factor of 1. A tensor has no dimensions."""
+    if factor == 1:
+        return value
+    if isinstance(factor, Tensor):
+        return call("mul", value, held(factor.at(()), dtype))
+    if isinstance(factor, sympy.Expr):
+        return call("mul", value, held(index_value(factor), dtype))
+    return call("mul", value, const(factor, dtype))
 
 
 def as_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:

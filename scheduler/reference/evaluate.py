@@ -218,7 +218,16 @@ class _Run:
             if name in targets and name not in seen:
                 yield name
 
+    def _size_of(self, node: Node) -> dict[str, Any] | None:
+        """The size that a node makes, where the graph has its expression and that is known."""
+        expr = self._graph.sym_ints.get(node.outputs[0]) if len(node.outputs) == 1 else None
+        size = None if expr is None else self._size(expr)
+        return None if size is None else {node.outputs[0]: size}
+
     def _step(self, node: Node) -> dict[str, Any]:
+        sizes = self._size_of(node)
+        if sizes is not None:
+            return sizes
         made = evaluate(
             node,
             self._values,

@@ -64,6 +64,15 @@ def _flat(value: Any) -> Any:
     return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
 
 
+def _as_tensor(value: Any) -> Any:
+    """A number that the model returns, as the engine gives it."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value
+    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+
+
 def agree(
     module: Any,
     args: tuple[Any, ...],
@@ -85,7 +94,7 @@ def agree(
     with torch.no_grad():
         returned = module(*given)
     returned = list(returned) if isinstance(returned, tuple | list) else [returned]
-    returned = [tensor for tensor in returned if tensor is not None]
+    returned = [_as_tensor(value) for value in returned if value is not None]
     assert len(returned) == len(graph.returned)
     expected = dict(zip(graph.returned, returned, strict=True))
     users = iter([value for value in given if value is not None])

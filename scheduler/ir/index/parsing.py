@@ -32,6 +32,10 @@ _PART = 20  # steps of making a part of an expression
 FUNCTIONS = frozenset({"Max", "Min", "FloorDiv", "Mod"})
 
 
+class NoIntegerError(UserError):
+    """A text that is no integer expression."""
+
+
 class ExpressionParser(ABC):
     """Reads one text; a subclass says what each node of the syntax tree means."""
 
@@ -63,15 +67,19 @@ class ExpressionParser(ABC):
 
     def read(self, node: ast.expr, depth: int) -> Expr:
         """The expression at ``node``, which is ``depth`` nodes below the top."""
-        self._parts += 1
-        spend(_PART)
-        if self._parts > MAX_EXPRESSION_PARTS or depth > MAX_EXPRESSION_DEPTH:
-            raise UserError(f"expression too large: {shown(self._text)}")
+        self.count(depth)
         value = self.value(node, depth + 1)
         if value.is_Integer and int(value).bit_length() > MAX_BITS:
             text = shown(self._text)
             raise UserError(f"number of more than {MAX_BITS} bits in expression {text}")
         return value
+
+    def count(self, depth: int) -> None:
+        """Note one more node, ``depth`` nodes below the top. ``UserError`` where it is too many."""
+        self._parts += 1
+        spend(_PART)
+        if self._parts > MAX_EXPRESSION_PARTS or depth > MAX_EXPRESSION_DEPTH:
+            raise UserError(f"expression too large: {shown(self._text)}")
 
     @abstractmethod
     def value(self, node: ast.expr, depth: int) -> Expr:
@@ -107,7 +115,7 @@ class ExpressionParser(ABC):
 
     def wrong(self) -> UserError:
         """What to raise for a text that is no integer expression."""
-        return UserError(f"not an integer expression: {shown(self._text)}")
+        return NoIntegerError(f"not an integer expression: {shown(self._text)}")
 
 
 def _extreme(kind: type[sympy.Max] | type[sympy.Min], args: list[Expr]) -> Expr:

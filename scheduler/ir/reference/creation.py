@@ -126,6 +126,24 @@ def stride(_a: Args) -> int:
     raise UnsupportedUseError("strides as values")
 
 
+def storage_offset(_a: Args) -> int:
+    raise UnsupportedUseError("places in memory as values")
+
+
+def is_contiguous(a: Args) -> bool:
+    if a["memory_format"] not in (None, "contiguous_format"):
+        raise UnsupportedUseError(f"whether a tensor is contiguous as {a['memory_format']}")
+    return bool(a["self"].flags.c_contiguous)
+
+
+def item(a: Args) -> Any:
+    return a["self"].item()
+
+
+def sym_ite(a: Args) -> Any:
+    return a["t"] if a["b"] else a["f"]
+
+
 def binary_function(function: Callable[[Any, Any], Any]) -> Rule:
     return lambda a: function(a["a"], a["b"])
 

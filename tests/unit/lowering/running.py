@@ -65,9 +65,12 @@ class Machine:
         node = next(n for n in graph.nodes if n.name == operation.node)
         values = dict(symbolic_values(graph, self.sizes))
         for name, view in operation.inputs.items():
-            shape = tuple(evaluate(s, self.sizes) for s in graph.tensors[name].size)
             value = view_value(view, self.memory, self.lowered, self.sizes)
-            values[name] = value.reshape(shape)
+            if name in graph.tensors:
+                shape = tuple(evaluate(s, self.sizes) for s in graph.tensors[name].size)
+                values[name] = value.reshape(shape)
+            else:
+                values[name] = value.item()
         made = reference(node, values, self.sizes, graph=graph)
         for output, buffer in zip(node.outputs, operation.outputs, strict=True):
             self.memory[buffer] = held(made[output], self.lowered.buffers[buffer].dtype)
