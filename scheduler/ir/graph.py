@@ -222,6 +222,11 @@ class Graph:
         """Its nodes: to look at all of them for each kernel takes minutes where there are many."""
         return {node.name: node for node in self.nodes}
 
+    @cached_property
+    def makers(self) -> Mapping[str, Node]:
+        """The node that makes each value; inputs have none."""
+        return {output: node for node in self.nodes for output in node.outputs}
+
     def named(self, names: Iterable[str]) -> tuple[Node, ...]:
         """The nodes of these names, in their order; names of no node are left out."""
         known = self.nodes_by_name

@@ -61,6 +61,8 @@ class Builder:
         self.outer: Node | None = None  # the node of the whole graph whose inner graph is lowered
         self.sources: tuple[str, ...] = ()
         self.inlined: Inlined = _nothing_inlined
+        #: The value that a value's memory was made with: another one for views.
+        self.memory_of: Callable[[str], str] = lambda name: name
         self._made = {"buf": 0, "op": 0}
         self._indirects = 0
 

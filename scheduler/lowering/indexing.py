@@ -1,4 +1,3 @@
-# ruff: noqa: ARG001 - rules have the signature of their op
 """Elements chosen by tensors of positions: embedding, gather, index."""
 
 from __future__ import annotations
@@ -7,7 +6,7 @@ from typing import Any
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
+from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
@@ -113,47 +112,6 @@ def _chained(
         return _chained(b, self, dims[1:], positions[1:], chosen, filled)
 
     return b.indirect(positions[0], chosen, self.size[dims[0]], step)
-
-
-def select_scatter(b: Builder, self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    at = axis(dim, self.rank)
-    position = index % self.size[at] if index < 0 else index
-
-    def read(i: Index) -> Value:
-        here = trees.call("eq", trees.index_value(i[at]), trees.index_value(position))
-        return trees.masked(here, src.at((*i[:at], *i[at + 1 :])), self.at(i))
-
-    return stored(b, Tensor(self.size, self.dtype, read))
-
-
-def slice_scatter(
-    b: Builder,
-    self: Tensor,
-    src: Tensor,
-    dim: int = 0,
-    start: Any = None,
-    end: Any = None,
-    step: int = 1,
-) -> Tensor:
-    at = axis(dim, self.rank)
-    if start is not None and (not isinstance(start, int) or start < 0):
-        raise Unsupported(f"slice_scatter from {start}")
-    first = start or 0
-    last = first + src.size[at] * step
-
-    def read(i: Index) -> Value:
-        x = i[at]
-        place = x - first
-        conditions = [trees.call("ge", trees.index_value(x), trees.index_value(first))]
-        conditions.append(trees.less(x, last))
-        if step > 1:
-            rest = trees.index_value(Mod(place, as_expr(step)))
-            conditions.append(trees.call("eq", rest, trees.index_value(0)))
-            place = FloorDiv(place, as_expr(step))
-        value = src.at((*i[:at], place, *i[at + 1 :]))
-        return trees.masked(trees.both(*conditions), value, self.at(i))
-
-    return stored(b, Tensor(self.size, self.dtype, read))
 
 
 def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:

@@ -71,6 +71,7 @@ class _Lowering:
         self._depths: dict[str, int] = {}  # views on the way from memory to a value
         last_use = last_uses(graph)
         self._memory = SharedMemory(graph, last_use)
+        self._b.memory_of = self._memory.root
         # What repeats or gathers other memory's elements cannot be written to in their place.
         self._in_own_memory = written_memory(graph, last_use)
 

@@ -13,7 +13,7 @@ from scheduler.lowering import layout
 from scheduler.lowering.errors import naming, where
 from scheduler.lowering.ops import find
 from scheduler.outcome import UserError
-from scheduler.steps import LimitError
+from scheduler.steps import LimitError, spend
 
 
 class SharedMemory:
@@ -77,6 +77,18 @@ class SharedMemory:
         if elements is Elements.VIEWED_IF_CONTIGUOUS:
             return meta.stride == layout.contiguous(meta.size)
         return elements is Elements.VIEWED
+
+
+def memory_of(graph: Graph, name: str) -> str:
+    """The value that the memory of a value was made with: itself where it is no view."""
+    while (node := graph.makers.get(name)) is not None:
+        spend()
+        root = SharedMemory(graph, {})
+        root.note(node)
+        if root.root(name) == name:
+            return name
+        name = root.root(name)
+    return name
 
 
 def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:

@@ -181,7 +181,7 @@ def slice_op(
     at = axis(dim, self.rank)
     if step < 1:
         raise Unsupported(f"a slice with step {step}")
-    first, length = _bound(b, start, self.size[at]), b.meta().size[at]
+    first, length = start_along(b, start, self.size[at]), b.meta().size[at]
     _check_cut(b, self.size[at], first, end, step, length)
     return cut(self, at, first, length, step)
 
@@ -199,7 +199,7 @@ def _check_cut(b: Builder, extent: Expr, start: Expr, end: Any, step: int, lengt
         )
 
 
-def _position(b: Builder, value: Any, extent: Expr) -> Expr:
+def position_along(b: Builder, value: Any, extent: Expr) -> Expr:
     """A position along an axis; negative ones count from the end, as torch's do."""
     position = as_expr(value)
     if is_nonnegative(position, b.sizes):
@@ -209,11 +209,11 @@ def _position(b: Builder, value: Any, extent: Expr) -> Expr:
     raise Unsupported(f"a position of {position}, whose sign is not known")
 
 
-def _bound(b: Builder, value: Any, extent: Expr) -> Expr:
+def start_along(b: Builder, value: Any, extent: Expr) -> Expr:
     """A slice's start as torch clamps it."""
     if value is None:
         return _ZERO
-    position = _position(b, value, extent)
+    position = position_along(b, value, extent)
     if position.is_Integer and extent.is_Integer:
         return sympy.Integer(min(max(int(position), 0), int(extent)))
     return position
@@ -221,14 +221,14 @@ def _bound(b: Builder, value: Any, extent: Expr) -> Expr:
 
 def narrow(b: Builder, self: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     at = axis(dim, self.rank)
-    first, kept = _bound(b, start, self.size[at]), as_expr(length)
+    first, kept = start_along(b, start, self.size[at]), as_expr(length)
     _check_cut(b, self.size[at], first, first + kept, 1, kept)
     return cut(self, at, first, kept)
 
 
 def select(b: Builder, self: Tensor, dim: int, index: Any) -> Tensor:
     at = axis(dim, self.rank)
-    position = _position(b, index, self.size[at])
+    position = position_along(b, index, self.size[at])
     size = (*self.size[:at], *self.size[at + 1 :])
     return self.view(size, lambda i: (*i[:at], position, *i[at:]))
 

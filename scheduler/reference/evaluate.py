@@ -10,6 +10,7 @@ that mean it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,14 +22,15 @@ from scheduler.ir.graph import Argument, Graph, Node, Ref, Subgraph
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.ir.reference.rounding import rounded
-from scheduler.ir.reference.rule import OWN_DTYPE, RUN, Array, UnsupportedUseError, held
+from scheduler.ir.reference.rule import OWN_DTYPE, RUN, STRIDES, Array, UnsupportedUseError, held
 from scheduler.lowering.errors import where
 from scheduler.lowering.ops import find
-from scheduler.lowering.sharing import SharedMemory
+from scheduler.lowering.sharing import SharedMemory, memory_of
 from scheduler.outcome import UserError
 
 Value: TypeAlias = "Array | int | float | bool | None"
 
+_OF_STRIDES = ("aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter")
 _CONVERTED = (Elements.CONVERTED, Elements.CONVERTED_COPY)
 
 
@@ -54,6 +56,8 @@ def evaluate(
     spec = find(node.target)
     args = {name: _resolved(arg, values, bindings) for name, arg in spec.bind(node).items()}
     args[OWN_DTYPE] = _own_dtype(node, dtypes or {})
+    if spec.op.name in _OF_STRIDES:
+        args[STRIDES] = None if graph is None else _strides(node, graph, bindings)
     if graph is not None:
         args[RUN] = _runner(graph, bindings, round_casts)
     with np.errstate(all="ignore"):
@@ -115,6 +119,19 @@ def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]
 
 def _own_dtype(node: Node, dtypes: Mapping[str, DType]) -> DType | None:
     return next((dtypes[name] for name in node_references(node) if name in dtypes), None)
+
+
+def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The strides of a node's first tensor in its memory, if it is all of that."""
+    name = next(node_references(node))
+    sizes = dict(bindings)
+
+    def elements(value: str) -> int:
+        return prod(evaluate_expr(size, sizes) for size in graph.tensors[value].size)
+
+    if name not in graph.tensors or elements(name) != elements(memory_of(graph, name)):
+        return None
+    return tuple(evaluate_expr(step, sizes) for step in graph.tensors[name].stride)
 
 
 def _runner(graph: Graph, bindings: Mapping[str, int], rounds: bool) -> Any:

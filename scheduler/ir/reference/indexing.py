@@ -38,22 +38,6 @@ def take_along_dim(a: Args) -> Array:
     return np.asarray(np.take_along_axis(a["self"], a["indices"], a["dim"]))
 
 
-def slice_scatter(a: Args) -> Array:
-    result = a["self"].copy()
-    place = [slice(None)] * result.ndim
-    place[a["dim"]] = slice(a["start"], a["end"], a["step"])
-    result[tuple(place)] = a["src"]
-    return np.asarray(result)
-
-
-def select_scatter(a: Args) -> Array:
-    result = a["self"].copy()
-    place: list[Any] = [slice(None)] * result.ndim
-    place[a["dim"]] = a["index"]
-    result[tuple(place)] = a["src"]
-    return np.asarray(result)
-
-
 def cat(a: Args) -> Array:
     # An empty 1-D tensor may be joined to anything.
     parts = [t for t in a["tensors"] if t.shape != (0,)] or list(a["tensors"])

@@ -14,6 +14,9 @@ Array: TypeAlias = npt.NDArray[Any]
 # Arguments by their schema's names, references exchanged for values. A rule gives an array or a
 # number, or a tuple of them where the op has several results; None where it has no result.
 Args: TypeAlias = Mapping[str, Any]
+# Under this name stand the strides of the first tensor argument in its memory, where the elements
+# fill it without gaps; None where they do not, or it is not known. Only ops of strides have it.
+STRIDES = "strides"
 # Under this name stands the first tensor argument's own ``DType``, or None where it is not known.
 OWN_DTYPE = "own dtype"
 # Under this name stands what runs a ``Subgraph`` among the arguments: from it and the values of

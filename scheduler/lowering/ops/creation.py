@@ -42,6 +42,19 @@ ROWS = (
     op("aten.new_ones", f"self, size, {OPTIONS}", creation.constant(1), ref.like(1)),
     op("aten.new_zeros", f"self, size, {OPTIONS}", creation.constant(0), ref.like(0)),
     op("aten.new_empty", f"self, size, {OPTIONS}", creation.constant(0), ref.like(0)),
+    op("aten.empty_strided", f"size, stride, {OPTIONS}", creation.constant(0), ref.sized(0)),
+    op(
+        "aten.empty_permuted",
+        f"size, physical_layout, {OPTIONS}",
+        creation.constant(0),
+        ref.sized(0),
+    ),
+    op(
+        "aten.new_empty_strided",
+        f"self, size, stride, {OPTIONS}",
+        creation.constant(0),
+        ref.like(0),
+    ),
     op("aten.new_full", f"self, size, fill_value, {OPTIONS}", creation.full_op, ref.like(None)),
     op("aten.scalar_tensor", f"s, {OPTIONS}", creation.scalar_tensor, ref.scalar_tensor),
     op(

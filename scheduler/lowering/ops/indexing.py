@@ -47,13 +47,6 @@ ROWS = (
         Elements.COPIED,
         requires=places_along_dim("index"),
     ),
-    op(
-        "aten.slice_scatter",
-        "self, src, dim=0, start=None, end=None, step=1",
-        indexing.slice_scatter,
-        ref.slice_scatter,
-    ),
-    op("aten.select_scatter", "self, src, dim, index", indexing.select_scatter, ref.select_scatter),
     op("aten.cat", "tensors, dim=0", joining.cat, ref.cat, Elements.COPIED),
     op("aten.concat", "tensors, dim=0", joining.cat, ref.cat, Elements.COPIED),
     op("aten.stack", "tensors, dim=0", joining.stack, ref.stack, Elements.COPIED),

@@ -1,0 +1,61 @@
+"""Reference of views by strides in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.rule import STRIDES, Args, Array, UnsupportedUseError
+
+
+def _memory(a: Args, x: Array) -> tuple[Array, tuple[int, ...]]:
+    """The elements as they lie in torch's memory, and the axes in that order."""
+    strides = a[STRIDES]
+    if strides is None:
+        raise UnsupportedUseError("where the elements lie in memory is not known")
+    axes = [axis for axis in range(x.ndim) if x.shape[axis] != 1]
+    order = sorted(axes, key=lambda axis: -strides[axis])
+    step = 1
+    for axis in reversed(order):
+        if x.size and strides[axis] != step:
+            raise UnsupportedUseError("strides in memory with gaps, or that elements share")
+        step *= x.shape[axis]
+    order = [axis for axis in range(x.ndim) if axis not in order] + order
+    return x.transpose(order), tuple(order)
+
+
+def _view(a: Args, memory: Array) -> Array:
+    """The view; what no index of it may reach is no memory of ours."""
+    offset, size, stride = a["storage_offset"] or 0, a["size"], a["stride"]
+    if min((offset, *size, *stride), default=0) < 0:
+        raise UnsupportedUseError("negative strides")
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    if 0 in size:
+        return np.zeros(size, dtype=memory.dtype)
+    if last >= memory.size:
+        raise UnsupportedUseError("a view by strides that leaves its memory")
+    steps = tuple(step * memory.itemsize for step in stride)
+    return np.lib.stride_tricks.as_strided(memory.reshape(-1)[offset:], size, steps)
+
+
+def as_strided(a: Args) -> Any:
+    """A view, so that writes to it are seen; where it has to be a copy it cannot be written to."""
+    memory, _ = _memory(a, a["self"])
+    view = _view(a, memory)
+    if not memory.flags.c_contiguous:
+        view.flags.writeable = False
+    return view
+
+
+def as_strided_copy(a: Args) -> Array:
+    memory, _ = _memory(a, a["self"])
+    return _view(a, memory).copy()
+
+
+def as_strided_scatter(a: Args) -> Array:
+    memory, order = _memory(a, a["self"])
+    made = np.array(memory, order="C")
+    places = _view(a, np.arange(made.size)).reshape(-1)
+    made.reshape(-1)[places] = np.broadcast_to(a["src"], a["size"]).reshape(-1)
+    return np.asarray(made.transpose(np.argsort(order))) if made.ndim else made

@@ -1,0 +1,65 @@
+"""How many elements fall into each bin: histc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import as_expr
+from scheduler.ir.index.simplify import product
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.scatter import Sources, counted
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.views import reshape
+
+
+def histc(b: Builder, self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
+    """Bins of one width from ``min`` to ``max``, the last one with its end; without a range that of
+    the elements. What lies outside, and NaN, is in none."""
+    line = reshape(b, self, (product(self.size),))
+    held = self.dtype.compute
+    low, high = _range(b, line, float(min), float(max), held)
+
+    def inside(i: Index) -> Value:
+        value = trees.held(line.at(i), held)
+        return trees.both(trees.call("ge", value, low), trees.call("le", value, high))
+
+    def place(i: Index) -> tuple[Value]:
+        above = trees.call("sub", trees.held(line.at(i), held), low)
+        scaled = trees.call("mul", above, trees.const(bins, held))
+        number = trees.call("truediv", scaled, trees.call("sub", high, low))
+        whole = trees.cast(number, DType.I64)
+        return (trees.call("minimum", whole, trees.const(bins - 1, DType.I64)),)
+
+    size: tuple[Expr, ...] = (as_expr(bins),)
+    counts = counted(b, size, Sources(line.size, place, line.at, inside))
+    return stored(b, Tensor(size, self.dtype, lambda i: trees.held(counts.at(i), self.dtype)))
+
+
+def _range(b: Builder, line: Tensor, low: float, high: float, held: DType) -> tuple[Value, Value]:
+    """The ends of the range, that of the elements where both are the same; where they are all equal
+    it is 1 wider on both sides."""
+    if low != high:
+        return trees.const(low, held), trees.const(high, held)
+    least, most = (
+        b.reduction(
+            (),
+            line.size,
+            kind,
+            lambda _, r: line.at(r),
+            dtype=held,
+            accumulate=held,
+        ).at(())
+        for kind in (ReductionKind.MIN, ReductionKind.MAX)
+    )
+    one = trees.const(1, held)
+    empty = trees.call("eq", least, most)
+    return (
+        trees.call("where", empty, trees.call("sub", least, one), least),
+        trees.call("where", empty, trees.call("add", most, one), most),
+    )

@@ -1,0 +1,45 @@
+"""Rows of ops that gather into bags and bins."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.reference import bags as ref
+from scheduler.ir.reference.roles import rows_of
+from scheduler.lowering import bags, histogram
+
+_BAG = (
+    "weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, "
+    "per_sample_weights=None, include_last_offset=False"
+)
+_rows = rows_of("indices", "weight")
+
+ROWS = (
+    op(
+        "aten.embedding_bag",
+        f"{_BAG}; padding_idx: {_BAG}, padding_idx=None",
+        bags.embedding_bag,
+        ref.embedding_bag_forward,
+        requires=_rows,
+    ),
+    op(
+        "aten._embedding_bag",
+        f"{_BAG}, padding_idx=-1",
+        bags.embedding_bag,
+        ref.embedding_bag,
+        requires=_rows,
+    ),
+    op(
+        "aten._embedding_bag_forward_only",
+        f"{_BAG}, padding_idx=-1",
+        bags.embedding_bag,
+        ref.embedding_bag_forward,
+        requires=_rows,
+    ),
+    op("aten.histc", "self, bins=100, min=0, max=0", histogram.histc, ref.histc),
+    op(
+        "aten.bincount",
+        "self, weights=None, minlength=0",
+        NoKernel("the size of its result depends on the data"),
+        ref.bincount,
+    ),
+)

@@ -1,0 +1,72 @@
+"""Rows of ops that take a part of memory by strides or exchange a part of a tensor, and of the
+gradients of taking one."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import Elements, op
+from scheduler.ir.reference import parts as ref
+from scheduler.ir.reference import strided as ref_strided
+from scheduler.lowering import parts, strided
+
+_GRADIENT = "grad_output, input_sizes"
+_STRIDED = "size, stride, storage_offset=None"
+
+ROWS = (
+    op(
+        "aten.slice_scatter",
+        "self, src, dim=0, start=None, end=None, step=1",
+        parts.slice_scatter,
+        ref.slice_scatter,
+    ),
+    op("aten.select_scatter", "self, src, dim, index", parts.select_scatter, ref.select_scatter),
+    op(
+        "aten.diagonal_scatter",
+        "self, src, offset=0, dim1=0, dim2=1",
+        parts.diagonal_scatter,
+        ref.diagonal_scatter,
+    ),
+    op(
+        "aten.select_backward",
+        f"{_GRADIENT}, dim, index",
+        parts.select_backward,
+        ref.select_backward,
+    ),
+    op(
+        "aten.slice_backward",
+        f"{_GRADIENT}, dim, start, end, step",
+        parts.slice_backward,
+        ref.slice_backward,
+    ),
+    op(
+        "aten.diagonal_backward",
+        f"{_GRADIENT}, offset, dim1, dim2",
+        parts.diagonal_backward,
+        ref.diagonal_backward,
+    ),
+    op(
+        "aten.unfold_backward",
+        "grad_in, input_sizes, dim, size, step",
+        parts.unfold_backward,
+        ref.unfold_backward,
+    ),
+    op(
+        "aten.as_strided",
+        f"self, {_STRIDED}",
+        strided.as_strided,
+        ref_strided.as_strided,
+        Elements.VIEWED,
+    ),
+    op(
+        "aten.as_strided_copy",
+        f"self, {_STRIDED}",
+        strided.as_strided,
+        ref_strided.as_strided_copy,
+        Elements.COPIED,
+    ),
+    op(
+        "aten.as_strided_scatter",
+        f"self, src, {_STRIDED}",
+        strided.as_strided_scatter,
+        ref_strided.as_strided_scatter,
+    ),
+)

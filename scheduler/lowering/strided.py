@@ -1,0 +1,100 @@
+"""Views by strides in memory: as_strided, and writes through one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy
+
+from scheduler.ir.check import node_references
+from scheduler.ir.graph import Expr, TensorMeta
+from scheduler.ir.index.facts import is_equal, is_nonnegative
+from scheduler.ir.index.functions import as_expr
+from scheduler.ir.index.simplify import product
+from scheduler.lowering import layout
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.scatter import flat, overwritten, split
+from scheduler.lowering.tensor import Index, Tensor
+
+
+def as_strided(
+    b: Builder, self: Tensor, size: Any, stride: Any, storage_offset: Any = None
+) -> Tensor:
+    """out[i] = memory[offset + sum of i * stride]"""
+    line = _line(b, self)
+    at = _places(b, line, size, stride, storage_offset)
+    return line.view(tuple(map(as_expr, size)), lambda i: (at(i),))
+
+
+def as_strided_scatter(
+    b: Builder, self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: Any = None
+) -> Tensor:
+    """A copy of ``self`` with ``src`` written through such a view; of equal places the last."""
+    line = _line(b, self)
+    at = _places(b, line, size, stride, storage_offset)
+    made = overwritten(b, line, (0,), src.size, lambda n: (at(n),), lambda n, _: src.at(n))
+    order = _order(b, _meta(b))
+
+    def back(i: Index) -> Index:
+        return (flat([i[d] for d in order], [self.size[d] for d in order]),)
+
+    return stored(b, made.view(self.size, back))
+
+
+def _meta(b: Builder) -> TensorMeta:
+    """What the graph says of the op's tensor. ``Unsupported`` where it shows a part of its memory:
+    where that lies is not in a graph."""
+    assert b.node is not None
+    name = next(node_references(b.node))
+    meta, whole = b.graph.tensors[name], b.graph.tensors[b.memory_of(name)]
+    if not is_equal(product(meta.size), product(whole.size)):
+        raise Unsupported("strides in the memory of a tensor that shows a part of it")
+    return meta
+
+
+def _order(b: Builder, meta: TensorMeta) -> list[int]:
+    """The dimensions as they lie in memory, the widest steps first. ``Unsupported`` with gaps."""
+    dims = [d for d in range(len(meta.size)) if meta.size[d] != 1]
+    ordered = sorted(dims, key=lambda d: (-layout.hint(meta.stride[d], b.hints), d))
+    strides = layout.permuted(meta.size, ordered)
+    if not all(is_equal(meta.stride[d], strides[d]) for d in dims):
+        raise Unsupported("strides in memory with gaps, or that several elements share")
+    return ordered
+
+
+def _line(b: Builder, tensor: Tensor) -> Tensor:
+    """The tensor's memory."""
+    order = _order(b, _meta(b))
+    sizes = tuple(tensor.size[d] for d in order)
+
+    def index(i: Index) -> Index:
+        found = dict(zip(order, split(i[0], sizes), strict=True))
+        return tuple(found.get(d, sympy.Integer(0)) for d in range(tensor.rank))
+
+    return tensor.view((product(tensor.size),), index)
+
+
+class _Places:
+    """The place in memory of an index of a view."""
+
+    def __init__(self, offset: Expr, stride: Sequence[Expr]) -> None:
+        self._offset, self._stride = offset, stride
+
+    def __call__(self, index: Index) -> Expr:
+        steps = (i * step for i, step in zip(index, self._stride, strict=True))
+        return self._offset + sympy.Add(*steps)
+
+
+def _places(b: Builder, line: Tensor, size: Any, stride: Any, offset: Any) -> _Places:
+    """``Unsupported`` where the view cannot be shown to stay inside the memory."""
+    sizes, steps = tuple(map(as_expr, size)), tuple(map(as_expr, stride))
+    first = as_expr(offset or 0)
+    places = _Places(first, steps)
+    last = places(tuple(extent - 1 for extent in sizes))
+    inside = all(is_nonnegative(one, b.sizes) for one in (first, *steps, line.size[0] - 1 - last))
+    if not inside and not any(extent == 0 for extent in sizes):
+        raise Unsupported("a view by strides that cannot be shown to stay inside its memory")
+    return places

@@ -1,0 +1,111 @@
+"""Views by strides, exchanged parts, bags and bins: the reference against torch, and (beside
+``lowering``) the kernels' operations against the reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.test_torch_ops_writes import many, places, values
+from tests.unit.torch_export import agree
+
+torch = pytest.importorskip("torch")
+aten = torch.ops.aten
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_a_part_exchanged(tmp_path: Path, decompose: bool) -> None:
+    module = many(
+        lambda x, s: torch.slice_scatter(x, s[:, :3], 1, -4, -1),
+        lambda x, s: torch.slice_scatter(x, s[:2], 0, 1, 99, 2),
+        lambda x, s: torch.slice_scatter(x, s[:, :0], 1, 9, 12),
+        lambda x, s: torch.slice_scatter(x, s[:, :2], 1, -99, 2),
+        lambda x, s: torch.select_scatter(x, s[0], 0, -1),
+        lambda x, s: torch.diagonal_scatter(x, s[0, :4], 1),
+        lambda x, s: torch.diagonal_scatter(x[None], s[None, 0, :3], -1, 1, 2),
+        lambda x, s: torch.diagonal_scatter(x[None], s[None, 0, :4], 0, -1, -2),
+    )
+    args = (values(torch.float64, 4, 5), values(torch.float64, 4, 5, seed=2))
+    agree(module, args, tmp_path, decompose=decompose)
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_gradients_of_taking_a_part(tmp_path: Path, decompose: bool) -> None:
+    module = many(
+        lambda g: aten.select_backward(g, [4, 3, 5], 1, -1),
+        lambda g: aten.slice_backward(g, [4, 11], 1, 1, 11, 2),
+        lambda g: aten.slice_backward(g, [9, 5], 0, -4, 9223372036854775807, 1),
+        lambda g: aten.diagonal_backward(g, [4, 6, 7], -1, 1, 2),
+        lambda g: aten.unfold_backward(g[None], [1, 11], 1, 5, 2),
+        lambda g: aten.unfold_backward(g, [15], 0, 5, 3),
+    )
+    agree(module, (values(torch.float64, 4, 5),), tmp_path, decompose=decompose)
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_views_by_strides(tmp_path: Path, decompose: bool) -> None:
+    def written(x: Any) -> Any:
+        y = x * 2
+        y.as_strided((3, 2), (5, 1), 1).add_(1)
+        return y
+
+    module = many(
+        lambda x: x.as_strided((3, 4), (4, 1)),
+        lambda x: x.as_strided((2, 3, 4), (1, 2, 3), 2),
+        lambda x: x.as_strided((4, 4), (1, 1)),
+        lambda x: x.as_strided((2, 3), (0, 2), 1) + 1,
+        lambda x: x.t().as_strided((5, 4), (4, 1), 0),
+        lambda x: x.t().contiguous().as_strided((2, 2), (3, 2), 4),
+        lambda x: (x * 2).view(20).as_strided((), (), 7),
+        lambda x: x.as_strided((0, 3), (1, 1)),
+        lambda x: torch.as_strided_copy(x, (2, 2), (7, 3), 1),
+        lambda x: torch.as_strided_scatter(x, x[:2, :3] * 3, (2, 3), (6, 1), 2),
+        lambda x: torch.as_strided_scatter(x.t(), x[:2, :3] * 3, (2, 3), (4, 2), 1),
+        written,
+    )
+    agree(module, (values(torch.float64, 4, 5),), tmp_path, decompose=decompose)
+
+
+def test_empty_tensors_with_strides(tmp_path: Path) -> None:
+    module = many(
+        lambda x: torch.empty_strided((3, 4), (1, 3)).zero_() + x,
+        lambda x: x.new_empty_strided((3, 4), (4, 1)).fill_(2) + x,
+        lambda x: torch.empty_permuted((3, 4), (1, 0)).zero_() + x,
+    )
+    agree(module, (values(torch.float64, 3, 4),), tmp_path)
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_bags_of_rows(tmp_path: Path, decompose: bool) -> None:
+    def bag(mode: str, **options: Any) -> Any:
+        return lambda w, i, o, s: torch.nn.functional.embedding_bag(i, w, o, mode=mode, **options)
+
+    module = many(
+        *(bag(mode) for mode in ("sum", "mean", "max")),
+        *(bag(mode, padding_idx=2) for mode in ("sum", "mean", "max")),
+        bag("mean", include_last_offset=True),
+        lambda w, i, o, s: torch.nn.functional.embedding_bag(
+            i, w, o, mode="sum", per_sample_weights=s
+        ),
+        lambda w, i, o, s: torch.nn.functional.embedding_bag(i.view(5, 3), w, mode="max"),
+        lambda w, i, o, s: aten._embedding_bag_forward_only(w, i, o, False, 1)[0],
+        lambda w, i, o, s: aten._embedding_bag(w, i, o, False, 1)[2],
+        lambda w, i, o, s: aten._embedding_bag(w, i, o, False, 2)[1],
+        lambda w, i, o, s: aten._embedding_bag(w, i, o, False, 2)[3],
+    )
+    offsets = torch.tensor([0, 4, 4, 9, 15])
+    args = (values(torch.float64, 7, 3), places(7, 15), offsets, values(torch.float64, 15, seed=5))
+    agree(module, args, tmp_path, decompose=decompose)
+
+
+def test_histograms(tmp_path: Path) -> None:
+    module = many(
+        lambda x: torch.histc(x, 7, -1, 1),
+        lambda x: torch.histc(x, 5),
+        lambda x: torch.histc(x.abs().ceil().clamp(1, 1), 4),
+        lambda x: torch.histc(x[:0], 3),
+        lambda x: torch.histc(torch.where(x > 0, torch.nan, x), 3, -2, 0),
+    )
+    agree(module, (values(torch.float64, 40, 3),), tmp_path)
