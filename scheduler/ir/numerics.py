@@ -122,3 +122,10 @@ def _unscaled(scaled: Any, x: Any) -> Any:
     half = np.exp(np.abs(np.asarray(x, np.float64)) / 2)
     whole = np.where(np.isinf(half), np.copysign(np.inf, scaled), scaled * half * half)
     return np.where(np.isfinite(x), whole, np.nan).astype(np.asarray(x).dtype)
+
+
+def float32_of(x: Any) -> Any:
+    """The nearest number that float32 has, in the type of ``x``."""
+    x = np.asarray(x)
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32).astype(x.dtype)

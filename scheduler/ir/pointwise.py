@@ -106,6 +106,8 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         PointwiseFunction("truediv", 2, Domain.FLOAT, Result.SAME, np.true_divide, 8, operator="/"),
         PointwiseFunction("pow", 2, Domain.NUMBER, Result.SAME, np.power, 32),
         PointwiseFunction("atan2", 2, Domain.FLOAT, Result.SAME, np.arctan2, 32),
+        # The nearest number that float32 has, in whatever type: as torch finds nearest pixels.
+        _unary("float32_of", numerics.float32_of, 1),
         PointwiseFunction("copysign", 2, Domain.FLOAT, Result.SAME, np.copysign, 2),
         PointwiseFunction("nextafter", 2, Domain.FLOAT, Result.SAME, np.nextafter, 4),
         PointwiseFunction("gcd", 2, Domain.INTEGER, Result.SAME, np.gcd, 64),

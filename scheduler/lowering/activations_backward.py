@@ -254,12 +254,6 @@ def glu_backward(b: Builder, grad_output: Tensor, self: Tensor, dim: int) -> Ten
     return stored(b, joined((first, second), at, self.dtype))
 
 
-def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
-    return elementwise(
-        b, (self, weight), lambda x, w: call("where", _test("gt", x, 0), x, call("mul", w, x))
-    )
-
-
 def prelu_kernel_backward(
     b: Builder, grad_output: Tensor, self: Tensor, weight: Tensor
 ) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
@@ -124,27 +123,3 @@ def one_hot(b: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
         return trees.held(same, DType.I64)
 
     return stored(b, Tensor(meta.size, meta.dtype, read))
-
-
-def upsample_nearest(
-    b: Builder, self: Tensor | None = None, input: Tensor | None = None, **_: Any
-) -> Tensor:
-    """Whole factors only: torch takes other positions through floats."""
-    tensor = self or input
-    assert tensor is not None
-    meta = b.meta()
-    factors = []
-    for d in range(2, tensor.rank):
-        have, want = tensor.size[d], meta.size[d]
-        if not ((want / have).is_Integer or (have / want).is_Integer):
-            raise Unsupported(f"a nearest resampling of {have} to {want}: not a whole factor")
-        factors.append((have, want))
-
-    def index(i: Index) -> Index:
-        scaled = [
-            FloorDiv(x, want / have) if (want / have).is_Integer else x * (have / want)
-            for x, (have, want) in zip(i[2:], factors, strict=True)
-        ]
-        return (*i[:2], *scaled)
-
-    return tensor.view(meta.size, index)

@@ -44,7 +44,6 @@ def test_gradients_of_activations(tmp_path: Path) -> None:
         lambda g, x: aten.logit_backward(g, x.abs()),  # at -0.0 torch's two kernels differ
         lambda g, x: aten.rrelu_with_noise_backward(g, x, g + 1, 0.1, 0.3, True, False),
         lambda g, x: aten.rrelu_with_noise_backward(g, x, g + 1, 0.1, 0.3, False, False),
-        lambda g, x: aten._prelu_kernel(x, g),
         lambda g, x: aten._prelu_kernel_backward(g, x, 0.1 * g),
     ]
 

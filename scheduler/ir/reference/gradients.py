@@ -119,10 +119,6 @@ def glu_backward(a: Args) -> Array:
     return np.concatenate([grad * gate, grad * first * gate * (1 - gate)], axis=a["dim"])
 
 
-def prelu_kernel(a: Args) -> Array:
-    return np.asarray(np.where(a["self"] > 0, a["self"], a["weight"] * a["self"]))
-
-
 def prelu_kernel_backward(a: Args) -> tuple[Array, Array]:
     grad, x = a["grad_output"], a["self"]
     return np.where(x > 0, grad, a["weight"] * grad), np.where(x > 0, 0.0, x * grad)

@@ -1,4 +1,4 @@
-"""Reference of pooling, and of resampling by whole pixels."""
+"""Reference of pooling."""
 
 from __future__ import annotations
 
@@ -195,17 +195,3 @@ def adaptive_avg_backward(rank: int) -> Rule:
         return made
 
     return rule
-
-
-def nearest(a: Args) -> Array:
-    """Each output pixel takes the input pixel at floor(index * scale)."""
-    x = a["self"] if "self" in a else a["input"]
-    factors = a.get("scale_factors") or (a.get("scales_h"), a.get("scales_w"))
-    for axis, at in ((-2, 0), (-1, 1)):
-        size = x.shape[axis]
-        given = factors[at]
-        count = a["output_size"][at] if a["output_size"] else math.floor(size * given)
-        ratio = 1 / given if given else size / count
-        index = np.minimum(np.floor(np.arange(count) * np.float32(ratio)), size - 1)
-        x = x.take(index.astype(np.int64), axis=axis)
-    return np.asarray(x)

@@ -119,12 +119,6 @@ ROWS = (
         ref.glu_backward,
     ),
     op(
-        "aten._prelu_kernel",
-        "self, weight",
-        activations_backward.prelu_kernel,
-        ref.prelu_kernel,
-    ),
-    op(
         "aten._prelu_kernel_backward",
         "grad_output, self, weight",
         activations_backward.prelu_kernel_backward,

@@ -1,4 +1,4 @@
-"""Rows of pooling over windows, and of its inverse."""
+"""Rows of pooling over windows, and of its gradients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pooling as ref
 from scheduler.ir.reference.roles import places_in_planes
-from scheduler.lowering import indexing, pooling, pooling_backward
+from scheduler.lowering import pooling, pooling_backward
 
 ROWS = (
     op(
@@ -143,11 +143,5 @@ ROWS = (
             requires=places_in_planes(rank),
         )
         for rank in (2, 3)
-    ),
-    op(
-        "aten.upsample_nearest2d",
-        "self, output_size, scales_h=None, scales_w=None; vec: input, output_size, scale_factors",
-        indexing.upsample_nearest,
-        ref.nearest,
     ),
 )

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.ir.storage import bind_buffer, from_storage
-from tests.unit.codegen.test_ops_as_kernels import run_kernels
+from tests.support.exported_kernels import assert_kernels_agree, outputs_of
 from tests.unit.torch_export import as_module, export, inputs_of
 
 torch = pytest.importorskip("torch")
@@ -75,11 +74,28 @@ def gradients_of_poolings(x: Any) -> Any:
     )
 
 
+def resampling(x: Any) -> Any:
+    back = torch.ops.aten.upsample_bilinear2d_backward
+    return (
+        F.interpolate(x, size=(7, 13), mode="nearest"),
+        F.interpolate(x, scale_factor=1.7, mode="nearest-exact"),
+        F.interpolate(x, size=(3, 13), mode="bilinear"),
+        F.interpolate(x, size=(9, 4), mode="bicubic", align_corners=True),
+        F.interpolate(x, size=(3, 13), mode="bicubic", antialias=True),
+        back(torch.sin(x), [5, 6], [2, 4, 3, 4], False),
+    )
+
+
+def nearest_pixels_of_a_symbolic_size(x: Any) -> Any:
+    return F.interpolate(x, size=(49, 13), mode="nearest")
+
+
 X = _randn(2, 4, 5, 6)
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (transposed_convolutions, (X, _randn(4, 3, 4, 3))),
     (gradients_of_a_convolution, (X, _randn(4, 3, 3, 3))),
     (gradients_of_poolings, (X,)),
+    (resampling, (X,)),
     (statistics_of_the_batch, (X, _randn(4, 3, 4, 3))),
     (gradients_of_normalisations, (X, _randn(4, 3, 4, 3))),
 ]
@@ -89,11 +105,14 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 def test_kernels_give_what_torch_gives(
     function: Callable[..., Any], args: tuple[Any, ...], tmp_path: Path
 ) -> None:
-    program, graph = export(as_module(function), args, tmp_path)
-    lowered, memory = run_kernels(graph, inputs_of(program, graph, args), fuse=True)
-    expected = function(*args)
-    expected = expected if isinstance(expected, tuple | list) else (expected,)
-    for name, want in zip(lowered.outputs, expected, strict=True):
-        buffer = bind_buffer(lowered.buffers[name], {})
-        got = from_storage(memory[name], buffer).reshape(want.shape)
-        np.testing.assert_allclose(got, want.numpy(), rtol=2e-5, atol=2e-5)
+    assert_kernels_agree(function, args, tmp_path, relative=2e-5, others=("gfx942",))
+
+
+def test_pixels_of_a_symbolic_size_are_found_as_torch_finds_them(tmp_path: Path) -> None:
+    """Their places are computed while the model runs, rounded to float32 as torch does."""
+    x = _randn(1, 2, 7, 9)
+    shapes = (({2: torch.export.Dim("height", min=2, max=80)},),)
+    module = as_module(nearest_pixels_of_a_symbolic_size)
+    program, graph = export(module, (x,), tmp_path, dynamic_shapes=shapes)
+    (got,) = outputs_of(graph, inputs_of(program, graph, (x,))).values()
+    np.testing.assert_array_equal(got, module(x).numpy())

@@ -26,7 +26,6 @@ from tests.unit.torch_export import export, inputs_of
 
 # Ops with a kernel, and uses of them that have none: they run through the reference.
 WITHOUT = {
-    "aten.upsample_nearest2d.vec",  # by a factor that is not whole
     "higher_order.scan",  # over many slices
 }
 

@@ -33,6 +33,12 @@ KILN_INLINE bool isfinite(T x) {
   return __builtin_isfinite(x);
 }
 
+// The nearest number that float has, in whatever type.
+template <typename T>
+KILN_INLINE T float32_of(T x) {
+  return static_cast<T>(static_cast<float>(x));
+}
+
 template <typename T>
 KILN_INLINE T copysign(T magnitude, T sign) {
   if constexpr (__is_same(T, float)) return __builtin_copysignf(magnitude, sign);

@@ -1,0 +1,147 @@
+"""Reference of resampling to another size, and of its gradients: one dimension after the other.
+
+Along a dimension each output pixel is a weighted sum of some input pixels: places and weights, both
+[output pixels, pixels each]. Positions are float32's where torch's are (its CPU kernels:
+ATen/native/cpu/UpSampleKernel.cpp).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError, is_float
+
+#: From input size, output size, scale and the arguments to places and weights.
+_Along: TypeAlias = Callable[[int, int, float | None, Args], tuple[Array, Array]]
+_SCALES = ("scales_d", "scales_h", "scales_w")
+
+
+def _scales(a: Args, rank: int) -> tuple[float | None, ...]:
+    if "scales" in a:
+        return (a["scales"],)
+    if "scales_w" in a:
+        return tuple(a[name] for name in _SCALES[-rank:])
+    return tuple(a["scale_factors"] or (None,) * rank)
+
+
+def _step(size: int, made: int, scale: float | None, a: Args) -> float:
+    """Input pixels for each output pixel."""
+    if a.get("align_corners"):
+        return (size - 1) / (made - 1) if made > 1 else 0.0
+    return 1 / scale if scale else size / made
+
+
+def _sources(size: int, made: int, scale: float | None, a: Args) -> Array:
+    step, at = _step(size, made, scale, a), np.arange(made)
+    return np.asarray(at * step if a.get("align_corners") else (at + 0.5) * step - 0.5)
+
+
+def nearest(exact: bool) -> _Along:
+    def along(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Array]:
+        double = a[OWN_DTYPE] in (DType.F64, None)
+        kind: Any = np.float64 if double else np.float32
+        step = kind(1 / scale) if scale else kind(size) / kind(made)
+        at = np.arange(made).astype(np.float64)
+        if exact:
+            place = kind(0.5) + ((at + 0.5) * float(step) - 0.5).astype(kind)
+        else:
+            place = (at * float(step)).astype(kind)
+        whole = np.floor(place.astype(np.float32)).astype(np.int64)
+        return np.minimum(whole, size - 1)[:, None], np.ones((made, 1))
+
+    return along
+
+
+def linear(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Array]:
+    source = np.maximum(_sources(size, made, scale, a), 0)
+    low = np.minimum(np.floor(source).astype(np.int64), size - 1)
+    share = np.clip(source - low, 0, 1)
+    places = np.stack([low, np.minimum(low + 1, size - 1)], axis=-1)
+    return places, np.stack([1 - share, share], axis=-1)
+
+
+def _keys(distance: Array, a: float) -> Array:
+    """The cubic convolution kernel."""
+    x = np.abs(distance)
+    near = (a + 2) * x**3 - (a + 3) * x**2 + 1
+    far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
+    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+
+
+def cubic(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Array]:
+    source = _sources(size, made, scale, a)
+    low = np.floor(source)
+    taps = low[:, None] + np.arange(-1, 3)
+    weights = _keys(taps - source[:, None], -0.75)
+    return np.clip(taps, 0, size - 1).astype(np.int64), weights
+
+
+def antialiased(reach: int) -> _Along:
+    def along(size: int, made: int, scale: float | None, a: Args) -> tuple[Array, Array]:
+        step = _step(size, made, scale, a)
+        wide = max(step, 1.0)
+        center = step * (np.arange(made) + 0.5)
+        first = np.floor(center - reach * wide + 0.5).astype(np.int64)
+        taps = first[:, None] + np.arange(min(math.floor(2 * reach * wide) + 2, size + 4))
+        # Where the first pixels are before the input, as many more follow.
+        taps = taps + np.maximum(0, -first)[:, None]
+        distance = (taps + 0.5 - center[:, None]) / wide
+        shape = np.maximum(1 - np.abs(distance), 0) if reach == 1 else _keys(distance, -0.5)
+        weights = np.where((taps >= 0) & (taps < size), shape, 0.0)
+        total = weights.sum(axis=-1, keepdims=True)
+        return np.clip(taps, 0, size - 1), weights / np.where(total == 0, 1, total)
+
+    return along
+
+
+def _axes(x_size: tuple[int, ...], made: tuple[int, ...], a: Args, along: _Along) -> Any:
+    rank = len(x_size) - 2
+    scales = _scales(a, rank)
+    for axis in reversed(range(2, rank + 2)):
+        yield axis, *along(x_size[axis], made[axis], scales[axis - 2], a)
+
+
+def upsample(along: _Along) -> Rule:
+    def rule(a: Args) -> Array:
+        x = a["self"] if "self" in a else a["input"]
+        rank = x.ndim - 2
+        if a["output_size"]:
+            sizes = a["output_size"]
+        else:
+            sizes = [math.floor(n * s) for n, s in zip(x.shape[2:], _scales(a, rank), strict=True)]
+        if not is_float(x) and "align_corners" in a:
+            raise UnsupportedUseError("an interpolation of integers")
+        made = (*x.shape[:2], *(int(n) for n in sizes))
+        for axis, places, weights in _axes(x.shape, made, a, along):
+            moved = np.moveaxis(x, axis, -1)
+            if places.shape[1] == 1 and (weights == 1).all():
+                result = moved[..., places[:, 0]]
+            else:
+                result = sum(
+                    moved[..., places[:, k]] * weights[:, k] for k in range(places.shape[1])
+                )
+            x = np.moveaxis(np.asarray(result), -1, axis)
+        return np.asarray(x)
+
+    return rule
+
+
+def upsample_backward(along: _Along) -> Rule:
+    def rule(a: Args) -> Array:
+        made = a["grad_output"]
+        size = tuple(int(n) for n in a["input_size"])
+        for axis, places, weights in _axes(size, made.shape, a, along):
+            moved = np.moveaxis(made, axis, 0)
+            wide = np.zeros((size[axis], *moved.shape[1:]))
+            shape = (-1, *(1,) * (moved.ndim - 1))
+            for k in range(places.shape[1]):
+                np.add.at(wide, places[:, k], moved * weights[:, k].reshape(shape))
+            made = np.moveaxis(wide, 0, axis)
+        return np.asarray(made)
+
+    return rule

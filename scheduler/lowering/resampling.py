@@ -1,0 +1,300 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Resampling to another size: by the nearest pixel, by linear and cubic interpolation, with and
+without antialiasing; and the gradients of all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.positions import (
+    Ratio,
+    Taps,
+    as_sizes,
+    cubic,
+    cubic_far,
+    cubic_near,
+    extent,
+    fraction,
+    linear,
+    nearest,
+    ratio,
+)
+from scheduler.lowering.reductions import accumulator_type
+from scheduler.lowering.scatter import Sources, combined
+from scheduler.lowering.tensor import Index, ReadAt, Tensor
+from scheduler.lowering.trees import call, const
+
+_ZERO = sympy.Integer(0)
+_Tapped = Callable[[Ratio, Expr, DType], Taps]
+_SCALES = ("scales_d", "scales_h", "scales_w")
+
+
+def _ratios(
+    size: tuple[Expr, ...],
+    made: tuple[Expr, ...],
+    arguments: dict[str, Any],
+    aligned: bool = False,
+) -> list[Ratio]:
+    """One for each dimension from the third on, by whatever name the form has its scales."""
+    rank = len(size) - 2
+    scales: Any = arguments.get("scale_factors")
+    if "scales" in arguments:
+        scales = (arguments["scales"],)
+    elif "scales_w" in arguments:
+        scales = tuple(arguments[name] for name in _SCALES[-rank:])
+    pairs = zip(size[2:], made[2:], as_sizes(scales, rank), strict=True)
+    return [ratio(have, want, scale, aligned) for have, want, scale in pairs]
+
+
+def upsample_nearest(exact: bool) -> Callable[..., Tensor]:
+    def rule(
+        b: Builder, self: Tensor | None = None, input: Tensor | None = None, **scales: Any
+    ) -> Tensor:
+        tensor = self or input
+        assert tensor is not None
+        meta = b.meta()
+        wide = tensor.dtype is DType.F64
+        places = [nearest(r, exact, wide) for r in _ratios(tensor.size, meta.size, scales)]
+
+        def read(index: Index) -> Value:
+            found = [place(i) for place, i in zip(places, index[2:], strict=True)]
+            return _at(b, tensor, index[:2], found)
+
+        return stored(b, Tensor(meta.size, meta.dtype, read))
+
+    return rule
+
+
+def _at(b: Builder, tensor: Tensor, known: Index, places: list[Expr | Value]) -> Value:
+    """The element at places of which some are computed as numbers."""
+    if not places:
+        return tensor.at(known)
+    first, *rest = places
+    if isinstance(first, sympy.Expr):
+        return _at(b, tensor, (*known, first), rest)
+    return read_at(b, first, tensor.size[len(known)], lambda i: _at(b, tensor, (*known, i), rest))
+
+
+def read_at(b: Builder, place: Value, size: Expr, read: ReadAt) -> Value:
+    """``read`` at a place that a tree says, brought inside a dimension of ``size``."""
+    held = Tensor((), DType.I64, lambda _: place)
+    return b.indirect(held, (), size, read, wrap=False)
+
+
+def upsample(taps: _Tapped) -> Callable[..., Tensor]:
+    """Interpolation by a few pixels along each dimension."""
+
+    def rule(
+        b: Builder,
+        align_corners: bool,
+        self: Tensor | None = None,
+        input: Tensor | None = None,
+        **scales: Any,
+    ) -> Tensor:
+        tensor = self or input
+        assert tensor is not None
+        meta = b.meta()
+        if not tensor.dtype.is_float:
+            raise Unsupported("an interpolation of integers")
+        held = accumulator_type(tensor.dtype)
+        ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
+
+        def read(index: Index) -> Value:
+            found = [taps(r, i, held) for r, i in zip(ratios, index[2:], strict=True)]
+            return _blended(tensor, index[:2], found, held)
+
+        return b.pointwise(meta.size, meta.dtype, read)
+
+    return rule
+
+
+def _blended(tensor: Tensor, known: Index, taps: list[Taps], held: DType) -> Value:
+    """The weighted sum over the taps of all dimensions."""
+    if not taps:
+        return trees.held(tensor.at(known), held)
+    result: Value | None = None
+    for place, weight in taps[0]:
+        part = call("mul", weight, _blended(tensor, (*known, place), taps[1:], held))
+        result = part if result is None else call("add", result, part)
+    assert result is not None
+    return result
+
+
+def _triangle(distance: Value) -> Value:
+    return call(
+        "maximum", call("sub", const(1, distance.dtype), distance), const(0, distance.dtype)
+    )
+
+
+def _keys(distance: Value) -> Value:
+    """Keys' cubic convolution, A = -1/2: what torch's antialiasing and PIL's are made with."""
+    far = call("where", _below(distance, 2), cubic_far(distance, -0.5), const(0, distance.dtype))
+    return call("where", _below(distance, 1), cubic_near(distance, -0.5), far)
+
+
+def _below(value: Value, bound: float) -> Value:
+    return call("lt", value, const(bound, value.dtype))
+
+
+def upsample_antialiased(reach: int) -> Callable[..., Tensor]:
+    """``reach`` 1: by a triangle, 2: by Keys' cubic; both widened where the output is smaller.
+
+    One dimension after the other, the last first, as torch does.
+    """
+
+    def rule(
+        b: Builder,
+        align_corners: bool,
+        self: Tensor | None = None,
+        input: Tensor | None = None,
+        **scales: Any,
+    ) -> Tensor:
+        tensor = self or input
+        assert tensor is not None
+        meta = b.meta()
+        ratios = _ratios(tensor.size, meta.size, scales, bool(align_corners))
+        if not tensor.dtype.is_float:
+            raise Unsupported("an interpolation of integers")
+        if not all(r.above.is_Integer and r.below.is_Integer for r in ratios):
+            raise Unsupported("antialiasing by a ratio of symbolic sizes")
+        for d in reversed(range(len(ratios))):
+            last = d == 0
+            dtype = meta.dtype if last else accumulator_type(tensor.dtype)
+            tensor = _filtered(b, tensor, d + 2, ratios[d], reach, dtype)
+        return tensor
+
+    return rule
+
+
+def _filtered(
+    b: Builder, tensor: Tensor, dim: int, along: Ratio, reach: int, dtype: DType
+) -> Tensor:
+    held = accumulator_type(tensor.dtype)
+    above, below = int(along.above), int(along.below)
+    widest = max(above, below)
+    taps = sympy.Integer(extent(along, reach))
+    shape = _triangle if reach == 1 else _keys
+
+    def first(place: Expr) -> Expr:
+        """floor(center - support + 1/2)."""
+        start = (2 * place + 1) * above - 2 * reach * widest + below
+        return FloorDiv(start, sympy.Integer(2 * below))
+
+    def weight(place: Expr, tap: Expr) -> tuple[Expr, Value, Value]:
+        """An input pixel, its weight, and whether it is there."""
+        pixel = first(place) + tap
+        away = (2 * pixel + 1) * below - (2 * place + 1) * above
+        distance = call("abs", fraction(away, sympy.Integer(2 * widest), held))
+        low = call("ge", trees.index_value(pixel), trees.index_value(0))
+        return pixel, shape(distance), trees.both(low, trees.less(pixel, along.size))
+
+    def total(index: Index, inner: Index) -> Value:
+        _, value, inside = weight(index[0], inner[0])
+        return trees.masked(inside, value, const(0, held))
+
+    sums = b.reduction(
+        (along.made,), (taps,), ReductionKind.SUM, total, dtype=held, accumulate=held
+    )
+
+    def read(index: Index, inner: Index) -> Value:
+        pixel, value, inside = weight(index[dim], inner[0])
+        x = trees.held(tensor.at((*index[:dim], pixel, *index[dim + 1 :])), held)
+        return trees.masked(inside, call("mul", value, x), const(0, held))
+
+    size = (*tensor.size[:dim], along.made, *tensor.size[dim + 1 :])
+    return b.reduction(
+        size,
+        (taps,),
+        ReductionKind.SUM,
+        read,
+        dtype=dtype,
+        accumulate=held,
+        after=lambda acc, i: call("truediv", acc, sums.at((_ZERO if along.made == 1 else i[dim],))),
+    )
+
+
+def upsample_nearest_backward(exact: bool) -> Callable[..., Tensor]:
+    def rule(
+        b: Builder, grad_output: Tensor, output_size: Any, input_size: Any, **scales: Any
+    ) -> Tensor:
+        meta = b.meta()
+        wide = grad_output.dtype is DType.F64
+        ratios = _ratios(meta.size, grad_output.size, scales)
+        places = [nearest(r, exact, wide) for r in ratios]
+
+        def found(index: Index) -> tuple[Expr | Value, ...]:
+            return (*index[:2], *(at(i) for at, i in zip(places, index[2:], strict=True)))
+
+        sources = Sources(grad_output.size, found, grad_output.at)
+        return _added(b, sources)
+
+    return rule
+
+
+def upsample_backward(taps: _Tapped, count: int) -> Callable[..., Tensor]:
+    """Every output pixel's gradient by its weights to the ``count`` pixels a dimension that it is
+    made from."""
+
+    def rule(
+        b: Builder,
+        grad_output: Tensor,
+        output_size: Any,
+        input_size: Any,
+        align_corners: bool,
+        **scales: Any,
+    ) -> Tensor:
+        meta = b.meta()
+        rank = grad_output.rank
+        held = accumulator_type(grad_output.dtype)
+        ratios = _ratios(meta.size, grad_output.size, scales, bool(align_corners))
+
+        def parts(index: Index) -> list[tuple[Value, Value]]:
+            pairs = zip(ratios, index[2:rank], index[rank:], strict=True)
+            return [_chosen(taps(r, i, held), k) for r, i, k in pairs]
+
+        def places(index: Index) -> tuple[Expr | Value, ...]:
+            return (*index[:2], *(place for place, _ in parts(index)))
+
+        def value(index: Index) -> Value:
+            result = trees.held(grad_output.at(index[:rank]), held)
+            for _, weight in parts(index):
+                result = call("mul", result, weight)
+            return result
+
+        size = (*grad_output.size, *(sympy.Integer(count),) * (rank - 2))
+        return _added(b, Sources(size, places, value))
+
+    return rule
+
+
+def _chosen(taps: Taps, number: Expr) -> tuple[Value, Value]:
+    """Place and weight of the tap of that number."""
+    place, weight = trees.index_value(taps[-1][0]), taps[-1][1]
+    for k in reversed(range(len(taps) - 1)):
+        here = call("eq", trees.index_value(number), trees.index_value(k))
+        place = call("where", here, trees.index_value(taps[k][0]), place)
+        weight = call("where", here, taps[k][1], weight)
+    return place, weight
+
+
+def _added(b: Builder, sources: Sources) -> Tensor:
+    meta = b.meta()
+    base = full(meta.size, 0, meta.dtype)
+    return stored(b, combined(b, base, ReductionKind.SUM, sources))
+
+
+UPSAMPLE_LINEAR, UPSAMPLE_CUBIC = upsample(linear), upsample(cubic)
+LINEAR_BACKWARD, CUBIC_BACKWARD = upsample_backward(linear, 2), upsample_backward(cubic, 4)
