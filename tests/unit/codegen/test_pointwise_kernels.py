@@ -145,6 +145,8 @@ def test_every_function_gives_what_numpy_gives(language: Language, dtype: DType)
             expected[name] = FUNCTIONS[name].numpy(*held)
             if name == "truncdiv" and dtype.is_float:  # torch truncates the rounded quotient
                 expected[name] = np.trunc((held[0] / held[1]).astype(dtype.numpy))
+            if name == "nextafter":  # the neighbour in the kernel's own type
+                expected[name] = np.nextafter(*(value.astype(dtype.numpy) for value in held))
     wrong = []
     for size in sorted({evaluate_size(member) for member in members}):
         same = [member for member in members if evaluate_size(member) == size]
