@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import sympy
 
+from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
@@ -17,41 +19,60 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 
 
-def softmax(log: bool) -> Callable[..., Tensor]:
+def log_softmax_of(b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType) -> Tensor:
+    """(x - max) - log(sum), computed where it is read; the two reductions are in memory."""
+    return _normalised(b, tensor, dims, held, log=True, safe=False)
+
+
+def _normalised(
+    b: Builder, tensor: Tensor, dims: tuple[int, ...], held: DType, *, log: bool, safe: bool
+) -> Tensor:
+    """``safe``: 0 where all of a row is minus infinity, instead of NaN."""
+
+    def finite(acc: Value, _: Index) -> Value:
+        lowest = call("eq", acc, const(-math.inf, held))
+        return call("where", lowest, const(0, held), acc) if safe else acc
+
+    top = reduce(b, tensor, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+
+    def shifted(value: Value, place: Index) -> Value:
+        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
+        return call("sub", value, top.at(at))
+
+    def after(acc: Value, _: Index) -> Value:
+        if safe:
+            acc = call("where", call("eq", acc, const(0, held)), const(1, held), acc)
+        return call("log", acc) if log else acc
+
+    total = reduce(
+        b,
+        tensor,
+        dims,
+        ReductionKind.SUM,
+        dtype=held,
+        accumulate=held,
+        before=lambda v, i: call("exp", shifted(v, i)),
+        after=after,
+    )
+
+    def read(index: Index) -> Value:
+        x = shifted(trees.held(tensor.at(index), held), index)
+        at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
+        if log:
+            return call("sub", x, total.at(at))
+        return call("truediv", call("exp", x), total.at(at))
+
+    return Tensor(tensor.size, held, read)
+
+
+def softmax(log: bool, safe: bool = False) -> Callable[..., Tensor]:
     """exp(x - max) / sum; the logarithm as (x - max) - log(sum)."""
 
     def rule(b: Builder, self: Tensor, dim: int, **_: Any) -> Tensor:
         meta = b.meta()
-        held = meta.dtype.compute
         dims = dims_of(dim, self.rank)
-        top = reduce(b, self, dims, ReductionKind.MAX, dtype=held, accumulate=held)
-
-        def shifted(value: Value, place: Index) -> Value:
-            at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
-            return call("sub", value, top.at(at))
-
-        def after(acc: Value, _: Index) -> Value:
-            return call("log", acc) if log else acc
-
-        total = reduce(
-            b,
-            self,
-            dims,
-            ReductionKind.SUM,
-            dtype=held,
-            accumulate=held,
-            before=lambda v, i: call("exp", shifted(v, i)),
-            after=after,
-        )
-
-        def read(index: Index) -> Value:
-            x = shifted(trees.held(self.at(index), held), index)
-            at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(index))
-            if log:
-                return call("sub", x, total.at(at))
-            return call("truediv", call("exp", x), total.at(at))
-
-        return b.pointwise(meta.size, meta.dtype, read)
+        made = _normalised(b, self, dims, meta.dtype.compute, log=log, safe=safe)
+        return b.pointwise(meta.size, meta.dtype, made.at)
 
     return rule
 

@@ -259,13 +259,6 @@ def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     return elementwise(b, (self,), function), elementwise(b, (self,), small)
 
 
-def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
-    def function(x: Value, w: Value) -> Value:
-        return call("where", call("gt", x, const(0, x.dtype)), x, call("mul", w, x))
-
-    return elementwise(b, (self, weight), function)
-
-
 def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     """In the element's own type: kernels hold smaller ones in f32, whose neighbours are others."""
     dtype = b.meta().dtype

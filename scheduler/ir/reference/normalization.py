@@ -148,3 +148,14 @@ def layer_norm_op(a: Args) -> Any:
 
 def group_norm_op(a: Args) -> Any:
     return group_norm(a)[0]
+
+
+def safe_softmax(a: Args) -> Any:
+    """softmax; 0 where all of a row is minus infinity."""
+    x = as_float(a["self"])
+    if x.ndim == 0 or x.size == 0:
+        return np.ones_like(x)
+    highest = x.max(axis=a["dim"], keepdims=True)
+    powers = np.exp(x - np.where(highest == -np.inf, 0.0, highest))
+    total = powers.sum(axis=a["dim"], keepdims=True)
+    return powers / np.where(total == 0, 1.0, total)

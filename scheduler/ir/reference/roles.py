@@ -133,6 +133,12 @@ def classes(args: Mapping[str, Argument], _: Sizes) -> Required:
         yield args["self"], Role(below=count if count > 0 else None)
 
 
+def classes_of_scores(args: Mapping[str, Argument], sizes: Sizes) -> Required:
+    """``target`` numbers the classes along the scores' dimension 1, or their only one."""
+    classes = sizes.along(args["self"], 1)
+    yield args["target"], Role(below=classes or sizes.along(args["self"], 0))
+
+
 def summed(matrix: str, first: int, last: int | None = None) -> Requirements:
     """A matrix whose dimensions from ``first`` to before ``last`` are summed over."""
 

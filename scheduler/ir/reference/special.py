@@ -188,10 +188,6 @@ def log_sigmoid_forward(a: Args) -> Any:
     return np.minimum(x, 0) - np.log1p(small), small
 
 
-def prelu_kernel(a: Args) -> Any:
-    return np.where(a["self"] > 0, a["self"], a["weight"] * a["self"])
-
-
 def gcd(a: Args) -> Any:
     return np.gcd(a["self"], a["other"])
 

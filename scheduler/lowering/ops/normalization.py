@@ -113,6 +113,24 @@ ROWS = (
     op(
         "aten.log_softmax", "int: self, dim, dtype=None", softmax.softmax(log=True), ref.log_softmax
     ),
+    op(
+        "aten.special_softmax",
+        "self, dim, dtype=None",
+        softmax.softmax(log=False),
+        ref.softmax_op,
+    ),
+    op(
+        "aten.special_log_softmax",
+        "self, dim, *, dtype=None",
+        softmax.softmax(log=True),
+        ref.log_softmax,
+    ),
+    op(
+        "aten._safe_softmax",
+        "self, dim, dtype=None",
+        softmax.softmax(log=False, safe=True),
+        ref.safe_softmax,
+    ),
     op("aten._softmax", "self, dim, half_to_float", softmax.softmax(log=False), ref.softmax_op),
     op("aten._log_softmax", "self, dim, half_to_float", softmax.softmax(log=True), ref.log_softmax),
     op("aten.logsumexp", "self, dim, keepdim=False", softmax.logsumexp, ref_reductions.logsumexp),

@@ -122,7 +122,6 @@ ROWS = (
         special.log_sigmoid_forward,
         ref.log_sigmoid_forward,
     ),
-    op("aten._prelu_kernel", "self, weight", special.prelu_kernel, ref.prelu_kernel),
     op("aten.gcd", "self, other", special.gcd, ref.gcd),
     op("aten.lcm", "self, other", special.lcm, ref.lcm),
     op(

@@ -1,0 +1,227 @@
+"""The negative log-likelihood of classes, and the cross entropy: losses of a row of scores.
+
+The classes are dimension 1 of the scores, or the only one. A row's loss is computed where it is
+read, by the reductions over rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import softmax, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.losses import MEAN, NONE, SUM, total
+from scheduler.lowering.reductions import count, divided, reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+
+def class_axis(rank: int) -> int:
+    return 1 if rank > 1 else 0
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of scores with the class that each should have.
+
+    ``target`` has the rows' shape; rows of the class ``ignored`` do not count. ``weight`` is a
+    factor for each class.
+    """
+
+    b: Builder
+    scores: Tensor
+    target: Tensor
+    weight: Tensor | None
+    ignored: int
+    held: DType
+
+    @property
+    def axis(self) -> int:
+        return class_axis(self.scores.rank)
+
+    @property
+    def classes(self) -> Expr:
+        return self.scores.size[self.axis]
+
+    @property
+    def size(self) -> tuple[Expr, ...]:
+        return (*self.scores.size[: self.axis], *self.scores.size[self.axis + 1 :])
+
+    def place(self, row: Index, chosen: Expr) -> Index:
+        return (*row[: self.axis], chosen, *row[self.axis :])
+
+    def counted(self, row: Index, value: Value) -> Value:
+        """The value in a row that counts, else 0; nothing of it is read there."""
+        wanted = trees.held(self.target.at(row), DType.I64)
+        counts = call("ne", wanted, const(self.ignored, DType.I64))
+        return trees.masked(counts, value, const(0, self.held))
+
+    def of_target(self, row: Index, read: Callable[[Expr], Value]) -> Value:
+        value = self.b.indirect(self.target, row, self.classes, read, wrap=False)
+        return trees.held(value, self.held)
+
+    def factor(self, row: Index) -> Value:
+        """The weight of the row's class, 1 without weights; 0 where it does not count."""
+        weight = self.weight
+        if weight is None:
+            return self.counted(row, const(1, self.held))
+        return self.counted(row, self.of_target(row, lambda c: weight.at((c,))))
+
+    def likelihood(self, row: Index) -> Value:
+        """The score of the row's class."""
+        return self.of_target(row, lambda c: self.scores.at(self.place(row, c)))
+
+    def loss(self, row: Index) -> Value:
+        """Minus the weighted score of the class."""
+        score = call("neg", self.likelihood(row))
+        if self.weight is not None:
+            score = call("mul", self.factor(row), score)
+        return self.counted(row, score)
+
+
+def _reduced(
+    b: Builder, rows: Rows, loss: Callable[[Index], Value], reduction: int, dtype: DType
+) -> Tensor:
+    """The losses of all rows, their sum, or that over the sum of the factors."""
+    losses = Tensor(rows.size, rows.held, loss)
+    if reduction == NONE:
+        return b.pointwise(rows.size, dtype, losses.at)
+    if reduction == SUM:
+        return total(b, losses, dtype)
+    weights = total(b, Tensor(rows.size, rows.held, rows.factor), rows.held)
+    return total(b, losses, dtype, lambda acc, _: call("truediv", acc, weights.at(())))
+
+
+def _rows(b: Builder, scores: Tensor, target: Tensor, weight: Tensor | None, ignored: int) -> Rows:
+    if target.rank < scores.rank - 1:
+        target = target.view(scores.size[1:], lambda i: i[: target.rank])
+    elif scores.rank == 1:
+        goal = target
+        target = target.view((), lambda _: (sympy.Integer(0),) * goal.rank)
+    return Rows(b, scores, target, weight, ignored, b.meta().dtype.compute)
+
+
+def nll_loss(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: int = MEAN,
+    ignore_index: int = -100,
+) -> Tensor:
+    rows = _rows(b, self, target, weight, ignore_index)
+    return _reduced(b, rows, rows.loss, reduction, b.meta().dtype)
+
+
+def nll_loss_forward(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+) -> tuple[Tensor, Tensor]:
+    """The loss, and the sum of the factors: 0 where nothing is summed."""
+    rows = _rows(b, self, target, weight, ignore_index)
+    dtype = b.meta(1).dtype
+    loss = _reduced(b, rows, rows.loss, reduction, b.meta().dtype)
+    if reduction == NONE:
+        return loss, Tensor((), dtype, lambda _: const(0, dtype))
+    return loss, total(b, Tensor(rows.size, rows.held, rows.factor), dtype)
+
+
+def cross_entropy(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: int = MEAN,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The negative log-likelihood of the softmax; targets are classes, or probabilities of them."""
+    dtype = b.meta().dtype
+    held = dtype.compute
+    axis = class_axis(self.rank)
+    scores = softmax.log_softmax_of(b, self, (axis,), held)
+    if target.dtype.is_float:
+        return _of_probabilities(b, scores, target, weight, reduction, label_smoothing)
+    rows = _rows(b, scores, target, weight, ignore_index)
+    if label_smoothing == 0:
+        return _reduced(b, rows, rows.loss, reduction, dtype)
+    even = _weighted(b, scores, axis, weight, held)
+
+    def loss(row: Index) -> Value:
+        own = call("mul", rows.loss(row), const(1 - label_smoothing, held))
+        share = divided(const(label_smoothing, held), rows.classes)
+        return call("add", own, rows.counted(row, call("mul", share, even.at(row))))
+
+    return _reduced(b, rows, loss, reduction, dtype)
+
+
+def _weighted(
+    b: Builder,
+    scores: Tensor,
+    axis: int,
+    weight: Tensor | None,
+    held: DType,
+    share: Callable[[Index], Value] | None = None,
+) -> Tensor:
+    """Minus the sum of a row's scores, each times its weight and its share."""
+
+    def before(value: Value, place: Index) -> Value:
+        value = call("neg", value)
+        if weight is not None:
+            value = call("mul", value, trees.held(weight.at((place[axis],)), held))
+        return value if share is None else call("mul", value, share(place))
+
+    size = (*scores.size[:axis], *scores.size[axis + 1 :])
+    return reduce(
+        b,
+        scores,
+        (axis,),
+        ReductionKind.SUM,
+        dtype=held,
+        accumulate=held,
+        size=size,
+        before=before,
+    )
+
+
+def _of_probabilities(
+    b: Builder,
+    scores: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    smoothing: float,
+) -> Tensor:
+    """Mean: over the rows, whatever their weights."""
+    dtype = b.meta().dtype
+    held = dtype.compute
+    axis = class_axis(scores.rank)
+    classes = scores.size[axis]
+
+    def share(place: Index) -> Value:
+        given = trees.held(target.at(place), held)
+        if smoothing == 0:
+            return given
+        even = divided(const(smoothing, held), classes)
+        return call("add", call("mul", given, const(1 - smoothing, held)), even)
+
+    losses = _weighted(b, scores, axis, weight, held, share)
+    if reduction == NONE:
+        return b.pointwise(losses.size, dtype, losses.at)
+    number = count(losses, range(losses.rank))
+    after: Any = (lambda acc, _: divided(acc, number)) if reduction == MEAN else None
+    if losses.rank == 0:
+        return b.pointwise((), dtype, losses.at)
+    return total(b, losses, dtype, after)

@@ -1,0 +1,206 @@
+"""Distances and likeness of vectors, and the losses made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.compose import computed
+from scheduler.lowering.losses import MEAN, at_least, plus, reduced, squared
+from scheduler.lowering.reductions import dims_of, reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+_ZERO = sympy.Integer(0)
+_EXTREMES = {float("inf"): ReductionKind.MAX, float("-inf"): ReductionKind.MIN}
+
+
+def norm_of(
+    b: Builder,
+    tensor: Tensor,
+    dims: tuple[int, ...],
+    p: float,
+    dtype: DType,
+    size: Any = None,
+    after: Callable[[Value], Value] | None = None,
+) -> Tensor:
+    """(sum |x|^p)^(1/p) over ``dims``, the greatest or least |x|, or the number of non-zeros."""
+    held = dtype.compute
+
+    def before(x: Value, _: Index) -> Value:
+        if p == 0:
+            return trees.held(call("ne", x, const(0, held)), held)
+        if p == 2:
+            return squared(x)
+        return (
+            call("abs", x) if p in (1, *_EXTREMES) else call("pow", call("abs", x), const(p, held))
+        )
+
+    def finish(acc: Value, _: Index) -> Value:
+        if p == 2:
+            acc = call("sqrt", acc)
+        elif p not in (0, 1, *_EXTREMES):
+            acc = call("pow", acc, const(1 / p, held))
+        return acc if after is None else after(acc)
+
+    return reduce(
+        b,
+        tensor,
+        dims,
+        _EXTREMES.get(p, ReductionKind.SUM),
+        dtype=dtype,
+        accumulate=held,
+        size=size,
+        before=before,
+        after=finish,
+    )
+
+
+def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
+    def function(one: Value, other: Value) -> Value:
+        apart = call("sub", one, other)
+        return plus(apart, eps) if eps else apart
+
+    return computed((x, y), function, dtype)
+
+
+def dist(b: Builder, self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
+    """The norm of the difference, over all elements."""
+    dtype = b.meta().dtype
+    apart = _difference(self, other, dtype)
+    return norm_of(b, apart, tuple(range(apart.rank)), float(p), dtype, ())
+
+
+def pairwise_distance(
+    b: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
+) -> Tensor:
+    """The norm of x1 - x2 + eps over the last dimension."""
+    meta = b.meta()
+    apart = _difference(x1, x2, meta.dtype, eps)
+    return norm_of(
+        b, apart, (apart.rank - 1,), float(p), meta.dtype, None if keepdim else meta.size
+    )
+
+
+def cosine_similarity(
+    b: Builder, x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-08
+) -> Tensor:
+    """The sum of the products of both, each divided by its norm (``eps`` at least)."""
+    meta = b.meta()
+    held = meta.dtype.compute
+    both = computed((x1, x2), lambda x, _: x, meta.dtype)
+    dims = dims_of(dim, both.rank)
+    wide = [computed((x,), lambda v: v, meta.dtype, both.size) for x in (x1, x2)]
+    norms = [norm_of(b, x, dims, 2.0, held, None, lambda acc: at_least(acc, eps)) for x in wide]
+
+    def read(index: Index) -> Value:
+        at = tuple(_ZERO if d in dims else i for d, i in enumerate(index))
+        parts = [
+            call("truediv", trees.held(x.at(index), held), norm.at(at))
+            for x, norm in zip(wide, norms, strict=True)
+        ]
+        return call("mul", *parts)
+
+    return reduce(
+        b,
+        Tensor(both.size, held, read),
+        dims,
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=held,
+        size=meta.size,
+    )
+
+
+def cosine_embedding(
+    b: Builder,
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    reduction: int = MEAN,
+) -> Tensor:
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1."""
+    dtype = b.meta().dtype
+    held = dtype.compute
+    axis = target.rank
+
+    def summed(function: Callable[[Value, Value], Value]) -> Tensor:
+        product = computed((input1, input2), function, dtype)
+        size = tuple(e for d, e in enumerate(product.size) if d != axis)
+        return reduce(
+            b, product, (axis,), ReductionKind.SUM, dtype=held, accumulate=held, size=size
+        )
+
+    products = summed(lambda x, y: call("mul", x, y))
+    lengths = [summed(lambda x, _: squared(x)), summed(lambda _, y: squared(y))]
+
+    def function(xy: Value, xx: Value, yy: Value, t: Value) -> Value:
+        zero = const(0, held)
+        length = call("sqrt", call("mul", plus(xx, 1e-12), plus(yy, 1e-12)))
+        cosine = call("truediv", xy, length)
+        near = call("sub", const(1, held), cosine)
+        far = at_least(plus(cosine, -margin), 0)
+        same = call("where", call("eq", t, const(1, held)), near, zero)
+        other = call("where", call("eq", t, const(-1, held)), far, zero)
+        return call("add", same, other)
+
+    return reduced(b, computed((products, *lengths, target), function, held), reduction)
+
+
+def triplet_margin(
+    b: Builder,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-06,
+    swap: bool = False,
+    reduction: int = MEAN,
+) -> Tensor:
+    """max(0, margin + |anchor - positive| - |anchor - negative|)."""
+    dtype = b.meta().dtype
+    held = dtype.compute
+
+    def apart(x: Tensor, y: Tensor) -> Tensor:
+        difference = _difference(x, y, dtype, eps)
+        return norm_of(b, difference, (difference.rank - 1,), float(p), held, difference.size[:-1])
+
+    distances = [apart(anchor, positive), apart(anchor, negative)]
+    if swap:
+        distances.append(apart(positive, negative))
+
+    def function(near: Value, far: Value, *others: Value) -> Value:
+        far = call("minimum", far, others[0]) if others else far
+        return at_least(plus(call("sub", near, far), margin), 0)
+
+    return reduced(b, computed(distances, function, held), reduction)
+
+
+def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
+    """Slices along ``dim`` whose norm is greater than ``maxnorm`` made as long as that."""
+    meta = b.meta()
+    held = meta.dtype.compute
+    (kept,) = dims_of(dim, self.rank)
+    over = tuple(d for d in range(self.rank) if d != kept)
+
+    def factor(norm: Value) -> Value:
+        shrunk = call("truediv", const(maxnorm, held), plus(norm, 1e-7))
+        large = call("gt", norm, const(maxnorm, held))
+        return call("where", large, shrunk, const(1, held))
+
+    factors = norm_of(b, self, over, float(p), held, None, factor)
+
+    def read(index: Index) -> Value:
+        at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
+        return call("mul", trees.held(self.at(index), held), factors.at(at))
+
+    return b.pointwise(meta.size, meta.dtype, read)

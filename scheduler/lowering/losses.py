@@ -1,0 +1,282 @@
+"""Losses: a value for each element, and their mean, their sum, or all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.compose import computed
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.reductions import accumulator_type, count, divided, reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+#: What is done with the elements' losses, as torch numbers it.
+NONE, MEAN, SUM = 0, 1, 2
+_ZERO = sympy.Integer(0)
+
+
+def times(x: Value, factor: float) -> Value:
+    return call("mul", x, const(factor, x.dtype))
+
+
+def plus(x: Value, number: float) -> Value:
+    return call("add", x, const(number, x.dtype))
+
+
+def at_least(x: Value, least: float) -> Value:
+    return call("maximum", x, const(least, x.dtype))
+
+
+def squared(x: Value) -> Value:
+    return call("mul", x, x)
+
+
+def reduced(b: Builder, losses: Tensor, reduction: int, output: int = 0) -> Tensor:
+    """All of the losses, their mean or their sum."""
+    meta = b.meta(output)
+    if reduction == NONE:
+        return b.pointwise(losses.size, meta.dtype, losses.at)
+    if reduction not in (MEAN, SUM):
+        raise Unsupported(f"a loss with reduction={reduction}")
+    number = count(losses, range(losses.rank))
+
+    def after(acc: Value, _: Index) -> Value:
+        return divided(acc, number) if reduction == MEAN else acc
+
+    return total(b, losses, meta.dtype, after)
+
+
+def total(b: Builder, tensor: Tensor, dtype: DType, after: Any = None) -> Tensor:
+    """The sum of all elements, ``after`` of it stored."""
+    return reduce(
+        b,
+        tensor,
+        tuple(range(tensor.rank)),
+        ReductionKind.SUM,
+        dtype=dtype,
+        accumulate=accumulator_type(dtype),
+        size=(),
+        after=after,
+    )
+
+
+def of_elements(function: Callable[..., Value]) -> Callable[..., Tensor]:
+    """The loss of an element and its target."""
+
+    def rule(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
+        return elementwise_loss(b, (self, target), function, reduction)
+
+    return rule
+
+
+def elementwise_loss(
+    b: Builder, args: Sequence[Any], function: Callable[..., Value], reduction: int
+) -> Tensor:
+    return reduced(b, computed(args, function, b.meta().dtype), reduction)
+
+
+def squared_error(x: Value, y: Value) -> Value:
+    return squared(call("sub", x, y))
+
+
+def absolute_error(x: Value, y: Value) -> Value:
+    return call("abs", call("sub", x, y))
+
+
+def soft_margin(x: Value, y: Value) -> Value:
+    """log(1 + exp(-y x))."""
+    return call("log1p", call("exp", call("neg", call("mul", y, x))))
+
+
+def smooth_l1(
+    b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0
+) -> Tensor:
+    """A parabola within ``beta``, the distance less half of it beyond."""
+
+    def function(x: Value, y: Value) -> Value:
+        distance = absolute_error(x, y)
+        if beta == 0:
+            return distance
+        inside = times(squared(distance), 0.5 / beta)
+        near = call("lt", distance, const(beta, x.dtype))
+        return call("where", near, inside, plus(distance, -0.5 * beta))
+
+    return elementwise_loss(b, (self, target), function, reduction)
+
+
+def huber(
+    b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0
+) -> Tensor:
+    def function(x: Value, y: Value) -> Value:
+        distance = absolute_error(x, y)
+        inside = times(squared(distance), 0.5)
+        near = call("le", distance, const(delta, x.dtype))
+        return call("where", near, inside, times(plus(distance, -0.5 * delta), delta))
+
+    return elementwise_loss(b, (self, target), function, reduction)
+
+
+def binary_cross_entropy(
+    b: Builder, self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
+) -> Tensor:
+    """-(y log(x) + (1 - y) log(1 - x)), the logarithms held at -100 at least."""
+
+    def function(x: Value, y: Value, *weights: Value) -> Value:
+        one = const(1, x.dtype)
+        low = at_least(call("log1p", call("neg", x)), -100)
+        high = at_least(call("log", x), -100)
+        loss = call("sub", call("mul", call("sub", y, one), low), call("mul", y, high))
+        return call("mul", loss, weights[0]) if weights else loss
+
+    args = (self, target) if weight is None else (self, target, weight)
+    return elementwise_loss(b, args, function, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: int = MEAN,
+) -> Tensor:
+    """The same of the sigmoid of ``self``: (1 - y) x - (1 + (p - 1) y) log sigmoid(x)."""
+    given = [tensor for tensor in (pos_weight, weight) if tensor is not None]
+
+    def function(x: Value, y: Value, *rest: Value) -> Value:
+        one = const(1, x.dtype)
+        others = iter(rest)
+        tail = call("log1p", call("exp", call("neg", call("abs", x))))
+        log_sigmoid = call("sub", call("minimum", x, const(0, x.dtype)), tail)
+        factor: Value = one
+        if pos_weight is not None:
+            factor = call("add", call("mul", call("sub", next(others), one), y), one)
+        loss = call("sub", call("mul", call("sub", one, y), x), call("mul", factor, log_sigmoid))
+        return loss if weight is None else call("mul", loss, next(others))
+
+    return elementwise_loss(b, (self, target, *given), function, reduction)
+
+
+def kl_div(
+    b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN, log_target: bool = False
+) -> Tensor:
+    """y (log y - x), 0 where y is 0; with ``log_target`` exp(y) (y - x)."""
+
+    def function(x: Value, y: Value) -> Value:
+        if log_target:
+            return call("mul", call("exp", y), call("sub", y, x))
+        zero = const(0, x.dtype)
+        entropy = call("where", call("eq", y, zero), zero, call("mul", y, call("log", y)))
+        entropy = call("where", call("isnan", y), y, entropy)
+        return call("sub", entropy, call("mul", y, x))
+
+    return elementwise_loss(b, (self, target), function, reduction)
+
+
+def poisson_nll(
+    b: Builder,
+    input: Tensor,
+    target: Tensor,
+    log_input: bool,
+    full: bool,
+    eps: float,
+    reduction: int,
+) -> Tensor:
+    def function(x: Value, y: Value) -> Value:
+        if log_input:
+            loss = call("sub", call("exp", x), call("mul", y, x))
+        else:
+            loss = call("sub", x, call("mul", y, call("log", plus(x, eps))))
+        if not full:
+            return loss
+        stirling = call(
+            "add",
+            call("sub", call("mul", y, call("log", y)), y),
+            times(call("log", times(y, 2 * math.pi)), 0.5),
+        )
+        large = call("gt", y, const(1, y.dtype))
+        return call("add", loss, call("where", large, stirling, const(0, y.dtype)))
+
+    return elementwise_loss(b, (input, target), function, reduction)
+
+
+def hinge_embedding(
+    b: Builder, self: Tensor, target: Tensor, margin: float = 1.0, reduction: int = MEAN
+) -> Tensor:
+    """x where the target is 1, max(0, margin - x) where it is -1; of others both."""
+
+    def function(x: Value, y: Value) -> Value:
+        zero = const(0, x.dtype)
+        away = at_least(call("sub", const(margin, x.dtype), x), 0)
+        positive = call("ne", y, const(1, y.dtype))
+        negative = call("ne", y, const(-1, y.dtype))
+        return call("add", call("where", positive, away, zero), call("where", negative, x, zero))
+
+    return elementwise_loss(b, (self, target), function, reduction)
+
+
+def margin_ranking(
+    b: Builder,
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    reduction: int = MEAN,
+) -> Tensor:
+    """max(0, margin - y (x1 - x2))."""
+
+    def function(x: Value, other: Value, y: Value) -> Value:
+        apart = call("mul", y, call("sub", x, other))
+        return at_least(call("sub", const(margin, x.dtype), apart), 0)
+
+    return elementwise_loss(b, (input1, input2, target), function, reduction)
+
+
+def multi_margin(
+    b: Builder,
+    self: Tensor,
+    target: Tensor,
+    p: Any = 1,
+    margin: Any = 1,
+    weight: Tensor | None = None,
+    reduction: int = MEAN,
+) -> Tensor:
+    """Over the classes but the target's: max(0, margin - x_target + x_class)^p, their mean."""
+    if p not in (1, 2):
+        raise Unsupported(f"a multi-margin loss with p={p}")
+    dtype = b.meta().dtype
+    held = dtype.compute
+    classes = self.size[-1]
+    rows = self.size[:-1]
+    goal = target if self.rank == 2 else target.view((), lambda _: (_ZERO,) * target.rank)
+
+    def read(index: Index, inner: Index) -> Value:
+        own = b.indirect(goal, index, classes, lambda t: self.at((*index, t)), wrap=False)
+        x, best = (trees.held(value, held) for value in (self.at((*index, *inner)), own))
+        apart = at_least(plus(call("sub", x, best), float(margin)), 0)
+        apart = apart if p == 1 else squared(apart)
+        if weight is not None:
+            factor = b.indirect(goal, index, classes, lambda t: weight.at((t,)), wrap=False)
+            apart = call("mul", apart, trees.held(factor, held))
+        same = call("eq", trees.index_value(inner[0]), trees.held(goal.at(index), DType.I64))
+        return call("where", same, const(0, held), apart)
+
+    losses = b.reduction(
+        rows,
+        (classes,),
+        ReductionKind.SUM,
+        read,
+        dtype=dtype if reduction == NONE or not rows else held,
+        accumulate=held,
+        after=lambda acc, _: divided(acc, classes),
+    )
+    return losses if reduction == NONE or not rows else reduced(b, losses, reduction)

@@ -1,0 +1,164 @@
+"""Rows of losses, and of distances and likeness of vectors."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.reference import losses as ref
+from scheduler.ir.reference.roles import classes_of_scores
+from scheduler.lowering import cross_entropy, distances, losses
+
+CLASSES = "self, target, weight=None, reduction=1, ignore_index=-100"
+LISTS = NoKernel("no kernel is made for targets that are lists whose ends data decide")
+
+ROWS = (
+    op(
+        "aten.cross_entropy_loss",
+        f"{CLASSES}, label_smoothing=0.0",
+        cross_entropy.cross_entropy,
+        ref.cross_entropy,
+        requires=classes_of_scores,
+    ),
+    op(
+        "aten.nll_loss",
+        CLASSES,
+        cross_entropy.nll_loss,
+        ref.nll_loss,
+        requires=classes_of_scores,
+    ),
+    op(
+        "aten.nll_loss2d",
+        CLASSES,
+        cross_entropy.nll_loss,
+        ref.nll_loss,
+        requires=classes_of_scores,
+    ),
+    op(
+        "aten.nll_loss_nd",
+        CLASSES,
+        cross_entropy.nll_loss,
+        ref.nll_loss,
+        requires=classes_of_scores,
+    ),
+    op(
+        "aten.nll_loss_forward",
+        "self, target, weight, reduction, ignore_index",
+        cross_entropy.nll_loss_forward,
+        ref.nll_loss_forward,
+        requires=classes_of_scores,
+    ),
+    op(
+        "aten.nll_loss2d_forward",
+        "self, target, weight, reduction, ignore_index",
+        cross_entropy.nll_loss_forward,
+        ref.nll_loss_forward,
+        requires=classes_of_scores,
+    ),
+    op(
+        "aten.mse_loss",
+        "self, target, reduction=1",
+        losses.of_elements(losses.squared_error),
+        ref.mse,
+    ),
+    op(
+        "aten.l1_loss",
+        "self, target, reduction=1",
+        losses.of_elements(losses.absolute_error),
+        ref.l1,
+    ),
+    op(
+        "aten.soft_margin_loss",
+        "self, target, reduction=1",
+        losses.of_elements(losses.soft_margin),
+        ref.soft_margin,
+    ),
+    op(
+        "aten.smooth_l1_loss",
+        "self, target, reduction=1, beta=1.0",
+        losses.smooth_l1,
+        ref.smooth_l1,
+    ),
+    op("aten.huber_loss", "self, target, reduction=1, delta=1.0", losses.huber, ref.huber),
+    op(
+        "aten.binary_cross_entropy",
+        "self, target, weight=None, reduction=1",
+        losses.binary_cross_entropy,
+        ref.binary_cross_entropy,
+    ),
+    op(
+        "aten.binary_cross_entropy_with_logits",
+        "self, target, weight=None, pos_weight=None, reduction=1",
+        losses.binary_cross_entropy_with_logits,
+        ref.with_logits,
+    ),
+    op(
+        "aten.kl_div",
+        "self, target, reduction=1, *, log_target=False",
+        losses.kl_div,
+        ref.kl_div,
+    ),
+    op(
+        "aten.poisson_nll_loss",
+        "input, target, log_input, full, eps, reduction",
+        losses.poisson_nll,
+        ref.poisson_nll,
+    ),
+    op(
+        "aten.hinge_embedding_loss",
+        "self, target, margin=1.0, reduction=1",
+        losses.hinge_embedding,
+        ref.hinge_embedding,
+    ),
+    op(
+        "aten.margin_ranking_loss",
+        "input1, input2, target, margin=0.0, reduction=1",
+        losses.margin_ranking,
+        ref.margin_ranking,
+    ),
+    op(
+        "aten.multi_margin_loss",
+        "self, target, p=1, margin=1, weight=None, reduction=1",
+        losses.multi_margin,
+        ref.multi_margin,
+        requires=classes_of_scores,
+    ),
+    op("aten.multilabel_margin_loss", "self, target, reduction=1", LISTS, ref.multilabel_margin),
+    op(
+        "aten.multilabel_margin_loss_forward",
+        "self, target, reduction",
+        LISTS,
+        ref.multilabel_margin_forward,
+    ),
+    op(
+        "aten.ctc_loss",
+        "IntList Tensor: log_probs, targets, input_lengths, target_lengths, blank=0, "
+        "reduction=1, zero_infinity=False",
+        NoKernel("no kernel is made for sums over alignments"),
+        ref.ctc,
+    ),
+    op(
+        "aten.cosine_embedding_loss",
+        "input1, input2, target, margin=0.0, reduction=1",
+        distances.cosine_embedding,
+        ref.cosine_embedding,
+    ),
+    op(
+        "aten.triplet_margin_loss",
+        "anchor, positive, negative, margin=1.0, p=2.0, eps=1e-06, swap=False, reduction=1",
+        distances.triplet_margin,
+        ref.triplet_margin,
+    ),
+    op("aten.dist", "self, other, p=2", distances.dist, ref.dist),
+    op(
+        "aten.pairwise_distance",
+        "x1, x2, p=2.0, eps=1e-06, keepdim=False",
+        distances.pairwise_distance,
+        ref.pairwise_distance,
+    ),
+    op(
+        "aten.cosine_similarity",
+        "x1, x2, dim=1, eps=1e-08",
+        distances.cosine_similarity,
+        ref.cosine_similarity,
+    ),
+    op("aten.renorm", "self, p, dim, maxnorm", distances.renorm, ref.renorm),
+)
