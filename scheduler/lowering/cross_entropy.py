@@ -60,8 +60,8 @@ class Rows:
 
     def counted(self, row: Index, value: Value) -> Value:
         """The value in a row that counts, else 0; nothing of it is read there."""
-        wanted = trees.held(self.target.at(row), DType.I64)
-        counts = call("ne", wanted, const(self.ignored, DType.I64))
+        goal = trees.held(self.target.at(row), DType.I64)
+        counts = call("ne", goal, const(self.ignored, DType.I64))
         return trees.masked(counts, value, const(0, self.held))
 
     def of_target(self, row: Index, read: Callable[[Expr], Value]) -> Value:

@@ -65,8 +65,8 @@ def norm_of(
 
 def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
     def function(one: Value, other: Value) -> Value:
-        apart = call("sub", one, other)
-        return plus(apart, eps) if eps else apart
+        difference = call("sub", one, other)
+        return plus(difference, eps) if eps else difference
 
     return computed((x, y), function, dtype)
 
@@ -74,8 +74,8 @@ def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
 def dist(b: Builder, self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
     """The norm of the difference, over all elements."""
     dtype = b.meta().dtype
-    apart = _difference(self, other, dtype)
-    return norm_of(b, apart, tuple(range(apart.rank)), float(p), dtype, ())
+    difference = _difference(self, other, dtype)
+    return norm_of(b, difference, tuple(range(difference.rank)), float(p), dtype, ())
 
 
 def pairwise_distance(
@@ -83,9 +83,9 @@ def pairwise_distance(
 ) -> Tensor:
     """The norm of x1 - x2 + eps over the last dimension."""
     meta = b.meta()
-    apart = _difference(x1, x2, meta.dtype, eps)
+    difference = _difference(x1, x2, meta.dtype, eps)
     return norm_of(
-        b, apart, (apart.rank - 1,), float(p), meta.dtype, None if keepdim else meta.size
+        b, difference, (difference.rank - 1,), float(p), meta.dtype, None if keepdim else meta.size
     )
 
 
@@ -170,13 +170,13 @@ def triplet_margin(
     dtype = b.meta().dtype
     held = dtype.compute
 
-    def apart(x: Tensor, y: Tensor) -> Tensor:
-        difference = _difference(x, y, dtype, eps)
-        return norm_of(b, difference, (difference.rank - 1,), float(p), held, difference.size[:-1])
+    def distance(x: Tensor, y: Tensor) -> Tensor:
+        between = _difference(x, y, dtype, eps)
+        return norm_of(b, between, (between.rank - 1,), float(p), held, between.size[:-1])
 
-    distances = [apart(anchor, positive), apart(anchor, negative)]
+    distances = [distance(anchor, positive), distance(anchor, negative)]
     if swap:
-        distances.append(apart(positive, negative))
+        distances.append(distance(positive, negative))
 
     def function(near: Value, far: Value, *others: Value) -> Value:
         far = call("minimum", far, others[0]) if others else far

@@ -235,8 +235,8 @@ def margin_ranking(
     """max(0, margin - y (x1 - x2))."""
 
     def function(x: Value, other: Value, y: Value) -> Value:
-        apart = call("mul", y, call("sub", x, other))
-        return at_least(call("sub", const(margin, x.dtype), apart), 0)
+        difference = call("mul", y, call("sub", x, other))
+        return at_least(call("sub", const(margin, x.dtype), difference), 0)
 
     return elementwise_loss(b, (input1, input2, target), function, reduction)
 
@@ -262,13 +262,13 @@ def multi_margin(
     def read(index: Index, inner: Index) -> Value:
         own = b.indirect(goal, index, classes, lambda t: self.at((*index, t)), wrap=False)
         x, best = (trees.held(value, held) for value in (self.at((*index, *inner)), own))
-        apart = at_least(plus(call("sub", x, best), float(margin)), 0)
-        apart = apart if p == 1 else squared(apart)
+        difference = at_least(plus(call("sub", x, best), float(margin)), 0)
+        difference = difference if p == 1 else squared(difference)
         if weight is not None:
             factor = b.indirect(goal, index, classes, lambda t: weight.at((t,)), wrap=False)
-            apart = call("mul", apart, trees.held(factor, held))
+            difference = call("mul", difference, trees.held(factor, held))
         same = call("eq", trees.index_value(inner[0]), trees.held(goal.at(index), DType.I64))
-        return call("where", same, const(0, held), apart)
+        return call("where", same, const(0, held), difference)
 
     losses = b.reduction(
         rows,

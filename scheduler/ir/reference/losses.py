@@ -78,18 +78,18 @@ def poisson_nll(a: Args) -> Any:
 
 
 def margin_ranking(a: Args) -> Any:
-    apart = a["target"] * (as_float(a["input1"]) - a["input2"])
-    return _reduced(np.maximum(a["margin"] - apart, 0), a)
+    difference = a["target"] * (as_float(a["input1"]) - a["input2"])
+    return _reduced(np.maximum(a["margin"] - difference, 0), a)
 
 
 def multi_margin(a: Args) -> Any:
     x, target = np.atleast_2d(as_float(a["self"])), np.atleast_1d(a["target"])
     rows = np.arange(len(x))
-    apart = np.maximum(a["margin"] - x[rows, target][:, None] + x, 0) ** a["p"]
+    difference = np.maximum(a["margin"] - x[rows, target][:, None] + x, 0) ** a["p"]
     if a["weight"] is not None:
-        apart = apart * a["weight"][target][:, None]
-    apart[rows, target] = 0
-    losses = apart.sum(axis=1) / x.shape[1]
+        difference = difference * a["weight"][target][:, None]
+    difference[rows, target] = 0
+    losses = difference.sum(axis=1) / x.shape[1]
     return _reduced(losses if np.ndim(a["self"]) > 1 else losses[0], a)
 
 
@@ -100,11 +100,11 @@ def multilabel_margin_forward(a: Args) -> Any:
     chosen = np.zeros(x.shape)
     losses = np.zeros(len(x))
     for row in range(len(x)):
-        wanted = target[row][given[row]]
-        chosen[row, wanted] = 1
+        classes_of_row = target[row][given[row]]
+        chosen[row, classes_of_row] = 1
         others = x[row][chosen[row] == 0]
-        apart = 1 - x[row, wanted][:, None] + others[None, :]
-        losses[row] = np.maximum(apart, 0).sum() / x.shape[1]
+        difference = 1 - x[row, classes_of_row][:, None] + others[None, :]
+        losses[row] = np.maximum(difference, 0).sum() / x.shape[1]
     shaped = np.ndim(a["self"]) > 1
     chosen = chosen if shaped else chosen.reshape(np.shape(a["target"]))
     return _reduced(losses if shaped else losses[0], a), chosen
@@ -187,8 +187,8 @@ def dist(a: Args) -> Any:
 
 
 def pairwise_distance(a: Args) -> Any:
-    apart = as_float(a["x1"]) - a["x2"] + a["eps"]
-    return _norm(apart, a["p"], -1, a["keepdim"])
+    difference = as_float(a["x1"]) - a["x2"] + a["eps"]
+    return _norm(difference, a["p"], -1, a["keepdim"])
 
 
 def cosine_similarity(a: Args) -> Any:
@@ -211,13 +211,13 @@ def cosine_embedding(a: Args) -> Any:
 def triplet_margin(a: Args) -> Any:
     anchor, near, far = (as_float(a[name]) for name in ("anchor", "positive", "negative"))
 
-    def apart(x: Array, y: Array) -> Any:
+    def distance(x: Array, y: Array) -> Any:
         return _norm(x - y + a["eps"], a["p"], -1)
 
-    away = apart(anchor, far)
+    away = distance(anchor, far)
     if a["swap"]:
-        away = np.minimum(away, apart(near, far))
-    return _reduced(np.maximum(a["margin"] + apart(anchor, near) - away, 0), a)
+        away = np.minimum(away, distance(near, far))
+    return _reduced(np.maximum(a["margin"] + distance(anchor, near) - away, 0), a)
 
 
 def renorm(a: Args) -> Any:
