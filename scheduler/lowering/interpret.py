@@ -320,9 +320,19 @@ def _highest(x: Array) -> Any:
 
 def _scan(operation: Scan, scope: _Scope) -> dict[str, Array]:
     along = _full(operation.value, scope.over(*operation.loops))
-    running = np.cumprod if operation.kind is ReductionKind.PROD else np.cumsum
-    result = running(along, axis=-1, dtype=operation.accumulate.wide)
+    along = along.astype(operation.accumulate.wide)
+    with np.errstate(all="ignore"):
+        result = _RUNNING[operation.kind].accumulate(along, axis=-1) if along.size else along
     return _store(operation.results, scope.over(*operation.points, acc=result))
+
+
+_RUNNING: dict[ReductionKind, np.ufunc] = {
+    ReductionKind.SUM: np.add,
+    ReductionKind.PROD: np.multiply,
+    ReductionKind.MAX: np.maximum,
+    ReductionKind.MIN: np.minimum,
+    ReductionKind.LOGSUMEXP: np.logaddexp,
+}
 
 
 def _scatter(operation: Scatter, scope: _Scope) -> dict[str, Array]:

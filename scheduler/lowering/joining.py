@@ -14,12 +14,13 @@ from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import elementwise, stored
+from scheduler.lowering.pointwise import stored
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import axis, cut
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+_MOST_DIFFERENCES = 64  # one after the other
 
 
 def joined(tensors: Sequence[Tensor], dim: int, dtype: DType) -> Tensor:
@@ -129,15 +130,29 @@ def diff(
     append: Tensor | None = None,
 ) -> Tensor:
     """Each element less the one before it, along ``dim``."""
-    if n != 1:
-        raise Unsupported(f"differences of order {n}")
     at = axis(dim, self.rank)
     dtype = b.meta().dtype
+    if n > _MOST_DIFFERENCES:
+        raise Unsupported(f"differences of order {n}")
     whole = joined([t for t in (prepend, self, append) if t is not None], at, dtype)
-    length = whole.size[at] - 1
     op = "logical_xor" if dtype is DType.BOOL else "sub"
-    return elementwise(
-        b,
-        (cut(whole, at, _ONE, length), cut(whole, at, _ZERO, length)),
-        lambda x, y: call(op, x, y),
-    )
+    for order in range(n):
+        length = whole.size[at] - 1
+        if length.is_negative:
+            return _nothing(b, dtype)
+        later, before = (cut(whole, at, start, length) for start in (_ONE, _ZERO))
+
+        def less(index: Index, later: Tensor = later, before: Tensor = before) -> Value:
+            parts = (trees.held(part.at(index), dtype) for part in (later, before))
+            return call(op, *parts)
+
+        made = Tensor(later.size, dtype, less)
+        # Differences of differences read each element again: from memory, now and then.
+        whole = stored(b, made) if order % 2 or order == n - 1 else made
+    return whole
+
+
+def _nothing(b: Builder, dtype: DType) -> Tensor:
+    """A result without elements."""
+    zero = trees.const(0, dtype)
+    return Tensor(b.meta().size, dtype, lambda _: zero)

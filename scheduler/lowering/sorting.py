@@ -21,11 +21,13 @@ from scheduler.lowering.creation import full
 from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.pointwise import stored
 from scheduler.lowering.reductions import reduce
+from scheduler.lowering.scans import running
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import axis, cut, reshape
 
 _ONE = sympy.Integer(1)
+_ZERO = sympy.Integer(0)
 #: Sorted values, and the index of each.
 Sorted = tuple[Tensor, Tensor]
 
@@ -144,6 +146,41 @@ def picked(b: Builder, tensor: Tensor, dim: int, places: Tensor) -> Tensor:
         )
 
     return stored(b, Tensor(places.size, tensor.dtype, read))
+
+
+def mode(b: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent value, the smallest of several, and the last place where it stands."""
+    if self.rank == 0:
+        return ordered(b, self, dim)
+    at = axis(dim, self.rank)
+    values, indices = ordered(b, self, at)
+
+    def start(index: Index) -> Value:
+        """The place of an element that begins a run of equals, else 0."""
+        here = index[at]
+        own = trees.held(values.at(index), self.dtype)
+        before = values.at((*index[:at], here - 1, *index[at + 1 :]))
+        inside = trees.less(_ZERO, here)
+        differs = call("ne", own, trees.held(before, self.dtype))
+        begins = trees.masked(inside, differs, const(False, DType.BOOL))
+        return call("where", begins, trees.index_value(here), const(0, DType.I64))
+
+    starts = running(b, Tensor(self.size, DType.I64, start), at, ReductionKind.MAX, DType.I64)
+
+    def length(index: Index) -> Value:
+        return call("sub", trees.index_value(index[at]), starts.at(index))
+
+    longest = reduce(
+        b,
+        Tensor(self.size, DType.I64, length),
+        (at,),
+        ReductionKind.ARGMAX,
+        dtype=DType.I64,
+        accumulate=DType.I64,
+    )
+    made = (picked(b, part, at, longest) for part in (values, indices))
+    size = b.meta().size
+    return tuple(reshape(b, part, size) for part in made)
 
 
 def quantile(*, ignores_nan: bool) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Scan kernels (cumsum, cumprod): a row in steps of as many elements as threads share it.
+"""Scan kernels (cumsum, cumprod, cummax …): a row in steps of as many elements as threads share it.
 
 Each step combines across the threads and takes over the last step's total.
 """
@@ -15,6 +15,7 @@ from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.rocm.loop import LoopTemplate
 from scheduler.codegen.rocm.stages import combination
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Accumulator
 from scheduler.outcome import Rejected
 
@@ -23,7 +24,7 @@ _BLOCK = 256
 
 
 class ScanTemplate(LoopTemplate):
-    """Running sums or products along one axis, stored at every step."""
+    """Running results along one axis, stored at every step."""
 
     name = "scan"
 
@@ -63,6 +64,7 @@ class ScanTemplate(LoopTemplate):
             xnumel=printer.index(self.nest.outer_numel),
             rnumel=printer.index(self.nest.inner_numel),
             scratch_size=scratch,
+            powers=any(s.kind is ReductionKind.LOGSUMEXP for s in self.nest.statements),
             body=lines,
         )
 

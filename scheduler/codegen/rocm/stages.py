@@ -61,6 +61,7 @@ _OPERATIONS = {
     ReductionKind.ALL: "kiln::All",
     ReductionKind.ARGMAX: "kiln::ArgMax",
     ReductionKind.ARGMIN: "kiln::ArgMin",
+    ReductionKind.LOGSUMEXP: "kiln::LogSumExp",
 }
 
 

@@ -24,6 +24,7 @@ class ReductionKind(StrEnum):
     ALL = "all"
     ARGMAX = "argmax"
     ARGMIN = "argmin"
+    LOGSUMEXP = "logsumexp"  # of scans alone
 
 
 class _OneStore(Operation):
@@ -138,7 +139,8 @@ class Reduction(_Accumulating):
 
 @dataclass(frozen=True)
 class Scan(_Accumulating):
-    """Running ``kind`` (sum, prod) of ``value`` along ``scan_axis``, stored at every step."""
+    """Running ``kind`` (sum, prod, max, min, logsumexp) of ``value`` along ``scan_axis``, stored at
+    every step."""
 
     name: str
     axes: Axes

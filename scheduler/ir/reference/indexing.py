@@ -66,7 +66,7 @@ def diff(a: Args) -> Array:
     x, dim = a["self"], a["dim"]
     joined = [part for part in (a["prepend"], x, a["append"]) if part is not None]
     x = np.concatenate(joined, axis=dim) if len(joined) > 1 else x
-    for _ in range(a["n"]):
+    for _ in range(min(a["n"], x.shape[dim])):
         after, before = (
             x.take(np.arange(start, x.shape[dim] - 1 + start), axis=dim) for start in (1, 0)
         )

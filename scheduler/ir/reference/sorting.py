@@ -191,3 +191,43 @@ def unique(*, consecutive: bool) -> Rule:
         )
 
     return rule
+
+
+def _search(sequence: Array, value: Array, right: bool) -> Array:
+    """By bisection, as torch has it: what is not known to come after comes before."""
+    common = np.result_type(sequence, value)
+    rows = np.broadcast_to(sequence, (*value.shape[:-1], sequence.shape[-1])).astype(common)
+    value = value.astype(common)
+    low = np.zeros(value.shape, np.int64)
+    high = np.full(value.shape, sequence.shape[-1], np.int64)
+    while (low < high).any():
+        half = low + (high - low) // 2
+        found = np.take_along_axis(rows, np.minimum(half, rows.shape[-1] - 1), -1)
+        after = found > value if right else found >= value
+        open_ = low < high
+        low, high = np.where(open_ & ~after, half + 1, low), np.where(open_ & after, half, high)
+    return low
+
+
+def searchsorted(a: Args) -> Array:
+    sequence, value = a["sorted_sequence"], np.asarray(a["self"])
+    if a["sorter"] is not None:
+        sequence = np.take_along_axis(sequence, a["sorter"], -1)
+    right = a["right"] if a["side"] is None else a["side"] == "right"
+    return _places(sequence, value, bool(right), a)
+
+
+def bucketize(a: Args) -> Array:
+    return _places(a["boundaries"], np.asarray(a["self"]), bool(a["right"]), a)
+
+
+def _places(sequence: Array, value: Array, right: bool, a: Args) -> Array:
+    wide = value.reshape(1) if value.ndim == 0 else value
+    found = _search(sequence, wide, right).reshape(value.shape)
+    return found.astype(np.int32 if a["out_int32"] else np.int64)
+
+
+def isin(a: Args) -> Array:
+    own = a["elements"] if "elements" in a else a["element"]
+    others = a["test_elements"] if "test_elements" in a else a["test_element"]
+    return np.asarray(np.isin(own, others, invert=bool(a["invert"])))

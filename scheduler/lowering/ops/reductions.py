@@ -1,4 +1,4 @@
-"""Rows of reductions and scans."""
+"""Rows of reductions."""
 
 from __future__ import annotations
 
@@ -94,18 +94,6 @@ ROWS = (
         VARIANCE,
         reductions.variance(root=True, with_mean=True),
         ref.std_mean,
-    ),
-    op(
-        "aten.cumsum",
-        "self, dim, *, dtype=None",
-        reductions.scan(ReductionKind.SUM),
-        ref.scan(np.cumsum),
-    ),
-    op(
-        "aten.cumprod",
-        "self, dim, *, dtype=None",
-        reductions.scan(ReductionKind.PROD),
-        ref.scan(np.cumprod),
     ),
     op(
         "aten.norm",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import sorting as ref
-from scheduler.lowering import sorting
+from scheduler.lowering import searching, sorting
 
 SIZED = NoKernel("how many elements are distinct depends on the data")
 QUANTILE = (
@@ -52,6 +52,7 @@ ROWS = (
         sorting.quantile(ignores_nan=True),
         ref.quantile(ignores_nan=True),
     ),
+    op("aten.mode", "self, dim=-1, keepdim=False", sorting.mode, ref.mode),
     op(
         "aten._unique2",
         "self, sorted=True, return_inverse=False, return_counts=False",
@@ -69,5 +70,26 @@ ROWS = (
         "self, return_inverse=False, return_counts=False, dim=None",
         SIZED,
         ref.unique(consecutive=True),
+    ),
+    op(
+        "aten.searchsorted",
+        "Tensor Scalar: sorted_sequence, self, *, out_int32=False, right=False, side=None, "
+        "sorter=None",
+        searching.searchsorted,
+        ref.searchsorted,
+    ),
+    op(
+        "aten.bucketize",
+        "Tensor Scalar: self, boundaries, *, out_int32=False, right=False",
+        searching.bucketize,
+        ref.bucketize,
+    ),
+    op(
+        "aten.isin",
+        "Tensor_Tensor: elements, test_elements, *, assume_unique=False, invert=False; "
+        "Tensor_Scalar: elements, test_element, *, assume_unique=False, invert=False; "
+        "Scalar_Tensor: element, test_elements, *, assume_unique=False, invert=False",
+        searching.isin,
+        ref.isin,
     ),
 )

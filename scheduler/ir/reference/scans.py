@@ -1,0 +1,56 @@
+"""Reference of running results, and of integrals by the trapezoidal rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.rule import Args, Array, Rule, as_float, is_float
+
+
+def extreme(join: np.ufunc, at_least: Callable[[Any, Any], Any]) -> Rule:
+    """The greatest (least) so far, and where it stood last; of NaNs the last one."""
+
+    def rule(a: Args) -> tuple[Array, Array]:
+        x = a["self"]
+        if x.ndim == 0:
+            return x.copy(), np.zeros((), np.int64)
+        values = join.accumulate(x, axis=a["dim"]) if x.size else x.copy()
+        rows, best = np.moveaxis(x, a["dim"], 0), np.moveaxis(values, a["dim"], 0)
+        places = np.zeros(rows.shape, np.int64)
+        for step in range(1, rows.shape[0]):
+            found = at_least(rows[step], best[step - 1])
+            if is_float(x):
+                found = np.isnan(rows[step]) | found
+            places[step] = np.where(found, step, places[step - 1])
+        return values, np.moveaxis(places, 0, a["dim"])
+
+    return rule
+
+
+def logcumsumexp(a: Args) -> Array:
+    x = as_float(a["self"])
+    if x.ndim == 0 or not x.size:
+        return x.copy()
+    return np.asarray(np.logaddexp.accumulate(x, axis=a["dim"]))
+
+
+def _areas(a: Args) -> Array:
+    y, dim = as_float(a["y"]), a["dim"]
+    rows = np.moveaxis(y, dim, -1)
+    both = rows[..., :-1] + rows[..., 1:]
+    if "x" not in a:
+        return both * (float(a["dx"]) / 2)
+    x = as_float(a["x"])
+    wide = x if x.ndim == 1 else np.moveaxis(x.reshape((1,) * (y.ndim - x.ndim) + x.shape), dim, -1)
+    return np.asarray(both * np.diff(wide, axis=-1) / 2)
+
+
+def trapezoid(a: Args) -> Array:
+    return np.asarray(_areas(a).sum(axis=-1))
+
+
+def cumulative_trapezoid(a: Args) -> Array:
+    return np.moveaxis(np.cumsum(_areas(a), axis=-1), -1, a["dim"])

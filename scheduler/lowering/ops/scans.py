@@ -1,0 +1,52 @@
+"""Rows of running results, and of integrals by the trapezoidal rule."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.ops import op
+from scheduler.ir.reference import reductions as sums
+from scheduler.ir.reference import scans as ref
+from scheduler.lowering import reductions, scans
+
+TRAPEZOID = "x: y, x, *, dim=-1; dx: y, *, dx=1, dim=-1"
+
+ROWS = (
+    op(
+        "aten.cumsum",
+        "self, dim, *, dtype=None",
+        reductions.scan(ReductionKind.SUM),
+        sums.scan(np.cumsum),
+    ),
+    op(
+        "aten.cumprod",
+        "self, dim, *, dtype=None",
+        reductions.scan(ReductionKind.PROD),
+        sums.scan(np.cumprod),
+    ),
+    op(
+        "aten.cummax",
+        "self, dim",
+        scans.extreme(ReductionKind.MAX),
+        ref.extreme(np.maximum, operator.ge),
+    ),
+    op(
+        "aten.cummin",
+        "self, dim",
+        scans.extreme(ReductionKind.MIN),
+        ref.extreme(np.minimum, operator.le),
+    ),
+    op("aten.logcumsumexp", "self, dim", scans.logcumsumexp, ref.logcumsumexp),
+    op("aten._logcumsumexp", "self, dim", scans.logcumsumexp, ref.logcumsumexp),
+    op("aten.trapezoid", TRAPEZOID, scans.trapezoid, ref.trapezoid),
+    op("aten.trapz", TRAPEZOID, scans.trapezoid, ref.trapezoid),
+    op(
+        "aten.cumulative_trapezoid",
+        TRAPEZOID,
+        scans.cumulative_trapezoid,
+        ref.cumulative_trapezoid,
+    ),
+)

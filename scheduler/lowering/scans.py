@@ -1,0 +1,110 @@
+"""Running results along a dimension, beyond sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.reductions import reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import axis, cut
+
+_ONE = sympy.Integer(1)
+_ZERO = sympy.Integer(0)
+
+
+def running(b: Builder, tensor: Tensor, dim: int, kind: ReductionKind, dtype: DType) -> Tensor:
+    """``kind`` of the elements along ``dim`` up to each."""
+    if tensor.size[dim] == 1:
+        held = tensor.at
+        return stored(b, Tensor(tensor.size, dtype, lambda i: trees.held(held(i), dtype)))
+    return b.scan(tensor.size, dim, kind, tensor.at, dtype)
+
+
+def extreme(kind: ReductionKind) -> Callable[..., Any]:
+    """cummax and cummin: the greatest so far and where it stood last. A NaN stays, and is found
+    again at every further NaN."""
+
+    def rule(b: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        if self.rank == 0:
+            axis(dim, 1)
+            return self, full((), 0, DType.I64)
+        at = axis(dim, self.rank)
+        best = running(b, self, at, kind, self.dtype)
+
+        def place(index: Index) -> Value:
+            x, top = trees.held(self.at(index), self.dtype), best.at(index)
+            found = call("eq", x, trees.held(top, self.dtype))
+            if self.dtype.is_float:
+                found = call("logical_or", found, call("isnan", x))
+            here, zero = trees.index_value(index[at]), const(0, DType.I64)
+            return call("where", found, here, zero)
+
+        places = Tensor(self.size, DType.I64, place)
+        return best, running(b, places, at, ReductionKind.MAX, DType.I64)
+
+    return rule
+
+
+def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
+    if self.rank == 0:
+        axis(dim, 1)
+        return self
+    return running(b, self, axis(dim, self.rank), ReductionKind.LOGSUMEXP, self.dtype)
+
+
+def _areas(b: Builder, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
+    """Of the trapezoids between neighbours along ``dim``, in the type of the result."""
+    dtype = b.meta().dtype
+    at = axis(dim, y.rank)
+    length = y.size[at] - 1 if y.size[at] != 0 else _ZERO
+    first, second = cut(y, at, _ZERO, length), cut(y, at, _ONE, length)
+
+    def step(index: Index, from_: Expr) -> Value:
+        here = (*index[:at], index[at] + from_, *index[at + 1 :])
+        place = here[at : at + 1] if x.rank == 1 else here[y.rank - x.rank :]
+        inside = tuple(_ZERO if e == 1 else i for e, i in zip(x.size, place, strict=True))
+        return trees.held(x.at(inside), dtype)
+
+    def area(index: Index) -> Value:
+        both = call("add", *(trees.held(part.at(index), dtype) for part in (first, second)))
+        if x is None:
+            return call("mul", both, const(float(dx) / 2, dtype))
+        width = call("sub", step(index, _ONE), step(index, _ZERO))
+        return call("truediv", call("mul", both, width), const(2.0, dtype))
+
+    return Tensor(first.size, dtype, area)
+
+
+def trapezoid(b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1) -> Tensor:
+    """The integral by the trapezoidal rule."""
+    meta = b.meta()
+    areas = _areas(b, y, x, dx, dim)
+    return reduce(
+        b,
+        areas,
+        (axis(dim, y.rank),),
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=meta.dtype.compute,
+        size=meta.size,
+    )
+
+
+def cumulative_trapezoid(
+    b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1
+) -> Tensor:
+    """Its running form."""
+    areas = _areas(b, y, x, dx, dim)
+    return running(b, areas, axis(dim, y.rank), ReductionKind.SUM, b.meta().dtype)
