@@ -19,6 +19,7 @@ from scheduler.ir.values import Value
 from scheduler.lowering import indexing, joining, matmul, reductions, trees, views
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.externs import FACTORS
 from scheduler.lowering.pointwise import stored
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -243,7 +244,7 @@ def matrix_power(b: Builder, self: Tensor, n: int) -> Tensor:
     """By squaring; an inverse has no kernel."""
     meta = b.meta()
     if not isinstance(n, int) or n < 0:
-        raise Unsupported(f"a matrix to the power {n}, which takes its inverse")
+        raise Unsupported(FACTORS.reason)  # of its inverse
     if n == 0:
 
         def unit(i: Index) -> Value:

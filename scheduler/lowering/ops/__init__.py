@@ -11,7 +11,14 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from scheduler.ir.ops import Op, Overload, UnsupportedOpError, functional_target, overload_of
+from scheduler.ir.ops import (
+    NoKernel,
+    Op,
+    Overload,
+    UnsupportedOpError,
+    functional_target,
+    overload_of,
+)
 from scheduler.lowering.ops import (
     activations,
     arithmetic,
@@ -23,6 +30,7 @@ from scheduler.lowering.ops import (
     gradients,
     higher_order,
     indexing,
+    linalg,
     logic,
     losses,
     matmul,
@@ -44,6 +52,7 @@ from scheduler.lowering.ops import (
 
 _FIRST_NAMES: tuple[Op, ...] = (
     *matmul.ROWS,
+    *linalg.ROWS,
     *convolution.ROWS,
     *quantized.ROWS,
     *normalization.ROWS,
@@ -79,6 +88,12 @@ def find(target: str) -> Overload:
     if functional_target(target) not in _ROWS:
         raise UnsupportedOpError(target, "unknown op")
     return _overload(target)
+
+
+@cache
+def named_reasons() -> frozenset[str]:
+    """Why ops are left to the reference, as their rows say: a use of another op may be so too."""
+    return frozenset(row.lowering.reason for row in ROWS if isinstance(row.lowering, NoKernel))
 
 
 @cache  # of known targets alone: as many as there are

@@ -1,0 +1,60 @@
+"""LAPACK in double precision over batches of matrices, for the references of linear algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from scheduler.ir.reference.rule import Array
+from scheduler.outcome import UserError
+
+#: scipy.linalg, and NumPy's: their annotations tell apart what is one array type here.
+SCIPY: Any = scipy.linalg
+NUMPY: Any = np.linalg
+
+
+def wide(array: Any) -> Array:
+    """In double precision, complex where it is."""
+    given = np.asarray(array)
+    return given.astype(np.complex128 if np.iscomplexobj(given) else np.float64, copy=False)
+
+
+def turned(a: Array) -> Array:
+    """Each matrix transposed."""
+    return np.swapaxes(a, -1, -2)
+
+
+def adjoint(a: Array) -> Array:
+    """Each matrix transposed and conjugated."""
+    return np.conj(turned(a))
+
+
+def is_vector(a: Array, b: Array) -> bool:
+    """Whether torch takes ``b`` for vectors, one for each matrix of ``a``."""
+    return b.ndim == 1 or (a.ndim - 1 == b.ndim and a.shape[:-1] == b.shape)
+
+
+def each_matrix(function: Callable[..., tuple[Any, ...]], *matrices: Array) -> tuple[Array, ...]:
+    """``function`` of the matrices at each place of the batch dimensions, which broadcast."""
+    batch = np.broadcast_shapes(*(m.shape[:-2] for m in matrices))
+    full = [np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in matrices]
+    if 0 in batch:  # shapes and types, from matrices that no rule stumbles over
+        made = function(*(np.eye(*m.shape[-2:], dtype=m.dtype) for m in matrices))
+        parts = [np.asarray(part) for part in made]
+        return tuple(np.zeros((*batch, *p.shape), p.dtype) for p in parts)
+    rows = [function(*(m[at] for m in full)) for at in np.ndindex(*batch)]
+    return tuple(
+        np.stack([np.asarray(part) for part in parts]).reshape((*batch, *np.shape(parts[0])))
+        for parts in zip(*rows, strict=True)
+    )
+
+
+def regular(function: Callable[[], Any]) -> Any:
+    """What LAPACK makes; one line for a matrix that it cannot factor."""
+    try:
+        return function()
+    except np.linalg.LinAlgError as error:
+        raise UserError(f"linear algebra on these values fails: {error}") from None

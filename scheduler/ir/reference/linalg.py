@@ -1,0 +1,156 @@
+"""Reference of solutions, inverses, determinants and products of matrices."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.lapack import (
+    NUMPY,
+    SCIPY,
+    adjoint,
+    each_matrix,
+    is_vector,
+    regular,
+    turned,
+    wide,
+)
+from scheduler.ir.reference.matrix_factors import factored, permutation, unpacked
+from scheduler.ir.reference.rule import Args, Array, Result
+
+
+def inverse(a: Args) -> Result:
+    given = wide(a["A"] if "A" in a else a["self"])
+    return regular(lambda: NUMPY.inv(given))
+
+
+def inverse_ex(a: Args) -> Result:
+    info = factored(a["A"])[2]
+    return inverse(a), info
+
+
+def _solved(a: Array, b: Array, left: bool) -> Array:
+    vector = is_vector(a, b)
+    right = b[..., None] if vector else b
+    if not left:
+        return np.swapaxes(_solved(turned(a), turned(right), True), -1, -2)
+    made = regular(lambda: NUMPY.solve(a, right))
+    return np.asarray(made[..., 0] if vector else made)
+
+
+def solve(a: Args) -> Result:
+    return _solved(wide(a["A"]), wide(a["B"]), a["left"])
+
+
+def solve_ex(a: Args) -> Result:
+    return solve(a), factored(a["A"])[2]
+
+
+def _factors_of(given: Any) -> tuple[Array, ...]:
+    """As torch keeps them for gradients: of the transposed matrix, unless it is complex."""
+    a = wide(given)
+    return factored(a if np.iscomplexobj(a) else turned(a))
+
+
+def solve_with_factors(a: Args) -> Result:
+    packed, pivots, info = _factors_of(a["A"])
+    return solve(a), packed, pivots, info
+
+
+def solve_triangular(a: Args) -> Result:
+    given, right = wide(a["self"]), wide(a["B"])
+    made = _by_triangle(given, right if a["left"] else turned(right), a, not a["left"])
+    return made if a["left"] else turned(made)
+
+
+def triangular_solve(a: Args) -> Result:
+    given = wide(a["A"])
+    return _by_triangle(given, wide(a["self"]), a, a["transpose"]), given
+
+
+def _by_triangle(given: Array, right: Array, a: Args, transposed: bool) -> Array:
+    triangle = np.triu(given) if a["upper"] else np.tril(given)
+    if a["unitriangular"]:
+        own = np.einsum("...ii->...i", triangle)
+        triangle = triangle - own[..., None] * np.eye(own.shape[-1]) + np.eye(own.shape[-1])
+
+    def one(matrix: Array, b: Array) -> tuple[Array]:
+        if not matrix.size or not b.size:
+            return (np.zeros(b.shape, np.result_type(matrix, b)),)
+        lower = not a["upper"]
+        trans = 1 if transposed else 0
+        return (regular(lambda: SCIPY.solve_triangular(matrix, b, lower=lower, trans=trans)),)
+
+    return each_matrix(one, triangle, right)[0]
+
+
+def _solved_by_factors(packed: Any, pivots: Any, right: Any, left: bool, conjugated: bool) -> Array:
+    lower, upper = unpacked(wide(packed))
+    whole = permutation(pivots, lower.shape[-2]) @ lower @ upper
+    return _solved(adjoint(whole) if conjugated else whole, wide(right), left)
+
+
+def lu_solve(a: Args) -> Result:
+    return _solved_by_factors(a["LU_data"], a["LU_pivots"], a["self"], True, False)
+
+
+def linalg_lu_solve(a: Args) -> Result:
+    return _solved_by_factors(a["LU"], a["pivots"], a["B"], a["left"], a["adjoint"])
+
+
+def determinant(a: Args) -> Result:
+    return NUMPY.det(wide(a["A"] if "A" in a else a["self"]))
+
+
+def determinant_with_factors(a: Args) -> Result:
+    return determinant(a), *_factors_of(a["A"])[:2]
+
+
+def sign_and_log(a: Args) -> Result:
+    made = NUMPY.slogdet(wide(a["A"] if "A" in a else a["self"]))
+    return made[0], made[1]
+
+
+def sign_and_log_with_factors(a: Args) -> Result:
+    return *sign_and_log(a), *_factors_of(a["A"])[:2]
+
+
+def log_determinant(a: Args) -> Result:
+    sign, log = sign_and_log(a)
+    if np.iscomplexobj(sign):
+        return np.log(sign) + log
+    return np.where(sign < 0, np.nan, log)
+
+
+def tensor_inverse(a: Args) -> Result:
+    return regular(lambda: NUMPY.tensorinv(wide(a["self"]), a["ind"]))
+
+
+def tensor_solve(a: Args) -> Result:
+    return regular(lambda: NUMPY.tensorsolve(wide(a["self"]), wide(a["other"]), a["dims"]))
+
+
+def vandermonde(a: Args) -> Result:
+    x = np.atleast_1d(a["x"])
+    count = x.shape[-1] if a["N"] is None else int(a["N"])
+    return x[..., None] ** np.arange(count)
+
+
+def vecdot(a: Args) -> Result:
+    return np.sum(np.conj(a["x"]) * np.asarray(a["y"]), axis=a["dim"])
+
+
+def cross(a: Args) -> Result:
+    first, second = np.broadcast_arrays(a["self"], a["other"])
+    dim = a["dim"]
+    if dim is None:
+        dim = next(d for d, size in enumerate(first.shape) if size == 3)
+    x, y = (np.moveaxis(each, dim, 0) for each in (first, second))
+    parts = [x[i] * y[j] - x[j] * y[i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    return np.stack(parts, axis=dim)
+
+
+def multi_dot(a: Args) -> Result:
+    return reduce(np.matmul, [np.asarray(each) for each in a["tensors"]])

@@ -1,0 +1,182 @@
+"""Reference of the factors of matrices: LU, Cholesky, LDL, QR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.lapack import NUMPY, SCIPY, adjoint, each_matrix, regular, wide
+from scheduler.ir.reference.rule import Args, Array, Result, UnsupportedUseError
+from scheduler.outcome import UserError
+
+
+def _lu_of(a: Array) -> tuple[Any, ...]:
+    """LU in one matrix, pivots from 1 as LAPACK has them, the place of the first zero pivot."""
+    if not a.size:
+        return a, np.zeros(min(a.shape), np.int32), np.int32(0)
+    (getrf,) = SCIPY.lapack.get_lapack_funcs(("getrf",), (a,))
+    lu, pivots, info = getrf(a)
+    return lu, (pivots + 1).astype(np.int32), np.int32(info)
+
+
+def factored(a: Array) -> tuple[Array, ...]:
+    return each_matrix(_lu_of, wide(a))
+
+
+def lu_factor(a: Args) -> Result:
+    if not a.get("pivot", True):
+        raise UnsupportedUseError("factors without pivoting are not made on a CPU")
+    return factored(a["A"] if "A" in a else a["self"])
+
+
+def lu_factor_plain(a: Args) -> Result:
+    return lu_factor(a)[:2]
+
+
+def unpacked(lu: Array) -> tuple[Array, Array]:
+    k = min(lu.shape[-2:])
+    lower = np.tril(lu[..., :, :k], -1) + np.eye(lu.shape[-2], k)
+    return lower, np.triu(lu[..., :k, :])
+
+
+def permutation(pivots: Array, rows: int) -> Array:
+    """P of A = P L U, from LAPACK's exchanges of rows."""
+
+    def one(exchanges: Array) -> tuple[Array]:
+        order = np.arange(rows)
+        for row, other in enumerate(exchanges[0] - 1):
+            order[[row, other]] = order[[other, row]]
+        made = np.zeros((rows, rows))
+        made[order, np.arange(rows)] = 1
+        return (made,)
+
+    return each_matrix(one, np.asarray(pivots)[..., None, :])[0]
+
+
+def lu(a: Args) -> Result:
+    packed, pivots, _ = lu_factor(a)
+    lower, upper = unpacked(packed)
+    return permutation(pivots, packed.shape[-2]).astype(packed.dtype), lower, upper
+
+
+def lu_unpack(a: Args) -> Result:
+    packed, none = wide(a["LU_data"]), np.zeros(0)
+    lower, upper = unpacked(packed) if a["unpack_data"] else (none, none)
+    if not a["unpack_pivots"]:
+        return none, lower, upper
+    order = permutation(a["LU_pivots"], packed.shape[-2])
+    return order.astype(packed.dtype), lower, upper
+
+
+def _cholesky_of(a: Array) -> tuple[Any, ...]:
+    if not a.size:
+        return a, np.int32(0)
+    (potrf,) = SCIPY.lapack.get_lapack_funcs(("potrf",), (a,))
+    factor, info = potrf(a, lower=True, clean=True)
+    return factor, np.int32(info)
+
+
+def cholesky_ex(a: Args) -> Result:
+    given = wide(a["self"])
+    if a["upper"]:
+        factor, info = each_matrix(_cholesky_of, adjoint(given))
+        return adjoint(factor), info
+    return each_matrix(_cholesky_of, given)
+
+
+def cholesky(a: Args) -> Result:
+    factor, info = cholesky_ex(a)
+    if np.any(info):
+        raise UserError("linear algebra on these values fails: a matrix is not positive definite")
+    return factor
+
+
+def _product_of(factor: Array, upper: bool) -> Array:
+    """The matrix that a factor of Cholesky is of."""
+    triangle = np.triu(factor) if upper else np.tril(factor)
+    other = adjoint(triangle)
+    return np.asarray(other @ triangle if upper else triangle @ other)
+
+
+def cholesky_inverse(a: Args) -> Result:
+    given = _product_of(wide(a["self"]), a["upper"])
+    return regular(lambda: NUMPY.inv(given))
+
+
+def cholesky_solve(a: Args) -> Result:
+    given = _product_of(wide(a["input2"]), a["upper"])
+    return regular(lambda: NUMPY.solve(given, wide(a["self"])))
+
+
+def _ldl_of(a: Array, hermitian: bool) -> tuple[Any, ...]:
+    name = "hetrf" if hermitian and np.iscomplexobj(a) else "sytrf"
+    if not a.size:
+        return a, np.zeros(len(a), np.int32), np.int32(0)
+    (factor,) = SCIPY.lapack.get_lapack_funcs((name,), (a,))
+    packed, pivots, info = factor(a, lower=1)
+    return np.tril(packed), pivots.astype(np.int32), np.int32(info)
+
+
+def ldl_factor_ex(a: Args) -> Result:
+    return each_matrix(lambda one: _ldl_of(one, a["hermitian"]), wide(a["self"]))
+
+
+def ldl_factor(a: Args) -> Result:
+    return ldl_factor_ex(a)[:2]
+
+
+def ldl_solve(a: Args) -> Result:
+    factors, right = wide(a["LD"]), wide(a["B"])
+    hermitian = a["hermitian"] and np.iscomplexobj(factors)
+    (solver,) = SCIPY.lapack.get_lapack_funcs(
+        ("hetrs" if hermitian else "sytrs",), (factors, right)
+    )
+
+    def one(ld: Array, pivots: Array, b: Array) -> tuple[Array]:
+        return (solver(ld, pivots[0], b, lower=1)[0],) if ld.size and b.size else (b,)
+
+    return each_matrix(one, factors, np.asarray(a["pivots"])[..., None, :], right)[0]
+
+
+def qr(a: Args) -> Result:
+    if "some" in a:
+        given, mode = a["self"], "reduced" if a["some"] else "complete"
+    else:
+        given, mode = a["A"], a["mode"]
+    if mode == "r":
+        return np.zeros(0), NUMPY.qr(wide(given), mode="r")
+    made = NUMPY.qr(wide(given), mode=mode)
+    return made[0], made[1]
+
+
+def geqrf(a: Args) -> Result:
+    packed, scales = NUMPY.qr(wide(a["self"]), mode="raw")
+    return np.swapaxes(packed, -1, -2), scales
+
+
+def _reflected(packed: Array, scales: Array, columns: int) -> Array:
+    """The first columns of the product of the reflectors that ``geqrf`` keeps."""
+
+    def one(vectors: Array, factors: Array) -> tuple[Array]:
+        rows = vectors.shape[0]
+        made = np.eye(rows, columns, dtype=np.result_type(vectors, factors))
+        for k in reversed(range(factors.shape[-1])):
+            v = np.zeros(rows, made.dtype)
+            v[k], v[k + 1 :] = 1, vectors[k + 1 :, k]
+            made = made - factors[0, k] * np.outer(v, np.conj(v) @ made)
+        return (made,)
+
+    return each_matrix(one, wide(packed), wide(scales)[..., None, :])[0]
+
+
+def householder_product(a: Args) -> Result:
+    packed, scales = (a["input"], a["tau"]) if "tau" in a else (a["self"], a["input2"])
+    return _reflected(packed, scales, np.shape(packed)[-1])
+
+
+def ormqr(a: Args) -> Result:
+    full = _reflected(a["self"], a["input2"], np.shape(a["self"])[-2])
+    factor = adjoint(full) if a["transpose"] else full
+    other = wide(a["input3"])
+    return factor @ other if a["left"] else other @ factor

@@ -1,0 +1,179 @@
+"""Reference of eigenvalues and singular values, and of what follows from them: ranks, norms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.lapack import NUMPY, SCIPY, adjoint, is_vector, regular, turned, wide
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Result, Rule
+
+
+def eigen(a: Args) -> Result:
+    values, vectors = regular(lambda: NUMPY.eig(wide(a["self"])))
+    return values.astype(np.complex128), vectors.astype(np.complex128)
+
+
+def eigenvalues(a: Args) -> Result:
+    return regular(lambda: NUMPY.eigvals(wide(a["self"]))).astype(np.complex128)
+
+
+def eigen_symmetric(a: Args) -> Result:
+    given = wide(a["A"] if "A" in a else a["self"])
+    if not a.get("compute_v", True):
+        return regular(lambda: NUMPY.eigvalsh(given, a["UPLO"])), np.zeros(0)
+    values, vectors = regular(lambda: NUMPY.eigh(given, a["UPLO"]))
+    return values, vectors
+
+
+def eigenvalues_symmetric(a: Args) -> Result:
+    given = wide(a["self"])
+    return regular(lambda: NUMPY.eigvalsh(given, a["UPLO"]))
+
+
+def singular(a: Args) -> Result:
+    given = wide(a["A"])
+    if not a.get("compute_uv", True):
+        none = np.zeros(0, given.dtype)
+        return none, _singular_values(given), none
+    made = regular(lambda: NUMPY.svd(given, full_matrices=a["full_matrices"]))
+    return made[0], made[1], made[2]
+
+
+def _singular_values(given: Array) -> Array:
+    return np.asarray(regular(lambda: NUMPY.svd(given, compute_uv=False)))
+
+
+def singular_values(a: Args) -> Result:
+    return _singular_values(wide(a["A"]))
+
+
+def svd(a: Args) -> Result:
+    """As it was before ``linalg``: V and not its adjoint, zeros where vectors are not asked for."""
+    given = wide(a["self"])
+    *batch, m, n = given.shape
+    if not a["compute_uv"]:
+        u, v = (np.zeros((*batch, size, size), given.dtype) for size in (m, n))
+        return u, _singular_values(given), v
+    u, values, vh = regular(lambda: NUMPY.svd(given, full_matrices=not a["some"]))
+    return u, values, adjoint(vh)
+
+
+def _cutoff(a: Args, values: Array, shape: Sequence[int]) -> Array:
+    """Below which singular values are taken for zero, by torch's defaults."""
+    atol, rtol = a.get("atol"), a.get("rtol")
+    if rtol is None:
+        own = a[OWN_DTYPE]
+        rounding = 2 * own.eps if own is not None else np.finfo(np.float64).eps
+        some = atol is not None and np.any(np.asarray(atol) > 0)
+        rtol = 0.0 if some else max(shape) * rounding
+    largest = values.max(axis=-1, initial=0.0)
+    least = 0.0 if atol is None else np.asarray(atol)
+    return np.asarray(np.maximum(least, np.asarray(rtol) * largest))
+
+
+def _moduli(given: Array, hermitian: bool) -> Array:
+    return np.abs(NUMPY.eigvalsh(given)) if hermitian else _singular_values(given)
+
+
+def matrix_rank(a: Args) -> Result:
+    given = wide(a["input"] if "input" in a else a["self"])
+    values = regular(lambda: _moduli(given, a["hermitian"]))
+    cutoff = np.asarray(a["tol"]) if "tol" in a else _cutoff(a, values, given.shape[-2:])
+    return np.sum(values > cutoff[..., None], axis=-1)
+
+
+def pseudo_inverse(a: Args) -> Result:
+    given = wide(a["self"])
+    if "rcond" in a:
+        a = {**a, "rtol": a["rcond"], "atol": None}
+    if not given.size:
+        return turned(given)
+    if a.get("hermitian"):
+        values, vectors = regular(lambda: NUMPY.eigh(given))
+        u, vh = vectors, adjoint(vectors)
+    else:
+        u, values, vh = regular(lambda: NUMPY.svd(given, full_matrices=False))
+    cutoff = _cutoff(a, np.abs(values), given.shape[-2:])[..., None]
+    inverted = np.where(np.abs(values) > cutoff, 1 / np.where(values == 0, 1, values), 0)
+    return (adjoint(vh) * inverted[..., None, :]) @ adjoint(u)
+
+
+def condition(a: Args) -> Result:
+    given, order = wide(a["self"]), a["p"]
+    if order in (None, 2, -2):
+        values = _singular_values(given)
+        first, last = values.max(axis=-1), values.min(axis=-1)
+        return last / first if order == -2 else first / last
+    if not given.size:
+        return np.zeros(given.shape[:-2])
+    return NUMPY.cond(given, order)
+
+
+def _greatest(values: Array, axis: int) -> Array:
+    return np.asarray(values.max(axis=axis, initial=0.0))
+
+
+def _norm(given: Array, order: Any, dims: tuple[int, int], keepdim: bool) -> Array:
+    moved = np.moveaxis(given, dims, (-2, -1))
+    if order == "nuc" or order in (2, -2):
+        values = _singular_values(moved)
+        pick: Any = {"nuc": np.sum, 2: _greatest, -2: np.min}[order]
+        made = np.asarray(pick(values, axis=-1))
+    elif order in (None, "fro"):
+        made = np.sqrt(np.sum(np.abs(moved) ** 2, axis=(-2, -1)))
+    else:
+        sums = np.abs(moved).sum(axis=-2 if abs(order) == 1 else -1)
+        made = sums.max(axis=-1, initial=0.0) if order > 0 else sums.min(axis=-1)
+    return np.expand_dims(made, tuple(d % given.ndim for d in dims)) if keepdim else made
+
+
+def matrix_norm(a: Args) -> Result:
+    return _norm(wide(a["self"]), a["ord"], tuple(a["dim"]), a["keepdim"])
+
+
+def nuclear_norm(a: Args) -> Result:
+    return _norm(wide(a["self"]), "nuc", tuple(a.get("dim", (-2, -1))), a["keepdim"])
+
+
+def norm(vector_norm: Rule) -> Rule:
+    """``linalg_norm`` by the norms of vectors and of matrices."""
+
+    def rule(a: Args) -> Result:
+        order, dim = a["ord"], a["dim"]
+        if dim is None and order is not None and np.ndim(a["self"]) == 2:
+            dim = (-2, -1)
+        if isinstance(dim, tuple) and len(dim) == 2 and order is not None:
+            return _norm(wide(a["self"]), order, dim, a["keepdim"])
+        return vector_norm({**a, "ord": 2 if order is None else order})
+
+    return rule
+
+
+def exponential(a: Args) -> Result:
+    given = wide(a["self"])
+    return SCIPY.expm(given) if given.size else given
+
+
+def least_squares(a: Args) -> Result:
+    given, right = wide(a["self"]), wide(a["b"])
+    driver = a["driver"] or "gelsy"
+    b = right[..., None] if is_vector(given, right) else right
+    values = _singular_values(given)
+    own = a[OWN_DTYPE]
+    rounding = 2 * own.eps if own is not None else np.finfo(np.float64).eps
+    limit = max(given.shape[-2:]) * rounding if a["rcond"] is None else float(a["rcond"])
+    inverted = pseudo_inverse({**a, "self": given, "atol": 0.0, "rtol": limit})
+    solution = inverted @ b
+    rank = np.sum(values > limit * values.max(axis=-1, initial=0.0)[..., None], axis=-1)
+    m, n = given.shape[-2:]
+    whole = m > n and bool(np.all(rank == n)) and driver != "gelsy"
+    residuals = np.sum(np.abs(given @ solution - b) ** 2, axis=-2) if whole else np.zeros(0)
+    return (
+        solution[..., 0] if is_vector(given, right) else solution,
+        residuals,
+        np.zeros(0, np.int64) if driver == "gels" else np.asarray(rank),
+        values if driver in ("gelsd", "gelss") else np.zeros(0),
+    )

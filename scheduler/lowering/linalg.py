@@ -1,0 +1,149 @@
+"""What of linear algebra is products and sums; factors of matrices run through their reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from scheduler.ir.index.functions import Mod
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import matmul, reductions, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.externs import SPECTRA
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call
+from scheduler.lowering.views import axis, broadcast
+
+_ONE = sympy.Integer(1)
+_INFINITY = float("inf")
+
+
+def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
+    """The sum of products along ``dim`` of tensors that broadcast."""
+    meta = b.meta()
+    if not meta.dtype.is_float and not meta.dtype.is_integer:
+        raise Unsupported("of numbers that are neither real floats nor integers")
+    size = _wide(x, y)
+    first, second = broadcast(x, size), broadcast(y, size)
+    held = reductions.accumulator_type(meta.dtype)
+
+    def read(index: Index) -> Value:
+        return call("mul", *(trees.held(each.at(index), held) for each in (first, second)))
+
+    return reductions.reduce(
+        b,
+        Tensor(size, held, read),
+        (axis(dim, len(size)),),
+        ReductionKind.SUM,
+        dtype=meta.dtype,
+        accumulate=held,
+        size=meta.size,
+    )
+
+
+def _wide(x: Tensor, y: Tensor) -> tuple[sympy.Expr, ...]:
+    rank = max(x.rank, y.rank)
+    sizes = [(*(_ONE,) * (rank - t.rank), *t.size) for t in (x, y)]
+    return tuple(p if p != 1 else q for p, q in zip(*sizes, strict=True))
+
+
+def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The product of vectors of three elements along ``dim``, by default the first of size 3."""
+    meta = b.meta()
+    at = axis(dim, len(meta.size)) if dim is not None else _first_of_three(meta.size)
+    first, second = broadcast(self, meta.size), broadcast(other, meta.size)
+
+    def element(tensor: Tensor, index: Index, step: int) -> Value:
+        place = Mod(index[at] + step, sympy.Integer(3))
+        return trees.held(tensor.at((*index[:at], place, *index[at + 1 :])), meta.dtype)
+
+    def read(index: Index) -> Value:
+        one = call("mul", element(first, index, 1), element(second, index, 2))
+        other = call("mul", element(first, index, 2), element(second, index, 1))
+        return call("sub", one, other)
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _first_of_three(size: tuple[sympy.Expr, ...]) -> int:
+    return next(d for d, extent in enumerate(size) if extent == 3)
+
+
+def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa: N803, ARG001
+    """x to the powers 0, 1, … along a new last dimension."""
+    meta = b.meta()
+    if not meta.dtype.is_float:
+        raise Unsupported("powers of numbers that are no real floats")
+    held = meta.dtype.compute
+
+    def read(index: Index) -> Value:
+        exponent = trees.held(trees.index_value(index[-1]), held)
+        place = index[:-1] if x.rank else ()
+        return call("pow", trees.held(x.at(place), held), exponent)
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def multi_dot(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    """The product of matrices from the left; the first and the last may be vectors."""
+    meta = b.meta()
+    *inner, last = tensors
+    if not inner:
+        raise Unsupported("a product of one matrix")
+    made = inner[0] if inner[0].rank > 1 else inner[0].view((_ONE, *inner[0].size), lambda i: i[1:])
+    for each in inner[1:]:
+        size = (made.size[0], each.size[1])
+        made = matmul.product(b, "multi_dot", made, each, size, meta.dtype, None)
+    if inner[0].rank == 1:
+        row = made
+        made = row.view(row.size[1:], lambda i: (sympy.Integer(0), *i))
+    return matmul.matmul(b, "multi_dot", made, last)
+
+
+def matrix_norm(
+    b: Builder,
+    self: Tensor,
+    ord: Any = "fro",
+    dim: tuple[int, ...] = (-2, -1),
+    **_: Any,
+) -> Tensor:
+    """The root of the sum of squares, or the greatest or least sum of a column (1) or row (inf)."""
+    rows, columns = (axis(d, self.rank) for d in dim)
+    if ord == "fro":
+        return reductions.norm(b, self, ord=2, dim=dim)
+    if ord not in (1, -1, _INFINITY, -_INFINITY):
+        raise Unsupported(SPECTRA.reason)
+    meta = b.meta()
+    held = meta.dtype.compute
+    along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = reductions.reduce(
+        b,
+        self,
+        (along,),
+        ReductionKind.SUM,
+        dtype=held,
+        accumulate=held,
+        before=lambda x, _: call("abs", x),
+    )
+    return reductions.reduce(
+        b,
+        sums,
+        tuple(sorted((along, across))),
+        ReductionKind.MAX if ord > 0 else ReductionKind.MIN,
+        dtype=meta.dtype,
+        accumulate=held,
+        size=meta.size,
+    )
+
+
+def norm(b: Builder, self: Tensor, ord: Any = None, dim: Any = None, **_: Any) -> Tensor:
+    """Of vectors along one dimension, or of matrices; without ``ord`` of all elements."""
+    if dim is None and ord is not None and self.rank == 2:
+        dim = (-2, -1)
+    if isinstance(dim, tuple) and len(dim) == 2 and ord is not None:
+        return matrix_norm(b, self, ord, dim)
+    return reductions.norm(b, self, ord=2 if ord is None else ord, dim=dim)
