@@ -60,12 +60,43 @@ def rsqrt(x: Any) -> Any:
 
 
 def truncdiv(a: Any, b: Any) -> Any:
-    """Division rounded towards zero: C's on integers, the rounded quotient's on floats."""
-    if any(np.issubdtype(np.asarray(x).dtype, np.floating) for x in (a, b)):
+    """Division rounded towards zero: C's on integers, the rounded quotient's on floats. Integers
+    by 0 as ``floordiv``."""
+    if _of_floats(a, b):
         return np.trunc(np.true_divide(a, b))
     # Without the detour through floats, which would lose digits.
-    quotient = np.abs(a) // np.abs(b)
-    return np.where((np.sign(a) * np.sign(b)) < 0, -quotient, quotient).astype(np.asarray(a).dtype)
+    quotient, rest = np.floor_divide(a, b), np.remainder(a, b)
+    upwards = (rest != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
+    return _where_zero(b, ~np.zeros_like(quotient), quotient + upwards.astype(quotient.dtype))
+
+
+def floordiv(a: Any, b: Any) -> Any:
+    """Division rounded towards minus infinity. torch raises an error for integers by 0, or gives
+    what its device gives; here the quotient has all its bits set, as kernels give it."""
+    quotient = np.floor_divide(a, b)
+    if _of_floats(a, b):
+        return quotient
+    return _where_zero(b, ~np.zeros_like(quotient), quotient)
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """What ``floordiv`` leaves, with the divisor's sign; of integers by 0 the dividend."""
+    rest = np.remainder(a, b)
+    return rest if _of_floats(a, b) else _where_zero(b, a, rest)
+
+
+def fmod(a: Any, b: Any) -> Any:
+    """What ``truncdiv`` leaves, with the dividend's sign; of integers by 0 the dividend."""
+    rest = np.fmod(a, b)
+    return rest if _of_floats(a, b) else _where_zero(b, a, rest)
+
+
+def _of_floats(*values: Any) -> bool:
+    return any(np.issubdtype(np.asarray(x).dtype, np.inexact) for x in values)
+
+
+def _where_zero(divisor: Any, value: Any, other: Any) -> Any:
+    return np.where(np.asarray(divisor) == 0, value, other).astype(np.asarray(other).dtype)
 
 
 def to_integer(x: Any, host: Any) -> Any:

@@ -17,6 +17,7 @@ from scheduler.ir.reference.rule import Array, held
 from scheduler.reference.roles import input_roles
 
 _BIAS = 0.1  # standard deviation of biases, and of gains around 1
+_DIVISORS = 5  # integers that are divided by are smaller
 _TRUE = 0.75  # share of True in masks
 
 
@@ -67,6 +68,8 @@ def _mask(source: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def _integers(source: np.random.Generator, shape: tuple[int, ...], role: Role) -> Array:
+    if role.divides:
+        return np.asarray(source.integers(1, max(2, role.below or _DIVISORS), size=shape))
     if role.below is not None:
         return np.asarray(source.integers(0, max(1, role.below), size=shape))
     return _mask(source, shape).astype(np.int64)

@@ -69,10 +69,11 @@ _OF_INTEGERS: Mapping[str, str] = {
     "abs": "select({0} < 0, -{0}, {0})",
     "maximum": "select({0} > {1}, {0}, {1})",
     "minimum": "select({0} < {1}, {0}, {1})",
-    "fmod": "{} % {}",
-    "truncdiv": "({0} - {0} % {1}) // {1}",
-    "floordiv": "{} // {}",
-    "remainder": "floor_remainder({}, {})",
+    # By 0 as kiln/pointwise.h has it: all bits set, and the dividend is left.
+    "fmod": "select({1} == 0, {0}, {0} % {1})",
+    "truncdiv": "select({1} == 0, {1} - 1, ({0} - {0} % {1}) // {1})",
+    "floordiv": "select({1} == 0, {1} - 1, {0} // {1})",
+    "remainder": "select({1} == 0, {0}, floor_remainder({0}, {1}))",
     "pow": "integer_power({}, {})",
     "sign": "sign({})",
 }

@@ -57,7 +57,7 @@ def div(a: Args) -> Any:
     if mode is None:
         return np.true_divide(x, y)
     if mode == "floor":
-        return np.floor_divide(x, y)
+        return numerics.floordiv(x, y)
     return numerics.truncdiv(x, y)
 
 

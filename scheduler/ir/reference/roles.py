@@ -16,13 +16,14 @@ class Role:
     """What is asked of a value's elements.
 
     ``below``: integers are indices smaller than it. ``fan_in``: how many of them are summed.
-    ``gain``: a factor near 1. ``positive``: greater than 0.
+    ``gain``: a factor near 1. ``positive``: greater than 0. ``divides``: integers other than 0.
     """
 
     below: int | None = None
     fan_in: int = 0
     gain: bool = False
     positive: bool = False
+    divides: bool = False
 
     def merged(self, other: Role) -> Role:
         bounds = [role.below for role in (self, other) if role.below is not None]
@@ -32,6 +33,7 @@ class Role:
             fan_in=max(self.fan_in, other.fan_in),
             gain=self.gain or other.gain,
             positive=self.positive or other.positive,
+            divides=self.divides or other.divides,
         )
 
 
@@ -157,3 +159,8 @@ def gain_and_variance(args: Mapping[str, Argument], _: Sizes) -> Required:
 def positive(args: Mapping[str, Argument], _: Sizes) -> Required:
     """``self`` is greater than 0."""
     yield args["self"], Role(positive=True)
+
+
+def divisor(args: Mapping[str, Argument], _: Sizes) -> Required:
+    """``other`` is divided by: torch raises an error for an integer 0."""
+    yield args["other"], Role(divides=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import pointwise as ref
+from scheduler.ir.reference.roles import divisor
 from scheduler.lowering import pointwise
 from scheduler.lowering.pointwise import binary, fused_multiply, scaled_binary, unary
 
@@ -14,6 +15,7 @@ ROWS = (
         "Tensor Scalar: self, other; Tensor_mode Scalar_mode: self, other, *, rounding_mode",
         pointwise.div,
         ref.div,
+        requires=divisor,
     ),
     op("aten.true_divide", "Tensor Scalar: self, other", pointwise.div, ref.binary("truediv")),
     op(
@@ -39,14 +41,22 @@ ROWS = (
         "default Scalar: self, other",
         binary("floordiv"),
         ref.binary("floordiv"),
+        requires=divisor,
     ),
     op(
         "aten.remainder",
         "Tensor Scalar Scalar_Tensor: self, other",
         binary("remainder"),
         ref.binary("remainder"),
+        requires=divisor,
     ),
-    op("aten.fmod", "Tensor Scalar: self, other", binary("fmod"), ref.binary("fmod")),
+    op(
+        "aten.fmod",
+        "Tensor Scalar: self, other",
+        binary("fmod"),
+        ref.binary("fmod"),
+        requires=divisor,
+    ),
     op("aten.atan2", "self, other", binary("atan2"), ref.binary("atan2")),
     op("aten.hypot", "self, other", binary("hypot"), ref.binary("hypot")),
     op("aten.copysign", "Tensor Scalar: self, other", binary("copysign"), ref.binary("copysign")),

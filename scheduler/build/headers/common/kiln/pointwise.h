@@ -42,13 +42,30 @@ KILN_INLINE T sign(T x) {
   return static_cast<T>((x > T(0)) - (x < T(0)));
 }
 
+// C's division and remainder of integers where C says nothing: by 0 the quotient has all its bits
+// set and the remainder is the dividend; the least value by -1 wraps around. GPUs give values of
+// their own there and a CPU's division traps, so it is never asked for them.
+template <typename T>
+struct Division {
+  T quotient, remainder;
+};
+
+template <typename T>
+KILN_INLINE Division<T> divided(T a, T b) {
+  if (b == T(0)) return {static_cast<T>(~T(0)), a};
+  if constexpr (T(-1) < T(0)) {
+    if (b == T(-1)) return {static_cast<T>(T(0) - static_cast<uint64_t>(a)), T(0)};
+  }
+  return {static_cast<T>(a / b), static_cast<T>(a % b)};
+}
+
 // Towards zero.
 template <typename T>
 KILN_INLINE T truncdiv(T a, T b) {
   if constexpr (is_floating<T>) {
     return trunc(a / b);
   } else {
-    return static_cast<T>(a / b);
+    return divided(a, b).quotient;
   }
 }
 
@@ -59,7 +76,9 @@ KILN_INLINE T remainder(T a, T b) {
     const T rest = fmod(a, b);
     return rest != T(0) && (rest < T(0)) != (b < T(0)) ? rest + b : rest;
   } else {
-    return static_cast<T>(floor_mod(a, b));
+    const T rest = divided(a, b).remainder;
+    return b != T(0) && rest != T(0) && (rest < T(0)) != (b < T(0)) ? static_cast<T>(rest + b)
+                                                                    : rest;
   }
 }
 
@@ -75,7 +94,9 @@ KILN_INLINE T floordiv(T a, T b) {
     const T whole = floor(quotient);
     return quotient - whole > T(0.5) ? whole + T(1) : whole;
   } else {
-    return static_cast<T>(floor_div(a, b));
+    const auto [whole, rest] = divided(a, b);
+    return b != T(0) && rest != T(0) && (rest < T(0)) != (b < T(0)) ? static_cast<T>(whole - 1)
+                                                                    : whole;
   }
 }
 
@@ -83,7 +104,7 @@ KILN_INLINE T floordiv(T a, T b) {
 template <typename T>
   requires(!is_floating<T>)
 KILN_INLINE T fmod(T a, T b) {
-  return static_cast<T>(a % b);
+  return divided(a, b).remainder;
 }
 
 // Integer powers by squaring; a negative exponent gives 0 unless the base is 1 or -1.
