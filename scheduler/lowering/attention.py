@@ -16,7 +16,7 @@ from scheduler.ir.values import Accumulator, Const, Value
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.matmul import product
+from scheduler.lowering.matmul import Epilogue, product
 from scheduler.lowering.reductions import reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, transpose
@@ -109,8 +109,24 @@ def _in_steps(
     held = meta.dtype.compute
     size = (*meta.size[:-1], k.size[-2])
 
+    scored = scoring(scale, q.size[-1], is_causal, attn_mask, size, held)
+    turned = transpose(k, k.rank - 2, k.rank - 1)
+    scores = product(b, "attention scores", q, turned, size, held, scored)
+    return product(b, "attention", _weights(b, scores), v, meta.size, meta.dtype, None)
+
+
+def scoring(
+    scale: float | None,
+    depth: Expr,
+    is_causal: bool,
+    attn_mask: Tensor | None,
+    size: tuple[Expr, ...],
+    held: DType,
+) -> Epilogue:
+    """From products of queries and keys to scores of that size: scaled, and masked by -inf."""
+
     def scored(accumulator: Value, index: Index) -> Value:
-        value = trees.call("mul", accumulator, _scale(scale, q.size[-1], held))
+        value = trees.call("mul", accumulator, scale_of(scale, depth, held))
         if is_causal:
             value = trees.call("where", _not_after(index), value, trees.const(-math.inf, held))
         if attn_mask is None:
@@ -120,12 +136,10 @@ def _in_steps(
             return trees.call("where", mask, value, trees.const(-math.inf, held))
         return trees.call("add", value, trees.held(mask, held))
 
-    turned = transpose(k, k.rank - 2, k.rank - 1)
-    scores = product(b, "attention scores", q, turned, size, held, scored)
-    return product(b, "attention", _weights(b, scores), v, meta.size, meta.dtype, None)
+    return scored
 
 
-def _scale(scale: float | None, depth: Expr, held: DType) -> Value:
+def scale_of(scale: float | None, depth: Expr, held: DType) -> Value:
     if scale is not None:
         return trees.const(scale, held)
     return trees.call("rsqrt", trees.held(trees.index_value(depth), held))

@@ -22,6 +22,7 @@ from scheduler.ir.ops import (
 from scheduler.lowering.ops import (
     activations,
     arithmetic,
+    attention,
     conversion,
     convolution,
     counting,
@@ -53,6 +54,7 @@ from scheduler.lowering.ops import (
 _FIRST_NAMES: tuple[Op, ...] = (
     *matmul.ROWS,
     *linalg.ROWS,
+    *attention.ROWS,
     *convolution.ROWS,
     *quantized.ROWS,
     *normalization.ROWS,

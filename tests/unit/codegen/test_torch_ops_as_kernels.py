@@ -90,12 +90,20 @@ def nearest_pixels_of_a_symbolic_size(x: Any) -> Any:
     return F.interpolate(x, size=(49, 13), mode="nearest")
 
 
+def gradients_of_attention(q: Any, k: Any, v: Any) -> Any:
+    aten = torch.ops.aten
+    out, sums = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, True)
+    back = aten._scaled_dot_product_flash_attention_for_cpu_backward
+    return sums, *back(torch.sin(out), q, k, v, out, sums, 0.0, True)
+
+
 X = _randn(2, 4, 5, 6)
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (transposed_convolutions, (X, _randn(4, 3, 4, 3))),
     (gradients_of_a_convolution, (X, _randn(4, 3, 3, 3))),
     (gradients_of_poolings, (X,)),
     (resampling, (X,)),
+    (gradients_of_attention, (_randn(1, 2, 5, 8), _randn(1, 2, 7, 8), _randn(1, 2, 7, 8))),
     (statistics_of_the_batch, (X, _randn(4, 3, 4, 3))),
     (gradients_of_normalisations, (X, _randn(4, 3, 4, 3))),
 ]

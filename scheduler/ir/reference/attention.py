@@ -1,0 +1,72 @@
+"""Reference of attention's forms with further results, and of its gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.matmul import attention
+from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
+
+
+def _mask(a: Args) -> Any:
+    return a["attn_mask"] if "attn_mask" in a else a.get("attn_bias")
+
+
+def _scores(a: Args) -> Array:
+    query, key, mask = a["query"], a["key"], _mask(a)
+    scale = 1 / math.sqrt(query.shape[-1]) if a["scale"] is None else a["scale"]
+    scores = np.asarray((query @ np.swapaxes(key, -1, -2)) * scale)
+    if a["is_causal"]:
+        rows, columns = np.arange(query.shape[-2])[:, None], np.arange(key.shape[-2])
+        scores = np.where(columns <= rows, scores, -np.inf)
+    if mask is None:
+        return scores
+    return np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + mask
+
+
+def _whole(a: Args) -> Args:
+    return {"enable_gqa": False, **a, "attn_mask": _mask(a)}
+
+
+def attention_with_sums(a: Args) -> tuple[Any, ...]:
+    scores = _scores(a)
+    highest = scores.max(axis=-1, initial=-np.inf, keepdims=True)
+    top = np.where(np.isinf(highest), 0.0, highest)
+    sums = np.log(np.exp(scores - top).sum(axis=-1, keepdims=True)) + top
+    zero = np.zeros((), np.int64)
+    return attention(_whole(a)), sums[..., 0], *[zero] * 7
+
+
+def attention_math(a: Args) -> tuple[Any, ...]:
+    if a["enable_gqa"]:
+        raise UnsupportedUseError("the weights of grouped queries")
+    scores = _scores(a)
+    highest = scores.max(axis=-1, initial=-np.inf, keepdims=True)
+    powers = np.exp(scores - np.where(np.isinf(highest), 0.0, highest))
+    total = powers.sum(axis=-1, keepdims=True)
+    return attention(_whole(a)), powers / np.where(total == 0, 1.0, total)
+
+
+def attention_backward(a: Args) -> tuple[Any, ...]:
+    if a["dropout_p"]:
+        raise UnsupportedUseError("dropout is random")
+    if a.get("grad_input_mask", (False,) * 4)[3]:
+        raise UnsupportedUseError("a gradient by the mask")
+    grad = a["grad_out"] if "grad_out" in a else a["grad_out_"]
+    query, key, value = a["query"], a["key"], a["value"]
+    scale = 1 / math.sqrt(query.shape[-1]) if a["scale"] is None else a["scale"]
+    scores = _scores(a)
+    rows = a["logsumexp"][..., : query.shape[-2], None]
+    weights = np.where(np.isneginf(scores), 0.0, np.exp(scores - rows))
+    inner = grad @ np.swapaxes(value, -1, -2) - (grad * a["out"]).sum(axis=-1, keepdims=True)
+    moved = weights * inner * scale
+    made = (
+        moved @ key,
+        np.swapaxes(moved, -1, -2) @ query,
+        np.swapaxes(weights, -1, -2) @ grad,
+        None,
+    )
+    return made if "grad_input_mask" in a else made[:3]

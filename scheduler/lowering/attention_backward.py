@@ -1,0 +1,238 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Attention as torch's kernels make it, with the logarithms of the rows' sums beside the result,
+and its gradients: products around the weights, which are computed anew from those logarithms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.attention import attention, scale_of, scoring
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.matmul import product
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.reductions import reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import transpose
+
+_ZERO = sympy.Integer(0)
+
+
+def attention_with_sums(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    attn_mask: Tensor | None = None,
+    attn_bias: Tensor | None = None,
+    scale: float | None = None,
+    compute_log_sumexp: bool = True,
+    **_: Any,
+) -> tuple[Tensor | None, ...]:
+    """The result and the logarithms; states of random numbers behind them are zero, for no number
+    is drawn."""
+    mask = attn_bias if attn_mask is None else attn_mask
+    made = attention(b, query, key, value, mask, dropout_p, is_causal, scale)
+    assert b.node is not None
+    sums = _sums(b, query, key, mask, bool(is_causal), scale)
+    rest = (_nothing(b, k) for k in range(2, len(b.node.outputs)))
+    return made, sums, *rest
+
+
+def _nothing(b: Builder, output: int) -> Tensor | None:
+    assert b.node is not None
+    if b.node.outputs[output] not in b.graph.tensors:
+        return None
+    meta = b.meta(output)
+    return full(meta.size, 0, meta.dtype)
+
+
+def _sums(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+) -> Tensor:
+    """log(sum(exp(scores))) of each row. Where nobody reads it, nothing of it is computed."""
+    meta, held = b.meta(1), query.dtype.compute
+    size = (*query.size[:-1], key.size[-2])
+    if meta.size[: len(size) - 2] != size[:-2]:
+        raise Unsupported("attention whose rows have other sizes than its logarithms")
+    scored = scoring(scale, query.size[-1], is_causal, mask, size, held)
+    turned = transpose(key, -2, -1)
+    scores = product(b, "attention scores", query, turned, size, held, scored)
+    dims = (scores.rank - 1,)
+
+    def finite(acc: Value, _: Index) -> Value:
+        return call("where", call("isinf", acc), const(0, held), acc)
+
+    top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+
+    def power(x: Value, index: Index) -> Value:
+        return call("exp", call("sub", x, top.at((*index[:-1], _ZERO))))
+
+    made = reduce(
+        b,
+        scores,
+        dims,
+        ReductionKind.SUM,
+        dtype=held,
+        accumulate=held,
+        before=power,
+        after=lambda acc, i: call("add", call("log", acc), top.at((*i[:-1], _ZERO))),
+    )
+
+    def read(index: Index) -> Value:
+        value = made.at((*index, _ZERO))
+        if meta.size[-1] == size[-2]:
+            return value
+        # Some kernels fill rows up to a multiple of their tiles.
+        return trees.masked(trees.less(index[-1], size[-2]), value, const(0, held))
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def attention_math(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """With the weights themselves as the second result."""
+    if enable_gqa:
+        raise Unsupported("attention of grouped queries with its weights")
+    made = attention(b, query, key, value, attn_mask, dropout_p, is_causal, scale)
+    meta, held = b.meta(1), query.dtype.compute
+    scored = scoring(scale, query.size[-1], bool(is_causal), attn_mask, meta.size, held)
+    turned = transpose(key, -2, -1)
+    scores = product(b, "attention scores", query, turned, meta.size, held, scored)
+    dims = (scores.rank - 1,)
+
+    def finite(acc: Value, _: Index) -> Value:
+        return call("where", call("isinf", acc), const(0, held), acc)
+
+    top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+
+    def power(x: Value, index: Index) -> Value:
+        return call("exp", call("sub", x, top.at((*index[:-1], _ZERO))))
+
+    total = reduce(b, scores, dims, ReductionKind.SUM, dtype=held, accumulate=held, before=power)
+
+    def read(index: Index) -> Value:
+        divisor = total.at((*index[:-1], _ZERO))
+        share = call("truediv", power(scores.at(index), index), divisor)
+        empty = call("eq", divisor, const(0, held))
+        return call("where", empty, const(0, held), share)
+
+    return made, b.pointwise(meta.size, meta.dtype, read)
+
+
+def attention_backward(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
+    dropout_p: float,
+    is_causal: bool,
+    grad_out: Tensor | None = None,
+    grad_out_: Tensor | None = None,
+    attn_mask: Tensor | None = None,
+    attn_bias: Tensor | None = None,
+    scale: float | None = None,
+    grad_input_mask: tuple[bool, ...] = (True, True, True, False),
+    **_: Any,
+) -> tuple[Tensor | None, ...]:
+    """Gradients by queries, keys and values.
+
+    With P the weights and D the sums of ``grad * out`` along rows: ``P^T grad`` by the values, and
+    ``P (grad value^T - D) scale`` in place of the scores for the other two.
+    """
+    grad = grad_out or grad_out_
+    assert grad is not None
+    assert b.node is not None
+    lead = query.size[:-2]
+    if dropout_p:
+        raise Unsupported("attention with dropout needs random numbers")
+    if key.size[:-2] != lead or value.size[:-2] != lead:
+        raise Unsupported("a gradient of attention with heads shared by several")
+    if len(grad_input_mask) > 3 and grad_input_mask[3]:
+        raise Unsupported("a gradient of attention by its mask")
+    held = query.dtype.compute
+    size = (*lead, query.size[-2], key.size[-2])
+    mask = attn_bias if attn_mask is None else attn_mask
+    weights = _weights(b, query, key, mask, bool(is_causal), scale, logsumexp, size, held)
+    rows = _row_sums(b, grad, out, held)
+    factor = scale_of(scale, query.size[-1], held)
+
+    def by_scores(acc: Value, index: Index) -> Value:
+        less = call("sub", acc, rows.at((*index[:-1], _ZERO)))
+        return call("mul", call("mul", weights.at(index), less), factor)
+
+    turned = transpose(value, -2, -1)
+    scores = product(b, "attention scores", grad, turned, size, held, by_scores)
+    make: list[Callable[[], Tensor]] = [
+        lambda: _product(b, scores, key, query.size, query.dtype),
+        lambda: _product(b, transpose(scores, -2, -1), query, key.size, key.dtype),
+        lambda: _product(b, transpose(weights, -2, -1), grad, value.size, value.dtype),
+    ]
+    found: list[Tensor | None] = [
+        each() if asked else _nothing(b, k)
+        for k, (each, asked) in enumerate(zip(make, grad_input_mask, strict=False))
+    ]
+    return (*found, *(_nothing(b, k) for k in range(3, len(b.node.outputs))))
+
+
+def _product(b: Builder, x: Tensor, y: Tensor, size: tuple[Expr, ...], dtype: DType) -> Tensor:
+    return product(b, "attention gradient", x, y, size, dtype, None)
+
+
+def _weights(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+    logsumexp: Tensor,
+    size: tuple[Expr, ...],
+    held: DType,
+) -> Tensor:
+    """exp(score - logarithm of the row's sum); 0 where the score is -inf, whatever that sum is."""
+    scored = scoring(scale, query.size[-1], is_causal, mask, size, held)
+
+    def weight(acc: Value, index: Index) -> Value:
+        score = scored(acc, index)
+        row = trees.held(logsumexp.at(index[:-1]), held)
+        nothing = call("eq", score, const(-float("inf"), held))
+        return call("where", nothing, const(0, held), call("exp", call("sub", score, row)))
+
+    return product(b, "attention weights", query, transpose(key, -2, -1), size, held, weight)
+
+
+def _row_sums(b: Builder, grad: Tensor, out: Tensor, held: DType) -> Tensor:
+    def before(value: Value, place: Index) -> Value:
+        return call("mul", value, trees.held(out.at(place), held))
+
+    dims = (grad.rank - 1,)
+    return reduce(b, grad, dims, ReductionKind.SUM, dtype=held, accumulate=held, before=before)
