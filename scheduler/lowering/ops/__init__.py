@@ -47,6 +47,7 @@ from scheduler.lowering.ops import (
     sizes,
     sorting,
     special,
+    sums,
     views,
     writes,
 )
@@ -57,6 +58,7 @@ _FIRST_NAMES: tuple[Op, ...] = (
     *attention.ROWS,
     *convolution.ROWS,
     *quantized.ROWS,
+    *sums.ROWS,
     *normalization.ROWS,
     *losses.ROWS,
     *reductions.ROWS,

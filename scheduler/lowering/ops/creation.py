@@ -33,12 +33,6 @@ ROWS = (
         ref.sized(0),
     ),
     op(
-        "aten.empty_permuted",
-        f"size, physical_layout, {OPTIONS}",
-        creation.constant(0),
-        ref.sized(0),
-    ),
-    op(
         "aten.zeros_like", f"self, {OPTIONS}, memory_format=None", creation.constant(0), ref.like(0)
     ),
     op("aten.ones_like", f"self, {OPTIONS}, memory_format=None", creation.constant(1), ref.like(1)),

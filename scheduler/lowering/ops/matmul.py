@@ -38,7 +38,6 @@ ROWS = (
     op("aten.mv", "self, vec", matmul.mv, ref.mv),
     op("aten.addmv", "self, mat, vec, *, beta=1, alpha=1", matmul.addmv, ref.addmv),
     op("aten.outer", "self, vec2", matmul.outer, ref.outer),
-    op("aten.einsum", "equation, tensors, *, path=None", matmul.einsum, ref.einsum),
     op(
         "aten.scaled_dot_product_attention",
         "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, "

@@ -1,0 +1,132 @@
+"""Reference of sums of products over named dimensions, of numbers, and of areas under points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.reference.rule import Args, Array, as_float, axes, held, is_float
+
+
+def _added(a: Args, product: Array) -> Any:
+    """beta * self + alpha * product; with beta = 0 ``self`` does not count."""
+    if product.dtype == np.bool_:
+        return np.logical_or(a["self"], product) if a["beta"] else product
+    product = product if a["alpha"] == 1 else product * a["alpha"]
+    own = a["self"] if a["beta"] == 1 else a["self"] * a["beta"]
+    return own + product if a["beta"] else np.broadcast_to(product, product.shape)
+
+
+def addbmm(a: Args) -> Any:
+    return _added(a, (a["batch1"] @ a["batch2"]).sum(axis=0))
+
+
+def addr(a: Args) -> Any:
+    x, y = a["vec1"], a["vec2"]
+    outer = np.logical_and.outer(x, y) if x.dtype == np.bool_ else np.multiply.outer(x, y)
+    return _added(a, outer)
+
+
+def inner(a: Args) -> Any:
+    return np.asarray(np.inner(a["self"], a["other"]))
+
+
+def vdot(a: Args) -> Any:
+    return np.asarray(np.dot(a["self"], a["other"]))
+
+
+def tensordot(a: Args) -> Any:
+    x, y = a["self"], a["other"]
+    for one, two in zip(a["dims_self"], a["dims_other"], strict=True):
+        # An extent of 1 is repeated.
+        if x.shape[one] == 1 != y.shape[two]:
+            x = np.repeat(x, y.shape[two], one)
+        elif y.shape[two] == 1 != x.shape[one]:
+            y = np.repeat(y, x.shape[one], two)
+    return np.tensordot(x, y, (a["dims_self"], a["dims_other"]))
+
+
+def kron(a: Args) -> Any:
+    return np.kron(a["self"], a["other"])
+
+
+def chain_matmul(a: Args) -> Any:
+    result = a["matrices"][0]
+    for matrix in a["matrices"][1:]:
+        result = result @ matrix
+    return np.array(result)
+
+
+def bilinear(a: Args) -> Any:
+    x, y = as_float(a["input1"]), as_float(a["input2"])
+    made = np.einsum("...i,oij,...j->...o", x, as_float(a["weight"]), y, optimize=True)
+    return made if a["bias"] is None else made + a["bias"]
+
+
+def trilinear(a: Args) -> Any:
+    parts = [as_float(a[name]) for name in ("i1", "i2", "i3")]
+    rank = parts[0].ndim + len(a["expand1"])
+    operands: list[Any] = []
+    for part, repeated in zip(parts, (a["expand1"], a["expand2"], a["expand3"]), strict=True):
+        operands += [part, [d for d in range(rank) if d not in repeated]]
+    kept = [d for d in range(rank) if d not in a["sumdim"]]
+    return np.einsum(*operands, kept, optimize=True)
+
+
+def cross(a: Args) -> Any:
+    x, y = np.broadcast_arrays(a["self"], a["other"])
+    dim = x.shape.index(3) if a["dim"] is None else a["dim"]
+    x, y = np.moveaxis(x, dim, 0), np.moveaxis(y, dim, 0)
+    parts = [x[(k + 1) % 3] * y[(k + 2) % 3] - x[(k + 2) % 3] * y[(k + 1) % 3] for k in range(3)]
+    return np.stack(parts, axis=dim)
+
+
+def _over(a: Args) -> dict[str, Any]:
+    return {"axis": axes(a["dim"], np.ndim(a["self"])), "keepdims": bool(a["keepdim"])}
+
+
+def nansum(a: Args) -> Any:
+    x = a["self"]
+    if a["dtype"] is not None:
+        x = x.astype(held(a["dtype"]))
+    x = x if is_float(x) else x.astype(np.int64)
+    return np.asarray(np.nansum(x, **_over(a)))
+
+
+def nanmean(a: Args) -> Any:
+    x = as_float(a["self"])
+    numbers = (~np.isnan(x)).sum(**_over(a))
+    return np.asarray(np.true_divide(np.nansum(x, **_over(a)), numbers))
+
+
+def _points(a: Args) -> tuple[Array, Any, int]:
+    y, x = as_float(a["y"]), a.get("x")
+    if x is None:
+        return y, a["dx"], a["dim"] % y.ndim
+    rank = max(y.ndim, x.ndim)
+    dim = a["dim"] % rank
+    x = as_float(x)
+    if x.ndim == 1 < rank:
+        x = x.reshape(tuple(-1 if d == dim else 1 for d in range(rank)))
+    y = y.reshape((1,) * (rank - y.ndim) + y.shape)
+    x = x.reshape((1,) * (rank - x.ndim) + x.shape)
+    return y, np.diff(x, axis=dim), dim
+
+
+def _areas(a: Args) -> tuple[Array, int]:
+    y, width, dim = _points(a)
+    after, before = (
+        y.take(np.arange(start, max(y.shape[dim] - 1, 0) + start), axis=dim) for start in (1, 0)
+    )
+    return np.asarray((after + before) * width / 2), dim
+
+
+def trapezoid(a: Args) -> Any:
+    areas, dim = _areas(a)
+    return np.asarray(areas.sum(axis=dim))
+
+
+def cumulative_trapezoid(a: Args) -> Any:
+    areas, dim = _areas(a)
+    return areas.cumsum(axis=dim)

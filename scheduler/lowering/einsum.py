@@ -1,0 +1,362 @@
+"""Sums of products over named dimensions: einsum, tensordot and their kin.
+
+Operands are taken two at a time from the left; what no later operand and not the result names is
+summed as early as can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, Mod
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import matmul, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import ContradictionError
+from scheduler.lowering.matmul import Operand
+from scheduler.lowering.pointwise import elementwise
+from scheduler.lowering.reductions import accumulator_type, reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call
+from scheduler.lowering.views import broadcast
+
+_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
+Labels: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A tensor with a name for each of its dimensions, each once."""
+
+    tensor: Tensor
+    labels: Labels
+
+    def at(self, place: dict[str, Expr]) -> Value:
+        return self.tensor.at(tuple(place[label] for label in self.labels))
+
+
+def einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) -> Tensor:
+    inputs, result = parsed(equation, [tensor.rank for tensor in tensors])
+    return summed_product(b, list(zip(tensors, inputs, strict=True)), result)
+
+
+def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
+    """The names of each operand's dimensions, and the result's. Those under dots are named by
+    their place from the right; without an arrow the result has what is there once, in order."""
+    text = equation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    operands = left.split(",")
+    if len(operands) != len(ranks):
+        raise ContradictionError(f"einsum {equation!r} of {len(ranks)} operands")
+    hidden = [
+        rank - len(operand.replace("...", "")) if "..." in operand else 0
+        for operand, rank in zip(operands, ranks, strict=True)
+    ]
+    wide = max(hidden, default=0)
+    inputs = [_labels(operand, n) for operand, n in zip(operands, hidden, strict=True)]
+    for labels, rank in zip(inputs, ranks, strict=True):
+        if len(labels) != rank:
+            raise ContradictionError(f"einsum {equation!r} of an operand of {rank} dimensions")
+    if arrow:
+        return inputs, _labels(right, wide)
+    letters = left.replace(",", "").replace("...", "")
+    once = sorted(letter for letter in set(letters) if letters.count(letter) == 1)
+    return inputs, (*_dots(wide), *once)
+
+
+def _dots(count: int) -> Labels:
+    return tuple(f".{count - place}" for place in range(count))
+
+
+def _labels(text: str, hidden: int) -> Labels:
+    before, dots, after = text.partition("...")
+    return (*before, *(_dots(hidden) if dots else ()), *after)
+
+
+def summed_product(
+    b: Builder,
+    operands: Sequence[tuple[Tensor, Labels]],
+    result: Labels,
+) -> Tensor:
+    """The product of the operands at each name's value, summed over names not in ``result``.
+
+    An extent of 1 goes with any other of its name, as in broadcasting.
+    """
+    dtype = b.meta().dtype
+    parts = [_plain(tensor, labels) for tensor, labels in operands]
+    while len(parts) > 1:
+        x, y, *rest = parts
+        last = not rest
+        needed = {*result, *(label for part in rest for label in part.labels)}
+        x = _summed(b, x, {*needed, *y.labels}, dtype)
+        y = _summed(b, y, {*needed, *x.labels}, dtype)
+        order = [label for label in result if label in (*x.labels, *y.labels)] if last else None
+        made = _pair(b, x, y, needed, order, dtype)
+        parts = [made, *rest]
+    (one,) = parts
+    return _ordered(_summed(b, one, set(result), dtype), result)
+
+
+def _plain(tensor: Tensor, labels: Labels) -> Part:
+    """Without dimensions of one element, and with the diagonal of those of one name."""
+    kept = tuple(
+        dict.fromkeys(
+            label for label, extent in zip(labels, tensor.size, strict=True) if extent != 1
+        )
+    )
+    ones = tuple(extent == 1 for extent in tensor.size)
+
+    def index(i: Index) -> Index:
+        at = dict(zip(kept, i, strict=True))
+        return tuple(_ZERO if one else at[label] for label, one in zip(labels, ones, strict=True))
+
+    size = tuple(
+        next(e for name, e in zip(labels, tensor.size, strict=True) if name == label and e != 1)
+        for label in kept
+    )
+    return Part(tensor.view(size, index), kept)
+
+
+def _summed(b: Builder, part: Part, needed: set[str], dtype: DType) -> Part:
+    """Summed over the names that nobody wants."""
+    dims = tuple(d for d, label in enumerate(part.labels) if label not in needed)
+    if not dims:
+        return part
+    size = tuple(e for d, e in enumerate(part.tensor.size) if d not in dims)
+    made = reduce(
+        b,
+        part.tensor,
+        dims,
+        ReductionKind.SUM,
+        dtype=dtype,
+        accumulate=accumulator_type(dtype),
+        size=size,
+    )
+    return Part(made, tuple(label for label in part.labels if label in needed))
+
+
+def _pair(
+    b: Builder,
+    x: Part,
+    y: Part,
+    needed: set[str],
+    order: list[str] | None,
+    dtype: DType,
+) -> Part:
+    """Two operands' product, summed over the names of both that nobody wants."""
+    both = [label for label in x.labels if label in y.labels]
+    batch = [label for label in both if label in needed]
+    k = [label for label in both if label not in needed]
+    m, n = ([label for label in part.labels if label not in both] for part in (x, y))
+    labels = tuple(order if order is not None else [*batch, *m, *n])
+    sizes = dict(zip((*x.labels, *y.labels), (*x.tensor.size, *y.tensor.size), strict=True))
+    size = tuple(sizes[label] for label in labels)
+    if not k or not dtype.is_float:
+        return Part(_products(b, x, y, labels, k, sizes, dtype), labels)
+
+    def operand(part: Part, own: list[str]) -> Operand:
+        def read(i: Index, j: Index, r: Index) -> Value:
+            return part.at({**_named(batch, i), **_named(own, j), **_named(k, r)})
+
+        return Operand(tuple(sizes[label] for label in own) or (_ONE,), read)
+
+    def place(i: Index, j: Index, r: Index) -> Index:
+        at = {**_named(batch, i), **_named(m, j), **_named(n, r)}
+        return tuple(at[label] for label in labels)
+
+    made = matmul.contract(
+        b,
+        problem="einsum",
+        template="gemm",
+        batch=tuple(sizes[label] for label in batch),
+        k=tuple(sizes[label] for label in k),
+        left=operand(x, m),
+        right=operand(y, n),
+        size=size,
+        place=place,
+        dtype=dtype,
+    )
+    return Part(made, labels)
+
+
+def _named(labels: list[str], index: Index) -> dict[str, Expr]:
+    """Names with their place; a group without names has one axis of one step."""
+    return dict(zip(labels, index, strict=True)) if labels else {}
+
+
+def _products(
+    b: Builder,
+    x: Part,
+    y: Part,
+    labels: Labels,
+    k: list[str],
+    sizes: dict[str, Expr],
+    dtype: DType,
+) -> Tensor:
+    """Without matrix instructions: nothing is summed, or integers are."""
+    size = tuple(sizes[label] for label in labels)
+    held = accumulator_type(dtype)
+
+    def product(index: Index, inner: Index) -> Value:
+        at = {**dict(zip(labels, index, strict=True)), **_named(k, inner)}
+        return call("mul", trees.held(x.at(at), held), trees.held(y.at(at), held))
+
+    if k:
+        return b.reduction(
+            size,
+            tuple(sizes[label] for label in k),
+            ReductionKind.SUM,
+            product,
+            dtype=dtype,
+            accumulate=held,
+        )
+    return b.pointwise(size, dtype, lambda index: product(index, ()))
+
+
+def _ordered(part: Part, result: Labels) -> Tensor:
+    """The dimensions in the result's order, those of one element back in their places."""
+    sizes = dict(zip(part.labels, part.tensor.size, strict=True))
+    if part.labels == result:
+        return part.tensor
+    size = tuple(sizes.get(label, _ONE) for label in result)
+    return part.tensor.view(size, lambda i: tuple(i[result.index(label)] for label in part.labels))
+
+
+def tensordot(
+    b: Builder, self: Tensor, other: Tensor, dims_self: tuple[int, ...], dims_other: tuple[int, ...]
+) -> Tensor:
+    """Summed over pairs of dimensions of both."""
+    left = [f"x{d}" for d in range(self.rank)]
+    right = [f"y{d}" for d in range(other.rank)]
+    for one, two in zip(dims_self, dims_other, strict=True):
+        right[two % other.rank] = left[one % self.rank]
+    shared = set(left) & set(right)
+    result = tuple(label for label in (*left, *right) if label not in shared)
+    return summed_product(b, [(self, tuple(left)), (other, tuple(right))], result)
+
+
+def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """Over the last dimensions of both; a number's product where one is a number."""
+    if self.rank == 0 or other.rank == 0:
+        return elementwise(b, (self, other), lambda x, y: call("mul", x, y))
+    return tensordot(b, self, other, (self.rank - 1,), (other.rank - 1,))
+
+
+def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return tensordot(b, self, other, (0,), (0,))
+
+
+def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    """Each element of the first times the whole second."""
+    meta = b.meta()
+    rank = len(meta.size)
+    extents = (*(_ONE,) * (rank - other.rank), *other.size)
+
+    def read(index: Index) -> Value:
+        outer = tuple(FloorDiv(i, e) for i, e in zip(index, extents, strict=True))
+        within = tuple(Mod(i, e) for i, e in zip(index, extents, strict=True))
+        x, y = self.at(outer[rank - self.rank :]), other.at(within[rank - other.rank :])
+        return call("mul", *(trees.held(value, meta.dtype) for value in (x, y)))
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def addbmm(
+    b: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    """``beta * self`` and ``alpha`` times the sum of the batches' products."""
+    labels = [("b", "m", "k"), ("b", "k", "n")]
+    made = summed_product(b, list(zip((batch1, batch2), labels, strict=True)), ("m", "n"))
+    held = b.meta().dtype
+
+    def function(x: Value, y: Value) -> Value:
+        product = trees.scaled(y, alpha, held)
+        return call("add", trees.scaled(x, beta, held), product) if beta else product
+
+    return elementwise(b, (self, made), function)
+
+
+def addr(
+    b: Builder, self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    """``beta * self + alpha * vec1 vec2^T``."""
+    column = vec1.view((vec1.size[0], _ONE), lambda i: i[:1])
+    held = b.meta().dtype
+    if held is DType.BOOL:
+        both = lambda x, y, z: call("logical_or", x, call("logical_and", y, z))  # noqa: E731
+        plain = lambda _, y, z: call("logical_and", y, z)  # noqa: E731
+        return elementwise(b, (self, column, vec2), both if beta else plain)
+
+    def function(x: Value, y: Value, z: Value) -> Value:
+        product = trees.scaled(call("mul", y, z), alpha, held)
+        return call("add", trees.scaled(x, beta, held), product) if beta else product
+
+    return elementwise(b, (self, column, vec2), function)
+
+
+def chain_matmul(b: Builder, matrices: tuple[Tensor, ...]) -> Tensor:
+    result = matrices[0]
+    for matrix in matrices[1:]:
+        size = (result.size[0], matrix.size[1])
+        result = matmul.product(b, "mm", result, matrix, size, b.meta().dtype, None)
+    return result
+
+
+def bilinear(
+    b: Builder, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    """x1^T W_o x2 + bias_o."""
+    lead = tuple(f"x{d}" for d in range(input1.rank - 1))
+    made = summed_product(
+        b,
+        [(input1, (*lead, "i")), (weight, ("o", "i", "j")), (input2, (*lead, "j"))],
+        (*lead, "o"),
+    )
+    if bias is None:
+        return made
+    return elementwise(b, (made, bias), lambda x, y: call("add", x, y))
+
+
+def trilinear(
+    b: Builder,
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: tuple[int, ...],
+    expand2: tuple[int, ...],
+    expand3: tuple[int, ...],
+    sumdim: tuple[int, ...],
+    **_: Any,
+) -> Tensor:
+    """What ``bilinear`` becomes: each operand repeated along its ``expand``, the product summed."""
+    rank = i1.rank + len(expand1)
+    operands = []
+    for tensor, repeated in ((i1, expand1), (i2, expand2), (i3, expand3)):
+        labels = tuple(str(d) for d in range(rank) if d not in repeated)
+        operands.append((tensor, labels))
+    return summed_product(b, operands, tuple(str(d) for d in range(rank) if d not in sumdim))
+
+
+def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """Of vectors of three elements along ``dim``, the first such dimension if none is given."""
+    meta = b.meta()
+    at = next(d for d, e in enumerate(meta.size) if e == 3) if dim is None else dim % len(meta.size)
+
+    def read(index: Index) -> Value:
+        after, before = (
+            (*index[:at], Mod(index[at] + by, sympy.Integer(3)), *index[at + 1 :]) for by in (1, 2)
+        )
+        x1, x2 = (trees.held(broadcast(self, meta.size).at(i), meta.dtype) for i in (after, before))
+        y1, y2 = (
+            trees.held(broadcast(other, meta.size).at(i), meta.dtype) for i in (after, before)
+        )
+        return call("sub", call("mul", x1, y2), call("mul", x2, y1))
+
+    return b.pointwise(meta.size, meta.dtype, read)

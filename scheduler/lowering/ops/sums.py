@@ -1,0 +1,57 @@
+"""Rows of sums of products over named dimensions, of numbers, and of areas under points."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import op
+from scheduler.ir.reference import matmul as ref_matmul
+from scheduler.ir.reference import sums as ref
+from scheduler.ir.reference.roles import summed
+from scheduler.lowering import einsum, sums
+
+NUMBERS = "self, dim=None, keepdim=False, *, dtype=None"
+
+ROWS = (
+    op("aten.einsum", "equation, tensors, *, path=None", einsum.einsum, ref_matmul.einsum),
+    op("aten.tensordot", "self, other, dims_self, dims_other", einsum.tensordot, ref.tensordot),
+    op("aten.inner", "self, other", einsum.inner, ref.inner),
+    op("aten.vdot", "self, other", einsum.vdot, ref.vdot),
+    op("aten.kron", "self, other", einsum.kron, ref.kron),
+    op(
+        "aten.addbmm",
+        "self, batch1, batch2, *, beta=1, alpha=1",
+        einsum.addbmm,
+        ref.addbmm,
+        requires=summed("batch2", -2, -1),
+    ),
+    op("aten.addr", "self, vec1, vec2, *, beta=1, alpha=1", einsum.addr, ref.addr),
+    op("aten.chain_matmul", "matrices", einsum.chain_matmul, ref.chain_matmul),
+    op(
+        "aten.bilinear",
+        "input1, input2, weight, bias=None",
+        einsum.bilinear,
+        ref.bilinear,
+        requires=summed("weight", 1),
+    ),
+    op(
+        "aten._trilinear",
+        "i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim=1",
+        einsum.trilinear,
+        ref.trilinear,
+    ),
+    op("aten.cross", "self, other, dim=None", einsum.cross, ref.cross),
+    op("aten.nansum", NUMBERS, sums.nansum, ref.nansum),
+    op("aten.nanmean", NUMBERS, sums.nanmean, ref.nanmean),
+    op(
+        "aten.trapezoid",
+        "x: y, x, *, dim=-1; dx: y, *, dx=1, dim=-1",
+        sums.trapezoid,
+        ref.trapezoid,
+    ),
+    op("aten.trapz", "x: y, x, *, dim=-1; dx: y, *, dx=1.0, dim=-1", sums.trapezoid, ref.trapezoid),
+    op(
+        "aten.cumulative_trapezoid",
+        "x: y, x, *, dim=-1; dx: y, *, dx=1, dim=-1",
+        sums.cumulative_trapezoid,
+        ref.cumulative_trapezoid,
+    ),
+)
