@@ -29,6 +29,7 @@ from scheduler.lowering.ops import (
     creation,
     functions,
     gradients,
+    grouped,
     higher_order,
     indexing,
     linalg,
@@ -54,6 +55,7 @@ from scheduler.lowering.ops import (
 
 _FIRST_NAMES: tuple[Op, ...] = (
     *matmul.ROWS,
+    *grouped.ROWS,
     *linalg.ROWS,
     *attention.ROWS,
     *convolution.ROWS,
