@@ -65,7 +65,7 @@ def compare(
     """
     if got.shape != expected.shape:
         return _failed(name, f"shape {got.shape} where {expected.shape} was due")
-    if not np.issubdtype(expected.dtype, np.floating):
+    if not np.issubdtype(expected.dtype, np.inexact):
         wrong = np.count_nonzero(got != expected)
         if wrong:
             return _failed(name, f"{wrong} of {expected.size} elements differ")
@@ -77,12 +77,12 @@ def compare(
 
 
 def _pieces(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Both tensors in row-major order, some of their elements at a time in float64: first place,
-    elements of each."""
+    """Both tensors in row-major order, some of their elements at a time in float64 or
+    complex128: first place, elements of each."""
     flat, reference = got.reshape(-1), expected.reshape(-1)
     for start in range(0, flat.size, _PIECE):
         part = slice(start, start + _PIECE)
-        yield start, flat[part].astype(np.float64), reference[part]
+        yield start, flat[part].astype(reference.dtype), reference[part]
 
 
 def _misplaced(got: Array, expected: Array) -> str:
@@ -90,13 +90,19 @@ def _misplaced(got: Array, expected: Array) -> str:
     unexpected, same_special = 0, True
     for _, got_part, expected_part in _pieces(got, expected):
         special = ~np.isfinite(expected_part)
-        same_special = same_special and np.array_equal(
-            got_part[special], expected_part[special], equal_nan=True
-        )
+        same_special = same_special and _same(got_part[special], expected_part[special])
         unexpected += int(np.count_nonzero(~np.isfinite(got_part[~special])))
     if same_special and not unexpected:
         return ""
     return f"{unexpected} elements are NaN or infinite, or NaNs lie elsewhere"
+
+
+def _same(got: Array, expected: Array) -> bool:
+    """Of what is not finite. Of complex numbers only that neither is: which parts are depends on
+    the order of a product's terms, in torch too."""
+    if np.iscomplexobj(expected):
+        return not np.isfinite(got).any()
+    return np.array_equal(got, expected, equal_nan=True)
 
 
 def _within(

@@ -102,14 +102,14 @@ def reduction_length(node: SchedulerNode, bindings: Bindings) -> int:
 def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> Tolerance:
     """The bound of an output of that type. A cast inside the node rounds too, perhaps to a
     narrower type than the output's."""
-    accumulate = DType.F64 if output is DType.F64 else DType.F32
+    accumulate = DType.F64 if output.real is DType.F64 else DType.F32
     tolerance = kernel_tolerance(output, accumulate, reduction_length(node, bindings))
     casts = [
         # Two roundings of nearly the same to 8 bits may be neighbours.
         2 * part.dtype.eps if part.dtype.is_float8 else part.dtype.eps
         for value in trees(node)
         for part in walk(value)
-        if isinstance(part, Cast) and part.dtype.is_float
+        if isinstance(part, Cast) and part.dtype.is_inexact
     ]
     averaged = (operation.averaged for operation in node.members)
     casts += [tree.dtype.eps for tree in averaged if tree is not None]
@@ -142,10 +142,12 @@ def _draw(
         piece = storage[start : start + _PIECE]
         if buffer.dtype is DType.BOOL:
             piece[...] = rng.integers(0, 2, piece.size)
-        elif not buffer.dtype.is_float:
+        elif not buffer.dtype.is_inexact:
             piece[...] = rng.integers(0, limit or _PLAIN_INTEGERS, piece.size, dtype=np.int64)
         else:
-            drawn = rng.standard_normal(piece.size)
+            drawn: Array = rng.standard_normal(piece.size)
+            if buffer.dtype.is_complex:
+                drawn = drawn + 1j * rng.standard_normal(piece.size)
             piece[...] = rounded_storage(np.abs(drawn) + 0.1 if positive else drawn, buffer.dtype)
     return storage
 
@@ -183,7 +185,7 @@ def _carried(
     for turned in (-1, 1):
         moved = _expected(node, lowered, bindings, inputs, buffers, turned=turned)
         for name, value in expected.items():
-            if np.issubdtype(value.dtype, np.floating):
+            if np.issubdtype(value.dtype, np.inexact):
                 off = np.nan_to_num(np.abs(moved[name] - value), nan=0.0, posinf=0.0)
                 carried[name] = np.maximum(carried.get(name, 0.0), off).astype(np.float32)
     return carried
@@ -220,5 +222,5 @@ def _key_type(node: SchedulerNode) -> DType:
 
 
 def _mostly_nan(expected: Mapping[str, Array]) -> bool:
-    floats = [a for a in expected.values() if np.issubdtype(a.dtype, np.floating) and a.size]
+    floats = [a for a in expected.values() if np.issubdtype(a.dtype, np.inexact) and a.size]
     return any(np.count_nonzero(np.isnan(a)) * 2 > a.size for a in floats)

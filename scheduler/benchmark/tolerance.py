@@ -61,7 +61,7 @@ def kernel_tolerance(output: DType, accumulate: DType, reduction_length: int) ->
     ``accumulate`` is the type of the sum; ``reduction_length`` the number of summands (1 for a
     pointwise kernel).
     """
-    if not output.is_float:
+    if not output.is_inexact:
         return Tolerance(0.0, 0.0)
     length = max(reduction_length, 1)
     summed = accumulate.eps * length * max(1.0, math.log2(length + 1) / 4)

@@ -33,8 +33,6 @@ _MEMORY_FORMATS = {
 }
 _OTHER_DTYPES = {
     9: "complex32",
-    10: "complex64",
-    11: "complex128",
 }
 
 
@@ -187,6 +185,11 @@ def _bool(data: Any, where: str) -> Argument:
     return data
 
 
+def _complex(data: Any, where: str) -> Argument:
+    parts = (field(data, part, object, where) for part in ("real", "imag"))
+    return complex(*(read_float(part, where) for part in parts))
+
+
 def _string(data: Any, where: str) -> Argument:
     if not isinstance(data, str):
         raise UserError(f"{where}: not text: {shown(data)}")
@@ -248,6 +251,7 @@ _SINGLE: dict[str, _Reader] = {
     "as_optional_tensor": _optional_tensor,
     "as_int": read_int,
     "as_float": read_float,
+    "as_complex": _complex,
     "as_bool": _bool,
     "as_string": _string,
     "as_sym_int": _symbolic,

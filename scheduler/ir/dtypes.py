@@ -15,7 +15,7 @@ class DTypeInfo:
     """One element type.
 
     ``eps`` is the unit roundoff (half the distance from 1 to the next value), 0 for integers;
-    ``largest`` the largest finite value of a float type.
+    ``largest`` the largest finite value of a float type, or of the parts of a complex one.
     ``numpy`` is the type in which arrays are held on the host; bfloat16 and the floats of 8 bits
     have none in NumPy and travel as their bit patterns in ``uint16`` and ``uint8``; ``torch`` is
     what torch calls them, where that is not what NumPy does.
@@ -49,6 +49,8 @@ class DType(Enum):
     F16 = DTypeInfo(6, "f16", 2, "_Float16", "float16", 2.0**-11, (2 - 2.0**-10) * 2.0**15)
     F32 = DTypeInfo(7, "f32", 4, "float", "float32", 2.0**-24, (2 - 2.0**-23) * 2.0**127)
     F64 = DTypeInfo(8, "f64", 8, "double", "float64", 2.0**-53, (2 - 2.0**-52) * 2.0**1023)
+    C64 = DTypeInfo(10, "c64", 8, "kiln::complex<float>", "complex64", F32.eps, F32.largest)
+    C128 = DTypeInfo(11, "c128", 16, "kiln::complex<double>", "complex128", F64.eps, F64.largest)
     BOOL = DTypeInfo(12, "b8", 1, "bool", "bool", 0.0)
     BF16 = DTypeInfo(
         13, "bf16", 2, "__bf16", "uint16", 2.0**-8, (2 - 2.0**-7) * 2.0**127, "bfloat16"
@@ -84,7 +86,10 @@ class DType(Enum):
 
     @property
     def wide(self) -> str:
-        """Name of the NumPy type that references compute in: float64 for floats, else its own."""
+        """Name of the NumPy type that references compute in: float64 for floats, complex128 for
+        complex numbers, else its own."""
+        if self.is_complex:
+            return "complex128"
         return "float64" if self.is_float else self.numpy
 
     @property
@@ -99,13 +104,42 @@ class DType(Enum):
 
     @property
     def largest(self) -> float:
-        """Largest finite value of a float type; 0 for the others."""
+        """Largest finite value of a float type, or of a complex one's parts; 0 for the others."""
         return self.value.largest
 
     @property
     def is_float(self) -> bool:
-        """Whether values are rounded."""
+        """Whether values are real numbers that are rounded."""
+        return self.value.eps > 0 and not self.is_complex
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether values are complex numbers."""
+        return self in _REAL
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether values are rounded: floats and complex numbers."""
         return self.value.eps > 0
+
+    @property
+    def real(self) -> DType:
+        """The type of a complex number's parts; itself for the others."""
+        return _REAL.get(self, self)
+
+    @property
+    def complex(self) -> DType:
+        """The type of complex numbers whose parts are of this type, or of f32 for narrower ones
+        and integers; itself for complex types."""
+        if self.is_complex:
+            return self
+        return DType.C128 if self is DType.F64 else DType.C64
+
+    @property
+    def accumulator(self) -> DType:
+        """Type in which kernels sum values: the one that holds them; i64 for integers and
+        booleans."""
+        return self.compute if self.is_inexact else DType.I64
 
     @property
     def is_unsigned(self) -> bool:
@@ -115,7 +149,7 @@ class DType(Enum):
     @property
     def is_integer(self) -> bool:
         """Whether values are whole numbers; booleans are none."""
-        return not self.is_float and self is not DType.BOOL
+        return not self.is_inexact and self is not DType.BOOL
 
     @property
     def compute(self) -> DType:
@@ -143,6 +177,7 @@ class DType(Enum):
         return _BY_LABEL[label]
 
 
+_REAL = {DType.C64: DType.F32, DType.C128: DType.F64}
 _UNSIGNED = (DType.U8, DType.U16, DType.U32, DType.U64)
 _BY_CODE = {d.value.torch_code: d for d in DType}
 _BY_LABEL = {d.value.label: d for d in DType}

@@ -68,7 +68,8 @@ class Ref:
 
 # Enumerations of torch (dtype, layout, memory format, device) arrive as themselves or as text.
 Argument: TypeAlias = (
-    "Ref | Subgraph | int | float | bool | str | DType | Expr | tuple[Argument, ...] | None"
+    "Ref | Subgraph | int | float | complex | bool | str | DType | Expr | tuple[Argument, ...]"
+    " | None"
 )
 
 

@@ -48,8 +48,18 @@ def _in_float64(function: Any, x: Any) -> Any:
     return np.asarray(function(x.astype(np.float64))).astype(x.dtype)
 
 
+def complex_of(re: Any, im: Any) -> Any:
+    """The complex numbers of these parts. (``re + 1j * im`` makes NaN of infinities.)"""
+    re, im = np.broadcast_arrays(re, im)
+    made = np.empty(re.shape, dtype=np.result_type(re, im, np.complex64))
+    made.real, made.imag = re, im
+    return made
+
+
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)) without overflow."""
+    if np.iscomplexobj(x):
+        return 1 / (1 + np.exp(-np.asarray(x)))
     small = np.exp(-np.abs(x))
     return np.where(np.asarray(x) >= 0, 1 / (1 + small), small / (1 + small))
 

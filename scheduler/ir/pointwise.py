@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir import numerics
+from scheduler.ir.dtypes import DType
 
 
 class Domain(StrEnum):
@@ -26,6 +27,7 @@ class Domain(StrEnum):
     INTEGER = "integer"
     BOOL = "bool"
     ANY = "any"
+    COMPLEX = "complex"
 
 
 class Result(StrEnum):
@@ -33,6 +35,8 @@ class Result(StrEnum):
 
     SAME = "same"  # that of the arguments
     BOOL = "bool"
+    REAL = "real"  # that of the arguments' real parts
+    COMPLEX = "complex"  # that of complex numbers of the arguments as parts
     SECOND = "second"  # ``where``: that of the second and third argument
 
 
@@ -45,6 +49,8 @@ class PointwiseFunction:
     (``kiln/math.h`` and ``kiln/pointwise.h``).
     One that is ``periodic`` tells neighbouring arguments as far apart where they are large: how far
     its result is right depends on how the argument was rounded.
+    One that is of ``complex_numbers`` takes them too (``Domain.ANY`` by itself says nothing of
+    them); one of ``Domain.COMPLEX`` takes nothing else.
     ``cost`` is in simple arithmetic operations, for the rules that decide what may be computed
     twice: 1 is an addition, a division about 8, a transcendental function about 16.
     """
@@ -57,24 +63,96 @@ class PointwiseFunction:
     cost: int = 1
     operator: str = ""
     periodic: bool = False
+    complex_numbers: bool = False
+
+    def takes(self, dtype: DType) -> bool:
+        """Whether arguments may have that type, a held one."""
+        if dtype.is_complex or self.domain is Domain.COMPLEX:
+            return dtype.is_complex and (self.complex_numbers or self.domain is Domain.COMPLEX)
+        if self.domain is Domain.FLOAT:
+            return dtype.is_float
+        if self.domain is Domain.INTEGER:
+            return dtype.is_integer
+        if self.domain is Domain.BOOL:
+            return dtype is DType.BOOL
+        return self.domain is Domain.ANY or dtype is not DType.BOOL
+
+    def result_type(self, dtype: DType) -> DType:
+        """The held type of a call's result, from that of its arguments (the last of them)."""
+        if self.result is Result.BOOL:
+            return DType.BOOL
+        held = dtype.compute
+        parts = {Result.REAL: held.real, Result.COMPLEX: held.complex}
+        return parts.get(self.result, held)
 
 
-def _unary(name: str, numpy: Any, cost: int = 16, *, periodic: bool = False) -> PointwiseFunction:
-    return PointwiseFunction(name, 1, Domain.FLOAT, Result.SAME, numpy, cost, periodic=periodic)
+def _unary(
+    name: str,
+    numpy: Any,
+    cost: int = 16,
+    *,
+    periodic: bool = False,
+    complex_numbers: bool = False,
+) -> PointwiseFunction:
+    return PointwiseFunction(
+        name,
+        1,
+        Domain.FLOAT,
+        Result.SAME,
+        numpy,
+        cost,
+        periodic=periodic,
+        complex_numbers=complex_numbers,
+    )
+
+
+def _analytic(
+    name: str, numpy: Any, cost: int = 16, *, periodic: bool = False
+) -> PointwiseFunction:
+    return _unary(name, numpy, cost, periodic=periodic, complex_numbers=True)
+
+
+def _part(name: str, numpy: Any) -> PointwiseFunction:
+    return PointwiseFunction(name, 1, Domain.COMPLEX, Result.REAL, numpy)
 
 
 def _number(
-    name: str, arity: int, numpy: Any, cost: int = 1, operator: str = ""
+    name: str,
+    arity: int,
+    numpy: Any,
+    cost: int = 1,
+    operator: str = "",
+    *,
+    complex_numbers: bool = False,
 ) -> PointwiseFunction:
-    return PointwiseFunction(name, arity, Domain.NUMBER, Result.SAME, numpy, cost, operator)
+    return PointwiseFunction(
+        name,
+        arity,
+        Domain.NUMBER,
+        Result.SAME,
+        numpy,
+        cost,
+        operator,
+        complex_numbers=complex_numbers,
+    )
 
 
-def _compare(name: str, numpy: Any, operator: str) -> PointwiseFunction:
-    return PointwiseFunction(name, 2, Domain.ANY, Result.BOOL, numpy, operator=operator)
+def _compare(
+    name: str, numpy: Any, operator: str, *, complex_numbers: bool = False
+) -> PointwiseFunction:
+    return PointwiseFunction(
+        name,
+        2,
+        Domain.ANY,
+        Result.BOOL,
+        numpy,
+        operator=operator,
+        complex_numbers=complex_numbers,
+    )
 
 
 def _test(name: str, numpy: Any) -> PointwiseFunction:
-    return PointwiseFunction(name, 1, Domain.FLOAT, Result.BOOL, numpy)
+    return PointwiseFunction(name, 1, Domain.FLOAT, Result.BOOL, numpy, complex_numbers=True)
 
 
 def _logic(name: str, arity: int, numpy: Any, operator: str) -> PointwiseFunction:
@@ -91,20 +169,34 @@ def _bits(name: str, arity: int, numpy: Any, operator: str) -> PointwiseFunction
 FUNCTIONS: dict[str, PointwiseFunction] = {
     function.name: function
     for function in (
-        _number("add", 2, np.add, operator="+"),
-        _number("sub", 2, np.subtract, operator="-"),
-        _number("mul", 2, np.multiply, operator="*"),
+        _number("add", 2, np.add, operator="+", complex_numbers=True),
+        _number("sub", 2, np.subtract, operator="-", complex_numbers=True),
+        _number("mul", 2, np.multiply, operator="*", complex_numbers=True),
         _number("maximum", 2, np.maximum),
         _number("minimum", 2, np.minimum),
-        _number("neg", 1, np.negative, operator="-"),
-        _number("abs", 1, np.abs),
+        _number("neg", 1, np.negative, operator="-", complex_numbers=True),
+        PointwiseFunction("abs", 1, Domain.NUMBER, Result.REAL, np.abs, complex_numbers=True),
+        PointwiseFunction("angle", 1, Domain.COMPLEX, Result.REAL, np.angle, 32),
+        PointwiseFunction("complex", 2, Domain.FLOAT, Result.COMPLEX, numerics.complex_of),
+        _part("real", np.real),
+        _part("imag", np.imag),
+        PointwiseFunction("conj", 1, Domain.COMPLEX, Result.SAME, np.conj),
         _number("sign", 1, numerics.sign, 2),
         _number("floordiv", 2, numerics.floordiv, 16),
         _number("truncdiv", 2, numerics.truncdiv, 12),
         _number("remainder", 2, numerics.remainder, 16),
         _number("fmod", 2, numerics.fmod, 16),
-        PointwiseFunction("truediv", 2, Domain.FLOAT, Result.SAME, np.true_divide, 8, operator="/"),
-        PointwiseFunction("pow", 2, Domain.NUMBER, Result.SAME, np.power, 32),
+        PointwiseFunction(
+            "truediv",
+            2,
+            Domain.FLOAT,
+            Result.SAME,
+            np.true_divide,
+            8,
+            operator="/",
+            complex_numbers=True,
+        ),
+        _number("pow", 2, np.power, 32, complex_numbers=True),
         PointwiseFunction("atan2", 2, Domain.FLOAT, Result.SAME, np.arctan2, 32),
         # The nearest number that float32 has, in whatever type: as torch finds nearest pixels.
         _unary("float32_of", numerics.float32_of, 1),
@@ -112,29 +204,29 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         PointwiseFunction("nextafter", 2, Domain.FLOAT, Result.SAME, np.nextafter, 4),
         PointwiseFunction("gcd", 2, Domain.INTEGER, Result.SAME, np.gcd, 64),
         PointwiseFunction("hypot", 2, Domain.FLOAT, Result.SAME, np.hypot, 16),
-        _unary("reciprocal", np.reciprocal, 8),
-        _unary("sqrt", np.sqrt, 8),
-        _unary("rsqrt", numerics.rsqrt, 8),
-        _unary("exp", np.exp),
-        _unary("exp2", np.exp2),
-        _unary("expm1", np.expm1),
-        _unary("log", np.log),
-        _unary("log2", np.log2),
-        _unary("log10", np.log10),
-        _unary("log1p", np.log1p),
-        _unary("sin", np.sin, periodic=True),
-        _unary("cos", np.cos, periodic=True),
-        _unary("tan", np.tan, 32, periodic=True),
-        _unary("asin", np.arcsin, 32),
-        _unary("acos", np.arccos, 32),
-        _unary("atan", np.arctan, 32),
-        _unary("sinh", np.sinh, 32),
-        _unary("cosh", np.cosh, 32),
-        _unary("asinh", np.arcsinh, 32),
-        _unary("acosh", np.arccosh, 32),
-        _unary("atanh", np.arctanh, 32),
-        _unary("tanh", np.tanh),
-        _unary("sigmoid", numerics.sigmoid),
+        _analytic("reciprocal", np.reciprocal, 8),
+        _analytic("sqrt", np.sqrt, 8),
+        _analytic("rsqrt", numerics.rsqrt, 8),
+        _analytic("exp", np.exp),
+        _analytic("exp2", np.exp2),
+        _analytic("expm1", np.expm1),
+        _analytic("log", np.log),
+        _analytic("log2", np.log2),
+        _analytic("log10", np.log10),
+        _analytic("log1p", np.log1p),
+        _analytic("sin", np.sin, periodic=True),
+        _analytic("cos", np.cos, periodic=True),
+        _analytic("tan", np.tan, 32, periodic=True),
+        _analytic("asin", np.arcsin, 32),
+        _analytic("acos", np.arccos, 32),
+        _analytic("atan", np.arctan, 32),
+        _analytic("sinh", np.sinh, 32),
+        _analytic("cosh", np.cosh, 32),
+        _analytic("asinh", np.arcsinh, 32),
+        _analytic("acosh", np.arccosh, 32),
+        _analytic("atanh", np.arctanh, 32),
+        _analytic("tanh", np.tanh),
+        _analytic("sigmoid", numerics.sigmoid),
         _unary("erf", numerics.erf),
         _unary("erfc", numerics.erfc),
         _unary("erfinv", numerics.erfinv, 64),
@@ -153,8 +245,8 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _test("isnan", np.isnan),
         _test("isinf", np.isinf),
         _test("isfinite", np.isfinite),
-        _compare("eq", np.equal, "=="),
-        _compare("ne", np.not_equal, "!="),
+        _compare("eq", np.equal, "==", complex_numbers=True),
+        _compare("ne", np.not_equal, "!=", complex_numbers=True),
         _compare("lt", np.less, "<"),
         _compare("le", np.less_equal, "<="),
         _compare("gt", np.greater, ">"),
@@ -169,6 +261,14 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _bits("bitwise_not", 1, np.bitwise_not, "~"),
         _bits("lshift", 2, np.left_shift, "<<"),
         _bits("rshift", 2, np.right_shift, ">>"),
-        PointwiseFunction("where", 3, Domain.ANY, Result.SECOND, np.where, operator="?:"),
+        PointwiseFunction(
+            "where",
+            3,
+            Domain.ANY,
+            Result.SECOND,
+            np.where,
+            operator="?:",
+            complex_numbers=True,
+        ),
     )
 }

@@ -26,9 +26,11 @@ class Operand:
 
 
 def category(dtype: DType) -> int:
-    """0 bool, 1 integer, 2 float."""
+    """0 bool, 1 integer, 2 float, 3 complex."""
     if dtype is DType.BOOL:
         return 0
+    if dtype.is_complex:
+        return 3
     return 2 if dtype.is_float else 1
 
 
@@ -44,10 +46,11 @@ def promote_types(a: DType, b: DType) -> DType:
         raise UserError(f"torch has no common type of {a.label} and {b.label}")
     if category(a) != category(b):
         high, low = (a, b) if category(a) > category(b) else (b, a)
-        if low is DType.BOOL and high.is_unsigned and high is not DType.U8:
+        of_floats_alone = low.is_unsigned and low is not DType.U8 and high.is_complex
+        if of_floats_alone or (low is DType.BOOL and high.is_unsigned and high is not DType.U8):
             raise UserError(f"torch has no common type of {a.label} and {b.label}")
-        return high
-    if a.is_float:
+        return DType.C128 if high.is_complex and low is DType.F64 else high
+    if a.is_inexact:
         if {a, b} == {DType.F16, DType.BF16}:
             return DType.F32
         return a if a.itemsize > b.itemsize else b
@@ -67,7 +70,11 @@ def result_type(operands: Iterable[Operand]) -> DType:
         best[operand.rank] = operand.dtype if known is None else promote_types(known, operand.dtype)
     result: DType | None = None
     for dtype in (best[2], best[1], best[0]):
-        if dtype is not None and (result is None or category(dtype) > category(result)):
+        if dtype is None:
+            continue
+        if result is not None and result.is_float and dtype.is_complex:
+            result = result.complex
+        elif result is None or category(dtype) > category(result):
             result = dtype
     if result is None:
         raise ValueError("no operands")

@@ -1,8 +1,8 @@
 """The graph as JSON and back, exactly: ``graph.json`` of a bundle, and what the digest is of.
 
 An argument that JSON has no type for is an object with one key: ``{"ref": name}``,
-``{"dtype": "f16"}``, ``{"expr": "2*s0"}``, ``{"float": "inf"}``, ``{"graph": {…}}``. Tuples are
-lists.
+``{"dtype": "f16"}``, ``{"expr": "2*s0"}``, ``{"float": "inf"}``, ``{"complex": ["0.0", "1.0"]}``,
+``{"graph": {…}}``. Tuples are lists.
 """
 
 from __future__ import annotations
@@ -140,6 +140,8 @@ def _argument_to_json(value: Argument) -> Any:
         return [_argument_to_json(part) for part in value]
     if isinstance(value, Subgraph):
         return {"graph": _subgraph_to_json(value)}
+    if isinstance(value, complex):
+        return {"complex": [repr(value.real), repr(value.imag)]}
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     return value
@@ -291,6 +293,16 @@ def _frame(data: Any, where: str) -> Frame:
     return Frame(*data)
 
 
+def _complex(data: Any, where: str) -> complex:
+    """A number from the texts of its parts."""
+    if isinstance(data, list) and [type(part) for part in data] == [str, str]:
+        try:
+            return complex(float(data[0]), float(data[1]))
+        except ValueError:
+            pass
+    raise UserError(f"graph.json: {where}: a complex number is two texts of floats")
+
+
 def _argument(data: Any, where: str, depth: int = 0) -> Argument:
     if isinstance(data, list) and depth < MAX_NESTING:
         return tuple(_argument(part, where, depth + 1) for part in data)
@@ -304,6 +316,8 @@ def _argument(data: Any, where: str, depth: int = 0) -> Argument:
             return _expr(value, where)
         if tag == "graph" and depth < MAX_NESTING:
             return _subgraph(value, where, depth + 1)
+        if tag == "complex":
+            return _complex(value, where)
         if tag == "float" and value in ("inf", "-inf", "nan"):
             return float(value)
     if data is None or isinstance(data, bool | int | float | str):

@@ -75,7 +75,8 @@ def to_storage(values: Array, buffer: BoundBuffer) -> Array:
 
 
 def from_storage(storage: Array, buffer: BoundBuffer) -> Array:
-    """The logical values of a buffer: float64 for floats, the own type for the rest."""
+    """The logical values of a buffer: float64 for floats, complex128 for
+    complex numbers, the own type for the rest."""
     if not buffer.elements:
         return np.zeros(buffer.size, dtype=buffer.dtype.wide)
     return widen(_strided(storage, buffer), buffer.dtype)
@@ -101,10 +102,10 @@ def rounded_storage(values: Array, dtype: DType) -> Array:
 
 
 def widen(array: Array, dtype: DType) -> Array:
-    """Floats as float64; integers and booleans as they are."""
+    """Floats as float64, complex numbers as complex128; integers and booleans as they are."""
     if dtype.is_bits:
         return from_bits(array, dtype).astype(np.float64)
-    return array.astype(np.float64) if dtype.is_float else array.copy()
+    return array.astype(dtype.wide)
 
 
 def _round(values: Array, dtype: DType) -> Array:

@@ -47,7 +47,7 @@ class Load:
 class Const:
     """A literal. ``value`` may be inf or nan."""
 
-    value: int | float | bool
+    value: int | float | complex | bool
     dtype: DType
 
 

@@ -48,7 +48,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = MappingProxyType(
         "int": (int, sympy.Expr),
         "bool": (int,),
         "float": (int, float, sympy.Expr),
-        "Argument": (Tensor, int, float, sympy.Expr),
+        "Argument": (Tensor, int, float, complex, sympy.Expr),
         "str": (str,),
         "Subgraph": (Subgraph,),
         "None": (type(None),),

@@ -233,7 +233,7 @@ class Builder:
             for d, extent in enumerate(size)
         )
         axes = (*others, scan_axis)
-        accumulate = dtype.compute if dtype.is_float else DType.I64
+        accumulate = dtype.accumulator
         value = trees.held(self.finish(read(index), axes), accumulate)
         final = trees.held(Accumulator(accumulate), dtype)
         store = Store(buffer.name, index, final, (self._name,))
@@ -382,8 +382,8 @@ class Builder:
         value = tensor.at(index)
         if isinstance(value, IndexValue) and is_nonnegative(value.expr, self.sizes):
             return read(value.expr)
-        if isinstance(value, Const) and int(value.value) >= 0:
-            return read(sympy.Integer(int(value.value)))
+        if isinstance(value, Const) and int(value.value.real) >= 0:
+            return read(sympy.Integer(int(value.value.real)))
         var = variable("ind", self._indirects)
         self._indirects += 1
         return bind_indirect(read(var), Indirect(var, value, size, wrap))

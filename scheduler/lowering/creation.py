@@ -20,7 +20,7 @@ def full(size: tuple[Expr, ...], value: Argument, dtype: DType) -> Tensor:
     if isinstance(value, Tensor):
         number = value.at(())
         return Tensor(size, dtype, lambda _: trees.cast(number, dtype))
-    if isinstance(value, int | float):
+    if isinstance(value, int | float | complex):
         literal = trees.const(value, dtype)
         return Tensor(size, dtype, lambda _: literal)
     expr = as_expr(value)

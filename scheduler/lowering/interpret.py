@@ -123,7 +123,7 @@ def _value(value: Value, scope: _Scope) -> Array:
         return _load(value, scope)
     if isinstance(value, Const):
         if value.dtype.is_integer:
-            return np.asarray(numerics.wrapped(int(value.value), value.dtype.wide))
+            return np.asarray(numerics.wrapped(int(value.value.real), value.dtype.wide))
         return np.asarray(value.value, dtype=value.dtype.wide)
     if isinstance(value, IndexValue):
         return np.asarray(_index(value.expr, scope)).astype(value.dtype.wide)
@@ -174,6 +174,10 @@ def _only_where(condition: Array, scope: _Scope) -> _Scope:
 
 def _cast(array: Array, dtype: DType) -> Array:
     host = np.dtype(dtype.wide)
+    if dtype is DType.BOOL:
+        return np.asarray(array != 0)
+    if np.iscomplexobj(array) and not dtype.is_complex:
+        array = array.real
     if np.issubdtype(array.dtype, np.floating) and np.issubdtype(host, np.integer):
         return np.asarray(numerics.to_integer(array, host))
     if dtype.is_float8:
@@ -202,7 +206,9 @@ def _load(load: Load, scope: _Scope) -> Array:
 
 def _wide(array: Array) -> Array:
     return (
-        array.astype(np.float64, copy=False) if np.issubdtype(array.dtype, np.floating) else array
+        array.astype(np.result_type(array, np.float64), copy=False)
+        if np.issubdtype(array.dtype, np.inexact)
+        else array
     )
 
 

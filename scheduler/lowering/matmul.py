@@ -66,7 +66,7 @@ def contract(
     b_value = simplify_tree(right.read(batch_i, n_i, k_i), ranges)
     a_value, b_value = _of_one_type(a_value, b_value)
     index = place(batch_i, m_i, n_i)
-    held = dtype.compute if dtype.is_float else DType.I64
+    held = dtype.accumulator
     result: Value = Accumulator(held)
     if epilogue is not None:
         result = epilogue(result, index)
@@ -198,7 +198,7 @@ def product(
 ) -> Tensor:
     """x [..., M, K] @ y [..., K, N] into ``size`` [..., M, N]."""
     if not dtype.is_float:
-        return _integers(b, x, y, size, dtype, epilogue)
+        return _summed(b, x, y, size, dtype, epilogue)
     x, y = _multiplied(x), _multiplied(y)
     lead = size[:-2]
     if all(extent == 1 for extent in y.size[:-2]):
@@ -237,7 +237,7 @@ def _multiplied(tensor: Tensor) -> Tensor:
     return replace(tensor, dtype=DType.BF16, at=lambda i: trees.cast(at(i), DType.BF16), buffer="")
 
 
-def _integers(
+def _summed(
     b: Builder,
     x: Tensor,
     y: Tensor,
@@ -245,13 +245,15 @@ def _integers(
     dtype: DType,
     epilogue: Epilogue | None,
 ) -> Tensor:
-    """Matrix instructions are for floats: integers are a plain sum of products."""
+    """Matrix instructions are for floats: integers and complex numbers are a plain sum of
+    products."""
+    held = dtype.accumulator
     x = broadcast(x, (*size[:-2], *x.size[-2:]))
     y = broadcast(y, (*size[:-2], *y.size[-2:]))
 
     def read(i: Index, k: Index) -> Value:
-        left = trees.held(x.at((*i[:-1], *k)), DType.I64)
-        right = trees.held(y.at((*i[:-2], *k, i[-1])), DType.I64)
+        left = trees.held(x.at((*i[:-1], *k)), held)
+        right = trees.held(y.at((*i[:-2], *k, i[-1])), held)
         return trees.call("mul", left, right)
 
     return b.reduction(
@@ -260,7 +262,7 @@ def _integers(
         ReductionKind.SUM,
         read,
         dtype=dtype,
-        accumulate=DType.I64,
+        accumulate=held,
         after=epilogue,
     )
 

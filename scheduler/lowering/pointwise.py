@@ -19,7 +19,7 @@ from scheduler.lowering.tensor import Index, Scalar, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
-Number: TypeAlias = int | float | bool | Expr
+Number: TypeAlias = int | float | complex | bool | Expr
 Argument: TypeAlias = Tensor | Number
 
 
@@ -48,7 +48,7 @@ def element(arg: Argument, index: Index, dtype: DType) -> Value:
     """An argument's element, held as ``dtype``."""
     if isinstance(arg, Tensor):
         return trees.held(arg.at(index), dtype)
-    if isinstance(arg, int | float):
+    if isinstance(arg, int | float | complex):
         return const(arg, dtype)
     return trees.held(trees.index_value(arg), dtype)
 
@@ -80,6 +80,8 @@ def _operand(arg: Argument) -> Operand:
         return Operand(arg.dtype, 2 if arg.rank else 1)
     if isinstance(arg, bool):
         return Operand(DType.BOOL, 0)
+    if isinstance(arg, complex):
+        return Operand(DType.C64, 0)
     return Operand(DType.F32 if isinstance(arg, float) else DType.I64, 0)
 
 
@@ -194,7 +196,7 @@ def bitwise(op: str) -> Callable[..., Tensor]:
 
 def float_test(op: str) -> Callable[..., Tensor]:
     def rule(b: Builder, self: Tensor) -> Tensor:
-        if not self.dtype.is_float:
+        if not self.dtype.is_inexact:
             answer = Const(op == "isfinite", DType.BOOL)
             return Tensor(self.size, DType.BOOL, lambda _: answer)
         return elementwise(b, (self,), lambda x: call(op, x), self.dtype)
@@ -237,18 +239,22 @@ def frac(b: Builder, self: Tensor) -> Tensor:
 
 
 def pow_op(b: Builder, self: Argument, exponent: Argument) -> Tensor:
-    known: dict[float, Callable[[Value], Value]] = {
+    known: dict[complex, Callable[[Value], Value]] = {
         0.5: lambda x: call("sqrt", x),
         1: lambda x: x,
         2: lambda x: integer_power(x, 2),
         3: lambda x: integer_power(x, 3),
         4: lambda x: integer_power(integer_power(x, 2), 2),
     }
-    if b.meta().dtype.is_float:
+    if b.meta().dtype.is_inexact:
         known[-1] = lambda x: call("reciprocal", x)
         known[-0.5] = lambda x: call("rsqrt", x)
         known[-2] = lambda x: call("reciprocal", integer_power(x, 2))
-    if isinstance(exponent, int | float) and isinstance(self, Tensor) and exponent in known:
+    if (
+        isinstance(exponent, int | float | complex)
+        and isinstance(self, Tensor)
+        and exponent in known
+    ):
         return elementwise(b, (self,), known[exponent])
     return elementwise(b, (self, exponent), lambda x, y: call("pow", x, y))
 

@@ -33,8 +33,8 @@ def dims_of(dim: Any, rank: int) -> tuple[int, ...]:
 
 
 def accumulator_type(dtype: DType) -> DType:
-    """f32 for f16, bf16 and f32; f64; i64 for integers and booleans."""
-    return dtype.compute if dtype.is_float else DType.I64
+    """f32 for f16, bf16 and f32; f64; complex types; i64 for integers and booleans."""
+    return dtype.accumulator
 
 
 def reduce(
@@ -222,22 +222,28 @@ def moments(
     held = accumulator_type(tensor.dtype)
     average = mean(b, tensor, dims, held)
 
-    def distance(value: Value, place: Index) -> Value:
+    def distance(place: Index) -> Value:
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
-        difference = call("sub", value, average.at(at))
-        return call("mul", difference, difference)
+        return call("sub", trees.held(tensor.at(place), held), average.at(at))
 
     spread = reduce(
         b,
-        tensor,
+        Tensor(tensor.size, held.real, lambda place: square(distance(place))),
         dims,
         ReductionKind.SUM,
-        dtype=dtype or held,
-        accumulate=held,
-        before=distance,
+        dtype=dtype or held.real,
+        accumulate=held.real,
         after=finish,
     )
     return average, spread
+
+
+def square(value: Value) -> Value:
+    """Of the magnitude, for complex numbers."""
+    if not value.dtype.is_complex:
+        return call("mul", value, value)
+    parts = call("real", value), call("imag", value)
+    return call("add", *(call("mul", part, part) for part in parts))
 
 
 def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
@@ -268,8 +274,9 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
         if not with_mean:
             return result
         held = average.at
-        typed = Tensor(average.size, meta.dtype, lambda i: trees.cast(held(i), meta.dtype))
-        stored = average if average.dtype is meta.dtype else b.realize(typed)
+        own = b.meta(1).dtype
+        typed = Tensor(average.size, own, lambda i: trees.cast(held(i), own))
+        stored = average if average.dtype is own else b.realize(typed)
         return result, reshape(b, stored, b.meta(1).size)
 
     return rule
@@ -288,6 +295,9 @@ def norm(
     order = float(2 if p is None else p) if ord is None else float(ord)
     meta = b.meta()
     held = meta.dtype.compute
+    if self.dtype.is_complex:
+        numbers = self
+        self = Tensor(numbers.size, held, lambda i: call("abs", numbers.at(i)))
     kinds = {float("inf"): ReductionKind.MAX, float("-inf"): ReductionKind.MIN}
 
     def before(x: Value, _: Index) -> Value:

@@ -181,7 +181,13 @@ def infinite(number: float) -> Callable[..., Tensor]:
 
 
 def isreal(b: Builder, self: Tensor) -> Tensor:
+    if self.dtype.is_complex:
+        return elementwise(b, (self,), _without_imaginary_part, self.dtype)
     return Tensor(self.size, DType.BOOL, lambda _: Const(True, DType.BOOL))
+
+
+def _without_imaginary_part(z: Value) -> Value:
+    return call("eq", call("imag", z), const(0, z.dtype.real))
 
 
 def angle(b: Builder, self: Tensor) -> Tensor:

@@ -22,14 +22,17 @@ _INDEX_OPS = {"add", "sub", "mul", "neg"}
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-def const(value: int | float | bool, dtype: DType) -> Const:
+def const(value: int | float | complex | bool, dtype: DType) -> Const:
     """A literal of the type that holds ``dtype`` in kernels."""
     held = dtype.compute
     if held is DType.BOOL:
         return Const(bool(value), held)
     if dtype.is_float8:
-        value = float(quantized(value, dtype))
-    return Const(float(value) if held.is_float else int(value), held)
+        value = float(quantized(_real(value), dtype))
+    if held.is_complex:
+        return Const(complex(value), held)
+    number = _real(value)
+    return Const(float(number) if held.is_float else int(number), held)
 
 
 def index_value(expr: Expr | int) -> Value:
@@ -59,10 +62,16 @@ def cast(value: Value, dtype: DType) -> Value:
     return Cast(value, dtype)
 
 
+def _real(number: int | float | complex) -> int | float:
+    return number.real if isinstance(number, complex) else number
+
+
 def _convert(value: Const, dtype: DType) -> Value:
-    number = value.value
     if dtype is DType.BOOL:
-        return Const(bool(number), dtype)
+        return Const(bool(value.value), dtype)
+    if dtype.is_complex:
+        return Const(complex(value.value), dtype)
+    number = _real(value.value)
     if dtype.is_float:
         return Const(float(number), dtype)
     if isinstance(number, float) and not number.is_integer():
@@ -83,8 +92,7 @@ def call(op: str, *args: Value) -> Value:
     folded = _fold(op, args)
     if folded is not None:
         return folded
-    dtype = DType.BOOL if function.result is Result.BOOL else args[0].dtype.compute
-    return Call(op, args, dtype)
+    return Call(op, args, function.result_type(args[0].dtype))
 
 
 def _fold(op: str, args: tuple[Value, ...]) -> Value | None:
@@ -132,7 +140,7 @@ def _expr(value: Value) -> Expr | None:
     if isinstance(value, IndexValue):
         return value.expr
     if isinstance(value, Const):
-        return sympy.Integer(int(value.value))
+        return sympy.Integer(int(value.value.real))
     return None
 
 
@@ -163,7 +171,7 @@ def masked(condition: Value, value: Value, other: Value) -> Value:
     return Masked(condition, value, held(other, value.dtype))
 
 
-def scaled(value: Value, factor: int | float | Expr | Tensor, dtype: DType) -> Value:
+def scaled(value: Value, factor: int | float | complex | Expr | Tensor, dtype: DType) -> Value:
     """``factor * value``; the value itself for a factor of 1. A tensor has no dimensions."""
     if factor == 1:
         return value

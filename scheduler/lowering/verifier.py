@@ -24,7 +24,7 @@ from scheduler.ir.operations import (
     Scatter,
     Store,
 )
-from scheduler.ir.pointwise import FUNCTIONS, Domain, Result
+from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Const, IndexValue, Load, Masked, Value, children
 from scheduler.lowering.errors import where
 from scheduler.outcome import UserError
@@ -146,7 +146,7 @@ class Verifier:
         self._index(load.index, buffer, guarded)
         self._ranges = outer
         for indirect in load.indirect:
-            if indirect.value.dtype.is_float or indirect.value.dtype is DType.BOOL:
+            if not indirect.value.dtype.is_integer:
                 self._fail(f"indexes {load.buffer} by a {indirect.value.dtype.label}")
             self._value(indirect.value, guarded)
 
@@ -161,9 +161,9 @@ class Verifier:
         if len(held) != 1:
             self._fail(f"calls {call.op} with {' and '.join(sorted(d.label for d in held))}")
         (dtype,) = held
-        if not _fits(dtype, function.domain):
+        if not function.takes(dtype):
             self._fail(f"calls {call.op} with {dtype.label}")
-        result = DType.BOOL if function.result is Result.BOOL else dtype
+        result = function.result_type(dtype)
         if call.dtype.compute is not result:
             self._fail(f"calls {call.op} for {call.dtype.label}, but it gives {result.label}")
 
@@ -190,16 +190,6 @@ class Verifier:
         origins = [where(self._nodes[n]) for n in self._op.nodes if n in self._nodes]
         at = origins[-1] if origins else "an output's copy"
         raise InconsistentError(f"{at}: {type(self._op).__name__} {self._op.name} {fault}")
-
-
-def _fits(dtype: DType, domain: Domain) -> bool:
-    if domain is Domain.FLOAT:
-        return dtype.is_float
-    if domain is Domain.INTEGER:
-        return dtype.is_integer
-    if domain is Domain.BOOL:
-        return dtype is DType.BOOL
-    return domain is Domain.ANY or dtype is not DType.BOOL
 
 
 def _is_outside(index: Expr, extent: Expr, ranges: Ranges) -> bool:

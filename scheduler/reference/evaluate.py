@@ -146,7 +146,7 @@ def _runner(graph: Graph, bindings: Mapping[str, int], rounds: bool) -> Any:
 
 
 def _array(value: Any) -> Any:
-    return value if value is None or isinstance(value, int | float) else np.asarray(value)
+    return value if value is None or isinstance(value, int | float | complex) else np.asarray(value)
 
 
 def _resolved(argument: Argument, values: Mapping[str, Any], bindings: Mapping[str, int]) -> Any:

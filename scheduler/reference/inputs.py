@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.ir import numerics
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind
 from scheduler.ir.index.functions import evaluate
@@ -53,6 +54,9 @@ def random_inputs(
         source = np.random.default_rng(seed)
         if meta.dtype is DType.BOOL:
             made[value.name] = _mask(source, shape)
+        elif meta.dtype.is_complex:
+            parts = (_floats(source, shape, value, meta.dtype.real, role) for _ in range(2))
+            made[value.name] = rounded(numerics.complex_of(*parts), meta.dtype)
         elif meta.dtype.is_float:
             made[value.name] = rounded(_floats(source, shape, value, meta.dtype, role), meta.dtype)
         else:

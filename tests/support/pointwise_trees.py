@@ -89,13 +89,7 @@ def fits(name: str, dtype: DType) -> bool:
         return False
     if function.result is Result.BOOL:
         return dtype is BOOL
-    return {
-        Domain.FLOAT: dtype.is_float,
-        Domain.NUMBER: dtype is not BOOL,
-        Domain.INTEGER: not dtype.is_float and dtype is not BOOL,
-        Domain.BOOL: dtype is BOOL,
-        Domain.ANY: True,
-    }[function.domain]
+    return function.takes(dtype) and function.result_type(dtype) is dtype
 
 
 def meant(value: Value, memory: Memory) -> np.ndarray:

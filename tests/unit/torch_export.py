@@ -60,7 +60,9 @@ def inputs_of(program: Any, graph: Graph, args: tuple[Any, ...]) -> dict[str, An
 def _flat(value: Any) -> Any:
     if isinstance(value, int):
         return value
-    tensor = value.detach().clone()
+    tensor = value.detach().resolve_conj().clone()
+    if tensor.is_complex():
+        return tensor.cdouble().numpy()
     return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
 
 
@@ -109,10 +111,10 @@ def agree(
         own = np.asarray(got[name])
         assert own.shape == tuple(tensor.shape), f"output {index}"
         # float32 is torch's default type for a division of integers, a linspace and such.
-        tolerance = 1e-6 if tensor.dtype is torch.float32 else 1e-12
+        tolerance = 1e-6 if tensor.dtype in (torch.float32, torch.complex64) else 1e-12
         np.testing.assert_allclose(
             own,
-            tensor.detach().numpy(),
+            tensor.detach().resolve_conj().resolve_neg().numpy(),
             rtol=tolerance,
             atol=tolerance,
             err_msg=f"output {index}, {[n.target for n in graph.nodes if name in n.outputs]}",

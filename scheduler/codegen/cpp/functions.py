@@ -26,7 +26,7 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
 def _typed(text: str, dtype: DType) -> str:
     """An argument in its own type: a literal of a narrow integer is an int in C++, and a template
     of one type for all arguments would not fit."""
-    if text.isidentifier() or dtype.is_float or dtype is DType.BOOL or dtype.itemsize >= 4:
+    if text.isidentifier() or dtype.is_inexact or dtype is DType.BOOL or dtype.itemsize >= 4:
         return text
     return f"static_cast<{dtype.cpp}>({text})"
 

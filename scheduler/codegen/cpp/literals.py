@@ -12,7 +12,7 @@ _SUFFIX = {DType.F32: "f", DType.F64: ""}
 _INT_MACRO = {DType.I64: "INT64_C", DType.U64: "UINT64_C"}
 
 
-def literal(value: int | float | bool, dtype: DType) -> str:
+def literal(value: int | float | complex | bool, dtype: DType) -> str:
     """The literal of ``value`` in the type that holds ``dtype`` inside kernels.
 
     Floats are printed with the fewest digits that the compiler's correctly rounding reader turns
@@ -21,6 +21,9 @@ def literal(value: int | float | bool, dtype: DType) -> str:
     held = dtype.compute
     if held is DType.BOOL:
         return "true" if value else "false"
+    if isinstance(value, complex):
+        parts = (_float(part, held.real) for part in (value.real, value.imag))
+        return f"{held.cpp}({', '.join(parts)})"
     if held.is_float:
         return _float(float(value), held)
     return _integer(int(value), held)

@@ -22,6 +22,8 @@ def convert(text: str, source: DType, target: DType) -> str:
         return text
     if target is DType.BOOL:
         return f"{text} != 0"
+    if held.is_complex and not target.is_complex:
+        return convert(f"kiln::real({text})", held.real, target)
     if target.is_float and target.compute is not target:
         single = text if held is DType.F32 else f"static_cast<float>({text})"
         return f"kiln::from_float<{target.cpp}>({single})"
@@ -64,7 +66,7 @@ class ValuePrinter(values.ValuePrinter):
         )
         self._index_type = index_type
 
-    def literal(self, value: int | float | bool, dtype: DType) -> str:
+    def literal(self, value: int | float | complex | bool, dtype: DType) -> str:
         return literal(value, dtype)
 
     def call(self, call: Call, args: list[tuple[str, DType]]) -> str:

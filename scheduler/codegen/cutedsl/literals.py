@@ -10,10 +10,12 @@ from scheduler.codegen.cutedsl.types import type_name
 from scheduler.ir.dtypes import DType
 
 
-def literal(value: int | float | bool, dtype: DType) -> str:
+def literal(value: int | float | complex | bool, dtype: DType) -> str:
     """The constant ``value`` in the type that holds ``dtype`` inside kernels. Integers wrap as a
     conversion in C++ does."""
     held = dtype.compute
+    if isinstance(value, complex):
+        raise KeyError(f"CuteDSL has no constants of type {dtype.label}")
     return f"{type_name(held)}({_number(value, held)})"
 
 

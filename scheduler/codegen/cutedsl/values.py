@@ -62,7 +62,7 @@ class ValuePrinter(values.ValuePrinter):
         text = super().element(value, dtype)
         return f"{element_name(dtype)}({text})" if dtype is DType.BOOL else text
 
-    def literal(self, value: int | float | bool, dtype: DType) -> str:
+    def literal(self, value: int | float | complex | bool, dtype: DType) -> str:
         return literal(value, dtype)
 
     def call(self, call: Call, args: list[tuple[str, DType]]) -> str:

@@ -276,7 +276,7 @@ class ValuePrinter(ABC):
     # -- what a language says --------------------------------------------------------------------
 
     @abstractmethod
-    def literal(self, value: int | float | bool, dtype: DType) -> str:
+    def literal(self, value: int | float | complex | bool, dtype: DType) -> str:
         """A constant in the type that holds ``dtype``."""
 
     @abstractmethod

@@ -34,7 +34,9 @@ def converted(x: Array, dtype: DType | None) -> Array:
         return x
     if dtype is DType.BOOL:
         return x if x.dtype == np.bool_ else x != 0
-    if is_float(x) and not dtype.is_float:
+    if np.iscomplexobj(x) and not dtype.is_complex:
+        x = x.real
+    if is_float(x) and not dtype.is_inexact:
         return np.asarray(numerics.to_integer(x, held(dtype)))
     if dtype.is_float8:
         return rounded(x, dtype)
@@ -47,7 +49,9 @@ def _to(a: Args) -> Array:
 
 
 def _natural(values: tuple[Any, ...]) -> type:
-    """Torch's default type: float if any value is, else int64."""
+    """Torch's default type: complex or float if any value is, else int64."""
+    if any(isinstance(v, complex) for v in values):
+        return np.complex128
     return np.float64 if any(isinstance(v, float) for v in values) else np.int64
 
 

@@ -15,6 +15,7 @@ from scheduler.ir.reference.rule import (
     UnsupportedUseError,
     as_float,
     is_float,
+    is_inexact,
 )
 
 
@@ -63,7 +64,7 @@ def div(a: Args) -> Any:
 
 def power(a: Args) -> Any:
     base, exponent = a["self"], a["exponent"]
-    if is_float(base) or is_float(exponent):
+    if is_inexact(base) or is_inexact(exponent):
         return np.power(as_float(base), exponent)
     return np.power(base, exponent)
 

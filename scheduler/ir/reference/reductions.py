@@ -16,7 +16,7 @@ from scheduler.ir.reference.rule import (
     as_float,
     axes,
     held,
-    is_float,
+    is_inexact,
 )
 
 
@@ -33,7 +33,7 @@ def _converted(a: Args) -> Array:
     x: Array = a["self"]
     if a.get("dtype") is not None:
         return x.astype(held(a["dtype"]))
-    return x if is_float(x) else x.astype(np.int64)
+    return x if is_inexact(x) else x.astype(np.int64)
 
 
 def max_or_min(reduce: Callable[..., Any], locate: Callable[..., Any], join: Any) -> Rule:
@@ -76,7 +76,7 @@ def variance(a: Args) -> Array:
         correction = 1 if a["unbiased"] else 0
     x, over = a["self"], _over(a)
     centred = x - mean({**a, "keepdim": True})
-    squares = np.sum(centred * centred, **over)
+    squares = np.sum((centred * np.conj(centred)).real, **over)
     return np.asarray(np.true_divide(squares, max(0, _count(x, over) - correction)))
 
 

@@ -10,14 +10,15 @@ from scheduler.ir.reference.rule import Array
 
 
 def rounded(values: Array, dtype: DType) -> Array:
-    """The nearest values of a float type, as float64; other types as they are.
+    """The nearest values of a float or complex type, as float64 or complex128; of other types as
+    they are.
 
     What NumPy has no type for goes by way of float32, as a kernel's conversion does.
     """
     with np.errstate(over="ignore", under="ignore"):
         if dtype.is_bits:
             return quantized(values, dtype)
-        if dtype.is_float:
+        if dtype.is_inexact:
             narrow = np.asarray(values).astype(dtype.numpy, copy=False)
-            return narrow.astype(np.float64)
+            return narrow.astype(dtype.wide)
     return values

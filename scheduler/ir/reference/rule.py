@@ -31,7 +31,8 @@ class UnsupportedUseError(Exception):
 
 
 def held(dtype: DType) -> Any:
-    """The NumPy type in which the reference holds it: float64 for floats, its own for the rest."""
+    """The NumPy type in which the reference holds it: float64 for floats, complex128 for complex
+    numbers, its own for the rest."""
     return np.dtype(dtype.wide)
 
 
@@ -45,9 +46,15 @@ def is_float(array: Any) -> bool:
     return bool(np.issubdtype(np.asarray(array).dtype, np.floating))
 
 
+def is_inexact(array: Any) -> bool:
+    """Whether an array or number is of a float or complex type."""
+    return bool(np.issubdtype(np.asarray(array).dtype, np.inexact))
+
+
 def as_float(array: Array) -> Array:
-    """The array as float64, itself if it is."""
-    return np.asarray(array, dtype=np.float64)
+    """The array as float64, itself if it is, or if it is complex."""
+    array = np.asarray(array)
+    return array if np.iscomplexobj(array) else np.asarray(array, dtype=np.float64)
 
 
 def axes(dim: Any, rank: int) -> tuple[int, ...]:

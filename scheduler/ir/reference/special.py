@@ -143,11 +143,13 @@ def isneginf(a: Args) -> Any:
 
 
 def isreal(a: Args) -> Any:
-    return np.ones(a["self"].shape, bool)
+    return np.isreal(a["self"])
 
 
 def angle(a: Args) -> Any:
     x = as_float(a["self"])
+    if np.iscomplexobj(x):
+        return np.angle(x)
     return np.where(np.isnan(x), x, np.where(x < 0, np.pi, 0.0))
 
 

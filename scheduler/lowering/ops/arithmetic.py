@@ -69,7 +69,6 @@ ROWS = (
         ref.power,
     ),
     op("aten.neg", "self", unary("neg"), ref.unary("neg")),
-    op("aten.abs", "self", unary("abs"), ref.unary("abs")),
     op("aten.square", "self", pointwise.square, ref.square),
     op("aten.clamp", "default Tensor: self, min=None, max=None", pointwise.clamp, ref.clamp),
     op("aten.clip", "default Tensor: self, min=None, max=None", pointwise.clamp, ref.clamp),

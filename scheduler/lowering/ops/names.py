@@ -42,7 +42,6 @@ _OTHERS: Mapping[str, str] = MappingProxyType(
         "neg": "negative",
         "outer": "ger",
         "sigmoid": "special_expit",
-        "sign": "sgn",
         "split": "unsafe_split",
         "split_with_sizes": "unsafe_split_with_sizes",
         "chunk": "unsafe_chunk",

@@ -95,7 +95,6 @@ ROWS = (
     op("aten.isposinf", "self", special.infinite(math.inf), ref.isposinf),
     op("aten.isneginf", "self", special.infinite(-math.inf), ref.isneginf),
     op("aten.isreal", "self", special.isreal, ref.isreal),
-    op("aten.angle", "self", special.angle, ref.angle),
     op(
         "aten.isclose",
         "self, other, rtol=1e-05, atol=1e-08, equal_nan=False",

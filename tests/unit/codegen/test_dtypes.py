@@ -13,6 +13,7 @@ from scheduler.ir.operations import GroupKind
 from scheduler.lowering import lower
 from tests.support.exported_kernels import assert_kernels_agree
 from tests.unit.test_float8 import numbers
+from tests.unit.test_torch_ops_complex import rotated
 
 torch = pytest.importorskip("torch")
 
@@ -63,3 +64,47 @@ def test_products_of_8_bits_are_one_kernel_with_scales_and_bias(tmp_path: Path) 
     graph = assert_kernels_agree(function, args, tmp_path, relative=1e-6)
     (node,) = schedule(lower(graph)).nodes
     assert node.kind is GroupKind.GEMM
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_complex_functions(dtype: Any, tmp_path: Path) -> None:
+    def function(z: Any, w: Any) -> tuple[Any, ...]:
+        return (
+            *(z.exp(), z.sqrt(), z.sin(), z.cos(), z.tan(), z.sinh(), z.cosh(), z.tanh()),
+            *(z.asin(), z.acos(), z.atan(), z.asinh(), z.acosh(), z.atanh(), z.sigmoid()),
+            *(z.exp2(), z.expm1(), z.reciprocal(), z.rsqrt(), z**2, z**1.5, z**w, z / w, z * w),
+            *((z + 3).log(), z.log2(), z.log10(), z.log1p(), z.sgn(), z.abs(), z.angle()),
+            *(z == w, z != w, torch.isfinite(z), z.bool(), z.real.to(torch.int32), z + 1j),
+            *(z.to(torch.complex64), z.to(torch.complex128), torch.where(z == w, z, 2j)),
+        )
+
+    values = torch.randn(40, dtype=torch.complex128, generator=torch.Generator().manual_seed(4))
+    edges = torch.tensor([0, 1j, -1j, 2 + 1e-3j, -2 - 1e-3j, 1e-3 - 1e-3j, 3 - 4j, 0.5])
+    z = torch.cat([values, edges]).to(dtype)
+    relative = 3e-6 if dtype is torch.complex64 else 1e-14
+    assert_kernels_agree(function, (z, z.flip(0) + 0.25), tmp_path, relative=relative)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_complex_sums_products_and_moves(dtype: Any, tmp_path: Path) -> None:
+    def function(z: Any, w: Any, x: Any) -> tuple[Any, ...]:
+        return (
+            *(z.sum(), z.sum(0), z.mean(1), z.prod(1), z.cumsum(1), z.var(1), (z * w).sum(1)),
+            *(z @ w.mH, torch.vdot(z[0], w[0]), z.any(1), torch.linalg.vector_norm(z, dim=0)),
+            *(torch.cat([z, w.conj()]), z.T, z[:, [2, 0]], torch.view_as_real(z), z.imag),
+            *(torch.view_as_complex(x.reshape(-1, 2)), torch.complex(x, x), z.flip(0).cumprod(0)),
+        )
+
+    z = torch.randn(5, 300, dtype=dtype)
+    x = torch.randn(4, 6, dtype=z.real.dtype)
+    relative = 1e-5 if dtype is torch.complex64 else 1e-13
+    assert_kernels_agree(function, (z, torch.randn_like(z), x), tmp_path, relative=relative)
+
+
+def test_rotary_embeddings_by_polar_are_one_kernel_beside_their_table(tmp_path: Path) -> None:
+    x = torch.randn(2, 3, 2, 8)
+    angles = torch.arange(3)[:, None] * torch.tensor([1.0, 0.1, 0.01, 0.001])
+    graph = assert_kernels_agree(rotated, (x, angles), tmp_path, relative=1e-6)
+    table, rotation = schedule(lower(graph)).nodes
+    assert {table.kind, rotation.kind} == {GroupKind.POINTWISE}
+    assert set(table.writes) < set(rotation.reads)

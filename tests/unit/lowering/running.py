@@ -25,7 +25,7 @@ Array = Any
 
 def held(value: Array, dtype: DType) -> Array:
     """As the interpreter holds it: floats in float64, the rest in its own type."""
-    return np.asarray(value).astype("float64" if dtype.is_float else dtype.numpy)
+    return np.asarray(value).astype(dtype.wide)
 
 
 class Machine:

@@ -68,9 +68,16 @@ def agree(
         for name, value in expected.items():
             assert got[name].shape == np.shape(value)
             np.testing.assert_allclose(
-                got[name].astype(float), np.asarray(value, float), rtol=1e-9, atol=1e-9
+                got[name].astype(_wide(value)),
+                np.asarray(value, _wide(value)),
+                rtol=1e-9,
+                atol=1e-9,
             )
     return graph
+
+
+def _wide(value: Any) -> type:
+    return complex if np.iscomplexobj(value) else float
 
 
 @pytest.mark.parametrize(("module", "name", "decompose"), CASES)

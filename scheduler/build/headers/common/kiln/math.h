@@ -17,6 +17,7 @@
 // Special values are those of C's <math.h>. Denormal numbers are kept.
 #pragma once
 
+#include <kiln/complex_functions.h>
 #include <kiln/elementary.h>
 #include <kiln/error_functions.h>
 #include <kiln/special_functions.h>

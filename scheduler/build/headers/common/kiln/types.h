@@ -1,4 +1,4 @@
-// What every generated source uses: exported functions, short vectors, and the narrow floats.
+// What every generated source uses: exported functions, short vectors, narrow floats, complex numbers.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -58,6 +58,7 @@ KILN_INLINE __bf16 to_bf16(float value) {
 
 }  // namespace kiln
 
+#include <kiln/complex.h>
 #include <kiln/float8.h>
 
 namespace kiln {
@@ -66,7 +67,7 @@ template <typename T>
 KILN_INLINE T from_float(float value) {
   if constexpr (__is_same(T, __bf16)) {
     return to_bf16(value);
-  } else if constexpr (__is_class(T)) {
+  } else if constexpr (__is_class(T)) {  // a float of 8 bits
     return detail::to_float8(value, T{});
   } else {
     return static_cast<T>(value);

@@ -1,0 +1,121 @@
+"""Complex numbers: their parts, what is made of parts, and what they are of real ones."""
+
+# ruff: noqa: ARG001 - rules have the signature of their op
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.values import Value
+from scheduler.lowering import matmul, special, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import elementwise
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import transpose_last
+
+_TWO = sympy.Integer(2)
+
+
+def computed(self: Tensor, dtype: DType, function: Callable[[Value], Value]) -> Tensor:
+    """A function of each element without memory of its own: what torch shows in the argument's."""
+    return replace(self, dtype=dtype, at=lambda i: function(self.at(i)), buffer="")
+
+
+def part(op: str) -> Callable[..., Tensor]:
+    """``real`` or ``imag``; real numbers are their own real part."""
+
+    def rule(b: Builder, self: Tensor) -> Tensor:
+        if self.dtype.is_complex:
+            return computed(self, self.dtype.real, lambda x: call(op, x))
+        if op == "imag":
+            raise Unsupported(f"the imaginary part of {self.dtype.label}")
+        return self
+
+    return rule
+
+
+def conj(b: Builder, self: Tensor) -> Tensor:
+    if not self.dtype.is_complex:
+        return self
+    return computed(self, self.dtype, lambda x: call("conj", x))
+
+
+def adjoint(b: Builder, self: Tensor) -> Tensor:
+    """The conjugates, the last two dimensions exchanged."""
+    return conj(b, transpose_last(b, self)) if self.rank else conj(b, self)
+
+
+def neg_view(b: Builder, self: Tensor) -> Tensor:
+    return computed(self, self.dtype, lambda x: call("neg", x))
+
+
+def view_as_real(b: Builder, self: Tensor) -> Tensor:
+    """[..., 2]: the real part, the imaginary part."""
+
+    def at(index: Index) -> Value:
+        *place, which = index
+        number = self.at(tuple(place))
+        parts = call("real", number), call("imag", number)
+        if which.is_Integer:
+            return parts[int(which)]
+        first = call("eq", trees.index_value(which), trees.index_value(0))
+        return call("where", first, *parts)
+
+    return Tensor((*self.size, _TWO), self.dtype.real, at, "", self.nodes)
+
+
+def view_as_complex(b: Builder, self: Tensor) -> Tensor:
+    """[..., 2] as complex numbers."""
+
+    def at(index: Index) -> Value:
+        return call("complex", *(self.at((*index, sympy.Integer(i))) for i in range(2)))
+
+    return Tensor(self.size[:-1], self.dtype.complex, at, "", self.nodes)
+
+
+def of_parts(b: Builder, real: Tensor, imag: Tensor) -> Tensor:
+    parts = b.meta().dtype.real
+    return elementwise(b, (real, imag), lambda x, y: call("complex", x, y), parts)
+
+
+def polar(b: Builder, abs: Tensor, angle: Tensor) -> Tensor:
+    def number(size: Value, turn: Value) -> Value:
+        parts = (call("mul", size, call(function, turn)) for function in ("cos", "sin"))
+        return call("complex", *parts)
+
+    return elementwise(b, (abs, angle), number, b.meta().dtype.real)
+
+
+def absolute(b: Builder, self: Tensor) -> Tensor:
+    """Held as the element is: the magnitude of a complex number is a real one."""
+    return elementwise(b, (self,), lambda x: call("abs", x), self.dtype)
+
+
+def angle(b: Builder, self: Tensor) -> Tensor:
+    if not self.dtype.is_complex:
+        return special.angle(b, self)
+    return elementwise(b, (self,), lambda x: call("angle", x), self.dtype)
+
+
+def sgn(b: Builder, self: Tensor) -> Tensor:
+    """``sign`` of real numbers; complex ones over their magnitude, 0 for 0."""
+
+    def direction(x: Value) -> Value:
+        if not x.dtype.is_complex:
+            return call("sign", x)
+        size = call("abs", x)
+        parts = (call("truediv", call(op, x), size) for op in ("real", "imag"))
+        nothing = call("eq", size, const(0, size.dtype))
+        return call("where", nothing, const(0, x.dtype), call("complex", *parts))
+
+    return elementwise(b, (self,), direction)
+
+
+def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
+    return matmul.dot(b, conj(b, self), other)

@@ -1,0 +1,64 @@
+"""What goes with Fourier transforms and is a kernel: shifts, frequencies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, as_expr
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import roll
+
+_TWO = sympy.Integer(2)
+
+
+def shift(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
+    """The middle comes first."""
+    dims = _dims(self, dim)
+    return roll(b, self, tuple(FloorDiv(self.size[d], _TWO) for d in dims), dims)
+
+
+def shift_back(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
+    dims = _dims(self, dim)
+    return roll(b, self, tuple(-FloorDiv(self.size[d], _TWO) for d in dims), dims)
+
+
+def _dims(tensor: Tensor, dim: Any) -> tuple[int, ...]:
+    if dim is None:
+        return tuple(range(tensor.rank))
+    return dim if isinstance(dim, tuple) else (dim,)
+
+
+def frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
+    """0, 1, … and then those below 0, over ``n * d``."""
+    points = as_expr(n)
+    half = FloorDiv(points + 1, _TWO)
+
+    def number(i: Expr) -> Value:
+        above = call("lt", trees.index_value(i), trees.index_value(half))
+        return call("where", above, trees.index_value(i), trees.index_value(i - points))
+
+    return _over(b, points, d, number)
+
+
+def real_frequencies(b: Builder, n: int, d: float = 1.0, **_: Any) -> Tensor:
+    return _over(b, as_expr(n), d, trees.index_value)
+
+
+def _over(b: Builder, points: Expr, spacing: float, number: Any) -> Tensor:
+    meta = b.meta()
+    held = meta.dtype.compute
+
+    def at(index: Index) -> Value:
+        whole = trees.held(trees.index_value(points), held)
+        over = call("mul", whole, const(spacing, held))
+        return call("truediv", trees.held(number(index[0]), held), over)
+
+    return stored(b, Tensor(meta.size, meta.dtype, at))
