@@ -97,6 +97,15 @@ def gradients_of_attention(q: Any, k: Any, v: Any) -> Any:
     return sums, *back(torch.sin(out), q, k, v, out, sums, 0.0, True)
 
 
+def recurrent_layer(x: Any, first: Any, weight: Any, recurrent: Any) -> Any:
+    weights = [weight, recurrent, weight[:, 0], weight[:, 1]]
+    out, hidden, cell = torch.lstm(
+        x, [first, torch.cos(first)], weights, True, 1, 0.0, False, False, True
+    )
+    gated, _ = torch.gru(x, first, [w[:12] for w in weights], True, 1, 0.0, False, False, False)
+    return out, hidden, cell, gated
+
+
 X = _randn(2, 4, 5, 6)
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (transposed_convolutions, (X, _randn(4, 3, 4, 3))),
@@ -104,6 +113,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (gradients_of_poolings, (X,)),
     (resampling, (X,)),
     (gradients_of_attention, (_randn(1, 2, 5, 8), _randn(1, 2, 7, 8), _randn(1, 2, 7, 8))),
+    (recurrent_layer, (_randn(3, 3, 5), _randn(1, 3, 4), _randn(16, 5), _randn(16, 4))),
     (statistics_of_the_batch, (X, _randn(4, 3, 4, 3))),
     (gradients_of_normalisations, (X, _randn(4, 3, 4, 3))),
 ]

@@ -1,0 +1,135 @@
+"""Reference of recurrent layers: one cell after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.numerics import sigmoid
+from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
+
+#: From products of the input and the state to the new state, its output first.
+_Cell = Callable[[Array, tuple[Array, ...], "_Layer"], tuple[Array, ...]]
+
+
+class _Layer:
+    """Weights of one layer in one direction."""
+
+    def __init__(self, params: Any, has_biases: bool) -> None:
+        self.input, self.hidden = params[0], params[1]
+        biases: tuple[Any, Any] = tuple(params[2:4]) if has_biases else (None, None)
+        self.input_bias, self.hidden_bias = biases
+        rest = params[4:] if has_biases else params[2:]
+        self.projection = rest[0] if rest else None
+
+    def of_input(self, x: Array) -> Array:
+        return np.asarray(x @ self.input.T + (0.0 if self.input_bias is None else self.input_bias))
+
+    def of_hidden(self, h: Array) -> Array:
+        bias = 0.0 if self.hidden_bias is None else self.hidden_bias
+        return np.asarray(h @ self.hidden.T + bias)
+
+
+def _lstm(x: Array, state: tuple[Array, ...], layer: _Layer) -> tuple[Array, ...]:
+    hidden, cell = state
+    gates = np.split(layer.of_input(x) + layer.of_hidden(hidden), 4, axis=-1)
+    into, forget, out = (sigmoid(gates[k]) for k in (0, 1, 3))
+    new = forget * cell + into * np.tanh(gates[2])
+    made = out * np.tanh(new)
+    return made if layer.projection is None else made @ layer.projection.T, new
+
+
+def _gru(x: Array, state: tuple[Array, ...], layer: _Layer) -> tuple[Array, ...]:
+    (hidden,) = state
+    of_input = np.split(layer.of_input(x), 3, axis=-1)
+    of_hidden = np.split(layer.of_hidden(hidden), 3, axis=-1)
+    reset, update = (sigmoid(of_input[k] + of_hidden[k]) for k in (0, 1))
+    candidate = np.tanh(of_input[2] + reset * of_hidden[2])
+    return (candidate + update * (hidden - candidate),)
+
+
+def _plain(function: Callable[[Array], Array]) -> _Cell:
+    return lambda x, state, layer: (function(layer.of_input(x) + layer.of_hidden(state[0])),)
+
+
+def _relu(x: Array) -> Array:
+    return np.asarray(np.maximum(x, 0))
+
+
+_tanh: Callable[[Array], Array] = np.tanh
+
+
+def _along(
+    steps: list[Array], state: tuple[Array, ...], layer: _Layer, cell: _Cell, reverse: bool
+) -> tuple[list[Array], tuple[Array, ...]]:
+    """Outputs of each step, and the last states; later steps may have fewer rows (packed)."""
+    state = tuple(np.array(s) for s in state)
+    made: list[Any] = [None] * len(steps)
+    for t in reversed(range(len(steps))) if reverse else range(len(steps)):
+        rows = len(steps[t])
+        new = cell(steps[t], tuple(s[:rows] for s in state), layer)
+        for old, own in zip(state, new, strict=True):
+            old[:rows] = own
+        made[t] = new[0]
+    return made, state
+
+
+def recurrent(cell: _Cell, states: int) -> Rule:
+    def rule(a: Args) -> tuple[Array, ...]:
+        if a["train"] and a["dropout"] and a["num_layers"] > 1:
+            raise UnsupportedUseError("dropout is random")
+        if "data" in a:
+            ends = np.cumsum(a["batch_sizes"])
+            steps = np.split(a["data"], ends[:-1])
+        else:
+            steps = list(np.moveaxis(a["input"], 1, 0) if a["batch_first"] else a["input"])
+        given = a["hx"] if states > 1 else (a["hx"],)
+        ways = 2 if a["bidirectional"] else 1
+        each = len(a["params"]) // (a["num_layers"] * ways)
+        last: list[tuple[Array, ...]] = []
+        for number in range(a["num_layers"]):
+            outputs = []
+            for way in range(ways):
+                at = number * ways + way
+                layer = _Layer(a["params"][at * each : (at + 1) * each], a["has_biases"])
+                first = tuple(s[at] for s in given)
+                made, state = _along(steps, first, layer, cell, bool(way))
+                outputs.append(made)
+                last.append(state)
+            steps = [np.concatenate(parts, axis=-1) for parts in zip(*outputs, strict=True)]
+        out = np.concatenate(steps) if "data" in a else np.stack(steps)
+        out = np.moveaxis(out, 0, 1) if a.get("batch_first") else out
+        return out, *(np.stack([s[k] for s in last]) for k in range(states))
+
+    return rule
+
+
+lstm, gru = recurrent(_lstm, 2), recurrent(_gru, 1)
+rnn_tanh, rnn_relu = recurrent(_plain(_tanh), 1), recurrent(_plain(_relu), 1)
+
+
+def mkldnn_rnn_layer(a: Args) -> tuple[Any, ...]:
+    if a["mode"] != 2 or a["batch_sizes"] or a["num_layers"] != 1 or a["bidirectional"]:
+        raise UnsupportedUseError("no LSTM of one layer and direction")
+    layer = _Layer([a[f"weight{k}"] for k in range(4)], a["has_biases"])
+    shape = a["hx_"].shape[-2:]
+    first = (a["hx_"].reshape(shape), a["cx_"].reshape(shape))
+    made, last = _along(list(a["input"]), first, layer, _lstm, bool(a["reverse"]))
+    ends = (s.reshape(a["hx_"].shape) for s in last)
+    return np.stack(made), *ends, np.zeros(0, np.uint8)
+
+
+def _one(cell: _Cell) -> Rule:
+    def rule(a: Args) -> Any:
+        layer = _Layer((a["w_ih"], a["w_hh"], a["b_ih"], a["b_hh"]), True)
+        state = a["hx"] if isinstance(a["hx"], tuple) else (a["hx"],)
+        made = cell(a["input"], state, layer)
+        return made if len(made) > 1 else made[0]
+
+    return rule
+
+
+lstm_cell, gru_cell = _one(_lstm), _one(_gru)
+rnn_tanh_cell, rnn_relu_cell = _one(_plain(_tanh)), _one(_plain(_relu))

@@ -1,0 +1,327 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Recurrent layers as cells over a number of steps that is known: the products of all inputs at
+once, then one product and one cell a step. All steps share their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.values import Value
+from scheduler.limits import MAX_RECURRENT_STEPS
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.joining import joined
+from scheduler.lowering.matmul import product
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import broadcast, reshape, transpose
+
+_ONE = sympy.Integer(1)
+#: From products of the input [T, N, G] at a step, the hidden state and a layer's weights to the
+#: new state: what is handed on, first of it what is put out.
+_State = tuple[Tensor, ...]
+_Step = Callable[[Builder, Tensor, int, _State, "_Weights"], _State]
+
+
+class _Weights:
+    """One layer in one direction."""
+
+    def __init__(self, params: Sequence[Tensor], has_biases: bool) -> None:
+        self.input, self.hidden = params[:2]
+        rest = list(params[2:])
+        self.biases: tuple[Tensor | None, Tensor | None] = (None, None)
+        if has_biases:
+            self.biases = (rest.pop(0), rest.pop(0))
+        self.projection = rest[0] if rest else None
+
+
+def _held(tensor: Tensor, index: Index, dtype: DType) -> Value:
+    return trees.held(tensor.at(index), dtype)
+
+
+def _linear(
+    b: Builder, x: Tensor, weight: Tensor, dtype: DType, *added: Callable[[Index], Value | None]
+) -> Tensor:
+    """``x @ weight.T`` and what is added to it."""
+    held = dtype.compute
+
+    def epilogue(acc: Value, index: Index) -> Value:
+        for each in added:
+            more = each(index)
+            acc = acc if more is None else call("add", acc, trees.held(more, held))
+        return acc
+
+    size = (*x.size[:-1], weight.size[0])
+    return product(b, "recurrent", x, transpose(weight, 0, 1), size, dtype, epilogue)
+
+
+def _bias(bias: Tensor | None) -> Callable[[Index], Value | None]:
+    return lambda index: None if bias is None else bias.at(index[-1:])
+
+
+def _lstm_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weights) -> _State:
+    hidden, cell = state
+    held, width = inputs.dtype, cell.size[-1]
+    own = lambda i: inputs.at((sympy.Integer(t), *i))  # noqa: E731
+    gates = _linear(b, hidden, weights.hidden, held, own)
+
+    def gate(i: Index, number: int) -> Value:
+        return _held(gates, (i[0], i[1] + number * width), held)
+
+    def new_cell(i: Index) -> Value:
+        kept = call("mul", call("sigmoid", gate(i, 1)), _held(cell, i, held))
+        added = call("mul", call("sigmoid", gate(i, 0)), call("tanh", gate(i, 2)))
+        return call("add", kept, added)
+
+    made = b.pointwise(cell.size, cell.dtype, new_cell)
+
+    def new_hidden(i: Index) -> Value:
+        return call("mul", call("sigmoid", gate(i, 3)), call("tanh", _held(made, i, held)))
+
+    out = b.pointwise(cell.size, hidden.dtype, new_hidden)
+    if weights.projection is not None:
+        out = _linear(b, out, weights.projection, hidden.dtype)
+    return out, made
+
+
+def _gru_step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weights) -> _State:
+    (hidden,) = state
+    held, width = inputs.dtype, hidden.size[-1]
+    gates = _linear(b, hidden, weights.hidden, held, _bias(weights.biases[1]))
+
+    def pair(i: Index, number: int) -> tuple[Value, Value]:
+        place = (i[0], i[1] + number * width)
+        return _held(inputs, (sympy.Integer(t), *place), held), _held(gates, place, held)
+
+    def new(i: Index) -> Value:
+        reset = call("sigmoid", call("add", *pair(i, 0)))
+        update = call("sigmoid", call("add", *pair(i, 1)))
+        x, h = pair(i, 2)
+        candidate = call("tanh", call("add", x, call("mul", h, reset)))
+        before = call("sub", _held(hidden, i, held), candidate)
+        return call("add", call("mul", before, update), candidate)
+
+    return (b.pointwise(hidden.size, hidden.dtype, new),)
+
+
+def _plain_step(function: Callable[[Value], Value]) -> _Step:
+    def step(b: Builder, inputs: Tensor, t: int, state: _State, weights: _Weights) -> _State:
+        (hidden,) = state
+        held = inputs.dtype
+        own = lambda i: inputs.at((sympy.Integer(t), *i))  # noqa: E731
+        sums = _linear(b, hidden, weights.hidden, held, own)
+        made = b.pointwise(hidden.size, hidden.dtype, lambda i: function(_held(sums, i, held)))
+        return (made,)
+
+    return step
+
+
+def _tanh(x: Value) -> Value:
+    return call("tanh", x)
+
+
+def _relu(x: Value) -> Value:
+    return call("maximum", x, const(0, x.dtype))
+
+
+def _inputs(b: Builder, x: Tensor, weights: _Weights, both: bool) -> Tensor:
+    """Products of all steps' inputs [T, N, G], with the biases (``both`` of them)."""
+    added = [_bias(bias) for bias in (weights.biases if both else weights.biases[:1])]
+    return _linear(b, x, weights.input, x.dtype.compute, *added)
+
+
+def _stacked(steps: Sequence[Tensor]) -> Tensor:
+    """[T, N, H] from the steps; which one is found by halves."""
+    first = steps[0]
+
+    def pick(index: Index, low: int, high: int) -> Value:
+        if high - low == 1:
+            return steps[low].at(index[1:])
+        middle = (low + high) // 2
+        before = trees.less(index[0], sympy.Integer(middle))
+        return trees.masked(before, pick(index, low, middle), pick(index, middle, high))
+
+    size = (sympy.Integer(len(steps)), *first.size)
+    return Tensor(size, first.dtype, lambda i: pick(i, 0, len(steps)))
+
+
+def _direction(
+    b: Builder, x: Tensor, state: _State, weights: _Weights, step: _Step, both: bool, reverse: bool
+) -> tuple[Tensor, _State]:
+    inputs = _inputs(b, x, weights, both)
+    made: list[Tensor] = []
+    count = int(x.size[0])
+    for t in reversed(range(count)) if reverse else range(count):
+        state = step(b, inputs, t, state, weights)
+        made.append(state[0])
+    return _stacked(made[::-1] if reverse else made), state
+
+
+def _layers(
+    b: Builder,
+    x: Tensor,
+    states: Sequence[Tensor],
+    params: tuple[Tensor, ...],
+    has_biases: bool,
+    num_layers: int,
+    bidirectional: bool,
+    step: _Step,
+    both: bool,
+) -> tuple[Tensor, list[_State]]:
+    """The last layer's output [T, N, H * directions], and the last states of all."""
+    ways = 2 if bidirectional else 1
+    _check(x, num_layers * ways)
+    each = len(params) // (num_layers * ways)
+    parts: Iterator[_Weights] = (
+        _Weights(params[k : k + each], has_biases) for k in range(0, len(params), each)
+    )
+    last: list[_State] = []
+    for layer in range(num_layers):
+        outputs = []
+        for way in range(ways):
+            first = tuple(_row(state, layer * ways + way) for state in states)
+            made, state = _direction(b, x, first, next(parts), step, both, bool(way))
+            outputs.append(made)
+            last.append(state)
+        wide = outputs[0] if ways == 1 else joined(outputs, 2, x.dtype)
+        x = b.pointwise(wide.size, x.dtype, wide.at)
+    return x, last
+
+
+def _check(x: Tensor, layers: int) -> None:
+    steps = x.size[0]
+    if not steps.is_Integer:
+        raise Unsupported("a recurrent layer over a number of steps that is not known")
+    if not 0 < int(steps) * layers <= MAX_RECURRENT_STEPS:
+        raise Unsupported(
+            f"a recurrent layer of {int(steps) * layers} steps in all layers and directions; at "
+            f"most {MAX_RECURRENT_STEPS} become kernels"
+        )
+    if not x.dtype.is_float:
+        raise Unsupported("a recurrent layer of integers")
+
+
+def _row(tensor: Tensor, row: int) -> Tensor:
+    return tensor.view(tensor.size[1:], lambda i: (sympy.Integer(row), *i))
+
+
+def _rows(b: Builder, states: Sequence[Tensor], output: int) -> Tensor:
+    meta = b.meta(output)
+    made = _stacked(states)
+    return b.pointwise(meta.size, meta.dtype, made.at)
+
+
+def _of_modes(step: _Step, both: bool, states: int) -> Callable[..., tuple[Tensor, ...]]:
+    def rule(
+        b: Builder,
+        hx: Any,
+        params: tuple[Tensor, ...],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        input: Tensor | None = None,
+        batch_first: bool = False,
+        data: Tensor | None = None,
+        batch_sizes: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
+        if input is None:
+            raise Unsupported("a packed sequence, whose steps the data decide")
+        if train and dropout and num_layers > 1:
+            raise Unsupported("dropout in training needs random numbers")
+        given = hx if states > 1 else (hx,)
+        x = transpose(input, 0, 1) if batch_first else input
+        ways = (bool(has_biases), int(num_layers), bool(bidirectional))
+        made, last = _layers(b, x, given, params, *ways, step, both)
+        out = transpose(made, 0, 1) if batch_first else made
+        rest = (_rows(b, [s[k] for s in last], 1 + k) for k in range(states))
+        return out, *rest
+
+    return rule
+
+
+lstm = _of_modes(_lstm_step, both=True, states=2)
+gru = _of_modes(_gru_step, both=False, states=1)
+rnn_tanh = _of_modes(_plain_step(_tanh), both=True, states=1)
+rnn_relu = _of_modes(_plain_step(_relu), both=True, states=1)
+
+
+def mkldnn_rnn_layer(
+    b: Builder,
+    input: Tensor,
+    weight0: Tensor,
+    weight1: Tensor,
+    weight2: Tensor,
+    weight3: Tensor,
+    hx_: Tensor,
+    cx_: Tensor,
+    reverse: bool,
+    batch_sizes: tuple[int, ...],
+    mode: int,
+    has_biases: bool,
+    num_layers: int,
+    bidirectional: bool,
+    batch_first: bool,
+    **_: Any,
+) -> tuple[Tensor | None, ...]:
+    """One LSTM layer in one direction: what torch decomposes to on a CPU."""
+    if mode != 2 or batch_sizes or num_layers != 1 or bidirectional or batch_first:
+        raise Unsupported("a layer of oneDNN that is no LSTM of one layer and direction")
+    _check(input, 1)
+    weights = _Weights((weight0, weight1, weight2, weight3), bool(has_biases))
+    shape = hx_.size[-2:]
+    state = tuple(reshape(b, s, shape) for s in (hx_, cx_))
+    made, last = _direction(b, input, state, weights, _lstm_step, True, bool(reverse))
+    meta = b.meta()
+    out = b.pointwise(meta.size, meta.dtype, made.at)
+    ends = (reshape(b, s, b.meta(1 + k).size) for k, s in enumerate(last))
+    return out, *ends, _workspace(b)
+
+
+def _workspace(b: Builder) -> Tensor | None:
+    """What is kept for a gradient: nothing."""
+    assert b.node is not None
+    if b.node.outputs[3] not in b.graph.tensors:
+        return None
+    meta = b.meta(3)
+    return Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
+
+
+def _cell(step: _Step, both: bool) -> Callable[..., Any]:
+    def rule(
+        b: Builder,
+        input: Tensor,
+        hx: Any,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Any:
+        weights = _Weights((w_ih, w_hh), has_biases=False)
+        weights.biases = (b_ih, b_hh)
+        given = hx if isinstance(hx, tuple) else (hx,)
+        meta = b.meta()
+        state = tuple(_batched(s) for s in given)
+        x = _batched(input)
+        inputs = _inputs(b, x.view((_ONE, *x.size), lambda i: i[1:]), weights, both)
+        wide = tuple(broadcast(s, (x.size[0], s.size[-1])) for s in state)
+        made = tuple(reshape(b, one, meta.size) for one in step(b, inputs, 0, wide, weights))
+        return made if len(made) > 1 else made[0]
+
+    return rule
+
+
+def _batched(tensor: Tensor) -> Tensor:
+    return tensor if tensor.rank > 1 else tensor.view((_ONE, *tensor.size), lambda i: i[1:])
+
+
+lstm_cell = _cell(_lstm_step, both=True)
+gru_cell = _cell(_gru_step, both=False)
+rnn_tanh_cell = _cell(_plain_step(_tanh), both=True)
+rnn_relu_cell = _cell(_plain_step(_relu), both=True)
