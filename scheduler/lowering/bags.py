@@ -15,6 +15,7 @@ from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import element, stored
 from scheduler.lowering.scatter import Sources, combined, counted, neutral
 from scheduler.lowering.tensor import Index, Reader, Tensor
@@ -159,3 +160,17 @@ def _within(tensor: Tensor, meta: TensorMeta) -> Reader:
         return trees.masked(trees.both(*inside), trees.held(tensor.at(i), meta.dtype), nothing)
 
     return read if meta.size != tensor.size else lambda i: trees.held(tensor.at(i), meta.dtype)
+
+
+def composite_embedding_bag(
+    b: Builder, weight: Tensor, padding_idx: Any = None, **rest: Any
+) -> Any:
+    """The op that models call: its padding may count from the end."""
+    padding = -1 if padding_idx is None else padding_idx
+    if padding < 0 and padding_idx is not None:
+        padding = weight.size[0] + padding
+        if not padding.is_Integer:
+            raise Unsupported("a padding counted from the end of a table of unknown size")
+    names = ("indices", "offsets", "mode", "per_sample_weights", "include_last_offset")
+    given = {name: rest[name] for name in names}
+    return embedding_bag(b, weight, **given, padding_idx=int(padding))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
+
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.values import Value
@@ -13,6 +15,8 @@ from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import stored
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import axis, broadcast, reshape
+
+_ZERO = sympy.Integer(0)
 
 
 def embedding(b: Builder, weight: Tensor, indices: Tensor) -> Tensor:
@@ -39,8 +43,8 @@ def gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     def read(i: Index) -> Value:
         return b.indirect(index, i, self.size[at], lambda x: self.at((*i[:at], x, *i[at + 1 :])))
 
-    if self.rank == 0:
-        return self
+    if self.rank == 0 or 0 in meta.size:
+        return stored(b, Tensor(meta.size, meta.dtype, lambda _: self.at((_ZERO,) * self.rank)))
     return stored(b, Tensor(meta.size, meta.dtype, read))
 
 
@@ -58,6 +62,8 @@ def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -
 def index_select(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
     meta = b.meta()
     at = axis(dim, self.rank)
+    if self.rank == 0:
+        return self
     positions = reshape(b, index, meta.size[at : at + 1])
 
     def read(i: Index) -> Value:

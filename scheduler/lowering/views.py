@@ -324,6 +324,8 @@ def diagonal(b: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim2: int
 
 def unfold(b: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     at = axis(dimension, self.rank)
+    if not self.rank:
+        return self.view(b.meta().size, lambda _: ())
     return self.view(b.meta().size, lambda i: (*i[:at], step * i[at] + i[-1], *i[at + 1 : -1]))
 
 

@@ -17,6 +17,7 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import element, stored
+from scheduler.lowering.reductions import reduce
 from scheduler.lowering.scatter import (
     Sources,
     combined,
@@ -272,7 +273,7 @@ def index_put(
         if len(tensors) > 1:
             raise Unsupported("a mask beside other indices: how many there are depends on the data")
         return _masked_put(b, self, given[0], tensors[0], values, accumulate)
-    size = _broadcast_size(b, tensors)
+    size = _broadcast_size(tensors)
     wide = [broadcast(t, size) for t in tensors]
     neighbours = given == list(range(given[0], given[0] + len(given)))
     first = given[0] if neighbours else 0
@@ -307,7 +308,7 @@ def index_put(
     return stored(b, made)
 
 
-def _broadcast_size(b: Builder, tensors: Sequence[Tensor]) -> tuple[Expr, ...]:
+def _broadcast_size(tensors: Sequence[Tensor]) -> tuple[Expr, ...]:
     rank = max(t.rank for t in tensors)
     size: list[Expr] = []
     for place in range(-rank, 0):
@@ -382,6 +383,25 @@ def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Te
 # -- a tensor as one line --------------------------------------------------------------------------
 
 
+def masked_put(
+    b: Builder,
+    self: Tensor,
+    mask: Tensor,
+    indices: tuple[Tensor | None, ...],
+    values: Tensor,
+) -> Tensor:
+    """``index_put`` that adds up, only where the mask holds."""
+    zero = trees.const(0, self.dtype)
+
+    def read(i: Index) -> Value:
+        chosen = trees.held(wide.at(i), DType.BOOL)
+        return trees.masked(chosen, trees.held(source.at(i), self.dtype), zero)
+
+    size = _broadcast_size([mask, values])
+    wide, source = broadcast(mask, size), broadcast(values, size)
+    return index_put(b, self, indices, Tensor(size, self.dtype, read), accumulate=True)
+
+
 def put(
     b: Builder, self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False
 ) -> Tensor:
@@ -394,6 +414,44 @@ def put(
 
 
 # -- the gradients of embeddings -------------------------------------------------------------------
+
+
+def embedding_renorm(
+    b: Builder, self: Tensor, indices: Tensor, max_norm: float, norm_type: float
+) -> Tensor:
+    """Rows that are asked for and longer than ``max_norm`` are made that long."""
+    lengths = _lengths(b, self, float(norm_type))
+    asked = Sources(indices.size, lambda i: (indices.at(i),), indices.at)
+    reached = counted(b, self.size[:1], asked)
+    held = self.dtype.compute
+    most = trees.const(max_norm, held)
+
+    def read(i: Index) -> Value:
+        length, count = lengths.at((i[0], _ZERO)), reached.at(i[:1])
+        some = trees.call("gt", count, trees.const(0, count.dtype))
+        long = trees.both(some, trees.call("gt", length, most))
+        own = trees.held(self.at(i), held)
+        least = trees.call("add", length, trees.const(1e-7, held))
+        scale = trees.call("truediv", most, least)
+        return trees.call("where", long, trees.call("mul", own, scale), own)
+
+    return stored(b, Tensor(self.size, self.dtype, read))
+
+
+def _lengths(b: Builder, rows: Tensor, order: float) -> Tensor:
+    """The norm of each row, in a dimension that is kept."""
+    held = rows.dtype.compute
+    whole = order in (1.0, float("inf"))
+
+    def before(x: Value, _: Index) -> Value:
+        size = trees.call("abs", x)
+        return size if whole else trees.call("pow", size, trees.const(order, held))
+
+    def after(total: Value, _: Index) -> Value:
+        return total if whole else trees.call("pow", total, trees.const(1 / order, held))
+
+    kind = ReductionKind.MAX if order == float("inf") else _SUM
+    return reduce(b, rows, (1,), kind, dtype=held, accumulate=held, before=before, after=after)
 
 
 def embedding_dense_backward(

@@ -109,3 +109,31 @@ def test_histograms(tmp_path: Path) -> None:
         lambda x: torch.histc(torch.where(x > 0, torch.nan, x), 3, -2, 0),
     )
     agree(module, (values(torch.float64, 40, 3),), tmp_path)
+
+
+def test_runs_of_elements(tmp_path: Path) -> None:
+    def reduced(reduce: str, **options: Any) -> Any:
+        lengths = torch.tensor([[0, 2, 3], [1, 0, 4]])
+        return lambda x: torch.segment_reduce(x, reduce, lengths=lengths, axis=1, **options)
+
+    offsets = torch.tensor([0, 1, 1, 2])
+    kinds = ("sum", "mean", "prod", "max", "min")
+    module = many(
+        *(reduced(kind) for kind in kinds),
+        *(reduced(kind, initial=2.0, unsafe=True) for kind in kinds),
+        lambda x: torch.segment_reduce(x, "max", offsets=offsets),
+        lambda x: torch.segment_reduce(x[0], "sum", lengths=torch.tensor([1, 2]), unsafe=True),
+    )
+    agree(module, (values(torch.float64, 2, 5, 3),), tmp_path)
+
+
+def test_places_of_tensors_without_dimensions_or_elements(tmp_path: Path) -> None:
+    module = many(
+        lambda x, i: x[0].gather(0, i[:1]),
+        lambda x, i: x.gather(0, i.view(1, -1)[:0]),
+        lambda x, i: x[0].index_select(0, i[:1]),
+        lambda x, i: x[0].unfold(0, 1, 1),
+        lambda x, i: torch.embedding_renorm_(x.view(4, 2) * 1, i % 4, 1.5, 2.0),
+        lambda x, i: torch.embedding_renorm_(x.view(4, 2) * 1, i % 4, 1.5, 1.0),
+    )
+    agree(module, (values(torch.float64, 8), places(1, 3)), tmp_path)

@@ -15,7 +15,7 @@ _SUM, _MEAN, _MAX = 0, 1, 2
 def embedding_bag(a: Args) -> tuple[Array, ...]:
     """The bags, and what torch keeps for their gradient."""
     weight, indices, mode = a["weight"], a["indices"].reshape(-1), a["mode"]
-    padding = -1 if a.get("padding_idx") is None else a["padding_idx"]
+    padding = a.get("padding_idx", -1)
     bags = a["offsets"].shape[0] - int(bool(a["include_last_offset"]))
     bag = np.searchsorted(np.sort(a["offsets"]), np.arange(len(indices)), side="right") - 1
     bag = np.minimum(bag, bags - 1)
@@ -71,3 +71,53 @@ def histc(a: Args) -> Array:
 
 def bincount(a: Args) -> Any:
     return np.bincount(a["self"], a["weights"], a["minlength"])
+
+
+def composite_embedding_bag(a: Args) -> tuple[Array, ...]:
+    """The op that models call: its padding may count from the end."""
+    padding, rows = a.get("padding_idx"), len(a["weight"])
+    if padding is None:
+        return embedding_bag_forward({**a, "padding_idx": -1})
+    return embedding_bag_forward({**a, "padding_idx": padding % rows if rows else padding})
+
+
+def segment_reduce(a: Args) -> Array:
+    """Runs of elements along an axis, each reduced by itself; ``initial`` goes into each."""
+    data, axis, reduce = np.asarray(a["data"]), a["axis"], a["reduce"]
+    if reduce not in _SEGMENTS:
+        raise UnsupportedUseError(f"unknown reduction {reduce!r}")
+    combine, nothing = _SEGMENTS[reduce]
+    batch = data.shape[:axis]
+    data = data.reshape(-1, *data.shape[axis:])
+    lengths = _lengths(a)
+    start = nothing if a["initial"] is None else float(a["initial"])
+    made = np.full((len(data), lengths.shape[1], *data.shape[2:]), start)
+    for line, (own, counts) in enumerate(zip(data, lengths, strict=True)):
+        segment = np.repeat(np.arange(len(counts)), counts)
+        combine.at(made[line], segment, own[: len(segment)])
+        if reduce == "mean":
+            shape = (-1,) + (1,) * (own.ndim - 1)
+            empty = (counts == 0).reshape(shape)
+            kept = np.nan if a["initial"] is None else start
+            made[line] = np.where(empty, kept, made[line] / np.maximum(counts, 1).reshape(shape))
+    return made.reshape(*batch, *made.shape[1:])
+
+
+_SEGMENTS: dict[Any, tuple[np.ufunc, float]] = {
+    "sum": (np.add, 0.0),
+    "mean": (np.add, 0.0),
+    "prod": (np.multiply, 1.0),
+    "max": (np.maximum, -np.inf),
+    "min": (np.minimum, np.inf),
+}
+
+
+def _lengths(a: Args) -> Array:
+    """How long each segment is, a row for each line of the data."""
+    if a["lengths"] is not None:
+        lengths = a["lengths"]
+    elif a["offsets"] is not None:
+        lengths = np.diff(a["offsets"], axis=-1)
+    else:
+        raise UnsupportedUseError("segments by indices")
+    return np.asarray(np.maximum(lengths, 0).reshape(-1, lengths.shape[-1]))

@@ -20,6 +20,8 @@ def grid(index: Array, dim: int) -> tuple[Array, ...]:
 
 def gather(a: Args) -> Array:
     x, index = a["self"], a["index"]
+    if index.size == 0:
+        return np.zeros(index.shape, dtype=x.dtype)
     if x.ndim == 0 or index.ndim == 0:
         return np.asarray(x.reshape(-1)[index])
     return np.asarray(x[grid(index, a["dim"] % x.ndim)])
@@ -117,7 +119,8 @@ def index(a: Args) -> Any:
 
 
 def index_select(a: Args) -> Any:
-    return np.take(a["self"], np.atleast_1d(a["index"]), axis=a["dim"])
+    x, index = a["self"], np.atleast_1d(a["index"])
+    return np.take(x, index, axis=a["dim"]) if x.ndim else x
 
 
 def stack(a: Args) -> Any:

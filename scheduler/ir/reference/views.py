@@ -115,6 +115,8 @@ def _length(a: Args) -> int:
 
 def unfold(a: Args) -> Array:
     x, dim = a["self"], a["dimension"]
+    if not x.ndim:  # one window, of the element or of nothing
+        return np.asarray(x.reshape(1)[: a["size"]])
     windows = np.lib.stride_tricks.sliding_window_view(x, a["size"], axis=dim)
     place = [slice(None)] * windows.ndim
     place[dim % x.ndim] = slice(None, None, a["step"])

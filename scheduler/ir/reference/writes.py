@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.ir.numerics import wrapped
 from scheduler.ir.reference.indexing import grid, places
 from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, is_float
 
@@ -27,6 +28,7 @@ def _along(a: Args) -> tuple[Array, tuple[Array, ...], Any]:
     source = a["value"] if a.get("src") is None else np.atleast_1d(a["src"])
     if np.ndim(source):
         source = source[tuple(slice(size) for size in index.shape)]
+    source = np.asarray(source).astype(result.dtype)
     return result, grid(index, a["dim"] % result.ndim), source
 
 
@@ -101,7 +103,8 @@ def _whole(a: Args, result: Array) -> Array:
 
 def index_add(a: Args) -> Array:
     result, index, source = _slices(a, a["source"])
-    np.add.at(result, index, (source * a["alpha"]).astype(result.dtype))
+    alpha = np.asarray(a["alpha"]) if is_float(result) else wrapped(a["alpha"], result.dtype)
+    np.add.at(result, index, source * alpha.astype(result.dtype))
     return _whole(a, result)
 
 
@@ -129,6 +132,30 @@ def index_put(a: Args) -> Array:
         np.add.at(result, places(a["indices"]), a["values"])
     else:
         result[places(a["indices"])] = a["values"]
+    return np.asarray(result)
+
+
+def masked_put(a: Args) -> Array:
+    """``index_put`` that adds up, only where the mask holds; places outside count from the end or
+    are brought inside."""
+    result, mask = a["self"].copy(), a["mask"].astype(bool)
+    found: list[Any] = []
+    for axis, index in enumerate(a["indices"]):
+        size = result.shape[axis]
+        inside = None if index is None else np.where(index < 0, index + size, index)
+        found.append(slice(None) if inside is None else np.clip(inside, 0, max(size - 1, 0)))
+    if result.size:
+        values = np.where(mask, a["values"], np.zeros((), result.dtype)).astype(result.dtype)
+        np.add.at(result, tuple(found), values)
+    return np.asarray(result)
+
+
+def embedding_renorm(a: Args) -> Array:
+    """Rows that are asked for and longer than ``max_norm`` are made that long."""
+    result, rows = a["self"].copy(), np.unique(a["indices"])
+    norms = np.linalg.norm(result[rows], ord=a["norm_type"], axis=1)
+    scale = np.where(norms > a["max_norm"], a["max_norm"] / (norms + 1e-7), 1.0)
+    result[rows] *= scale[:, None]
     return np.asarray(result)
 
 

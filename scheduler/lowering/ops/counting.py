@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import bags as ref
 from scheduler.ir.reference.roles import rows_of
-from scheduler.lowering import bags, histogram
+from scheduler.lowering import bags, histogram, segments
 
 _BAG = (
     "weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, "
@@ -17,8 +17,8 @@ ROWS = (
     op(
         "aten.embedding_bag",
         f"{_BAG}; padding_idx: {_BAG}, padding_idx=None",
-        bags.embedding_bag,
-        ref.embedding_bag_forward,
+        bags.composite_embedding_bag,
+        ref.composite_embedding_bag,
         requires=_rows,
     ),
     op(
@@ -34,6 +34,13 @@ ROWS = (
         bags.embedding_bag,
         ref.embedding_bag_forward,
         requires=_rows,
+    ),
+    op(
+        "aten.segment_reduce",
+        "data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, "
+        "initial=None",
+        segments.segment_reduce,
+        ref.segment_reduce,
     ),
     op("aten.histc", "self, bins=100, min=0, max=0", histogram.histc, ref.histc),
     op(

@@ -9,6 +9,7 @@ from scheduler.ir.reference.roles import (
     places_by_dimension,
     places_of_all,
     rows_below,
+    rows_of,
 )
 from scheduler.lowering import writes
 
@@ -82,6 +83,20 @@ ROWS = (
         writes.index_reduce,
         ref.index_reduce,
         requires=_along_dim,
+    ),
+    op(
+        "aten._unsafe_masked_index_put_accumulate",
+        "self, mask, indices, values",
+        writes.masked_put,
+        ref.masked_put,
+        requires=places_by_dimension,
+    ),
+    op(
+        "aten.embedding_renorm",
+        "self, indices, max_norm, norm_type",
+        writes.embedding_renorm,
+        ref.embedding_renorm,
+        requires=rows_of("indices", "self"),
     ),
     op("aten.masked_scatter", "self, mask, source", writes.masked_scatter, ref.masked_scatter),
     op(

@@ -75,7 +75,8 @@ def exported(
 
 
 def _program(uses: Sequence[Use], decompose: bool) -> Any:
-    tensors = tuple(tensor for use in uses for tensor in use.tensors)
+    # Samples share tensors: what export takes for one input belongs to one use alone.
+    tensors = tuple(tensor.detach() for use in uses for tensor in use.tensors)
     module = _Uses(uses).eval()
     try:
         with torch.no_grad(), warnings.catch_warnings():
