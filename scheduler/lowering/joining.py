@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sympy
@@ -99,26 +99,33 @@ def pad_op(
 ) -> Tensor:
     if mode == "constant":
         return constant_pad(b, self, pad, value)
-    before = _before(self, pad)
+    meta = b.meta()
+    return self.view(meta.size, folded(self, meta.size, pad, mode))
 
-    def fold(i: Expr, size: Expr) -> Expr:
+
+def folded(
+    tensor: Tensor, size: tuple[Expr, ...], pad: tuple[Any, ...], mode: str
+) -> Callable[[Index], Index]:
+    """From an index of the padded tensor, of ``size``, to that of the element it is a copy of."""
+    before = _before(tensor, pad)
+
+    def fold(i: Expr, extent: Expr) -> Expr:
         if mode == "circular":
-            return Mod(i, size)
+            return Mod(i, extent)
         if mode == "replicate":
-            return sympy.Max(_ZERO, sympy.Min(i, size - 1))
+            return sympy.Max(_ZERO, sympy.Min(i, extent - 1))
         if mode == "reflect":
             up = sympy.Max(i, -i)
-            return sympy.Min(up, 2 * (size - 1) - up)
+            return sympy.Min(up, 2 * (extent - 1) - up)
         raise Unsupported(f"padding with mode {mode!r}")
 
     def index(out: Index) -> Index:
         return tuple(
-            i if p == 0 and self.size[d] == meta.size[d] else fold(i - p, self.size[d])
+            i if p == 0 and tensor.size[d] == size[d] else fold(i - p, tensor.size[d])
             for d, (i, p) in enumerate(zip(out, before, strict=True))
         )
 
-    meta = b.meta()
-    return self.view(meta.size, index)
+    return index
 
 
 def diff(

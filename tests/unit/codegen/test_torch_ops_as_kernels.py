@@ -106,6 +106,17 @@ def recurrent_layer(x: Any, first: Any, weight: Any, recurrent: Any) -> Any:
     return out, hidden, cell, gated
 
 
+def samples_at_a_grid(x: Any, grid: Any) -> Any:
+    form = {"align_corners": False}
+    return (
+        F.grid_sample(x, grid, **form),
+        F.grid_sample(x, grid, mode="bicubic", padding_mode="reflection", **form),
+        F.grid_sample(x, grid, mode="nearest", padding_mode="border", align_corners=True),
+        F.fold(F.unfold(x, (3, 2), padding=1, stride=2), (5, 6), (3, 2), padding=1, stride=2),
+        torch.ops.aten.reflection_pad2d_backward(x, x[..., :4, :4], [1, 1, 1, 0]),
+    )
+
+
 X = _randn(2, 4, 5, 6)
 CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (transposed_convolutions, (X, _randn(4, 3, 4, 3))),
@@ -114,6 +125,7 @@ CASES: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (resampling, (X,)),
     (gradients_of_attention, (_randn(1, 2, 5, 8), _randn(1, 2, 7, 8), _randn(1, 2, 7, 8))),
     (recurrent_layer, (_randn(3, 3, 5), _randn(1, 3, 4), _randn(16, 5), _randn(16, 4))),
+    (samples_at_a_grid, (X, 1.5 * _randn(2, 3, 4, 2))),
     (statistics_of_the_batch, (X, _randn(4, 3, 4, 3))),
     (gradients_of_normalisations, (X, _randn(4, 3, 4, 3))),
 ]

@@ -1,0 +1,69 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Paddings that mirror or repeat, their gradients, and poolings undone: writes back to where an
+element came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.joining import folded, pad_op
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.scatter import Sources, combined, overwritten
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call
+
+
+def pad(mode: str) -> Callable[..., Tensor]:
+    """reflection_pad and replication_pad of any rank."""
+
+    def rule(b: Builder, self: Tensor, padding: tuple[Any, ...]) -> Tensor:
+        return pad_op(b, self, padding, mode)
+
+    return rule
+
+
+def pad_backward(mode: str) -> Callable[..., Tensor]:
+    """Every element's gradient added to the one that it was copied from."""
+
+    def rule(b: Builder, grad_output: Tensor, self: Tensor, padding: tuple[Any, ...]) -> Tensor:
+        meta = b.meta()
+        place = folded(self, grad_output.size, padding, mode)
+        sources = Sources(grad_output.size, place, grad_output.at)
+        base = full(meta.size, 0, meta.dtype)
+        return stored(b, combined(b, base, ReductionKind.SUM, sources))
+
+    return rule
+
+
+def max_unpool(rank: int) -> Callable[..., Tensor]:
+    """Zeros but at the flat places of ``indices`` in each plane; the last of several is kept."""
+
+    def rule(b: Builder, self: Tensor, indices: Tensor, output_size: Any, **_: Any) -> Tensor:
+        meta = b.meta()
+        lead = self.rank - rank
+        plane = meta.size[lead:]
+        strides = layout.contiguous(plane)
+
+        def places(source: Index) -> tuple[Expr | Value, ...]:
+            flat = trees.held(indices.at(source), DType.I64)
+            found: list[Expr | Value] = list(source[:lead])
+            for extent, stride in zip(plane, strides, strict=True):
+                part = flat if stride == 1 else call("floordiv", flat, trees.index_value(stride))
+                found.append(call("remainder", part, trees.index_value(extent)))
+            return tuple(found)
+
+        base = full(meta.size, 0, meta.dtype)
+        keys = tuple(range(self.rank))
+        return stored(
+            b, overwritten(b, base, keys, self.size, places, lambda source, _: self.at(source))
+        )
+
+    return rule
