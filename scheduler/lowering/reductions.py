@@ -15,7 +15,6 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Cast, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
-from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import elementwise
 from scheduler.lowering.tensor import After, Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -98,6 +97,15 @@ def divided(value: Value, number: Expr) -> Value:
     if number.is_Integer and number != 0:
         return call("truediv", value, const(int(number), value.dtype))
     return call("truediv", value, Cast(trees.index_value(number), value.dtype))
+
+
+def _divided_by_rest(value: Value, number: Expr, less: float) -> Value:
+    """``value`` divided by a number of elements less the correction, which is at least 0."""
+    if less == int(less):
+        return divided(value, sympy.Max(number - int(less), sympy.Integer(0)))
+    held = value.dtype
+    rest = call("sub", Cast(trees.index_value(number), held), const(float(less), held))
+    return call("truediv", value, call("maximum", rest, const(0.0, held)))
 
 
 def sum_op(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:
@@ -259,14 +267,9 @@ def variance(root: bool, with_mean: bool) -> Callable[..., Any]:
         dims = dims_of(dim, self.rank)
         less = (1 if unbiased else 0) if correction is None else correction
         number = count(self, dims)
-        if less != int(less):
-            raise Unsupported(f"a variance with correction {less}")
-        less = int(less)
-        if number.is_Integer and int(number) <= less:
-            raise Unsupported("a variance of fewer elements than its correction")
 
         def finish(acc: Value, _: Index) -> Value:
-            result = divided(acc, number - less)
+            result = _divided_by_rest(acc, number, less)
             return call("sqrt", result) if root else result
 
         average, spread = moments(b, self, dims, finish, meta.dtype)

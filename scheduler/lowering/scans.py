@@ -14,8 +14,8 @@ from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
-from scheduler.lowering.pointwise import stored
-from scheduler.lowering.reductions import reduce
+from scheduler.lowering.pointwise import promoted, stored
+from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import axis, cut
@@ -64,25 +64,26 @@ def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
     return running(b, self, axis(dim, self.rank), ReductionKind.LOGSUMEXP, self.dtype)
 
 
-def _areas(b: Builder, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
-    """Of the trapezoids between neighbours along ``dim``, in the type of the result."""
-    dtype = b.meta().dtype
+def _areas(y: Tensor, x: Any, dim: int) -> Tensor:
+    """Twice the areas of the trapezoids between neighbours along ``dim``, of width 1 without
+    ``x``; those of integers are integers, as torch has them."""
+    dtype = y.dtype if x is None else promoted((y, x))
     at = axis(dim, y.rank)
     length = y.size[at] - 1 if y.size[at] != 0 else _ZERO
     first, second = cut(y, at, _ZERO, length), cut(y, at, _ONE, length)
 
-    def step(index: Index, from_: Expr) -> Value:
-        here = (*index[:at], index[at] + from_, *index[at + 1 :])
+    def step(index: Index, start: Expr) -> Value:
+        here = (*index[:at], index[at] + start, *index[at + 1 :])
         place = here[at : at + 1] if x.rank == 1 else here[y.rank - x.rank :]
         inside = tuple(_ZERO if e == 1 else i for e, i in zip(x.size, place, strict=True))
-        return trees.held(x.at(inside), dtype)
+        return trees.held(x.at(inside), x.dtype)
 
     def area(index: Index) -> Value:
-        both = call("add", *(trees.held(part.at(index), dtype) for part in (first, second)))
+        both = call("add", *(trees.held(part.at(index), y.dtype) for part in (first, second)))
         if x is None:
-            return call("mul", both, const(float(dx) / 2, dtype))
+            return both
         width = call("sub", step(index, _ONE), step(index, _ZERO))
-        return call("truediv", call("mul", both, width), const(2.0, dtype))
+        return call("mul", trees.held(both, dtype), trees.held(width, dtype))
 
     return Tensor(first.size, dtype, area)
 
@@ -90,21 +91,43 @@ def _areas(b: Builder, y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
 def trapezoid(b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1) -> Tensor:
     """The integral by the trapezoidal rule."""
     meta = b.meta()
-    areas = _areas(b, y, x, dx, dim)
+    areas = _areas(y, x, dim)
     return reduce(
         b,
         areas,
         (axis(dim, y.rank),),
         ReductionKind.SUM,
         dtype=meta.dtype,
-        accumulate=meta.dtype.compute,
+        accumulate=accumulator_type(areas.dtype),
         size=meta.size,
+        after=lambda acc, _: _halved(trees.held(acc, meta.dtype), x, dx),
     )
+
+
+def _halved(value: Value, x: Any, dx: Any) -> Value:
+    if x is not None:
+        return call("truediv", value, const(2.0, value.dtype))
+    return call("mul", value, const(float(dx) / 2, value.dtype))
 
 
 def cumulative_trapezoid(
     b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1
 ) -> Tensor:
     """Its running form."""
-    areas = _areas(b, y, x, dx, dim)
-    return running(b, areas, axis(dim, y.rank), ReductionKind.SUM, b.meta().dtype)
+    meta = b.meta()
+    areas = _areas(y, x, dim)
+    at = axis(dim, y.rank)
+    if x is None:
+        scaled = Tensor(
+            areas.size,
+            meta.dtype,
+            lambda i: _halved(trees.held(areas.at(i), meta.dtype), x, dx),
+        )
+        return running(b, scaled, at, ReductionKind.SUM, meta.dtype)
+    whole = areas.dtype if areas.dtype.is_float else DType.I64
+    sums = running(b, areas, at, ReductionKind.SUM, whole)
+    read = sums.at
+    return stored(
+        b,
+        Tensor(sums.size, meta.dtype, lambda i: _halved(trees.held(read(i), meta.dtype), x, dx)),
+    )

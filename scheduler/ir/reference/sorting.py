@@ -183,6 +183,8 @@ def unique(*, consecutive: bool) -> Rule:
     def rule(a: Args) -> tuple[Array, ...]:
         x = a["self"]
         values, inverse, counts = _distinct(x, along=a.get("dim"), consecutive=consecutive)
+        if a.get("dim") is not None:
+            return values, inverse, counts
         empty = np.zeros(0, np.int64)
         return (
             values,

@@ -1,4 +1,4 @@
-"""Reference of sums of products over named dimensions, of numbers, and of areas under points."""
+"""Reference of sums of products over named dimensions, and of numbers."""
 
 from __future__ import annotations
 
@@ -98,35 +98,3 @@ def nanmean(a: Args) -> Any:
     x = as_float(a["self"])
     numbers = (~np.isnan(x)).sum(**_over(a))
     return np.asarray(np.true_divide(np.nansum(x, **_over(a)), numbers))
-
-
-def _points(a: Args) -> tuple[Array, Any, int]:
-    y, x = as_float(a["y"]), a.get("x")
-    if x is None:
-        return y, a["dx"], a["dim"] % y.ndim
-    rank = max(y.ndim, x.ndim)
-    dim = a["dim"] % rank
-    x = as_float(x)
-    if x.ndim == 1 < rank:
-        x = x.reshape(tuple(-1 if d == dim else 1 for d in range(rank)))
-    y = y.reshape((1,) * (rank - y.ndim) + y.shape)
-    x = x.reshape((1,) * (rank - x.ndim) + x.shape)
-    return y, np.diff(x, axis=dim), dim
-
-
-def _areas(a: Args) -> tuple[Array, int]:
-    y, width, dim = _points(a)
-    after, before = (
-        y.take(np.arange(start, max(y.shape[dim] - 1, 0) + start), axis=dim) for start in (1, 0)
-    )
-    return np.asarray((after + before) * width / 2), dim
-
-
-def trapezoid(a: Args) -> Any:
-    areas, dim = _areas(a)
-    return np.asarray(areas.sum(axis=dim))
-
-
-def cumulative_trapezoid(a: Args) -> Any:
-    areas, dim = _areas(a)
-    return areas.cumsum(axis=dim)

@@ -95,16 +95,4 @@ ROWS = (
         reductions.variance(root=True, with_mean=True),
         ref.std_mean,
     ),
-    op(
-        "aten.norm",
-        "Scalar: self, p=2; ScalarOpt_dim: self, p, dim, keepdim=False",
-        reductions.norm,
-        ref.norm,
-    ),
-    op(
-        "aten.linalg_vector_norm",
-        "self, ord=2, dim=None, keepdim=False, *, dtype=None",
-        reductions.norm,
-        ref.norm,
-    ),
 )

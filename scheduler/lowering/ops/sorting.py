@@ -54,6 +54,18 @@ ROWS = (
     ),
     op("aten.mode", "self, dim=-1, keepdim=False", sorting.mode, ref.mode),
     op(
+        "aten._unique",
+        "self, sorted=True, return_inverse=False",
+        SIZED,
+        ref.unique(consecutive=False),
+    ),
+    op(
+        "aten.unique_dim_consecutive",
+        "self, dim, return_inverse=False, return_counts=False",
+        SIZED,
+        ref.unique(consecutive=True),
+    ),
+    op(
         "aten._unique2",
         "self, sorted=True, return_inverse=False, return_counts=False",
         SIZED,

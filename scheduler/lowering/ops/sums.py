@@ -1,4 +1,4 @@
-"""Rows of sums of products over named dimensions, of numbers, and of areas under points."""
+"""Rows of sums of products over named dimensions, and of numbers."""
 
 from __future__ import annotations
 
@@ -41,17 +41,4 @@ ROWS = (
     op("aten.cross", "self, other, dim=None", einsum.cross, ref.cross),
     op("aten.nansum", NUMBERS, sums.nansum, ref.nansum),
     op("aten.nanmean", NUMBERS, sums.nanmean, ref.nanmean),
-    op(
-        "aten.trapezoid",
-        "x: y, x, *, dim=-1; dx: y, *, dx=1, dim=-1",
-        sums.trapezoid,
-        ref.trapezoid,
-    ),
-    op("aten.trapz", "x: y, x, *, dim=-1; dx: y, *, dx=1.0, dim=-1", sums.trapezoid, ref.trapezoid),
-    op(
-        "aten.cumulative_trapezoid",
-        "x: y, x, *, dim=-1; dx: y, *, dx=1, dim=-1",
-        sums.cumulative_trapezoid,
-        ref.cumulative_trapezoid,
-    ),
 )

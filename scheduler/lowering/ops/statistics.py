@@ -1,0 +1,43 @@
+"""Rows of counts, extremes, norms and distances."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import op
+from scheduler.ir.reference import pairs as away
+from scheduler.ir.reference import reductions as numbers
+from scheduler.ir.reference import statistics as ref
+from scheduler.lowering import pairs, reductions, statistics
+
+ROWS = (
+    op("aten.aminmax", "self, *, dim=None, keepdim=False", statistics.aminmax, ref.aminmax),
+    op(
+        "aten.count_nonzero",
+        "self, dim=None; dim_IntList: self, dim",
+        statistics.count_nonzero,
+        ref.count_nonzero,
+    ),
+    op(
+        "aten.norm",
+        "Scalar: self, p=2; ScalarOpt_dim: self, p, dim, keepdim=False; "
+        "ScalarOpt_dim_dtype: self, p, dim, keepdim, *, dtype; ScalarOpt_dtype: self, p, *, dtype",
+        reductions.norm,
+        numbers.norm,
+    ),
+    op(
+        "aten.linalg_vector_norm",
+        "self, ord=2, dim=None, keepdim=False, *, dtype=None",
+        reductions.norm,
+        numbers.norm,
+    ),
+    op(
+        "aten.frobenius_norm",
+        "dim: self, dim, keepdim=False",
+        reductions.norm,
+        away.frobenius_norm,
+    ),
+    op("aten.cdist", "x1, x2, p=2.0, compute_mode=None", pairs.cdist, away.cdist),
+    op("aten._cdist_forward", "x1, x2, p, compute_mode", pairs.cdist, away.cdist),
+    op("aten._euclidean_dist", "x1, x2", pairs.euclidean_dist, away.cdist),
+    op("aten.pdist", "self, p=2.0", pairs.pdist, away.pdist),
+    op("aten._pdist_forward", "self, p=2.0", pairs.pdist, away.pdist),
+)

@@ -1,0 +1,50 @@
+# ruff: noqa: ARG001 - rules have the signature of their op
+"""Counts and extremes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.reductions import dims_of, reduce
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+
+def aminmax(b: Builder, self: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    dims = dims_of(dim, self.rank)
+    kinds = (ReductionKind.MIN, ReductionKind.MAX)
+    if self.dtype is DType.BOOL:
+        kinds = (ReductionKind.ALL, ReductionKind.ANY)
+    return tuple(
+        reduce(
+            b,
+            self,
+            dims,
+            kind,
+            dtype=self.dtype,
+            accumulate=self.dtype.compute,
+            size=b.meta(output).size,
+        )
+        for output, kind in enumerate(kinds)
+    )
+
+
+def count_nonzero(b: Builder, self: Tensor, dim: Any = None) -> Tensor:
+    def is_set(index: Index) -> Value:
+        value = trees.held(self.at(index), self.dtype)
+        return trees.held(call("ne", value, const(0, self.dtype)), DType.I64)
+
+    return reduce(
+        b,
+        Tensor(self.size, DType.I64, is_set),
+        dims_of(dim, self.rank),
+        ReductionKind.SUM,
+        dtype=DType.I64,
+        accumulate=DType.I64,
+        size=b.meta().size,
+    )
