@@ -28,6 +28,7 @@ from scheduler.build.model import Build, Toolchain
 from scheduler.build.toolchains import bundled
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
+from scheduler.bundle.inputs import by_buffer
 from scheduler.bundle.inputs import GIVEN
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.kernel import RenderedKernel
@@ -72,6 +73,7 @@ class Library:
 
     manifest: Manifest
     path: Path
+    graph: Graph
 
     def library(self, kernel: str, target: str) -> Path:
         return self.path

@@ -33,6 +33,7 @@ import tempfile
 import time
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TextIO
 
 import torch
 
@@ -52,14 +53,12 @@ def main() -> int:
     if options.merge:
         return _told([verdict for path in options.merge for verdict in report.load(path)])
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        found = _judged(options, options.cache or Path(folder))
-    if options.out:
-        report.save(found, options.out)
+    with tempfile.TemporaryDirectory() as folder, open(options.out or os.devnull, "w") as out:
+        found = _judged(options, options.cache or Path(folder), out)
     return _told(found)
 
 
-def _judged(options: argparse.Namespace, cache: Path) -> list[Verdict]:
+def _judged(options: argparse.Namespace, cache: Path, out: TextIO) -> list[Verdict]:
     tasks = [
         task
         for place, op in enumerate(_chosen(options))
@@ -74,8 +73,10 @@ def _judged(options: argparse.Namespace, cache: Path) -> list[Verdict]:
     found: list[Verdict] = []
     for verdict in verdicts(tasks, tools, options.jobs):
         found.append(verdict)
+        out.write(report.line(verdict))
         if time.monotonic() - last > 30:
             last = time.monotonic()
+            out.flush()
             say(f"{last - start:.0f} s, {verdict.op}: {report.counts(found)}")
     say(f"{time.monotonic() - start:.0f} s")
     return found

@@ -85,12 +85,12 @@ def grouped(verdicts: Iterable[Verdict]) -> Iterator[tuple[str, str, str]]:
         yield op, reason, ", ".join(f"{dtype} {count}" for dtype, count in types.items())
 
 
-def save(verdicts: Sequence[Verdict], path: Path) -> None:
-    """All verdicts as JSON, one a line."""
-    path.write_text("".join(json.dumps(asdict(verdict)) + "\n" for verdict in verdicts))
+def line(verdict: Verdict) -> str:
+    """A verdict as it stands in a run's file: JSON, one a line."""
+    return json.dumps(asdict(verdict)) + "\n"
 
 
 def load(path: Path) -> list[Verdict]:
-    """What ``save`` wrote."""
+    """A run's verdicts, from its file."""
     rows = map(json.loads, path.read_text().splitlines())
     return [Verdict(**{**row, "externs": tuple(row["externs"])}) for row in rows]

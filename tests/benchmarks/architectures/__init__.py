@@ -1,0 +1,1 @@
+"""Real architectures from file to kernels: ``python -m tests.benchmarks.architectures``."""
