@@ -29,7 +29,6 @@ from scheduler.build.toolchains import bundled
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
 from scheduler.bundle.inputs import by_buffer
-from scheduler.bundle.inputs import GIVEN
 from scheduler.bundle.manifest import Manifest
 from scheduler.codegen.kernel import RenderedKernel
 from scheduler.ir.dtypes import DType
@@ -155,8 +154,9 @@ def run_on(
     """The graph's outputs by name, through its kernels on an open device."""
     manifest = one.generated.manifest()
     runner = extern_runner(one.generated.schedule, bindings)
-    with BundleRun(Library(manifest, path), device, bindings, runner) as loaded:  # type: ignore[arg-type]
-        got = loaded.run({n: values[n] for n, b in manifest.buffers.items() if b.kind in GIVEN})
+    library: Any = Library(manifest, path, one.graph)
+    with BundleRun(library, device, bindings, runner) as loaded:
+        got = loaded.run(by_buffer(library, values))
     return dict(zip(one.graph.outputs, (got[name] for name in manifest.outputs), strict=True))
 
 

@@ -19,7 +19,12 @@ from scheduler.benchmark.tolerance import kernel_tolerance
 from scheduler.ir.dtypes import DType
 from scheduler.lowering import ops
 from tests.benchmarks.opinfo import exceptions, judging, report, running
-from tests.benchmarks.opinfo.comparing import Expected, beside_reference, beside_torch
+from tests.benchmarks.opinfo.comparing import (
+    Expected,
+    beside_reference,
+    beside_torch,
+    equal_places,
+)
 from tests.benchmarks.opinfo.database import Use, database, dtypes_of, spread, uses
 from tests.benchmarks.opinfo.judging import Level, Tools, Verdict, judge
 
@@ -131,6 +136,14 @@ def test_a_result_may_be_torchs_in_float64_or_in_its_own_type() -> None:
     assert beside_torch(np.array([0.5003]), Expected(own, wide)) == ""
     assert beside_torch(wide.numpy(), Expected(own, wide)) == ""
     assert beside_torch(np.array([0.48]), Expected(own, wide)) != ""
+
+
+def test_of_equal_elements_an_unstable_sort_may_take_any() -> None:
+    values, torchs = torch.tensor([[2, 1, 2, 3]]), torch.tensor([[1, 0, 2, 3]])
+    assert equal_places(np.array([[1, 2, 0, 3]]), torchs, values)
+    assert not equal_places(np.array([[0, 1, 2, 3]]), torchs, values)
+    assert not equal_places(np.array([[1, 2, 0, 4]]), torchs, values)
+    assert equal_places(np.array([2]), torch.tensor([0]), values)  # its dimension is gone
 
 
 def test_a_kernel_is_held_to_the_engines_own_bound() -> None:

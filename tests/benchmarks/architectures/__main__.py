@@ -119,15 +119,16 @@ def _work(one: Architecture, level: Level, cache: Path, pipe: Connection) -> Non
 def _line(one: Outcome) -> str:
     state = f"{one.failed}: {one.reason}" if one.failed else "right"
     externs = ", ".join(one.externs) or "-"
-    return f"{one.field}\t{one.name}\t{one.nodes}\t{one.kernels}\t{externs}\t{state}\t{one.seconds:.0f} s"
+    figures = f"{one.nodes}\t{one.kernels}\t{externs}\t{state}\t{one.seconds:.0f} s"
+    return f"{one.field}\t{one.name}\t{figures}"
 
 
 def _page(found: Sequence[Outcome], summary: str, about: str, level: Level) -> str:
-    how = {
-        Level.REFERENCE: "the reference beside torch",
-        Level.INTERPRET: "the reference beside torch, and the fused operations beside the reference",
-        Level.KERNELS: "the reference beside torch, and the kernels, emulated, beside the reference",
-    }[level]
+    how = "the reference beside torch"
+    if level is Level.INTERPRET:
+        how += ", and the fused operations beside the reference"
+    if level is Level.KERNELS:
+        how += ", and the kernels, emulated, beside the reference"
     rows = "".join(
         f"| {one.field} | {one.name} | {one.nodes} | {one.kernels} |"
         f" {', '.join(one.externs) or 'none'} |"

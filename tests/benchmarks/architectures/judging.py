@@ -71,9 +71,7 @@ def judge(one: Architecture, level: Level, cache: Path, *, flags: str = "-O1") -
         plan = pipeline.schedule(pipeline.lower(graph))
         externs = {op.op: op.reason for op in plan.lowered.operations if isinstance(op, Extern)}
         generated = pipeline.generate(plan, [find("cpu")])
-        found = replace(
-            found, kernels=len(generated.kernels), externs=tuple(sorted(externs))
-        )
+        found = replace(found, kernels=len(generated.kernels), externs=tuple(sorted(externs)))
         stage = "reference"
         references = reference.run(graph, values, _bindings(graph))
         _beside_torch(names, references, expected)

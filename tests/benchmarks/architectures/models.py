@@ -1,4 +1,4 @@
-"""Seventy-odd architectures with small random configurations, and inputs for each."""
+"""More than ninety architectures with small random configurations, and inputs for each."""
 
 from __future__ import annotations
 
@@ -188,9 +188,15 @@ def _sam() -> Made:
         "window_size": 4,
         "global_attn_indexes": [1],
         "mlp_dim": 64,
+        "num_pos_feats": 8,
     }
     prompt = {"hidden_size": 16, "image_size": 64, "patch_size": 8, "mask_input_channels": 4}
-    decoder = {"hidden_size": 16, "mlp_dim": 32, "num_attention_heads": 2, "iou_head_hidden_dim": 16}
+    decoder = {
+        "hidden_size": 16,
+        "mlp_dim": 32,
+        "num_attention_heads": 2,
+        "iou_head_hidden_dim": 16,
+    }
     config = SamConfig(
         vision_config=vision, prompt_encoder_config=prompt, mask_decoder_config=decoder
     )
@@ -212,24 +218,14 @@ def _segformer() -> Made:
     return Only(model, ("pixel_values",)), (torch.randn(1, 3, 64, 64),)
 
 
-def _encodec() -> Made:
-    from transformers import EncodecConfig, EncodecModel
+def _dac() -> Made:
+    from transformers import DacConfig, DacModel
 
-    config = EncodecConfig(
-        num_filters=4, hidden_size=16, codebook_dim=16, codebook_size=32, upsampling_ratios=[4, 2],
-        target_bandwidths=[6.0], num_lstm_layers=1,
+    config = DacConfig(
+        encoder_hidden_size=8, downsampling_ratios=[2, 4], upsampling_ratios=[4, 2],
+        decoder_hidden_size=32, n_codebooks=2, codebook_size=16, codebook_dim=4,
     )  # fmt: skip
-    model = EncodecModel(config)
-
-    class Decoded(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.encoder, self.decoder = model.encoder, model.decoder
-
-        def forward(self, wave: Any) -> Any:
-            return self.decoder(self.encoder(wave))
-
-    return Decoded(), (torch.randn(1, 1, 320),)
+    return Only(DacModel(config), ("input_values",)), (torch.randn(1, 1, 320),)
 
 
 def _unet() -> Made:
@@ -325,7 +321,15 @@ _SPEECH = {
 _LANGUAGE = (
     _of("language", causal, "gpt2", **_DECODER),
     _of("language", causal, "openai-gpt", **_DECODER),
-    _of("language", causal, "gpt_neo", **_DECODER, num_layers=2, attention_types=[[["global", "local"], 1]], window_size=4),
+    _of(
+        "language",
+        causal,
+        "gpt_neo",
+        **_DECODER,
+        num_layers=2,
+        attention_types=[[["global", "local"], 1]],
+        window_size=4,
+    ),
     _of("language", causal, "gpt_neox", **_DECODER),
     _of("language", causal, "gptj", **_DECODER, rotary_dim=4),
     _of("language", causal, "codegen", **_DECODER, rotary_dim=4),
@@ -353,42 +357,149 @@ _LANGUAGE = (
     _of("language", causal, "smollm3", **_GROUPED),
     _of("language", causal, "xglm", **_BART, num_layers=2, attention_heads=4, ffn_dim=64),
     _of("experts", causal, "mixtral", **_EXPERTS),
-    _of("experts", causal, "qwen2_moe", **{k: v for k, v in _QWEN_EXPERTS.items() if k != "head_dim"}),
+    _of(
+        "experts",
+        causal,
+        "qwen2_moe",
+        **{k: v for k, v in _QWEN_EXPERTS.items() if k != "head_dim"},
+    ),
     _of("experts", causal, "qwen3_moe", **_QWEN_EXPERTS),
     _of("experts", causal, "olmoe", **_GROUPED, num_experts=4, num_experts_per_tok=2),
     _of("experts", causal, "deepseek_v2", **_DEEPSEEK),
     _of("experts", causal, "deepseek_v3", **_DEEPSEEK),
-    _of("experts", causal, "gpt_oss", **_HEADS, num_local_experts=4, num_experts_per_tok=2, sliding_window=4),
+    _of(
+        "experts",
+        causal,
+        "gpt_oss",
+        **_HEADS,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=4,
+    ),
     _of("state space", causal, "mamba", **_SMALL, state_size=8, time_step_rank=4),
-    _of("state space", causal, "mamba2", **{**_SMALL, "hidden_size": 32}, num_heads=8, head_dim=8, expand=2, n_groups=1, state_size=8, chunk_size=4),
-    _of("state space", causal, "rwkv", **{k: v for k, v in _SMALL.items() if k != "num_attention_heads"}, attention_hidden_size=32, intermediate_size=64, context_length=16),
-    _of("state space", causal, "jamba", **_GROUPED, num_experts=2, num_experts_per_tok=1, mamba_d_state=8, mamba_dt_rank=4, use_mamba_kernels=False, attn_layer_period=2, attn_layer_offset=1),
-    _of("state space", causal, "recurrent_gemma", **_GROUPED, lru_width=32, attention_window_size=8),
+    _of(
+        "state space",
+        causal,
+        "mamba2",
+        **{**_SMALL, "hidden_size": 32},
+        num_heads=8,
+        head_dim=8,
+        expand=2,
+        n_groups=1,
+        state_size=8,
+        chunk_size=4,
+    ),
+    _of(
+        "state space",
+        causal,
+        "rwkv",
+        **{k: v for k, v in _SMALL.items() if k != "num_attention_heads"},
+        attention_hidden_size=32,
+        intermediate_size=64,
+        context_length=16,
+    ),
+    _of(
+        "state space",
+        causal,
+        "jamba",
+        **_GROUPED,
+        num_experts=2,
+        num_experts_per_tok=1,
+        mamba_d_state=8,
+        mamba_dt_rank=4,
+        use_mamba_kernels=False,
+        attn_layer_period=2,
+        attn_layer_offset=1,
+    ),
+    _of(
+        "state space", causal, "recurrent_gemma", **_GROUPED, lru_width=32, attention_window_size=8
+    ),
     _of("language", encoder, "bert", **_DECODER),
     _of("language", encoder, "roberta", **_DECODER),
     _of("language", encoder, "xlm-roberta", **_DECODER),
     _of("language", encoder, "electra", **_DECODER, embedding_size=16),
     _of("language", encoder, "albert", **_DECODER, embedding_size=16),
-    _of("language", encoder, "distilbert", vocab_size=_VOCABULARY, dim=32, n_layers=2, n_heads=4, hidden_dim=64, max_position_embeddings=64),
-    _of("language", encoder, "deberta", **_DECODER, relative_attention=True, pos_att_type=["c2p", "p2c"]),
-    _of("language", encoder, "deberta-v2", **_DECODER, relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8, share_att_key=True),
+    _of(
+        "language",
+        encoder,
+        "distilbert",
+        vocab_size=_VOCABULARY,
+        dim=32,
+        n_layers=2,
+        n_heads=4,
+        hidden_dim=64,
+        max_position_embeddings=64,
+    ),
+    _of(
+        "language",
+        encoder,
+        "deberta",
+        **_DECODER,
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+    ),
+    _of(
+        "language",
+        encoder,
+        "deberta-v2",
+        **_DECODER,
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+        position_buckets=8,
+        share_att_key=True,
+    ),
     _of("language", encoder, "mpnet", **_DECODER),
     _of("language", encoder, "modernbert", **_DECODER, local_attention=4),
-    _of("language", encoder, "squeezebert", **_DECODER, embedding_size=32, q_groups=2, k_groups=2, v_groups=2, post_attention_groups=1, intermediate_groups=2, output_groups=2),
+    _of(
+        "language",
+        encoder,
+        "squeezebert",
+        **_DECODER,
+        embedding_size=32,
+        q_groups=2,
+        k_groups=2,
+        v_groups=2,
+        post_attention_groups=1,
+        intermediate_groups=2,
+        output_groups=2,
+    ),
     _of("language", encoder, "roformer", **_DECODER),
-    _of("language", encoder, "fnet", **{k: v for k, v in _DECODER.items() if k != "num_attention_heads"}),
+    _of(
+        "language",
+        encoder,
+        "fnet",
+        **{k: v for k, v in _DECODER.items() if k != "num_attention_heads"},
+    ),
     _of("language", translator, "t5", **_T5),
     _of("language", translator, "bart", **_BART),
     _of("language", translator, "pegasus", **_BART),
-)  # fmt: skip
+)
 
 _CONVOLUTIONAL = (
-    "resnet18", "resnet26d", "skresnet18", "mobilenetv2_050", "mobilenetv3_small_050",
-    "efficientnet_b0", "tf_efficientnetv2_b0", "regnety_002", "densenet121", "convnext_atto",
-    "convnextv2_atto", "repvgg_a0", "ghostnet_050", "vgg11", "edgenext_xx_small", "poolformer_s12",
-    "dla34", "hrnet_w18_small", "dpn48b", "res2net50_26w_4s", "nfnet_l0", "mobilevit_xxs",
+    "resnet18",
+    "resnet26d",
+    "skresnet18",
+    "mobilenetv2_050",
+    "mobilenetv3_small_050",
+    "efficientnet_b0",
+    "tf_efficientnetv2_b0",
+    "regnety_002",
+    "densenet121",
+    "convnext_atto",
+    "convnextv2_atto",
+    "repvgg_a0",
+    "ghostnet_050",
+    "vgg11",
+    "edgenext_xx_small",
+    "poolformer_s12",
+    "dla34",
+    "hrnet_w18_small",
+    "dpn48b",
+    "res2net50_26w_4s",
+    "nfnet_l0",
+    "mobilevit_xxs",
     "fastvit_t8",
-)  # fmt: skip
+)
 # Those that have a size of pictures of their own, which small ones replace.
 _PATCHES: Mapping[str, Mapping[str, Any]] = {
     "vit_tiny_patch16_224": {"depth": 2},
@@ -407,35 +518,98 @@ _PATCHES: Mapping[str, Mapping[str, Any]] = {
 
 _VISION = (
     *(_of("vision", timm, name) for name in _CONVOLUTIONAL),
-    *(_of("vision", timm, name, **{"img_size": 64, "size": options.get("img_size", 64), **options})
-      for name, options in _PATCHES.items()),
-    _of("vision", timm, "swin_tiny_patch4_window7_224", img_size=64, window_size=4, embed_dim=24, depths=(2, 2), num_heads=(2, 4)),
-    _of("vision", timm, "swinv2_tiny_window8_256", img_size=64, window_size=4, embed_dim=24, depths=(2, 2), num_heads=(2, 4)),
+    *(
+        _of(
+            "vision", timm, name, **{"img_size": 64, "size": options.get("img_size", 64), **options}
+        )
+        for name, options in _PATCHES.items()
+    ),
+    _of(
+        "vision",
+        timm,
+        "swin_tiny_patch4_window7_224",
+        img_size=64,
+        window_size=4,
+        embed_dim=24,
+        depths=(2, 2),
+        num_heads=(2, 4),
+    ),
+    _of(
+        "vision",
+        timm,
+        "swinv2_tiny_window8_256",
+        img_size=64,
+        window_size=4,
+        embed_dim=24,
+        depths=(2, 2),
+        num_heads=(2, 4),
+    ),
     _of("vision", timm, "maxvit_rmlp_pico_rw_256", img_size=64),
     _of("vision", timm, "coatnet_pico_rw_224", img_size=64),
     _of("vision", timm, "levit_128s", size=224),
     _of("vision", timm, "inception_v3", size=96),
     _of("vision", images, "vit", **_PICTURES),
-    _of("vision", images, "dinov2", **{k: v for k, v in _PICTURES.items() if k != "intermediate_size"}),
+    _of(
+        "vision",
+        images,
+        "dinov2",
+        **{k: v for k, v in _PICTURES.items() if k != "intermediate_size"},
+    ),
     _of("vision", images, "siglip_vision_model", **_PICTURES),
-    _of("vision", images, "vit_mae", **_PICTURES, decoder_hidden_size=16, decoder_num_hidden_layers=1, decoder_num_attention_heads=2, decoder_intermediate_size=32),
-    _of("vision", images, "hiera", size=64, image_size=[64, 64], embed_dim=16, depths=[1, 1, 1, 1], num_heads=[1, 1, 2, 4]),
+    _of(
+        "vision",
+        images,
+        "vit_mae",
+        **_PICTURES,
+        decoder_hidden_size=16,
+        decoder_num_hidden_layers=1,
+        decoder_num_attention_heads=2,
+        decoder_intermediate_size=32,
+    ),
+    _of(
+        "vision",
+        images,
+        "hiera",
+        size=64,
+        image_size=[64, 64],
+        embed_dim=16,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 1, 2, 4],
+    ),
     _of("vision", images, "resnet", embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1]),
-    _of("vision", images, "mobilevit", size=64, image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 8, 16, 16, 24, 24, 32], num_attention_heads=2),
-    _of("vision", images, "pvt_v2", size=64, image_size=64, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], num_attention_heads=[1, 2, 2, 4]),
+    _of(
+        "vision",
+        images,
+        "mobilevit",
+        size=64,
+        image_size=64,
+        hidden_sizes=[16, 24, 32],
+        neck_hidden_sizes=[8, 8, 16, 16, 24, 24, 32],
+        num_attention_heads=2,
+    ),
+    _of(
+        "vision",
+        images,
+        "pvt_v2",
+        size=64,
+        image_size=64,
+        hidden_sizes=[8, 16, 24, 32],
+        depths=[1, 1, 1, 1],
+        num_attention_heads=[1, 2, 2, 4],
+    ),
     Architecture("clip", "vision", lambda: _clip("clip")),
     Architecture("siglip", "vision", lambda: _clip("siglip")),
     Architecture("segformer", "vision", _segformer),
     Architecture("detr", "vision", _detr),
     Architecture("sam", "vision", _sam),
-)  # fmt: skip
+)
 _AUDIO = (
     _of("audio", sounds, "wav2vec2", **_SPEECH),
     _of("audio", sounds, "hubert", **_SPEECH),
     _of("audio", sounds, "wavlm", **_SPEECH),
     _of("audio", sounds, "data2vec-audio", **_SPEECH),
     Architecture("whisper", "audio", _whisper),
-    Architecture("encodec", "audio", _encodec),
+    Architecture("dac", "audio", _dac),
 )
 _DIFFUSION = (
     Architecture("UNet2DModel", "diffusion", _unet),

@@ -53,7 +53,7 @@ def main() -> int:
     if options.merge:
         return _told([verdict for path in options.merge for verdict in report.load(path)])
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder, open(options.out or os.devnull, "w") as out:
+    with tempfile.TemporaryDirectory() as folder, options.out.open("w") as out:
         found = _judged(options, options.cache or Path(folder), out)
     return _told(found)
 
@@ -107,7 +107,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--decompose", action="store_true", help="export to Core ATen")
     parser.add_argument("--flags", default="-O1", help="of the compiler (%(default)s)")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="of built kernels, to keep")
-    parser.add_argument("--out", type=Path, metavar="FILE")
+    parser.add_argument("--out", type=Path, default=Path(os.devnull), metavar="FILE")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE")
     return parser.parse_args()
 

@@ -13,7 +13,7 @@ from scheduler.benchmark.problem import node_tolerance
 from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
 from scheduler.benchmark.verification import kernel_nodes
 from scheduler.fusion.nodes import Schedule
-from tests.benchmarks.opinfo.database import parts_of
+from tests.benchmarks.opinfo.database import as_array, parts_of
 
 # What torch's own tests hold results of a type to (torch.testing.assert_close): relative, absolute.
 _OWN = {
@@ -42,6 +42,27 @@ def _close(got: Any, want: Any, tolerance: tuple[float, float]) -> Any:
     if got.dtype.kind != "f" or want.dtype.kind != "f":
         return got == want
     return np.isclose(got, want, *tolerance, equal_nan=True)
+
+
+def equal_places(got: Any, own: Any, source: Any) -> bool:
+    """Whether indices point, along some dimension of what they index, at values equal to those
+    that torch's point at: of equal elements an unstable sort may take any."""
+    got, own = np.asarray(got), as_array(own)
+    if got.dtype != np.int64 or got.shape != own.shape:
+        return False
+    values = parts_of(source)
+    for axis in range(values.ndim):
+        keeps = got.ndim == values.ndim
+        pair = (got, own) if keeps else (np.expand_dims(got, axis), np.expand_dims(own, axis))
+        others = [n for at, n in enumerate(values.shape) if at != axis]
+        if [n for at, n in enumerate(pair[0].shape) if at != axis] != others:
+            continue
+        if any(one.size and not 0 <= one.min() <= one.max() < values.shape[axis] for one in pair):
+            continue
+        mine, theirs = (np.take_along_axis(values, one, axis) for one in pair)
+        if np.array_equal(mine, theirs, equal_nan=values.dtype.kind == "f"):
+            return True
+    return False
 
 
 def own_tolerance(dtype: Any) -> tuple[float, float]:

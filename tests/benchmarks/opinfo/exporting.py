@@ -62,7 +62,7 @@ def exported(
     Raises ``NotExportedError`` where torch does not export them together, and ``UserError`` where
     our reader does not take the file.
     """
-    program = _program(uses, decompose)
+    program = exported_program(uses, decompose)
     path = folder / "model.pt2"
     try:
         with warnings.catch_warnings():
@@ -74,7 +74,11 @@ def exported(
     return list(_parts(program, graph, uses, counts))
 
 
-def _program(uses: Sequence[Use], decompose: bool) -> Any:
+def exported_program(uses: Sequence[Use], decompose: bool) -> Any:
+    """The uses as torch's own program, with their tensors as its inputs.
+
+    Raises ``NotExportedError`` where torch does not export them together.
+    """
     # Samples share tensors: what export takes for one input belongs to one use alone.
     tensors = tuple(tensor.detach() for use in uses for tensor in use.tensors)
     module = _Uses(uses).eval()
