@@ -21,6 +21,7 @@ from scheduler.codegen.names import size_names
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import symbol
 from scheduler.ir.index.text import parse_expr, print_expr
+from scheduler.ir.random import SEED
 from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
 
 _GIVEN = ("input", "parameter", "constant")
@@ -97,6 +98,7 @@ class _Wrapper:
                 {n: tuple(symbols[n][key] for key in ("hint", "min", "max")) for n in self._symbols}
             ),
             from_shapes=list(self._from_shapes(inputs)),
+            seed=repr(SEED) if SEED in self._symbols else "",
             body=list(self._body(given)),
             library=self._library(),
             cutedsl=any(one["source"].endswith(".py") for one in kernels.values()),

@@ -43,6 +43,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
+from scheduler.ir.random import SEED, SEED_END, may_draw
 from scheduler.ir.serialize import with_digest
 from scheduler.limits import (
     MAX_ARGUMENTS,
@@ -136,7 +137,7 @@ class _Reader:
         return Graph(
             name=name,
             digest="",
-            symbols=self._symbols(),
+            symbols=self._symbols() | _seed(nodes),
             inputs=inputs,
             outputs=tuple(outputs),
             nodes=tuple(nodes),
@@ -306,6 +307,13 @@ class _Reader:
         used = sorted(free_symbols((*exprs, *self._sym_ints.values())))
         hints = infer_hints(self._expressions.hints)
         return {name: _symbol(name, ranges.get(name, {}), hints.get(name)) for name in used}
+
+
+def _seed(nodes: Iterable[Node]) -> dict[str, SymbolInfo]:
+    """The seed of a graph that draws random numbers, as one of its symbols."""
+    if not any(may_draw(node.target) for node in nodes):
+        return {}
+    return {SEED: SymbolInfo(SEED, hint=0, minimum=0, maximum=SEED_END - 1)}
 
 
 def _is_read(expr: Expr, sizes: set[str]) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
+from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -39,6 +40,7 @@ class Elements(StrEnum):
     COPIED = "copied"  # an argument's own, at other places of a new tensor
     VIEWED = "viewed"  # the first argument's own, in its memory
     VIEWED_IF_CONTIGUOUS = "viewed if contiguous"
+    VIEWED_UNLESS_TRAINING = "viewed unless training"  # by the argument ``train``
     CONVERTED = "converted"  # the first argument's in another type; in its type, viewed
     CONVERTED_COPY = "converted copy"
 
@@ -103,6 +105,12 @@ class Overload:
         """Every argument's default by name, in the schema's order; None for required ones."""
         return MappingProxyType({param.name: param.default for param in self.params})
 
+    def _own_name(self, name: str) -> str:
+        """What the functional form calls an argument: dropout's ``input`` is ``self`` in place."""
+        inplace = functional_target(self.target) != self.target
+        renamed = inplace and name == "self" and name not in self.defaults
+        return self.params[0].name if renamed else name
+
     def bind(self, node: Node) -> Mapping[str, Argument]:
         """A node's arguments by name, defaults filled in, in the schema's order.
 
@@ -116,7 +124,8 @@ class Overload:
             )
         given: dict[str, Argument] = {}
         by_position = zip(node.labels or self.positional, node.args, strict=False)
-        for name, value in (*by_position, *node.kwargs.items()):
+        for label, value in (*by_position, *node.kwargs.items()):
+            name = self._own_name(label)
             if name in given or name not in self.defaults:
                 raise UserError(f"{where} has no further argument {name!r}")
             given[name] = value
@@ -211,6 +220,8 @@ def read_signature(text: str) -> tuple[Param, ...]:
 
 
 def _param(name: str, default: ast.expr | None, keyword_only: bool) -> Param:
+    # ``from_``: Python's own words are no names of parameters.
+    name = name.removesuffix("_") if iskeyword(name.removesuffix("_")) else name
     if default is None:
         return Param(name, required=True, keyword_only=keyword_only)
     return Param(name, False, ast.literal_eval(default), keyword_only)

@@ -35,6 +35,7 @@ WITHOUT_EFFECT = frozenset(
         "implicit",
         "momentum",
         "output_size",
+        "generator",
     ]
 )
 

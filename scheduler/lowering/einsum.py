@@ -25,7 +25,6 @@ from scheduler.lowering.pointwise import elementwise
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call
-from scheduler.lowering.views import broadcast
 
 _ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 Labels: TypeAlias = tuple[str, ...]
@@ -249,10 +248,6 @@ def inner(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     return tensordot(b, self, other, (self.rank - 1,), (other.rank - 1,))
 
 
-def vdot(b: Builder, self: Tensor, other: Tensor) -> Tensor:
-    return tensordot(b, self, other, (0,), (0,))
-
-
 def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     """Each element of the first times the whole second."""
     meta = b.meta()
@@ -342,21 +337,3 @@ def trilinear(
         labels = tuple(str(d) for d in range(rank) if d not in repeated)
         operands.append((tensor, labels))
     return summed_product(b, operands, tuple(str(d) for d in range(rank) if d not in sumdim))
-
-
-def cross(b: Builder, self: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """Of vectors of three elements along ``dim``, the first such dimension if none is given."""
-    meta = b.meta()
-    at = next(d for d, e in enumerate(meta.size) if e == 3) if dim is None else dim % len(meta.size)
-
-    def read(index: Index) -> Value:
-        after, before = (
-            (*index[:at], Mod(index[at] + by, sympy.Integer(3)), *index[at + 1 :]) for by in (1, 2)
-        )
-        x1, x2 = (trees.held(broadcast(self, meta.size).at(i), meta.dtype) for i in (after, before))
-        y1, y2 = (
-            trees.held(broadcast(other, meta.size).at(i), meta.dtype) for i in (after, before)
-        )
-        return call("sub", call("mul", x1, y2), call("mul", x2, y1))
-
-    return b.pointwise(meta.size, meta.dtype, read)

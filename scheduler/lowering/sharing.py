@@ -35,7 +35,8 @@ class SharedMemory:
             found = find(node.target)
         except UnsupportedOpError:
             return self._note_unknown(node)
-        first = next(iter(found.bind(node).values()), None)
+        given = found.bind(node)
+        first = next(iter(given.values()), None)
         if not isinstance(first, Ref):
             return None
         if found.mutates or self._shares(found.op.elements, first.name, node):
@@ -76,6 +77,8 @@ class SharedMemory:
             return meta.dtype is self._graph.tensors[node.outputs[0]].dtype
         if elements is Elements.VIEWED_IF_CONTIGUOUS:
             return meta.stride == layout.contiguous(meta.size)
+        if elements is Elements.VIEWED_UNLESS_TRAINING:
+            return find(node.target).bind(node).get("train") is False
         return elements is Elements.VIEWED
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import sympy
-
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering.builder import Builder
@@ -13,8 +11,6 @@ from scheduler.lowering.compose import computed
 from scheduler.lowering.reductions import accumulator_type, dims_of, reduce, sum_op
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
-
-_ZERO, _ONE = sympy.Integer(0), sympy.Integer(1)
 
 
 def nansum(b: Builder, self: Tensor, dim: Any = None, **_: Any) -> Tensor:

@@ -21,8 +21,17 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Graph, Node, Ref, Subgraph
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.ops import Elements, UnsupportedOpError
+from scheduler.ir.random import SEED, may_draw, stream_of
 from scheduler.ir.reference.rounding import rounded
-from scheduler.ir.reference.rule import OWN_DTYPE, RUN, STRIDES, Array, UnsupportedUseError, held
+from scheduler.ir.reference.rule import (
+    OWN_DTYPE,
+    RANDOM,
+    RUN,
+    STRIDES,
+    Array,
+    UnsupportedUseError,
+    held,
+)
 from scheduler.lowering.errors import where
 from scheduler.lowering.ops import find
 from scheduler.lowering.sharing import SharedMemory, memory_of
@@ -56,6 +65,8 @@ def evaluate(
     spec = find(node.target)
     args = {name: _resolved(arg, values, bindings) for name, arg in spec.bind(node).items()}
     args[OWN_DTYPE] = _own_dtype(node, dtypes or {})
+    if may_draw(node.target):
+        args[RANDOM] = (bindings.get(SEED, 0), stream_of(node.outputs[0]))
     if spec.op.name in _OF_STRIDES:
         args[STRIDES] = None if graph is None else _strides(node, graph, bindings)
     if graph is not None:

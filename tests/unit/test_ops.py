@@ -71,7 +71,7 @@ def test_unknown_ops_say_so(target: str) -> None:
     [
         ("aten.add_.Tensor", "aten.add.Tensor", "self"),
         ("aten.relu_.default", "aten.relu.default", "self"),
-        ("aten.dropout_.default", "aten.dropout.default", ""),  # nothing at inference
+        ("aten.dropout_.default", "aten.dropout.default", "input"),
         ("aten.pow_.Scalar", "aten.pow.Tensor_Scalar", "self"),
         ("aten.__iand__.Tensor", "aten.__and__.Tensor", "self"),
         ("aten.__and__.Tensor", "aten.__and__.Tensor", ""),

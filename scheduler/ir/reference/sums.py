@@ -32,10 +32,6 @@ def inner(a: Args) -> Any:
     return np.asarray(np.inner(a["self"], a["other"]))
 
 
-def vdot(a: Args) -> Any:
-    return np.asarray(np.dot(a["self"], a["other"]))
-
-
 def tensordot(a: Args) -> Any:
     x, y = a["self"], a["other"]
     for one, two in zip(a["dims_self"], a["dims_other"], strict=True):
@@ -72,14 +68,6 @@ def trilinear(a: Args) -> Any:
         operands += [part, [d for d in range(rank) if d not in repeated]]
     kept = [d for d in range(rank) if d not in a["sumdim"]]
     return np.einsum(*operands, kept, optimize=True)
-
-
-def cross(a: Args) -> Any:
-    x, y = np.broadcast_arrays(a["self"], a["other"])
-    dim = x.shape.index(3) if a["dim"] is None else a["dim"]
-    x, y = np.moveaxis(x, dim, 0), np.moveaxis(y, dim, 0)
-    parts = [x[(k + 1) % 3] * y[(k + 2) % 3] - x[(k + 2) % 3] * y[(k + 1) % 3] for k in range(3)]
-    return np.stack(parts, axis=dim)
 
 
 def _over(a: Args) -> dict[str, Any]:

@@ -49,9 +49,6 @@ ROWS = (
     op("aten.lift_fresh", "self", views.same, ref_views.same, Elements.VIEWED),
     op("aten.lift_fresh_copy", "self", views.same, ref_views.lift_fresh_copy, Elements.COPIED),
     op(
-        "aten.dropout", "input, p, train", pointwise.dropout, ref_pointwise.dropout, Elements.VIEWED
-    ),
-    op(
         "aten.feature_dropout",
         "input, p, train",
         pointwise.dropout,

@@ -14,7 +14,6 @@ ROWS = (
     op("aten.einsum", "equation, tensors, *, path=None", einsum.einsum, ref_matmul.einsum),
     op("aten.tensordot", "self, other, dims_self, dims_other", einsum.tensordot, ref.tensordot),
     op("aten.inner", "self, other", einsum.inner, ref.inner),
-    op("aten.vdot", "self, other", einsum.vdot, ref.vdot),
     op("aten.kron", "self, other", einsum.kron, ref.kron),
     op(
         "aten.addbmm",
@@ -38,7 +37,6 @@ ROWS = (
         einsum.trilinear,
         ref.trilinear,
     ),
-    op("aten.cross", "self, other, dim=None", einsum.cross, ref.cross),
     op("aten.nansum", NUMBERS, sums.nansum, ref.nansum),
     op("aten.nanmean", NUMBERS, sums.nanmean, ref.nanmean),
 )

@@ -4,6 +4,7 @@
 
 #include <kiln/index.h>
 #include <kiln/math.h>
+#include <kiln/random.h>
 #include <kiln/types.h>
 
 namespace kiln {

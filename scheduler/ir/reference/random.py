@@ -1,0 +1,212 @@
+"""Reference of ops that draw random numbers (docs/random.md says from where, and how).
+
+Written from Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), and from the page,
+apart from what kernels are made of.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.reference.rule import (
+    OWN_DTYPE,
+    RANDOM,
+    Args,
+    Array,
+    UnsupportedUseError,
+    held,
+    held_or,
+)
+from scheduler.limits import MAX_MADE
+
+_ROUNDS = 10
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+def philox(counters: Array, key: tuple[int, int]) -> Array:
+    """Four words of 32 bits, ``[..., 4]`` in uint64, for counters of four words ``[..., 4]``."""
+    a, b, c, d = (counters[..., place].astype(np.uint64) for place in range(4))
+    first, second = key
+    for _ in range(_ROUNDS):
+        left, right = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
+        a, b, c, d = (
+            (right >> _HALF) ^ b ^ np.uint64(first),
+            right & _LOW,
+            (left >> _HALF) ^ d ^ np.uint64(second),
+            left & _LOW,
+        )
+        first, second = (first + _WEYL[0]) % 2**32, (second + _WEYL[1]) % 2**32
+    return np.stack([a, b, c, d], axis=-1)
+
+
+def _words(a: Args, size: Any) -> tuple[Array, Array]:
+    """The first two words of each element."""
+    shape = tuple(int(extent) for extent in size)
+    if math.prod(shape) > MAX_MADE:
+        raise UnsupportedUseError(f"{math.prod(shape)} random numbers")
+    number = np.arange(math.prod(shape), dtype=np.uint64)
+    none = np.zeros_like(number)
+    made = philox(np.stack([number & _LOW, number >> _HALF, none, none], axis=-1), a[RANDOM])
+    return made[:, 0].reshape(shape), made[:, 1].reshape(shape)
+
+
+def _uniform(a: Args, size: Any, dtype: DType | None) -> Array:
+    """From 0 to below 1, as many bits as the type's numbers have there."""
+    first, second = _words(a, size)
+    if dtype is DType.F64:
+        high, low = first >> np.uint64(5), second >> np.uint64(6)
+        return (high.astype(np.float64) * 2.0**26 + low) * 2.0**-53
+    bits = {DType.F16: 11, DType.BF16: 8}.get(dtype or DType.F32, 24)
+    return (first >> np.uint64(32 - bits)).astype(np.float64) * 2.0**-bits
+
+
+def _above_zero(words: Array) -> Any:
+    return ((words >> np.uint64(8)).astype(np.float64) + 1) * 2.0**-24
+
+
+def _normal(a: Args, size: Any) -> Array:
+    """Box and Muller's cosine."""
+    first, second = _words(a, size)
+    angle = 2 * np.pi * ((second >> np.uint64(8)).astype(np.float64) * 2.0**-24)
+    return np.asarray(np.sqrt(-2 * np.log(_above_zero(first))) * np.cos(angle))
+
+
+def _size(a: Args) -> Any:
+    return a["size"] if "size" in a else np.shape(a["self"])
+
+
+def _asked(a: Args) -> DType | None:
+    """The type asked for; that of ``self`` where there is one."""
+    if a.get("dtype") is not None:
+        dtype: DType = a["dtype"]
+        return dtype
+    own: DType | None = a[OWN_DTYPE]
+    return own if "self" in a else None
+
+
+def rand(a: Args) -> Any:
+    return _uniform(a, _size(a), _asked(a))
+
+
+def randn(a: Args) -> Any:
+    return _normal(a, _size(a))
+
+
+def randint(a: Args) -> Any:
+    low = a.get("low", 0)
+    first, second = _words(a, _size(a))
+    span = int(a["high"]) - int(low)
+    if span <= 0:
+        raise UnsupportedUseError(f"random integers from {low} to below {a['high']}")
+    drawn = (first << np.uint64(31)) | (second >> np.uint64(1))
+    made = (drawn % np.uint64(span)).astype(np.int64) + int(low)
+    own = a[OWN_DTYPE] if "self" in a else None
+    return made.astype(held(own) if a["dtype"] is None and own else held_or(a["dtype"], np.int64))
+
+
+def randperm(a: Args) -> Any:
+    """The order of as many 63-bit numbers."""
+    first, second = _words(a, (a["n"],))
+    keys = (first << np.uint64(31)) | (second >> np.uint64(1))
+    return np.argsort(keys, kind="stable").astype(held_or(a["dtype"], np.int64))
+
+
+def bernoulli(a: Args) -> Any:
+    x = a["self"]
+    chance = a.get("p", x)
+    drawn = _uniform(a, x.shape, DType.F32) < chance
+    return drawn.astype(x.dtype)
+
+
+def uniform(a: Args) -> Any:
+    x = a["self"]
+    return a["from"] + (a["to"] - a["from"]) * _uniform(a, x.shape, a[OWN_DTYPE])
+
+
+def normal(a: Args) -> Any:
+    mean, std = a["mean"], a["std"]
+    if "size" in a:
+        size = a["size"]
+    elif "self" in a:
+        size = np.shape(a["self"])
+    else:
+        size = np.broadcast_shapes(np.shape(mean), np.shape(std))
+    return mean + std * _normal(a, size)
+
+
+def log_normal(a: Args) -> Any:
+    return np.exp(normal(a))
+
+
+def exponential(a: Args) -> Any:
+    first, _ = _words(a, a["self"].shape)
+    return -np.log(_above_zero(first)) / a["lambd"]
+
+
+def cauchy(a: Args) -> Any:
+    angle = np.pi * (_uniform(a, a["self"].shape, DType.F32) - 0.5)
+    return a["median"] + a["sigma"] * np.tan(angle)
+
+
+def geometric(a: Args) -> Any:
+    first, _ = _words(a, a["self"].shape)
+    made = np.maximum(np.ceil(np.log(_above_zero(first)) / np.log1p(-a["p"])), 1)
+    return made.astype(a["self"].dtype)
+
+
+def multinomial(a: Args) -> Any:
+    """With replacement by the sums of the chances, without by the least waiting times."""
+    x = np.atleast_2d(np.asarray(a["self"], np.float64))
+    count = a["num_samples"]
+    if a["replacement"]:
+        drawn = _uniform(a, (len(x), count), DType.F64)
+        sums = x.cumsum(axis=1)
+        places = [
+            np.searchsorted(s / s[-1], u, side="right") for s, u in zip(sums, drawn, strict=True)
+        ]
+        made = np.minimum(np.array(places), x.shape[1] - 1)
+    else:
+        first, _ = _words(a, x.shape)
+        with np.errstate(divide="ignore"):
+            waiting = -np.log(_above_zero(first)) / x
+        made = np.argsort(waiting, axis=1, kind="stable")[:, :count]
+    made = made.reshape(len(x), count).astype(np.int64)
+    return made if np.ndim(a["self"]) == 2 else made[0]
+
+
+def _kept(a: Args, x: Array, chance: float) -> Array:
+    return _uniform(a, x.shape, DType.F32) >= chance
+
+
+def dropout(a: Args) -> Any:
+    x, p = a["input"], a["p"]
+    if not a["train"] or p == 0:
+        return x
+    return np.zeros_like(x) if p == 1 else np.where(_kept(a, x, p), x / (1 - p), 0.0)
+
+
+def native_dropout(a: Args) -> Any:
+    x, p = a["input"], a["p"]
+    if a["train"] is False or p == 0:
+        return np.array(x), np.ones(x.shape, bool)
+    kept = np.zeros(x.shape, bool) if p == 1 else _kept(a, x, p)
+    return np.where(kept, x / (1 - p if p != 1 else 1), 0.0), kept
+
+
+def native_dropout_backward(a: Args) -> Any:
+    return a["grad_output"] * a["mask"] * a["scale"]
+
+
+def rrelu(a: Args) -> Any:
+    x, low, high = a["self"], a["lower"], a["upper"]
+    slope: Any = (low + high) / 2
+    if a["training"]:
+        slope = low + (high - low) * _uniform(a, x.shape, DType.F32)
+    return np.where(x > 0, x, x * slope)

@@ -1,0 +1,99 @@
+"""Rows of ops that draw random numbers."""
+
+from __future__ import annotations
+
+from scheduler.ir.ops import Elements, NoKernel, op
+from scheduler.ir.reference import random as ref
+from scheduler.lowering import random
+from scheduler.lowering.ops.creation import OPTIONS
+
+LIKE = f"{OPTIONS}, memory_format=None"
+ORDER = NoKernel("no kernel is made for drawing an order or places: they are sorted")
+
+ROWS = (
+    op("aten.rand", f"size, {OPTIONS}", random.rand, ref.rand),
+    op("aten.rand_like", f"self, {LIKE}", random.rand, ref.rand),
+    op("aten.randn", f"size, {OPTIONS}", random.randn, ref.randn),
+    op("aten.randn_like", f"self, {LIKE}", random.randn, ref.randn),
+    op(
+        "aten.randint",
+        f"high, size, {OPTIONS}; low: low, high, size, {OPTIONS}",
+        random.randint,
+        ref.randint,
+    ),
+    op(
+        "aten.randint_like",
+        f"self, high, {LIKE}; low_dtype: self, low, high, {LIKE}",
+        random.randint,
+        ref.randint,
+    ),
+    op("aten.randperm", f"n, {OPTIONS}", ORDER, ref.randperm),
+    op(
+        "aten.multinomial",
+        "self, num_samples, replacement=False, *, generator=None",
+        ORDER,
+        ref.multinomial,
+    ),
+    op(
+        "aten.bernoulli",
+        "self, *, generator=None; p Tensor: self, p, *, generator=None; "
+        "float: self, p=0.5, *, generator=None",
+        random.bernoulli,
+        ref.bernoulli,
+    ),
+    op("aten.uniform", "self, from_=0.0, to=1.0, *, generator=None", random.uniform, ref.uniform),
+    op(
+        "aten.normal",
+        "Tensor_float Tensor_Tensor float_Tensor: mean, std=1.0, *, generator=None; "
+        "float_float: mean, std, size, *, generator=None, dtype=None, layout=None, device=None, "
+        "pin_memory=None; "
+        "default: self, mean=0.0, std=1.0, *, generator=None",
+        random.normal,
+        ref.normal,
+    ),
+    op(
+        "aten.normal_functional",
+        "self, mean=0.0, std=1.0, *, generator=None",
+        random.normal,
+        ref.normal,
+    ),
+    op(
+        "aten.log_normal",
+        "self, mean=1.0, std=2.0, *, generator=None",
+        random.log_normal,
+        ref.log_normal,
+    ),
+    op(
+        "aten.exponential",
+        "self, lambd=1.0, *, generator=None",
+        random.exponential,
+        ref.exponential,
+    ),
+    op(
+        "aten.cauchy",
+        "self, median=0.0, sigma=1.0, *, generator=None",
+        random.cauchy,
+        ref.cauchy,
+    ),
+    op("aten.geometric", "self, p, *, generator=None", random.geometric, ref.geometric),
+    op(
+        "aten.dropout",
+        "input, p, train",
+        random.dropout,
+        ref.dropout,
+        Elements.VIEWED_UNLESS_TRAINING,
+    ),
+    op("aten.native_dropout", "input, p, train", random.native_dropout, ref.native_dropout),
+    op(
+        "aten.native_dropout_backward",
+        "grad_output, mask, scale",
+        random.native_dropout_backward,
+        ref.native_dropout_backward,
+    ),
+    op(
+        "aten.rrelu",
+        "self, lower=0.125, upper=0.3333333333333333, training=False, generator=None",
+        random.rrelu,
+        ref.rrelu,
+    ),
+)

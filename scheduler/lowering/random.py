@@ -1,0 +1,277 @@
+"""Random numbers as a pointwise function of the seed, the op's stream and the element's number.
+
+docs/random.md says which numbers; the reference is written from it, apart from this.
+"""
+
+# ruff: noqa: ARG001 - rules have the signature of their op
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.random import SEED, stream_of
+from scheduler.ir.values import Cast, Const, Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import Argument, element
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import broadcast
+
+#: From the index of an element to its value.
+Drawn = Callable[[Index], Value]
+
+
+def _word(b: Builder, size: tuple[Expr, ...], place: int) -> Drawn:
+    """The first or second word of 32 bits of each element."""
+    assert b.node is not None
+    key = call(
+        "bitwise_or",
+        trees.index_value(symbol(SEED)),
+        Const(stream_of(b.node.outputs[0]) << 32, DType.I64),
+    )
+
+    function = ("philox_word0", "philox_word1")[place]
+
+    def read(index: Index) -> Value:
+        strides = layout.contiguous(size)
+        number = sympy.Add(*(i * s for i, s in zip(index, strides, strict=True)))
+        return call(function, trees.index_value(number), key)
+
+    return read
+
+
+def _shifted(word: Value, by: int) -> Value:
+    return call("rshift", word, Const(by, DType.I64))
+
+
+def _fraction(word: Value, bits: int, held: DType, more: float = 0.0) -> Value:
+    """The highest bits, and ``more`` of the last of them, as a fraction of 1."""
+    value: Value = Cast(_shifted(word, 32 - bits), held)
+    if more:
+        value = call("add", value, const(more, held))
+    return call("mul", value, const(2.0**-bits, held))
+
+
+def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
+    """From 0 to below 1, as many bits as the type's numbers have there."""
+    first, second = _word(b, size, 0), _word(b, size, 1)
+    held = dtype.compute
+    if dtype is not DType.F64:
+        bits = {DType.F16: 11, DType.BF16: 8}.get(dtype, 24)
+        return lambda i: _fraction(first(i), bits, held)
+
+    def read(index: Index) -> Value:
+        high, low = _shifted(first(index), 5), _shifted(second(index), 6)
+        whole = call("add", call("mul", high, Const(1 << 26, DType.I64)), low)
+        return call("mul", Cast(whole, held), const(2.0**-53, held))
+
+    return read
+
+
+def _above_zero(b: Builder, size: tuple[Expr, ...], held: DType) -> Drawn:
+    """From above 0 to 1: what a logarithm is taken of."""
+    first = _word(b, size, 0)
+    return lambda i: _fraction(first(i), 24, held, 1.0)
+
+
+def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
+    """Box and Muller's cosine."""
+    held = dtype.compute
+    above, second = _above_zero(b, size, held), _word(b, size, 1)
+
+    def read(index: Index) -> Value:
+        angle = call("mul", _fraction(second(index), 24, held), const(2 * math.pi, held))
+        radius = call("sqrt", call("mul", call("log", above(index)), const(-2, held)))
+        return call("mul", radius, call("cos", angle))
+
+    return read
+
+
+def _made(b: Builder, drawn: Callable[[Builder, tuple[Expr, ...], DType], Drawn]) -> Tensor:
+    meta = b.meta()
+    if not meta.dtype.is_float:
+        raise Unsupported(f"random numbers of type {meta.dtype.label}")
+    return b.pointwise(meta.size, meta.dtype, drawn(b, meta.size, meta.dtype))
+
+
+def rand(b: Builder, **_: Any) -> Tensor:
+    return _made(b, uniform_numbers)
+
+
+def randn(b: Builder, **_: Any) -> Tensor:
+    return _made(b, normal_numbers)
+
+
+def randint(b: Builder, high: int, low: int = 0, **_: Any) -> Tensor:
+    """63 bits modulo the range, as torch takes a modulus."""
+    meta = b.meta()
+    if not isinstance(high, int) or not isinstance(low, int) or not low < high:
+        raise Unsupported(f"random integers from {low} to below {high}")
+    first, second = _word(b, meta.size, 0), _word(b, meta.size, 1)
+
+    def read(index: Index) -> Value:
+        upper = call("lshift", first(index), Const(31, DType.I64))
+        drawn = call("bitwise_or", upper, _shifted(second(index), 1))
+        within = call("remainder", drawn, Const(high - low, DType.I64))
+        return trees.held(call("add", within, Const(low, DType.I64)), meta.dtype)
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def bernoulli(b: Builder, self: Tensor, p: Any = None, **_: Any) -> Tensor:
+    """1 with the chance ``p``, or that of the element, else 0."""
+    meta = b.meta()
+    chance = self if p is None else p
+    wide = broadcast(chance, meta.size) if isinstance(chance, Tensor) else chance
+    held = wide.dtype.compute if isinstance(wide, Tensor) and wide.dtype.is_float else DType.F32
+    drawn = uniform_numbers(b, meta.size, DType.F32)
+
+    def read(index: Index) -> Value:
+        below = call("lt", trees.held(drawn(index), held), element(wide, index, held))
+        return trees.held(below, meta.dtype)
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def uniform(b: Builder, self: Tensor, **options: Any) -> Tensor:
+    meta = b.meta()
+    low, high = options.get("from", 0.0), options["to"]
+    drawn = uniform_numbers(b, meta.size, meta.dtype)
+    held = meta.dtype.compute
+
+    def read(index: Index) -> Value:
+        scaled = call("mul", drawn(index), const(high - low, held))
+        return call("add", scaled, const(low, held))
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def normal(b: Builder, mean: Argument = 0.0, std: Argument = 1.0, **_: Any) -> Tensor:
+    return _spread(b, mean, std, lambda x: x)
+
+
+def log_normal(b: Builder, mean: Argument = 1.0, std: Argument = 2.0, **_: Any) -> Tensor:
+    return _spread(b, mean, std, lambda x: call("exp", x))
+
+
+def _spread(
+    b: Builder, mean: Argument, std: Argument, function: Callable[[Value], Value]
+) -> Tensor:
+    meta = b.meta()
+    drawn = normal_numbers(b, meta.size, meta.dtype)
+    wide = [broadcast(a, meta.size) if isinstance(a, Tensor) else a for a in (mean, std)]
+
+    def read(index: Index) -> Value:
+        centre, width = (element(one, index, meta.dtype) for one in wide)
+        return function(call("add", centre, call("mul", width, drawn(index))))
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def exponential(b: Builder, self: Tensor, lambd: float = 1.0, **_: Any) -> Tensor:
+    meta = b.meta()
+    held = meta.dtype.compute
+    above = _above_zero(b, meta.size, held)
+
+    def read(index: Index) -> Value:
+        return call("truediv", call("neg", call("log", above(index))), const(lambd, held))
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def cauchy(b: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0, **_: Any) -> Tensor:
+    meta = b.meta()
+    held = meta.dtype.compute
+    drawn = uniform_numbers(b, meta.size, DType.F32)
+
+    def read(index: Index) -> Value:
+        turned = call("sub", trees.held(drawn(index), held), const(0.5, held))
+        tangent = call("tan", call("mul", turned, const(math.pi, held)))
+        return call("add", call("mul", tangent, const(sigma, held)), const(median, held))
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def geometric(b: Builder, self: Tensor, p: float, **_: Any) -> Tensor:
+    """How many trials of chance ``p`` the first success takes."""
+    meta = b.meta()
+    held = meta.dtype.compute if meta.dtype.is_float else DType.F32
+    above = _above_zero(b, meta.size, held)
+
+    def read(index: Index) -> Value:
+        trials = call("truediv", call("log", above(index)), const(math.log1p(-p), held))
+        return trees.held(call("maximum", call("ceil", trials), const(1, held)), meta.dtype)
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def _keeps(b: Builder, size: tuple[Expr, ...], p: float) -> Drawn:
+    drawn = uniform_numbers(b, size, DType.F32)
+    return lambda i: call("ge", drawn(i), const(p, DType.F32))
+
+
+def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+    """In training, elements are 0 with the chance ``p``, and the others grow by 1 / (1 - p)."""
+    return native_dropout(b, input, p, train)[0] if train and p != 0 else input
+
+
+def native_dropout(
+    b: Builder, input: Tensor, p: float, train: bool | None = None
+) -> tuple[Tensor, Tensor]:
+    """The elements that are left, and which those are."""
+    size, dtype = input.size, input.dtype
+    if train is False or p == 0:
+        return input, Tensor(size, DType.BOOL, lambda _: Const(True, DType.BOOL))
+    if p == 1:
+        none = Tensor(size, DType.BOOL, lambda _: Const(False, DType.BOOL))
+        return Tensor(size, dtype, lambda _: const(0, dtype)), none
+    keeps = _keeps(b, size, p)
+
+    def read(index: Index) -> Value:
+        grown = call("truediv", trees.held(input.at(index), dtype), const(1 - p, dtype))
+        return call("where", keeps(index), grown, const(0, dtype))
+
+    return b.pointwise(size, dtype, read), b.pointwise(size, DType.BOOL, keeps)
+
+
+def native_dropout_backward(b: Builder, grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
+    meta = b.meta()
+
+    def read(index: Index) -> Value:
+        kept = call("mul", *(trees.held(t.at(index), meta.dtype) for t in (grad_output, mask)))
+        return trees.scaled(kept, scale, meta.dtype)
+
+    return b.pointwise(meta.size, meta.dtype, read)
+
+
+def rrelu(
+    b: Builder,
+    self: Tensor,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
+    **_: Any,
+) -> Tensor:
+    """A random slope below 0 in training, else the mean of both bounds."""
+    meta = b.meta()
+    drawn = uniform_numbers(b, meta.size, DType.F32)
+    held = meta.dtype.compute
+
+    def read(index: Index) -> Value:
+        x = trees.held(self.at(index), held)
+        slope: Value = const((lower + upper) / 2, held)
+        if training:
+            wide = call("mul", trees.held(drawn(index), held), const(upper - lower, held))
+            slope = call("add", wide, const(lower, held))
+        return call("where", call("gt", x, const(0, held)), x, call("mul", x, slope))
+
+    return b.pointwise(meta.size, meta.dtype, read)
