@@ -117,7 +117,7 @@ def generate(
     chosen: dict[str, TemplateCaller] = {}
     for node in plan.nodes:
         if node.kind is GroupKind.EXTERN:
-            externs += [_extern(extern, len(calls)) for extern in node.externs]
+            externs += [_extern(extern, plan.lowered, len(calls)) for extern in node.externs]
             continue
         chosen[node.name], choice = _chosen(backend, node, choose)
         call = replace(backend.codegen(node, chosen[node.name])[1], choice=choice)
@@ -190,5 +190,6 @@ def build_kernels(
     return dict(zip(keys, results, strict=True))
 
 
-def _extern(extern: Extern, position: int) -> ExternEntry:
-    return ExternEntry(extern.node, extern.op, extern.reason, position, tuple(extern.outputs))
+def _extern(extern: Extern, lowered: Lowered, position: int) -> ExternEntry:
+    inputs = lowered.whole_inputs(extern)
+    return ExternEntry(extern.node, extern.op, extern.reason, position, extern.outputs, inputs)

@@ -35,7 +35,7 @@ def main(folder: Path, device: str, memory_bytes: int) -> None:
     try:
         made = _run(folder / HANDED, device)
         outputs = made.values
-        answer = {"missing": dict(made.missing)}
+        answer = {"missing": dict(made.missing), "bindings": dict(made.bindings)}
     except UserError as error:
         answer = {"mistake": str(error)}
     except DeviceError as error:

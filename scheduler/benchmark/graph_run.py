@@ -23,8 +23,10 @@ from scheduler.build.process import Cancellation, signal_name
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen import layout
 from scheduler.fence.python import start_python
-from scheduler.ir.bindings import Bindings
+from scheduler.ir.bindings import Bindings, backed, learn
+from scheduler.ir.index.functions import is_unbacked
 from scheduler.ir.storage import Array, BoundBuffer, bind_buffer
+from scheduler.limits import INT64_END
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceError
 
@@ -36,10 +38,11 @@ _LINE_MAX_BYTES = 1 << 20
 @dataclass(frozen=True)
 class GraphOutputs:
     """Outputs by buffer name; ``missing`` says of those that are left out what they need that
-    nothing computes."""
+    nothing computes, ``bindings`` what sizes the run had, those that depend on data among them."""
 
     values: Mapping[str, Array]
     missing: Mapping[str, str]
+    bindings: Mapping[str, int]
 
 
 def run_fenced(
@@ -103,13 +106,28 @@ def _outputs(
     answer = _answer(answers.readline(_LINE_MAX_BYTES))
     _check_answer(answer, process)
     missing = _missing(answer, bundle.manifest.outputs)
+    sizes = backed(bindings)
+    learn(sizes, bundle.manifest.symbols, _read_sizes(answer, bundle))
     outputs = {}
     for name in dict.fromkeys(bundle.manifest.outputs):
         if name in missing:
             continue
-        buffer = bind_buffer(bundle.manifest.buffers[name], bindings)
+        buffer = bind_buffer(bundle.manifest.buffers[name], sizes)
+        if buffer.nbytes > memory_for_kernels():
+            raise _ended(process)
         outputs[name] = _output(answers, buffer, process)
-    return GraphOutputs(outputs, missing)
+    return GraphOutputs(outputs, missing, sizes)
+
+
+def _read_sizes(answer: Mapping[str, Any] | None, bundle: Bundle) -> Bindings:
+    """Of the answer, which is nobody's to trust: the sizes that depend on data."""
+    sizes = answer.get("bindings") if answer else None
+    known = sizes if isinstance(sizes, dict) else {}
+    return {
+        name: known[name]
+        for name in bundle.manifest.symbols
+        if is_unbacked(name) and type(known.get(name)) is int and 0 <= known[name] < INT64_END
+    }
 
 
 def _missing(answer: Mapping[str, Any] | None, outputs: Sequence[str]) -> dict[str, str]:

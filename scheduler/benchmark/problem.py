@@ -15,9 +15,9 @@ import numpy as np
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.bindings import Bindings
+from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
-from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.functions import evaluate, is_unbacked
 from scheduler.ir.operations import Lowered, Sort
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.storage import (
@@ -29,6 +29,7 @@ from scheduler.ir.storage import (
 )
 from scheduler.ir.values import Call, Cast, Indirect, Load, Value, loads, walk
 from scheduler.lowering.interpret import interpret, sorted_keys
+from scheduler.outcome import UserError
 
 # Integers that are no index: small, so that sums and products stay exact.
 _PLAIN_INTEGERS = 8
@@ -42,7 +43,23 @@ def make_case(
 
     Where normal inputs leave the domain of a function (the root of a negative variance) for most
     of an output, positive inputs are drawn instead, so that there is something to compare.
+
+    Raises ``UserError`` where sizes that depend on data are given values that contradict each
+    other, so that the node would read outside its buffers.
     """
+    try:
+        return _made_case(node, lowered, bindings, rng)
+    except IndexError as error:
+        late = {name: value for name, value in bindings.items() if is_unbacked(name)}
+        if not late:
+            raise
+        sizes = format_bindings(late)
+        raise UserError(f"{sizes}: sizes that depend on data and do not fit together") from error
+
+
+def _made_case(
+    node: SchedulerNode, lowered: Lowered, bindings: Bindings, rng: np.random.Generator
+) -> Case:
     buffers = {
         name: bind_buffer(lowered.buffers[name], bindings) for name in (*node.reads, *node.writes)
     }

@@ -27,7 +27,9 @@ from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings
+from scheduler.ir.index.functions import is_unbacked
 from scheduler.ir.operations import GroupKind
+from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.storage import Array
 from scheduler.lowering import lower
 from scheduler.outcome import Rejected, Stage, UserError
@@ -66,6 +68,7 @@ def verify(
 ) -> list[Finding]:
     """All findings at one binding. The whole graph is run when every kernel passed."""
     plan = plan_of(bundle)
+    bindings = _with_read_sizes(bundle, bindings, seed)
     findings: list[Finding] = []
     for finding in _kernels(bundle, plan, device, bindings, seed, limits):
         findings.append(finding)
@@ -75,6 +78,20 @@ def verify(
             findings.append(finding)
             on_finding(finding)
     return findings
+
+
+def _with_read_sizes(bundle: Bundle, bindings: Bindings, seed: int) -> Bindings:
+    """The sizes that depend on data as the random inputs have them, so that they fit together;
+    as they are given where the reference cannot say."""
+    if not any(map(is_unbacked, bindings)):
+        return bindings
+    inputs = reference.random_inputs(bundle.graph, bindings, np.random.default_rng(seed))
+    found: Bindings = {}
+    try:
+        reference.run(bundle.graph, inputs, bindings, missing={}, sizes=found)
+    except (UserError, UnsupportedOpError):
+        return bindings  # the whole graph says why
+    return {**bindings, **found}
 
 
 def plan_of(bundle: Bundle) -> Schedule:
@@ -113,7 +130,11 @@ def _kernels(
             seen.add(key)
             request = request_of(bundle.manifest, call, target, bindings)
             rng = np.random.default_rng([seed, len(seen)])
-            case = make_case(node, plan.lowered, bindings, rng)
+            try:
+                case = make_case(node, plan.lowered, bindings, rng)
+            except UserError as error:
+                yield Finding(call.kernel, bindings, "", None, 0.0, 0.0, 0.0, str(error))
+                continue
             library = str(bundle.library(call.kernel, target))
             with tempfile.TemporaryDirectory(prefix="kiln-case-") as folder:
                 case.save(Path(folder))
@@ -129,7 +150,12 @@ def _whole_graph(
     graph = bundle.graph
     inputs = reference.random_inputs(graph, bindings, np.random.default_rng(seed))
     missing: dict[str, str] = {}
-    expected = reference.run(graph, inputs, bindings, missing=missing)
+    try:
+        expected = reference.run(graph, inputs, bindings, missing=missing)
+    except UserError as error:
+        if not any(map(is_unbacked, bindings)):
+            raise
+        return [_not_checked(bindings, "", f"random inputs are none that the model takes: {error}")]
     outputs = [
         (value, buffer, written_names(bundle).get(place, value))
         for place, (value, buffer) in enumerate(
@@ -170,9 +196,9 @@ def run_once(
 ) -> GraphOutputs:
     """The outputs, from values by the graph's input names; the device is closed."""
     try:
-        with BundleRun(bundle, device, bindings, extern_runner(plan, bindings)) as loaded:
+        with BundleRun(bundle, device, bindings, extern_runner(plan)) as loaded:
             outputs = loaded.run(by_buffer(bundle, inputs))
-            return GraphOutputs(outputs, dict(loaded.missing))
+            return GraphOutputs(outputs, dict(loaded.missing), dict(loaded.bindings))
     finally:
         device.close()
 

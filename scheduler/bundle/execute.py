@@ -12,15 +12,18 @@ from scheduler.bundle.inputs import GIVEN
 from scheduler.bundle.manifest import ExternEntry, KernelEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
-from scheduler.ir.bindings import Bindings
-from scheduler.ir.index.functions import evaluate
+from scheduler.ir.bindings import Bindings, backed, learn
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import evaluate, unbacked
+from scheduler.ir.operations import size_buffer, size_of_buffer
 from scheduler.ir.storage import BoundBuffer, bind_buffer, from_storage, to_storage
 from scheduler.outcome import UserError
 from scheduler.runtime.device import Device, LoadedKernel
 
 Array: TypeAlias = npt.NDArray[Any]
-RunExtern: TypeAlias = Callable[[ExternEntry, Mapping[str, Array]], Mapping[str, Array]]
-"""An extern on the host: all buffers that it reads by name, logical values, to what it fills."""
+RunExtern: TypeAlias = Callable[[ExternEntry, Mapping[str, Array], Bindings], Mapping[str, Array]]
+"""An extern on the host: all buffers that it reads by name, logical values, and the sizes that are
+known by then, to what it fills."""
 
 
 class NoReferenceError(UserError):
@@ -36,12 +39,16 @@ class BundleRun:
     ) -> None:
         self._bundle = bundle
         self._device = device
-        self._bindings = bindings
+        self._given = backed(bindings)
+        #: Of the present run: those that depend on data come to it while it goes on.
+        self.bindings = dict(self._given)
         self._run_extern = run_extern
-        manifest = bundle.manifest
-        self.buffers = {n: bind_buffer(b, bindings) for n, b in manifest.buffers.items()}
+        self.buffers: dict[str, BoundBuffer] = {}
         self._memory: list[int] = []
-        self._pointers = self._allocate()
+        self._late: list[int] = []  # of what depends on data, for one run
+        self._pools: dict[str, int] = {}
+        self._pointers: dict[str, int] = {}
+        self._allocate(self._memory)
         self._kernels: dict[str, LoadedKernel] = {}
         #: Buffers that could not be filled in the last run: what they need that nothing computes.
         self.missing: dict[str, str] = {}
@@ -50,6 +57,7 @@ class BundleRun:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._forget()
         for pointer in self._memory:
             self._device.free(pointer)
 
@@ -61,6 +69,7 @@ class BundleRun:
         shape, ``DeviceError`` where the device fails.
         """
         self.missing = {}
+        self._forget()
         self._write_inputs(values)
         manifest = self._bundle.manifest
         externs: dict[int, list[ExternEntry]] = {}
@@ -68,7 +77,9 @@ class BundleRun:
             externs.setdefault(extern.position, []).append(extern)
         for position, each in enumerate(manifest.calls):
             self._externs(externs.get(position, ()))
-            call = each.at(self._bindings)
+            if self._lacks_size(each):
+                continue
+            call = each.at(self.bindings)
             entry = manifest.kernels[call.kernel]
             if not self._is_missing(call, entry):
                 self._call(call, entry)
@@ -89,20 +100,42 @@ class BundleRun:
             self._device.read(self._pointers[name], storage)
         return from_storage(storage, buffer)
 
-    def _allocate(self) -> dict[str, int]:
+    def _allocate(self, memory: list[int]) -> None:
+        """Bind and allocate what has a size by now, and had none before."""
         manifest = self._bundle.manifest
-        pools = {n: self._new(evaluate(b, self._bindings)) for n, b in manifest.pools.items()}
-        return {
-            name: pools[manifest.storage[name]]
-            if name in manifest.storage
-            else self._new(buffer.nbytes)
-            for name, buffer in self.buffers.items()
-        }
+        for name, size in manifest.pools.items():
+            if name not in self._pools and self._is_known(size):
+                self._pools[name] = self._new(evaluate(size, self.bindings), memory)
+        for name, buffer in manifest.buffers.items():
+            if name in self.buffers or not self._is_known(*buffer.size, *buffer.stride):
+                continue
+            bound = self.buffers[name] = bind_buffer(buffer, self.bindings)
+            self._pointers[name] = (
+                self._pools[manifest.storage[name]]
+                if name in manifest.storage
+                else self._new(bound.nbytes, memory)
+            )
 
-    def _new(self, nbytes: int) -> int:
+    def _is_known(self, *exprs: Expr) -> bool:
+        return all(size in self.bindings for expr in exprs for size in unbacked(expr))
+
+    def _forget(self) -> None:
+        """What an earlier run learned from its data."""
+        for pointer in self._late:
+            self._device.free(pointer)
+        self._late.clear()
+        self.bindings = dict(self._given)
+        manifest = self._bundle.manifest
+        for name in [n for n, size in manifest.pools.items() if not self._is_known(size)]:
+            self._pools.pop(name, None)
+        for name, buffer in manifest.buffers.items():
+            if not self._is_known(*buffer.size, *buffer.stride):
+                self.buffers.pop(name, None)
+
+    def _new(self, nbytes: int, memory: list[int]) -> int:
         pointer = self._device.allocate(nbytes)
         if pointer:
-            self._memory.append(pointer)
+            memory.append(pointer)
         return pointer
 
     def _write_inputs(self, values: Mapping[str, Array]) -> None:
@@ -124,10 +157,14 @@ class BundleRun:
         for extern in externs:
             self._device.synchronize()
             try:
-                made = self._run_extern(extern, _Lazy(self._made))
+                made = self._run_extern(extern, _Lazy(self._made), self.bindings)
             except NoReferenceError as error:
                 self.missing.update(dict.fromkeys(extern.outputs, str(error)))
                 continue
+            sizes = {size_of_buffer(name): int(v) for name, v in made.items() if _is_size(name)}
+            if sizes:
+                learn(self.bindings, self._bundle.manifest.symbols, sizes)
+                self._allocate(self._late)
             for name, value in made.items():
                 self._write(self.buffers[name], value)
 
@@ -135,6 +172,24 @@ class BundleRun:
         if name in self.missing:
             raise NoReferenceError(self.missing[name])
         return self.read(name)
+
+    def _lacks_size(self, call: KernelCall) -> bool:
+        """Whether a call needs a size that is missing: what it writes is missing too."""
+        given = (call.args, *(variant.args for variant in call.variants))
+        exprs = [v for args in given for v in args.values() if not isinstance(v, str)]
+        lacking = [
+            size_buffer(size)
+            for expr in exprs
+            for size in unbacked(expr)
+            if size not in self.bindings
+        ]
+        if not lacking:
+            return False
+        entry = self._bundle.manifest.kernels[call.kernel]
+        why = self.missing.get(lacking[0], "a size that depends on data, which nothing makes")
+        written = (str(call.args[arg.name]) for arg in entry.args if arg.is_output)
+        self.missing.update(dict.fromkeys(written, why))
+        return True
 
     def _is_missing(self, call: KernelCall, entry: KernelEntry) -> bool:
         """Whether a call reads what is missing: what it writes is missing too, for that reason."""
@@ -149,7 +204,7 @@ class BundleRun:
     def _call(self, call: KernelCall, entry: KernelEntry) -> None:
         kernel = self._loaded(call.kernel, entry)
         args = [
-            self._pointers[value] if isinstance(value, str) else evaluate(value, self._bindings)
+            self._pointers[value] if isinstance(value, str) else evaluate(value, self.bindings)
             for value in (call.args[arg.name] for arg in entry.args)
         ]
         needed = kernel.workspace_bytes(args)
@@ -165,6 +220,10 @@ class BundleRun:
             types = [arg.type for arg in entry.args]
             self._kernels[name] = self._device.load(library, entry.symbol, types)
         return self._kernels[name]
+
+
+def _is_size(name: str) -> bool:
+    return bool(size_of_buffer(name))
 
 
 class _Lazy(Mapping[str, Array]):

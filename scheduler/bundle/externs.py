@@ -12,18 +12,19 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.ir.bindings import Bindings
 from scheduler.ir.graph import Node
 from scheduler.ir.index.functions import evaluate as extent
-from scheduler.ir.operations import Extern, Lowered
+from scheduler.ir.operations import Extern, Lowered, size_of_buffer
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.ir.storage import Array
 from scheduler.ir.values import loads
 from scheduler.lowering.errors import where
 from scheduler.lowering.interpret import view_value
 from scheduler.outcome import UserError
-from scheduler.reference import evaluate, symbolic_values
+from scheduler.reference import evaluate, read_sizes, symbolic_values
 
 
-def extern_runner(plan: Schedule, bindings: Bindings) -> RunExtern:
-    """A function that computes an extern of this schedule from the buffers it reads.
+def extern_runner(plan: Schedule) -> RunExtern:
+    """A function that computes an extern of this schedule from the buffers it reads, with the
+    sizes that are known by then.
 
     It raises ``NoReferenceError`` naming the node where the reference cannot compute it either.
     """
@@ -31,7 +32,9 @@ def extern_runner(plan: Schedule, bindings: Bindings) -> RunExtern:
     nodes = {node.name: node for node in lowered.graph.nodes}
     externs = {extern.node: extern for group in plan.nodes for extern in group.externs}
 
-    def run(entry: ExternEntry, buffers: Mapping[str, Array]) -> Mapping[str, Array]:
+    def run(
+        entry: ExternEntry, buffers: Mapping[str, Array], bindings: Bindings
+    ) -> Mapping[str, Array]:
         extern = externs.get(entry.node)
         if extern is None or tuple(extern.outputs) != entry.outputs:
             raise UserError(f"the extern {entry.node} is not one of the bundle's own graph")
@@ -66,7 +69,9 @@ def _computed(
             f"{node.target}, for which there is no kernel and no reference: {where(node)} cannot"
             f" be run: it has no kernel ({extern.reason}), and no reference ({error.reason})"
         ) from None
+    count = len(node.outputs)
+    sizes = read_sizes(lowered.graph, made)
     return {
         buffer: np.asarray(made[output])
-        for output, buffer in zip(node.outputs, extern.outputs, strict=True)
-    }
+        for output, buffer in zip(node.outputs, extern.outputs[:count], strict=True)
+    } | {buffer: np.asarray(sizes[size_of_buffer(buffer)]) for buffer in extern.outputs[count:]}

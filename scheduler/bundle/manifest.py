@@ -55,6 +55,7 @@ class ExternEntry:
     reason: str
     position: int  # runs before the call of this index
     outputs: tuple[str, ...] = ()  # buffers that it fills
+    inputs: tuple[str, ...] = ()  # buffers that are all it takes, where they are
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,10 @@ def _codec() -> Converter:
     codec = make_codec()
     # What an argument stands for, a buffer or a number, is known once there are buffers.
     codec.register_structure_hook(str | Expr, lambda text, _: codec.structure(text, str))
-    named(codec, SymbolInfo, {"minimum": "min", "maximum": "max"}, where_default=("unbacked",))
+    named(codec, SymbolInfo, {"minimum": "min", "maximum": "max"})
     named(codec, Buffer)
     renamed(codec, KernelArg, {"is_output": "output"})
+    renamed(codec, ExternEntry, where_default=("inputs",))
     renamed(codec, Launch, where_default=("dynamic_lds",))
     renamed(codec, Choice, where_default=("not_made",))
     renamed(codec, CallVariant, where_default=("choice",))

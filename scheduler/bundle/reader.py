@@ -78,7 +78,7 @@ def _check_names(manifest: Manifest, path: Path) -> None:
             _check_call(manifest, path, variant.kernel, variant.args)
             if variant.symbol not in manifest.symbols:
                 raise UserError(f"{path}: a call depends on {variant.symbol}, which is no size")
-    filled = [name for extern in manifest.externs for name in extern.outputs]
+    filled = [name for e in manifest.externs for name in (*e.outputs, *e.inputs)]
     for name in (*manifest.inputs, *manifest.outputs, *manifest.storage, *filled):
         if name not in manifest.buffers:
             raise UserError(f"{path}: the buffer {name} is not there")

@@ -16,11 +16,12 @@ from typing import Any
 
 import jinja2
 
-from scheduler.codegen import layout
+from scheduler.codegen import layout, wrapper_host
 from scheduler.codegen.names import size_names
 from scheduler.ir.dtypes import DType
-from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
 from scheduler.ir.index.text import parse_expr, print_expr
+from scheduler.ir.operations import size_buffer
 from scheduler.ir.random import SEED
 from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
 
@@ -83,20 +84,22 @@ class _Wrapper:
         used = {*self._manifest["inputs"], *self._manifest["outputs"]}
         used.update(name for name, _ in self._written)
         used.update(name for call in self._manifest["calls"] for name in self._buffers_of(call))
+        used.update(name for e in self._manifest["externs"] for name in e.get("inputs", ()))
         given = [name for name in self._buffers if self._kind(name) in _GIVEN and name in used]
         inputs = [name for name in given if self._kind(name) == "input"]
+        late = [name for name in self._symbols if is_unbacked(name)]
+        known = {n: variable for n, variable in self._symbols.items() if n not in late}
         return _template().render(
             layout=layout,
             numpy_types=[(dtype.label, dtype.numpy) for dtype in DType],
             graph=docstring(self._manifest["graph"]["name"], MAX_NAME),
-            hints=[(docstring(name), int(symbols[name]["hint"])) for name in self._symbols],
+            hints=[(docstring(name), int(symbols[name]["hint"])) for name in known],
             inputs=[self._described(name) for name in inputs],
             parameters=[self._described(name) for name in given if name not in inputs],
-            symbols=", ".join(self._symbols.values()),
-            symbol_names=[(variable, repr(name)) for name, variable in self._symbols.items()],
-            symbol_table=repr(
-                {n: tuple(symbols[n][key] for key in ("hint", "min", "max")) for n in self._symbols}
-            ),
+            symbols=", ".join(known.values()),
+            symbol_names=[(variable, repr(name)) for name, variable in known.items()],
+            symbol_table=_table(symbols, known),
+            late_table=_table(symbols, late) if late else "",
             from_shapes=list(self._from_shapes(inputs)),
             seed=repr(SEED) if SEED in self._symbols else "",
             body=list(self._body(given)),
@@ -149,17 +152,15 @@ class _Wrapper:
         last = self._last_uses()
         allocated: set[str] = set()
         for position, call in enumerate(calls):
-            for extern in self._externs.get(position, ()):
-                yield f"# {comment(self._needs(extern))}"
+            yield from self._host(position, allocated)
             if self._lacks(call):
                 yield f"# {comment(shortened(call['kernel']))} is left out: it needs that"
             else:
-                yield from self._allocations(call, allocated)
+                yield from self._allocations(self._buffers_of(call), allocated)
                 yield from self._call(call)
             for place in last.get(position, ()):
                 yield f"run.device.free({place})"
-        for extern in self._externs.get(len(calls), ()):
-            yield f"# {comment(self._needs(extern))}"
+        yield from self._host(len(calls), allocated)
         yield "run.device.synchronize()"
         comma = "," if self._returned else ""
         results = f"({', '.join(self._result(name) for name in self._returned)}{comma})"
@@ -177,6 +178,25 @@ class _Wrapper:
 
     # -- what no kernel makes --------------------------------------------------------------------
 
+    def _host(self, position: int, allocated: set[str]) -> Iterator[str]:
+        """What runs on the host before the call at a position, or stays out."""
+
+        def store(name: str, value: str) -> Iterator[str]:
+            yield from self._allocations([name], allocated)
+            item = self._described(name)
+            about = f"{item['dtype']}, {item['size']}, {item['stride']}"
+            yield f"run.store({self._names[name]}, {value}, {about})"
+
+        for extern in self._externs.get(position, ()):
+            runs = wrapper_host.function_of(extern, self._buffers)
+            if not runs or any(name in self._missing for name in extern["outputs"]):
+                yield f"# {comment(self._needs(extern))}"
+                continue
+            yield f"# {comment(shortened(extern['node']))}, on the host"
+            yield from wrapper_host.lines(
+                extern, self._buffers, self._result, self._symbols.__getitem__, store
+            )
+
     def _find_missing(self) -> dict[str, Mapping[str, Any]]:
         """Buffers that are not filled, each with the extern that it depends on: all from there on
         for an extern that does not say what it fills, as bundles once did not."""
@@ -185,16 +205,27 @@ class _Wrapper:
         calls = self._manifest["calls"]
         for position in range(len(calls) + 1):
             for extern in self._externs.get(position, ()):
+                if wrapper_host.function_of(extern, self._buffers):
+                    causes = [missing[name] for name in extern["inputs"] if name in missing]
+                    missing.update((name, causes[0]) for name in extern["outputs"] if causes)
+                    continue
                 missing.update(dict.fromkeys(extern.get("outputs", ()), extern))
                 unknown = unknown or (None if extern.get("outputs") else extern)
             if position < len(calls):
                 arguments = list(self._pointers(calls[position]))
                 read = [name for name, writes in arguments if not writes and name in missing]
+                read += [name for name in self._late_sizes(calls[position]) if name in missing]
                 why = missing[read[0]] if read else unknown
                 if why is not None:
                     made = (name for name, writes in arguments if writes)
                     missing.update(dict.fromkeys(made, why))
         return missing
+
+    def _late_sizes(self, call: Mapping[str, Any]) -> Iterator[str]:
+        """The buffers of the sizes that a call is given and that depend on data."""
+        for value, is_buffer in self._arguments(call):
+            if not is_buffer:
+                yield from map(size_buffer, unbacked(parse_expr(value)))
 
     def _lacks(self, call: Mapping[str, Any]) -> bool:
         return any(name in self._missing for name, writes in self._pointers(call) if writes)
@@ -237,8 +268,8 @@ class _Wrapper:
         kept = [name for name, made in self._written if made not in self._missing]
         return [(n, n if self._key(n) in outputs else self._key(n)) for n in kept]
 
-    def _allocations(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
-        for name in self._buffers_of(call):
+    def _allocations(self, names: Sequence[str], allocated: set[str]) -> Iterator[str]:
+        for name in names:
             if self._kind(name) in _GIVEN or name in allocated:
                 continue
             allocated.add(name)
@@ -310,6 +341,12 @@ class _Wrapper:
                     pool = self._storage.get(name)
                     place = self._pools[pool] if pool is not None else self._names[name]
                     last[place] = position
+        for position, externs in self._externs.items():
+            for name in (name for extern in externs for name in extern.get("inputs", ())):
+                pool = self._storage.get(name)
+                place = self._pools[pool] if pool is not None else self._names[name]
+                if place in last:
+                    last[place] = max(last[place], position)
         frees: dict[int, list[str]] = {}
         for place, position in last.items():
             frees.setdefault(position, []).append(place)
@@ -321,6 +358,11 @@ class _Wrapper:
         item = self._described(name)
         pointer = self._names[name]
         return f"run.result({pointer}, {item['dtype']}, {item['size']}, {item['stride']})"
+
+
+def _table(symbols: Mapping[str, Any], names: Iterable[str]) -> str:
+    """Example, least and most of sizes, as Python."""
+    return repr({n: tuple(symbols[n][key] for key in ("hint", "min", "max")) for n in names})
 
 
 def _why(call: Mapping[str, Any]) -> Iterator[str]:

@@ -8,7 +8,6 @@ Other graphs among a node's arguments are ``Subgraph``, their values named after
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +42,7 @@ from scheduler.ir.graph import (
     SymbolInfo,
     TensorMeta,
 )
+from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
 from scheduler.ir.random import SEED, SEED_END, may_draw
 from scheduler.ir.serialize import with_digest
 from scheduler.limits import (
@@ -124,6 +124,7 @@ class _Reader:
         self._expressions = Expressions(plain=document["schema_version"]["major"] < 8)
         self._tensors: dict[str, TensorMeta] = {}
         self._sym_ints: dict[str, Expr] = {}
+        self._renamed: dict[str, str] = {}  # sizes of inputs: what the file calls them
         self._count = 0  # nodes read
 
     def graph(self, name: str) -> Graph:
@@ -133,6 +134,7 @@ class _Reader:
         nodes = self._nodes(data, {}, "", 0)
         inputs = tuple(self._inputs(field(module, "signature", dict, "graph_module")))
         self._check_inputs(data, inputs)
+        self._name_sizes_of_inputs(inputs)
         outputs, specs = self._outputs(data, module, inputs)
         return Graph(
             name=name,
@@ -297,6 +299,24 @@ class _Reader:
         for name in sorted(signature_names ^ {value.name for value in inputs}):
             raise UserError(f"input {name!r} is not in both the graph and its signature")
 
+    def _name_sizes_of_inputs(self, inputs: Iterable[GraphInput]) -> None:
+        """Sizes that torch was told to take for unknown, of inputs, are known like any others."""
+        metas = [self._tensors[one.name] for one in inputs if one.name in self._tensors]
+        names = {name for meta in metas for size in meta.size for name in unbacked(size)}
+        if not names:
+            return
+        new = {symbol(name): symbol(f"s_{name}") for name in names}
+        self._renamed = {to.name: name.name for name, to in new.items()}
+        self._tensors = {
+            name: replace(
+                meta,
+                size=tuple(expr.xreplace(new) for expr in meta.size),
+                stride=tuple(expr.xreplace(new) for expr in meta.stride),
+            )
+            for name, meta in self._tensors.items()
+        }
+        self._sym_ints = {name: expr.xreplace(new) for name, expr in self._sym_ints.items()}
+
     def _symbols(self) -> dict[str, SymbolInfo]:
         ranges = optional(self._document, "range_constraints", dict, "model.json") or {}
         exprs = [e for meta in self._tensors.values() for e in (*meta.size, *meta.stride)]
@@ -306,7 +326,11 @@ class _Reader:
         }
         used = sorted(free_symbols((*exprs, *self._sym_ints.values())))
         hints = infer_hints(self._expressions.hints)
-        return {name: _symbol(name, ranges.get(name, {}), hints.get(name)) for name in used}
+        found = {}
+        for name in used:
+            own = self._renamed.get(name, name)
+            found[name] = _symbol(name, ranges.get(own, {}), hints.get(own))
+        return found
 
 
 def _seed(nodes: Iterable[Node]) -> dict[str, SymbolInfo]:
@@ -318,12 +342,7 @@ def _seed(nodes: Iterable[Node]) -> dict[str, SymbolInfo]:
 
 def _is_read(expr: Expr, sizes: set[str]) -> bool:
     """Whether a number is read from data and no size: its node makes it, of whatever sign."""
-    return any(map(_is_unbacked, free_symbols((expr,)) - sizes))
-
-
-def _is_unbacked(symbol: str) -> bool:
-    """By its name, ``u0`` …, as torch calls what it learns from data."""
-    return re.fullmatch(r"u\d+", symbol) is not None
+    return any(name not in sizes for name in unbacked(expr))
 
 
 def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
@@ -333,9 +352,10 @@ def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
     least, most = bounds.get("min_val"), bounds.get("max_val")
     minimum = 0 if least is None else max(0, read_int(least, where))
     maximum = None if most is None else read_int(most, where)
-    if _is_unbacked(name):
-        top = _EXAMPLE if maximum is None else min(_EXAMPLE, maximum)
-        return SymbolInfo(name, max(minimum, top), minimum, maximum, unbacked=True)
+    if is_unbacked(name):
+        # Well below the most: several of them together may have to fit into one tensor.
+        hint = _EXAMPLE if maximum is None else min(_EXAMPLE, -(-maximum // 4))
+        return SymbolInfo(name, max(minimum, hint), minimum, maximum)
     return SymbolInfo(name, minimum if hint is None else hint, minimum, maximum)
 
 

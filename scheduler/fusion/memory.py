@@ -10,7 +10,7 @@ import sympy
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index.facts import is_nonnegative
-from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.functions import evaluate, unbacked
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import Buffer, BufferKind
@@ -63,7 +63,8 @@ def plan(
             if buffers[name].kind is not BufferKind.INTERMEDIATE:
                 continue
             size = size_bytes(buffers[name])
-            chosen = _choose(size, free, pools, hints, sizes)
+            # One that depends on data is allocated when that is known: it shares with none.
+            chosen = None if unbacked(size) else _choose(size, free, pools, hints, sizes)
             if chosen is None:
                 chosen = f"pool{len(pools)}"
                 pools[chosen] = size
@@ -71,7 +72,8 @@ def plan(
                 free.remove(chosen)
                 pools[chosen] = _larger(size, pools[chosen], sizes) or size
             storage[name] = chosen
-        free.extend(storage[name] for name in node.frees if name in storage)
+        dead = (storage[name] for name in node.frees if name in storage)
+        free.extend(pool for pool in dead if not unbacked(pools[pool]))
     return storage, pools
 
 

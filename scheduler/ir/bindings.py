@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scheduler.ir.graph import SymbolInfo
+from scheduler.ir.index.functions import is_unbacked
 from scheduler.outcome import UserError
 
 Bindings = dict[str, int]
@@ -38,6 +39,26 @@ def check_bindings(given: Mapping[str, int], symbols: Mapping[str, SymbolInfo]) 
         if value < symbol.minimum or (symbol.maximum is not None and value > symbol.maximum):
             upper = "" if symbol.maximum is None else f" to {symbol.maximum}"
             raise UserError(f"{name}={value}: its range is {symbol.minimum}{upper}")
+
+
+def learn(bindings: Bindings, symbols: Mapping[str, SymbolInfo], found: Mapping[str, int]) -> None:
+    """Note sizes that were read from data. ``UserError`` where one is none that the export allows:
+    its kernels are made for those alone."""
+    for name, value in found.items():
+        symbol = symbols.get(name)
+        most = None if symbol is None else symbol.maximum
+        if symbol is not None and (value < symbol.minimum or (most is not None and value > most)):
+            upper = " or more" if most is None else f" to {most}"
+            raise UserError(
+                f"the size {name}, which depends on data, is {value}: the model was exported for"
+                f" {symbol.minimum}{upper}"
+            )
+        bindings[name] = value
+
+
+def backed(bindings: Mapping[str, int]) -> Bindings:
+    """Without the sizes that depend on data, for which only the data speak."""
+    return {name: value for name, value in bindings.items() if not is_unbacked(name)}
 
 
 def hints(symbols: Mapping[str, SymbolInfo], given: Mapping[str, int] | None = None) -> Bindings:

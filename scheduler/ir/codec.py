@@ -62,15 +62,9 @@ def renamed(
     codec.register_structure_hook(kind, make_dict_structure_fn(kind, codec, **reading))
 
 
-def named(
-    codec: Converter,
-    kind: type,
-    names: Mapping[str, str] | None = None,
-    *,
-    where_default: tuple[str, ...] = (),
-) -> None:
+def named(codec: Converter, kind: type, names: Mapping[str, str] | None = None) -> None:
     """In mappings by name, JSON does not say the name once more among the fields."""
-    renamed(codec, kind, names, omitted=("name",), where_default=where_default)
+    renamed(codec, kind, names, omitted=("name",))
 
     def read(data: Mapping[str, Any], _: object) -> dict[str, Any]:
         found, wrong = dict[str, Any](), list[Exception]()

@@ -19,15 +19,14 @@ Expr: TypeAlias = sympy.Expr
 class SymbolInfo:
     """One symbolic size: the example's value, and the bounds that the export guarantees.
 
-    ``maximum`` is None where the export gives no bound. An ``unbacked`` one depends on data: it
-    is known only once the node that makes it has run, and its ``hint`` is an example of ours.
+    ``maximum`` is None where the export gives no bound. One that depends on data (``u0``) is
+    known only once the node that makes it has run; its ``hint`` is an example of ours.
     """
 
     name: str
     hint: int
     minimum: int
     maximum: int | None
-    unbacked: bool = False
 
 
 @dataclass(frozen=True)

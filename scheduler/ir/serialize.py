@@ -76,12 +76,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
         "digest": graph.digest,
         "producer": graph.producer,
         "symbols": {
-            name: {
-                "hint": info.hint,
-                "min": info.minimum,
-                "max": info.maximum,
-                **({"unbacked": True} if info.unbacked else {}),
-            }
+            name: {"hint": info.hint, "min": info.minimum, "max": info.maximum}
             for name, info in graph.symbols.items()
         },
         "inputs": [
@@ -220,8 +215,7 @@ def _expr(text: Any, where: str) -> sympy.Expr:
 def _symbol(name: str, data: Any) -> SymbolInfo:
     where = f"symbols.{name}"
     hint, least = _part(data, "hint", int, where), _part(data, "min", int, where)
-    most = _part(data, "max", int | None, where)
-    return SymbolInfo(name, hint, least, most, unbacked=data.get("unbacked") is True)
+    return SymbolInfo(name, hint, least, _part(data, "max", int | None, where))
 
 
 def _input(data: Any, where: str) -> GraphInput:

@@ -11,7 +11,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph, Node, Subgraph, TensorMeta
 from scheduler.ir.index.facts import is_nonnegative
-from scheduler.ir.index.functions import variable
+from scheduler.ir.index.functions import unbacked, variable
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
@@ -33,7 +33,6 @@ from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.tensor import After, Index, Places, ReadAt, Reader, ReadReduced, Tensor
 
 _ZERO = sympy.Integer(0)
-_UNBACKED = "u"  # what torch's names of sizes begin with that depend on data
 
 
 #: From a graph among a node's arguments and what it is given to what it makes.
@@ -91,7 +90,7 @@ class Builder:
 
     def is_unbacked(self, *exprs: Expr) -> bool:
         """Whether sizes are known only while the model runs."""
-        return any(s.name.startswith(_UNBACKED) for expr in exprs for s in expr.free_symbols)
+        return any(unbacked(expr) for expr in exprs)
 
     def check_shape(self, name: str, size: Sequence[Expr]) -> None:
         """Raise ``ContradictionError`` where the graph says another shape of a value than its

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import sympy
 
 from scheduler.ir.check import last_uses, node_references
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
     Argument,
     Expr,
@@ -20,8 +21,17 @@ from scheduler.ir.graph import (
     Subgraph,
     TensorMeta,
 )
+from scheduler.ir.index.functions import is_unbacked
 from scheduler.ir.index.trees import simplify_tree
-from scheduler.ir.operations import Buffer, BufferKind, Extern, Lowered, ViewOf
+from scheduler.ir.operations import (
+    Buffer,
+    BufferKind,
+    Extern,
+    Lowered,
+    ViewOf,
+    size_buffer,
+    size_of_buffer,
+)
 from scheduler.ir.ops import NoKernel, UnsupportedOpError
 from scheduler.limits import LOWERING_STEPS, MAX_VIEWS
 from scheduler.lowering import layout
@@ -82,10 +92,16 @@ class _Lowering:
         self._b.inlined = self._inlined
         self._nodes()
         self._b.node = None
+        self._check_sizes()
         with naming("the graph's outputs"):
             made = finish(self._b, [self._value(name) for name in self._graph.outputs])
         verify(made)
         return made
+
+    def _check_sizes(self) -> None:
+        for name in self._graph.symbols:
+            if is_unbacked(name) and size_buffer(name) not in self._b.buffers:
+                raise UserError(f"the size {name} depends on data, but no node makes it")
 
     def _nodes(self) -> None:
         for position, node in enumerate(self._graph.nodes):
@@ -137,6 +153,8 @@ class _Lowering:
         graph. Why there is none is said to who uses it."""
         (name, *_) = node.outputs
         if name in self._graph.sym_ints:
+            if self._new_sizes(node):
+                self._extern(node, "its result is a size, which the host must know")
             return
         try:
             found = find(node.target)
@@ -157,6 +175,8 @@ class _Lowering:
             return
         arguments: Mapping[str, Any] = {}
         try:
+            if self._new_sizes(node):
+                raise Unsupported("how large its result is depends on data")
             arguments = {
                 name: self._argument(value) for name, value in find(node.target).bind(node).items()
             }
@@ -257,14 +277,21 @@ class _Lowering:
             raise Unsupported(f"{node.target} in its inner graph: {reason}")
         self._b.begin(node, ())
         inputs: dict[str, ViewOf] = {}
+        late = self._new_sizes(node)
         for name in _value_names(node, self._graph):
             tensor = self._value(name)
             assert isinstance(tensor, Tensor)
+            if late and not isinstance(tensor, Scalar):
+                tensor = self._b.realize(tensor)  # a wrapper computes it too, from whole buffers
             axes, index = self._b.loops(tensor.size, "i")
             inputs[name] = ViewOf(axes, simplify_tree(tensor.at(index), self._b.sizes.over(axes)))
         outputs = []
+        sizes = {name: self._size_buffer(name) for name in late}
         for name in node.outputs:
             meta = self._graph.tensors.get(name)
+            if meta is None and name in self._graph.sym_ints and sizes:
+                outputs.append(sizes.pop(self._graph.sym_ints[name].name))
+                continue
             if meta is None:
                 raise UserError(f"{where(node)}: {reason}; its result {name!r} is no tensor")
             buffer = self._b.buffer(meta.dtype, meta.size, _stride(meta, self._b))
@@ -276,10 +303,31 @@ class _Lowering:
             reason,
             node.name,
             inputs,
-            tuple(outputs),
+            (*outputs, *sizes.values()),
             (node.name,),
         )
         self._b.add(op)
+
+    def _new_sizes(self, node: Node) -> list[str]:
+        """The sizes that depend on data and are known once this node has run."""
+        exprs = [
+            expr
+            for name in node.outputs
+            for expr in (
+                (self._graph.sym_ints[name],)
+                if name in self._graph.sym_ints
+                else self._graph.tensors[name].size
+                if name in self._graph.tensors
+                else ()
+            )
+        ]
+        names = dict.fromkeys(e.name for e in exprs if e.is_Symbol and is_unbacked(e.name))
+        return [name for name in names if size_buffer(name) not in self._b.buffers]
+
+    def _size_buffer(self, size: str) -> str:
+        made = Buffer(size_buffer(size), DType.I64, (), (), BufferKind.INTERMEDIATE)
+        self._b.buffers[made.name] = made
+        return made.name
 
 
 def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
@@ -287,7 +335,7 @@ def _buffer_names(inputs: Sequence[str]) -> Iterator[str]:
     torch's are; else by their place. The model's name stays the buffer's ``source_name``."""
     known = set(inputs)
     for place, name in enumerate(inputs):
-        if _IDENTIFIER.fullmatch(name):
+        if _IDENTIFIER.fullmatch(name) and not size_of_buffer(name):
             yield name
             continue
         made = f"arg{place}"

@@ -204,7 +204,11 @@ def float_test(op: str) -> Callable[..., Tensor]:
     return rule
 
 
-def where(b: Builder, condition: Tensor, self: Argument, other: Argument) -> Tensor:
+def where(
+    b: Builder, condition: Tensor, self: Argument | None = None, other: Argument | None = None
+) -> Tensor:
+    if self is None or other is None:
+        raise Unsupported("which elements are true depends on data")
     meta = b.meta()
     tensors = [x for x in (condition, self, other) if isinstance(x, Tensor)]
     b.check_broadcast([x.size for x in tensors])

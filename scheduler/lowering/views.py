@@ -289,12 +289,14 @@ def repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
     )
 
 
-def repeat_interleave(b: Builder, self: Tensor, repeats: Any, dim: Any = None, **_: Any) -> Tensor:
-    if not isinstance(repeats, int):
+def repeat_interleave(
+    b: Builder, repeats: Any, self: Tensor | None = None, dim: Any = None, **_: Any
+) -> Tensor:
+    if self is None or not isinstance(repeats, int):
         raise Unsupported("repeat_interleave with repeats that are read from a tensor")
     if dim is None:
         flat = reshape(b, self, (product(self.size),))
-        return repeat_interleave(b, flat, repeats, 0)
+        return repeat_interleave(b, repeats, flat, 0)
     at = axis(dim, self.rank)
     size = (*self.size[:at], self.size[at] * repeats, *self.size[at + 1 :])
     return self.view(size, lambda i: (*i[:at], FloorDiv(i[at], as_expr(repeats)), *i[at + 1 :]))

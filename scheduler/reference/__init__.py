@@ -4,7 +4,7 @@
 """
 
 from scheduler.ir.reference.rounding import rounded
-from scheduler.reference.evaluate import evaluate, run, symbolic_values
+from scheduler.reference.evaluate import evaluate, read_sizes, run, symbolic_values
 from scheduler.reference.inputs import random_inputs
 
-__all__ = ["evaluate", "random_inputs", "rounded", "run", "symbolic_values"]
+__all__ = ["evaluate", "random_inputs", "read_sizes", "rounded", "run", "symbolic_values"]

@@ -16,10 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import sympy
 
+from scheduler.ir.bindings import backed, learn
 from scheduler.ir.check import last_uses, node_references
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Argument, Graph, Node, Ref, Subgraph
 from scheduler.ir.index.functions import evaluate as evaluate_expr
+from scheduler.ir.index.functions import is_unbacked, unbacked
 from scheduler.ir.ops import Elements, UnsupportedOpError
 from scheduler.ir.random import SEED, may_draw, stream_of
 from scheduler.ir.reference.rounding import rounded
@@ -99,6 +101,7 @@ def run(
     *,
     round_casts: bool = False,
     missing: dict[str, str] | None = None,
+    sizes: dict[str, int] | None = None,
 ) -> dict[str, Any]:
     """The graph's outputs, and the values named in ``keep``, by name.
 
@@ -111,10 +114,13 @@ def run(
     which nothing that is asked for depends does no harm.
 
     Raises ``UserError`` naming the node where a result's shape is not the one that the graph
-    states, and as ``evaluate`` does.
+    states, and as ``evaluate`` does; and where a size that depends on data is none that the export
+    allows. ``bindings`` say nothing of such sizes, ``sizes`` takes what they were.
     """
-    made = _Run(graph, inputs, bindings, round_casts)
+    made = _Run(graph, inputs, backed(bindings), round_casts)
     outputs = made.outputs(set(keep or ()))
+    if sizes is not None:
+        sizes.update(made.bindings)
     if missing is not None:
         missing.update((name, str(error)) for name, error in made.missing.items())
     elif made.missing:
@@ -123,9 +129,28 @@ def run(
 
 
 def symbolic_values(graph: Graph, bindings: Mapping[str, int]) -> dict[str, int]:
-    """Every symbolic integer of the graph at these sizes, as ``evaluate`` takes them."""
+    """Every symbolic integer of the graph at these sizes, as ``evaluate`` takes them; those that
+    depend on sizes which are not known yet are left out."""
     concrete = dict(bindings)
-    return {name: evaluate_expr(expr, concrete) for name, expr in graph.sym_ints.items()}
+    return {
+        name: evaluate_expr(expr, concrete)
+        for name, expr in graph.sym_ints.items()
+        if all(size in concrete for size in unbacked(expr))
+    }
+
+
+def read_sizes(graph: Graph, made: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes that depend on data, as far as these values, by name, show them."""
+    found: dict[str, int] = {}
+    for name, value in made.items():
+        if name in graph.sym_ints:
+            pairs = [(graph.sym_ints[name], value)]
+        elif name in graph.tensors and value is not None:
+            pairs = list(zip(graph.tensors[name].size, np.shape(value), strict=False))
+        else:
+            continue
+        found |= {e.name: int(n) for e, n in pairs if e.is_Symbol and is_unbacked(e.name)}
+    return found
 
 
 def _own_dtype(node: Node, dtypes: Mapping[str, DType]) -> DType | None:
@@ -150,7 +175,10 @@ def _runner(graph: Graph, bindings: Mapping[str, int], rounds: bool) -> Any:
 
     def run_inner(part: Subgraph, given: Iterable[Any]) -> tuple[Any, ...]:
         inputs = dict(zip(part.inputs, given, strict=True))
-        made = run(graph.inner(part), inputs, bindings, round_casts=rounds)
+        inner = _Run(graph.inner(part), inputs, bindings, rounds)
+        made = inner.outputs(set())
+        if inner.missing:
+            raise next(iter(inner.missing.values()))
         return tuple(made[name] for name in part.outputs)
 
     return run_inner
@@ -177,7 +205,7 @@ class _Run:
         self, graph: Graph, inputs: Mapping[str, Any], bindings: Mapping[str, int], rounds: bool
     ) -> None:
         self._graph = graph
-        self._bindings = dict(bindings)
+        self.bindings = dict(bindings)
         self._rounds = rounds
         self._dtypes = {name: meta.dtype for name, meta in graph.tensors.items()}
         self._writes = any(_mutates(node) for node in graph.nodes)
@@ -253,17 +281,22 @@ class _Run:
         return None if size is None else {node.outputs[0]: size}
 
     def _step(self, node: Node) -> dict[str, Any]:
-        sizes = self._size_of(node)
-        if sizes is not None:
-            return sizes
+        known = self._size_of(node)
+        if known is not None:
+            return known
         made = evaluate(
             node,
             self._values,
-            self._bindings,
+            self.bindings,
             dtypes=self._dtypes,
             graph=self._graph,
             round_casts=self._rounds,
         )
+        sizes = read_sizes(self._graph, made)
+        new = {name: size for name, size in sizes.items() if name not in self.bindings}
+        if new:
+            learn(self.bindings, self._graph.symbols, new)
+            self._sizes.clear()
         spec = find(node.target)
         checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}
         if spec.mutates:
@@ -306,8 +339,8 @@ class _Run:
         """The size at these bindings; None where it depends on data."""
         if expr not in self._sizes:
             names = {str(symbol) for symbol in expr.free_symbols}
-            known = names <= self._bindings.keys()
-            self._sizes[expr] = evaluate_expr(expr, self._bindings) if known else None
+            known = names <= self.bindings.keys()
+            self._sizes[expr] = evaluate_expr(expr, self.bindings) if known else None
         return self._sizes[expr]
 
     def _snapshot(self, value: Any) -> Any:

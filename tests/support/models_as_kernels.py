@@ -153,7 +153,7 @@ def run_on(
 ) -> dict[str, Any]:
     """The graph's outputs by name, through its kernels on an open device."""
     manifest = one.generated.manifest()
-    runner = extern_runner(one.generated.schedule, bindings)
+    runner = extern_runner(one.generated.schedule)
     library: Any = Library(manifest, path, one.graph)
     with BundleRun(library, device, bindings, runner) as loaded:
         got = loaded.run(by_buffer(library, values))

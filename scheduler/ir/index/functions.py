@@ -8,6 +8,7 @@ Python: rounding towards minus infinity, the remainder has the divisor's sign.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -22,6 +23,23 @@ from scheduler.outcome import UserError
 def symbol(name: str) -> sympy.Symbol:
     """The one integer, non-negative symbol of that name (a size or a loop variable)."""
     return sympy.Symbol(name, integer=True, nonnegative=True)
+
+
+_READ_FROM_DATA = re.compile(r"u\d+")
+
+
+def is_unbacked(name: str) -> bool:
+    """Whether a size of that name depends on data, as torch names those: ``u0``. It is known only
+    once the node that makes it has run."""
+    return _READ_FROM_DATA.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=65_536)
+def unbacked(expr: Expr) -> tuple[str, ...]:
+    """Names of the sizes in an expression that depend on data, in order."""
+    if expr.is_Integer:
+        return ()
+    return tuple(sorted(s.name for s in expr.free_symbols if is_unbacked(s.name)))
 
 
 def variable(name: str, number: int) -> sympy.Symbol:

@@ -17,6 +17,8 @@ from scheduler.ir.operations.base import (
     ViewOf,
     live,
     numel,
+    size_buffer,
+    size_of_buffer,
 )
 from scheduler.ir.operations.contraction import Contraction
 from scheduler.ir.operations.extern import Extern
@@ -49,4 +51,6 @@ __all__ = [
     "ViewOf",
     "live",
     "numel",
+    "size_buffer",
+    "size_of_buffer",
 ]

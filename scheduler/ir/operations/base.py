@@ -13,7 +13,8 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.values import Indirect, Value, loads
+from scheduler.ir.index.functions import is_unbacked, unbacked
+from scheduler.ir.values import IndexValue, Indirect, Load, Value, walk
 
 
 class GroupKind(StrEnum):
@@ -65,6 +66,21 @@ class Products:
 
     multiply_adds: Expr
     dtype: DType
+
+
+_SIZE = "size_"
+
+
+def size_buffer(symbol: str) -> str:
+    """The buffer (int64, without dimensions) that says a size that depends on data: the operation
+    that makes the size writes it, and whatever needs the size comes after that."""
+    return _SIZE + symbol
+
+
+def size_of_buffer(name: str) -> str:
+    """The size that a buffer says; "" for any other buffer."""
+    symbol = name.removeprefix(_SIZE)
+    return symbol if name.startswith(_SIZE) and is_unbacked(symbol) else ""
 
 
 class Operation(ABC):
@@ -184,8 +200,26 @@ class Operation(ABC):
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """The buffers that it reads, in order, each once."""
-        return tuple(dict.fromkeys(load.buffer for tree in self.trees for load in loads(tree)))
+        """The buffers that it reads, in order, each once; behind them those of the sizes that it
+        needs and that depend on data (``size_buffer``), which come to it as arguments."""
+        read: dict[str, None] = {}
+        sizes: dict[str, None] = {}
+        for tree in self.trees:
+            for part in walk(tree):
+                if isinstance(part, Load):
+                    read[part.buffer] = None
+                    exprs: tuple[Expr, ...] = (*part.index, *(i.size for i in part.indirect))
+                elif isinstance(part, IndexValue):
+                    exprs = (part.expr,)
+                else:
+                    continue
+                sizes.update((name, None) for expr in exprs for name in unbacked(expr))
+        of_loops = (axis.size for axes in (self.loops, self.points) for axis in axes)
+        of_scopes = (axis.size for scope in self.scopes for axis in scope.axes)
+        of_stores = (expr for store in self.results for expr in store.index)
+        for expr in (*of_loops, *of_scopes, *of_stores):
+            sizes.update((name, None) for name in unbacked(expr))
+        return (*read, *(size_buffer(name) for name in sizes))
 
     @property
     def writes(self) -> tuple[str, ...]:

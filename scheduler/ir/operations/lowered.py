@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Expr, Graph
-from scheduler.ir.operations.base import Operation
+from scheduler.ir.graph import Argument, Expr, Graph, Ref
+from scheduler.ir.operations.base import Operation, ViewOf
+from scheduler.ir.operations.extern import Extern
+from scheduler.ir.values import Load
 
 
 class BufferKind(StrEnum):
@@ -50,3 +52,37 @@ class Lowered:
     operations: tuple[Operation, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+
+    def whole_inputs(self, extern: Extern) -> tuple[str, ...]:
+        """The buffers that an extern takes, where its node takes nothing but tensors and each is
+        a buffer as it lies; else none."""
+        node = self.graph.nodes_by_name[extern.node]
+        given = list(_tensors(value for _, value in node.arguments()))
+        views = [extern.inputs.get(name) for name in given if name is not None]
+        buffers = [None if view is None else self._whole(view) for view in views]
+        if None in given or None in buffers:
+            return ()
+        return tuple(name for name in buffers if name is not None)
+
+    def _whole(self, view: ViewOf) -> str | None:
+        value = view.value
+        if not isinstance(value, Load) or value.indirect:
+            return None
+        loops = {axis.var: axis.size for axis in view.axes}
+        due = tuple(axis.var for axis in view.axes)
+        places = tuple(i for i in value.index if i in loops)
+        sizes = self.buffers[value.buffer].size
+        fits = all(
+            loops[i] == size if i in loops else size == 1
+            for i, size in zip(value.index, sizes, strict=True)
+        )
+        return value.buffer if fits and places == due else None
+
+
+def _tensors(arguments: Iterable[Argument]) -> Iterator[str | None]:
+    """Names of the tensors that arguments are; None for whatever else they are."""
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from _tensors(argument)
+        else:
+            yield argument.name if isinstance(argument, Ref) else None

@@ -132,7 +132,24 @@ def flip(a: Args) -> Any:
 
 
 def repeat_interleave(a: Args) -> Any:
+    if "self" not in a:
+        return np.repeat(np.arange(a["repeats"].size), a["repeats"])
     return np.repeat(a["self"], a["repeats"], a["dim"])
+
+
+def nonzero(a: Args) -> Any:
+    """One row of places for each element that is not zero; without dimensions there are none."""
+    x = a["self"]
+    return np.argwhere(x) if x.ndim else np.zeros((int(bool(x)), 0), np.int64)
+
+
+def nonzero_places(a: Args) -> Any:
+    return np.nonzero(np.atleast_1d(a["self"]))
+
+
+def masked_select(a: Args) -> Any:
+    x, mask = np.broadcast_arrays(a["self"], a["mask"])
+    return x[mask]
 
 
 def tril(a: Args) -> Any:

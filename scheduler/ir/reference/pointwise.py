@@ -79,6 +79,8 @@ def clamp(a: Args) -> Any:
 
 
 def where(a: Args) -> Any:
+    if "self" not in a:
+        return np.nonzero(np.atleast_1d(a["condition"]))
     return np.where(np.asarray(a["condition"]) != 0, a["self"], a["other"])
 
 

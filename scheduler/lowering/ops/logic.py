@@ -45,7 +45,7 @@ ROWS = (
     op("aten.__xor__", "Tensor Scalar: self, other", bitwise("xor"), ref.binary("bitwise_xor")),
     op(
         "aten.where",
-        "self ScalarOther ScalarSelf Scalar: condition, self, other",
+        "self ScalarOther ScalarSelf Scalar: condition, self, other; default: condition",
         pointwise.where,
         ref.where,
     ),

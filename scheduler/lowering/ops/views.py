@@ -39,7 +39,8 @@ ROWS = (
     op("aten.tile", "self, dims", views.repeat, ref_indexing.repeat, Elements.COPIED),
     op(
         "aten.repeat_interleave",
-        "self_int: self, repeats, dim=None, *, output_size=None",
+        "self_int self_Tensor: self, repeats, dim=None, *, output_size=None; "
+        "Tensor: repeats, *, output_size=None",
         views.repeat_interleave,
         ref_indexing.repeat_interleave,
         Elements.COPIED,

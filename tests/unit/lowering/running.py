@@ -12,13 +12,22 @@ from typing import Any
 import numpy as np
 
 from scheduler.fusion.nodes import Schedule
+from scheduler.ir.bindings import backed
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate
-from scheduler.ir.operations import Axes, Extern, Lowered, Operation, Store, ViewOf
+from scheduler.ir.operations import (
+    Axes,
+    Extern,
+    Lowered,
+    Operation,
+    Store,
+    ViewOf,
+    size_of_buffer,
+)
 from scheduler.ir.values import IndexValue
 from scheduler.lowering.interpret import interpret, view_value
 from scheduler.reference import evaluate as reference
-from scheduler.reference import symbolic_values
+from scheduler.reference import read_sizes, symbolic_values
 
 Array = Any
 
@@ -35,7 +44,7 @@ class Machine:
         self, lowered: Lowered, inputs: Mapping[str, Array], sizes: Mapping[str, int]
     ) -> None:
         self.lowered = lowered
-        self.sizes = dict(sizes)
+        self.sizes = backed(sizes)
         self.memory: dict[str, Array] = {
             name: held(array, lowered.buffers[name].dtype)
             for name, array in inputs.items()
@@ -72,8 +81,11 @@ class Machine:
             else:
                 values[name] = value.item()
         made = reference(node, values, self.sizes, graph=graph)
-        for output, buffer in zip(node.outputs, operation.outputs, strict=True):
+        self.sizes |= read_sizes(graph, made)
+        for output, buffer in zip(node.outputs, operation.outputs, strict=False):
             self.memory[buffer] = held(made[output], self.lowered.buffers[buffer].dtype)
+        for buffer in operation.outputs[len(node.outputs) :]:
+            self.memory[buffer] = np.asarray(self.sizes[size_of_buffer(buffer)])
 
     def outputs(self) -> dict[str, Array]:
         return {

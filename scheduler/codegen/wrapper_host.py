@@ -1,0 +1,78 @@
+"""What ``wrapper.py`` computes on the host itself: ops whose results are as large as the data say.
+
+Others of what no kernel makes need the reference, which a wrapper has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.operations import size_of_buffer
+
+_ITEM = "item"
+#: Functions of the wrapper's text, by op: from arrays to a tuple of them.
+_FUNCTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "aten.item.default": _ITEM,
+        "aten._local_scalar_dense.default": _ITEM,
+        "aten.nonzero.default": "nonzero",
+        "aten.argwhere.default": "nonzero",
+        "aten.nonzero_numpy.default": "places",
+        "aten.where.default": "places",
+        "aten.masked_select.default": "selected",
+        "aten.index.Tensor": "indexed",
+        "aten.repeat_interleave.Tensor": "repeated",
+    }
+)
+_OF_VALUES = frozenset({"nonzero", "places", "repeated", _ITEM})  # which bits of a float are not
+
+
+def function_of(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> str:
+    """The wrapper's own function for an extern; "" where it has none."""
+    inputs = extern.get("inputs", ())
+    function = _FUNCTIONS.get(extern["op"], "") if inputs else ""
+    first = DType.from_label(buffers[inputs[0]]["dtype"]) if inputs else None
+    if function in _OF_VALUES and first is not None and first.is_bits:
+        return ""
+    return function
+
+
+def sizes_of(extern: Mapping[str, Any], buffers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The sizes that an extern makes known, each with its text, from a tuple ``made``."""
+    results = [name for name in extern["outputs"] if not size_of_buffer(name)]
+    for name in extern["outputs"]:
+        size = size_of_buffer(name)
+        if not size:
+            continue
+        if not results:
+            yield size, "int(made[0])"
+            continue
+        place, axis = next(
+            (place, axis)
+            for place, result in enumerate(results)
+            for axis, extent in enumerate(buffers[result]["size"])
+            if extent == size
+        )
+        yield size, f"made[{place}].shape[{axis}]"
+
+
+def lines(
+    extern: Mapping[str, Any],
+    buffers: Mapping[str, Any],
+    read: Callable[[str], str],
+    variable: Callable[[str], str],
+    store: Callable[[str, str], Iterator[str]],
+) -> Iterator[str]:
+    """The wrapper's lines for an extern that has a function; ``read`` gives the text of a buffer's
+    array, ``variable`` that of a size, ``store`` the lines that write a value to a buffer."""
+    given = ", ".join(read(name) for name in extern["inputs"])
+    yield "run.device.synchronize()"
+    yield f"made = {function_of(extern, buffers)}({given})"
+    for size, text in sizes_of(extern, buffers):
+        yield f"{variable(size)} = read_size({size!r}, {text})"
+    results = [name for name in extern["outputs"] if not size_of_buffer(name)]
+    for place, name in enumerate(results):
+        yield from store(name, f"made[{place}]")

@@ -1,0 +1,68 @@
+"""Results as large as the data say, beside torch; ``tests/unit/lowering/test_torch_ops.py`` lowers
+and fuses the same uses, with the sizes read on the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from tests.unit.torch_export import agree, as_module  # noqa: E402
+
+DYNAMIC = {"dynamic_shapes": (({0: torch.export.Dim.AUTO},),)}
+
+
+def checked(number: int, end: int = 100) -> int:
+    torch._check(number >= 0)
+    torch._check(number < end)
+    return number
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_what_a_mask_selects(tmp_path: Path, decompose: bool) -> None:
+    def f(x: Any) -> Any:
+        some = x[x[:, 0] > 0]
+        return (
+            x.relu().nonzero() * 2,
+            x[x > 0] + 1,
+            torch.masked_select(x, x[:, :1] > 0).exp().sum(),
+            (some @ x.T).softmax(-1),
+            torch.where(x > 0)[1] + 1,
+            x[x > 100] * 2,
+            x[x < 0].sort().values,
+            (x.sum() > 0).nonzero(),
+        )
+
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    agree(as_module(f), (x,), tmp_path, decompose=decompose, **DYNAMIC)
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_sizes_that_are_read_from_a_tensor(tmp_path: Path, decompose: bool) -> None:
+    def f(t: Any, x: Any) -> Any:
+        n = checked(t.sum().item())
+        m = checked(t[0].item(), 5)
+        first, second = torch.split(x[: n + m], [n, m])
+        return (
+            torch.arange(n) * n,
+            torch.zeros(n, 3) + n,
+            torch.ones(n + 2).cumsum(0),
+            x[:m] * 2,
+            first.sum() - second,
+            torch.repeat_interleave(t) * 2,
+            torch.repeat_interleave(x[:2], t, 0),
+        )
+
+    x = torch.randn(12, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    agree(as_module(f), (torch.tensor([3, 4]), x), tmp_path, decompose=decompose)
+
+
+def test_several_results_of_one_size(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+        return values * 2, inverse + 1, counts.sum(), values.float() / counts
+
+    agree(as_module(f), (torch.tensor([3, 4, 3, 9, 9]),), tmp_path)
