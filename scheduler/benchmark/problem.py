@@ -134,6 +134,17 @@ def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> To
     return Tolerance(tolerance.relative + inner, tolerance.absolute + inner)
 
 
+def quantizes(node: SchedulerNode) -> bool:
+    """Whether a node rounds to whole numbers or floats of 8 bits: an element of its results may be
+    a whole step from the reference's."""
+    parts = (part for value in trees(node) for part in walk(value))
+    return any(
+        (isinstance(part, Call) and FUNCTIONS[part.op].jumps)
+        or (isinstance(part, Cast) and part.dtype.is_float8)
+        for part in parts
+    )
+
+
 def _averaged_magnitude(
     node: SchedulerNode, inputs: Mapping[str, Array], buffers: Mapping[str, BoundBuffer]
 ) -> float:
@@ -192,18 +203,20 @@ def _carried(
     expected: Mapping[str, Array],
     buffers: Mapping[str, BoundBuffer],
 ) -> dict[str, Array]:
-    """How far the rounding of a sine's argument moves each element of the outputs that depend on
-    it. A position times a frequency is some hundreds; its sine has no digit that the product,
-    rounded, does not have."""
+    """How far the rounding of an argument, of a sine or of ``round``, moves each element of the
+    outputs that depend on it. A position times a frequency is some hundreds; its sine has no digit
+    that the product, rounded, does not have. What is quantized halfway between two whole numbers
+    may become either."""
     calls = (part for value in trees(node) for part in walk(value) if isinstance(part, Call))
-    if not any(FUNCTIONS[call.op].periodic for call in calls):
+    if not any(FUNCTIONS[call.op].hangs_on_rounding for call in calls):
         return {}
     carried: dict[str, Array] = {}
     for turned in (-1, 1):
         moved = _expected(node, lowered, bindings, inputs, buffers, turned=turned)
         for name, value in expected.items():
-            if np.issubdtype(value.dtype, np.inexact):
-                off = np.nan_to_num(np.abs(moved[name] - value), nan=0.0, posinf=0.0)
+            if value.dtype != np.bool_:
+                wide = value.astype(np.result_type(value, np.float64))
+                off = np.nan_to_num(np.abs(moved[name] - wide), nan=0.0, posinf=0.0)
                 carried[name] = np.maximum(carried.get(name, 0.0), off).astype(np.float32)
     return carried
 

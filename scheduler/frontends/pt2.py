@@ -28,6 +28,7 @@ from scheduler.frontends.mutations import with_written_inputs
 from scheduler.frontends.origins import read_origin
 from scheduler.frontends.output_specs import read_output_specs
 from scheduler.frontends.statistics import with_written_statistics
+from scheduler.frontends.subclasses import with_inner_tensors
 from scheduler.ir.check import check_graph, free_symbols
 from scheduler.ir.graph import (
     Argument,
@@ -91,6 +92,7 @@ def read(path: Path, name: str | None = None) -> Graph:
         with counted("reading", READING_STEPS.of(nodes)):
             graph = _Reader(document).graph(path.stem if name is None else name)
             check_graph(graph)
+            graph = with_inner_tensors(graph)
             graph = with_written_inputs(with_written_statistics(graph))
     except UserError as error:
         raise UserError(f"{path.name}: {error}") from error

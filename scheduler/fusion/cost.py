@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import sympy
+
 from scheduler.fusion.group import Group
 from scheduler.fusion.groups import numel
-from scheduler.ir.index.functions import evaluate
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, evaluate
 from scheduler.ir.operations import (
     Attention,
     Axis,
@@ -27,6 +30,8 @@ from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
 _CHEAP = 8
 #: How many times as many points a reader may compute a dearer value at.
 _REPEATS = 2
+#: A read that serves so many neighbours, as a quantized block's scale does, is in a cache.
+_BLOCK = 16
 #: Fewer rows than this leave most of a GPU idle while they do a lot of pointwise work.
 _FEW_ROWS = 16
 _MUCH_WORK = 1 << 16
@@ -139,7 +144,17 @@ def _bytes_read(group: Group, buffers: Mapping[str, Buffer]) -> int:
     return total
 
 
+def _stepping(index: Expr) -> set[sympy.Basic]:
+    """Variables of which each step, or nearly, makes another index: not those that count blocks."""
+    blocks = {
+        part: sympy.Integer(0)
+        for part in index.atoms(FloorDiv)
+        if part.args[1].is_Integer and part.args[1] >= _BLOCK
+    }
+    return set(index.xreplace(blocks).free_symbols)
+
+
 def _moves(load: Load, axes: tuple[Axis, ...]) -> bool:
-    """Whether a read is of another element at every point."""
-    symbols = {s for i in load.index for s in i.free_symbols}
+    """Whether a read is of another element at every point, or nearly."""
+    symbols = {s for i in load.index for s in _stepping(i)}
     return bool(load.indirect) or all(axis.var in symbols for axis in axes)

@@ -47,7 +47,8 @@ class PointwiseFunction:
     ``numpy`` computes it on arrays of the arguments' type, rounding and NaN as in torch. In C++ it
     is the ``operator``, and without one the function of its name in namespace ``kiln``
     (``kiln/math.h`` and ``kiln/pointwise.h``).
-    One that is ``periodic`` tells neighbouring arguments as far apart where they are large: how far
+    One that is ``periodic`` tells neighbouring arguments as far apart where they are large, and one
+    that ``jumps`` does so halfway between two whole numbers: how far
     its result is right depends on how the argument was rounded.
     One that is of ``complex_numbers`` takes them too (``Domain.ANY`` by itself says nothing of
     them); one of ``Domain.COMPLEX`` takes nothing else.
@@ -63,7 +64,13 @@ class PointwiseFunction:
     cost: int = 1
     operator: str = ""
     periodic: bool = False
+    jumps: bool = False
     complex_numbers: bool = False
+
+    @property
+    def hangs_on_rounding(self) -> bool:
+        """Whether how far a result is right depends on how the argument was rounded."""
+        return self.periodic or self.jumps
 
     def takes(self, dtype: DType) -> bool:
         """Whether arguments may have that type, a held one."""
@@ -241,7 +248,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _unary("i1e", numerics.i1e, 64),
         _unary("floor", np.floor, 1),
         _unary("ceil", np.ceil, 1),
-        _unary("round", np.round, 1),
+        PointwiseFunction("round", 1, Domain.FLOAT, Result.SAME, np.round, jumps=True),
         _unary("trunc", np.trunc, 1),
         _test("isnan", np.isnan),
         _test("isinf", np.isinf),

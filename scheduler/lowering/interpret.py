@@ -56,8 +56,8 @@ def interpret(
     """The buffers that an operation writes, by name, each in its logical shape.
 
     ``values`` holds the buffers it reads: floats of any width, integers or booleans. ``turned`` is
-    for who asks how far rounding carries: the argument of a periodic function is off by as much as
-    its own operations may round it, upwards with 1 and downwards with -1. Raises
+    for who asks how far rounding carries: the argument of a function that hangs on it is
+    off by as much as its own operations may round it, upwards with 1 and downwards with -1. Raises
     ``IndexError`` for a read outside a buffer and ``KeyError`` for a buffer or symbol without a
     value.
     """
@@ -139,7 +139,7 @@ def _value(value: Value, scope: _Scope) -> Array:
 
 def _call(value: Call, scope: _Scope) -> Array:
     arguments = [_value(argument, scope) for argument in value.args]
-    if scope.turned and FUNCTIONS[value.op].periodic:
+    if scope.turned and FUNCTIONS[value.op].hangs_on_rounding:
         off = scope.turned * _rounding(value.args[0])
         arguments = [argument * (1 + off) for argument in arguments]
     with np.errstate(all="ignore"):

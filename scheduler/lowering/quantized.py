@@ -1,22 +1,29 @@
-"""Products of quantized tensors: what is scaled is multiplied as it lies, scales come after."""
+"""Quantized tensors: their products (scales come after them), and conversions to them and back."""
 
 # ruff: noqa: ARG001 - rules have the signature of their op
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import sympy
 
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_equal
+from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
+from scheduler.ir.index.simplify import simplify
+from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import matmul
+from scheduler.lowering.pointwise import element, stored
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.views import broadcast
+from scheduler.lowering.views import broadcast, reshape
 
 _ONE, _ZERO = sympy.Integer(1), sympy.Integer(0)
 
@@ -66,3 +73,344 @@ def _scale(scale: Tensor, by_line: tuple[Expr, ...]) -> Tensor:
     if not fits:
         raise Unsupported("scales of blocks")
     return scale
+
+
+# ---- affine quantization: whole numbers, a scale and a zero point for each block of elements -----
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Elements of one scale: how many along each dimension, of a tensor of ``size``."""
+
+    size: tuple[Expr, ...]
+    extent: tuple[Expr, ...]
+
+    @property
+    def counts(self) -> tuple[Expr, ...]:
+        """How many blocks lie along each dimension."""
+        pairs = zip(self.size, self.extent, strict=True)
+        return tuple(simplify(FloorDiv(size, extent)) for size, extent in pairs)
+
+    def place(self, index: Index) -> Index:
+        """The block of an element."""
+        return tuple(
+            _ZERO if extent == size else FloorDiv(i, extent) if extent != 1 else i
+            for i, size, extent in zip(index, self.size, self.extent, strict=True)
+        )
+
+
+#: A scale or zero point: one number, one for each block in order, or none.
+Parameter: TypeAlias = Tensor | int | float | Expr | None
+
+
+def blocks_of(size: tuple[Expr, ...], block_size: tuple[int, ...]) -> Blocks:
+    """``block_size`` as torchao has it; -1 is a whole dimension."""
+    if len(block_size) != len(size):
+        raise Unsupported(f"blocks of {len(block_size)} dimensions in {len(size)}")
+    extent = tuple(
+        whole if given == -1 else as_expr(given)
+        for given, whole in zip(block_size, size, strict=True)
+    )
+    for whole, part in zip(size, extent, strict=True):
+        if part != whole and (part == 0 or not is_equal(Mod(whole, part), _ZERO)):
+            raise Unsupported(f"blocks of {part} in a dimension of {whole}")
+    return Blocks(size, extent)
+
+
+def _along(size: tuple[Expr, ...], dim: int) -> Blocks:
+    """One block for each place along a dimension."""
+    return Blocks(size, tuple(_ONE if d == dim else n for d, n in enumerate(size)))
+
+
+def _reader(b: Builder, parameter: Parameter, blocks: Blocks) -> Callable[[Index], Value] | None:
+    """The parameter of the element at an index, in f32; None where there is none."""
+    if parameter is None:
+        return None
+    if not isinstance(parameter, Tensor):
+        number = element(parameter, (), DType.F32)
+        return lambda _: number
+    if all(extent == 1 for extent in parameter.size):
+        first = parameter.at((_ZERO,) * parameter.rank)
+        return lambda _: trees.held(first, DType.F32)
+    grid = reshape(b, parameter, blocks.counts)
+    return lambda index: trees.held(grid.at(blocks.place(index)), DType.F32)
+
+
+def _quantized(
+    b: Builder,
+    input: Tensor,
+    blocks: Blocks,
+    scale: Parameter,
+    zero_point: Parameter,
+    limits: tuple[Any, Any],
+) -> Tensor:
+    """clamp(round(x * (1 / scale)) + zero point) in the type of the node's result."""
+    dtype = b.meta().dtype
+    lowest, highest = (trees.const(limit, DType.F32) for limit in _limits(dtype, limits))
+    scales, zeros = _reader(b, scale, blocks), _reader(b, zero_point, blocks)
+    assert scales is not None
+
+    def at(index: Index) -> Value:
+        value = trees.held(input.at(index), DType.F32)
+        steps = trees.call("mul", value, trees.call("reciprocal", scales(index)))
+        whole = trees.call("round", steps)
+        if zeros is not None:
+            whole = trees.call("add", whole, zeros(index))
+        whole = trees.call("minimum", trees.call("maximum", whole, lowest), highest)
+        return trees.cast(whole, dtype)
+
+    return stored(b, Tensor(input.size, dtype, at))
+
+
+def _limits(dtype: DType, given: tuple[Any, Any]) -> tuple[float, float]:
+    """What a type holds, where nothing less is asked for."""
+    if dtype.is_float:
+        own = -dtype.largest, dtype.largest
+    else:
+        bits = 8 * dtype.itemsize
+        own = (0, 2**bits - 1) if dtype.is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    low, high = (mine if limit is None else limit for limit, mine in zip(given, own, strict=True))
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        raise Unsupported("limits that are read from memory")
+    return float(low), float(high)
+
+
+def _dequantized(
+    b: Builder, input: Tensor, blocks: Blocks, scale: Parameter, zero_point: Parameter
+) -> Tensor:
+    """(q - zero point) * scale, in the type of the node's result; no memory of its own, so that it
+    becomes a product's operand."""
+    dtype = b.meta().dtype
+    scales, zeros = _reader(b, scale, blocks), _reader(b, zero_point, blocks)
+    assert scales is not None
+
+    def at(index: Index) -> Value:
+        value = trees.held(input.at(index), DType.F32)
+        if zeros is not None:
+            value = trees.call("sub", value, zeros(index))
+        return trees.cast(trees.call("mul", value, scales(index)), dtype)
+
+    return stored(b, Tensor(input.size, dtype, at))
+
+
+def quantize_affine(
+    b: Builder,
+    input: Tensor,
+    block_size: tuple[int, ...],
+    scale: Tensor,
+    zero_point: Tensor | None = None,
+    output_dtype: Any = None,
+    quant_min: Any = None,
+    quant_max: Any = None,
+) -> Tensor:
+    blocks = blocks_of(input.size, block_size)
+    return _quantized(b, input, blocks, scale, zero_point, (quant_min, quant_max))
+
+
+def dequantize_affine(
+    b: Builder,
+    input: Tensor,
+    block_size: tuple[int, ...],
+    scale: Tensor,
+    zero_point: Tensor | None = None,
+    **_: Any,
+) -> Tensor:
+    return _dequantized(b, input, blocks_of(input.size, block_size), scale, zero_point)
+
+
+def quantize_per_tensor(
+    b: Builder,
+    input: Tensor,
+    scale: Tensor | float,
+    zero_point: Tensor | int,
+    quant_min: Any,
+    quant_max: Any,
+    **_: Any,
+) -> Tensor:
+    whole = Blocks(input.size, input.size)
+    return _quantized(b, input, whole, scale, zero_point, (quant_min, quant_max))
+
+
+def dequantize_per_tensor(
+    b: Builder, input: Tensor, scale: Tensor | float, zero_point: Tensor | int, **_: Any
+) -> Tensor:
+    return _dequantized(b, input, Blocks(input.size, input.size), scale, zero_point)
+
+
+def quantize_per_channel(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    **_: Any,
+) -> Tensor:
+    along = _along(input.size, axis % max(1, input.rank))
+    return _quantized(b, input, along, scales, zero_points, (quant_min, quant_max))
+
+
+def dequantize_per_channel(
+    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor | None, axis: int, **_: Any
+) -> Tensor:
+    along = _along(input.size, axis % max(1, input.rank))
+    return _dequantized(b, input, along, scales, zero_points)
+
+
+def _rows(size: tuple[Expr, ...]) -> Blocks:
+    """A scale for each row of the last dimension."""
+    return Blocks(size, (*(_ONE for _ in size[:-1]), size[-1]))
+
+
+def quantize_per_token(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor,
+    quant_min: int,
+    quant_max: int,
+    **_: Any,
+) -> Tensor:
+    return _quantized(b, input, _rows(input.size), scales, zero_points, (quant_min, quant_max))
+
+
+def dequantize_per_token(
+    b: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, **_: Any
+) -> Tensor:
+    return _dequantized(b, input, _rows(input.size), scales, zero_points)
+
+
+def quantize_per_channel_group(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor,
+    quant_min: int,
+    quant_max: int,
+    group_size: int,
+    **_: Any,
+) -> Tensor:
+    groups = blocks_of(input.size, (1, group_size))
+    return _quantized(b, input, groups, scales, zero_points, (quant_min, quant_max))
+
+
+def dequantize_per_channel_group(
+    b: Builder,
+    input: Tensor,
+    scales: Tensor,
+    zero_points: Tensor | None,
+    group_size: int,
+    **_: Any,
+) -> Tensor:
+    groups = blocks_of(input.size, (1, group_size))
+    return _dequantized(b, input, groups, scales, zero_points)
+
+
+def choose_qparams_affine(
+    b: Builder,
+    input: Tensor,
+    mapping_type: str,
+    block_size: tuple[int, ...],
+    target_dtype: Any,
+    quant_min: Any = None,
+    quant_max: Any = None,
+    eps: Any = None,
+    **_: Any,
+) -> tuple[Tensor, Tensor]:
+    """The scale and the zero point of each block, from its least and greatest element."""
+    blocks = blocks_of(input.size, block_size)
+    low, high = _limits(target_dtype, (quant_min, quant_max))
+    least, greatest = (_extreme(b, input, blocks, kind) for kind in ("MIN", "MAX"))
+    tiny = _smallest_normal(input.dtype) if eps is None else eps
+
+    def numbers(index: Index) -> tuple[Value, Value]:
+        zero = trees.const(0, DType.F32)
+        below = trees.call("minimum", least.at(index), zero)
+        above = trees.call("maximum", greatest.at(index), zero)
+        return scale_and_zero_point(mapping_type, below, above, low, high, tiny)
+
+    made = []
+    for output in range(2):
+        meta = b.meta(output)
+        part = Tensor(
+            blocks.counts,
+            meta.dtype,
+            lambda i, o=output, d=meta.dtype: trees.cast(numbers(i)[o], d),  # type: ignore[misc]
+        )
+        made.append(reshape(b, b.realize(part), meta.size))
+    return made[0], made[1]
+
+
+def _smallest_normal(dtype: DType) -> float:
+    return 2.0**-14 if dtype is DType.F16 else 2.0**-126
+
+
+def scale_and_zero_point(
+    mapping: str, below: Value, above: Value, low: float, high: float, tiny: float
+) -> tuple[Value, Value]:
+    """As trees in f32, from the least element (at most 0) and the greatest (at least 0)."""
+
+    def number(value: float) -> Value:
+        return trees.const(value, DType.F32)
+
+    def over(value: Value, by: float) -> Value:
+        return trees.call("truediv", value, number(by))
+
+    if mapping == "ASYMMETRIC":
+        scale = over(trees.call("sub", above, below), high - low)
+    elif mapping == "SYMMETRIC":
+        largest = trees.call("maximum", trees.call("neg", below), above)
+        scale = over(largest, (high - low) / 2)
+    elif mapping == "SYMMETRIC_NO_CLIPPING_ERR":
+        scale = trees.call("maximum", over(below, low), over(above, high))
+    else:
+        raise Unsupported(f"a mapping of kind {mapping!r}")
+    scale = trees.call("maximum", scale, number(tiny))
+    if mapping != "ASYMMETRIC":
+        return scale, number(int((high + low + 1) / 2))
+    steps = trees.call("round", trees.call("truediv", below, scale))
+    zero_point = trees.call("sub", number(low), steps)
+    limited = trees.call("minimum", trees.call("maximum", zero_point, number(low)), number(high))
+    return scale, limited
+
+
+def _extreme(b: Builder, input: Tensor, blocks: Blocks, kind: str) -> Tensor:
+    """The least or greatest element of each block, in f32."""
+    inside = [d for d, extent in enumerate(blocks.extent) if extent != 1]
+
+    def read(index: Index, along: Index) -> Value:
+        at = list(index)
+        for d, step in zip(inside, along, strict=True):
+            at[d] = index[d] * blocks.extent[d] + step
+        return trees.held(input.at(tuple(at)), DType.F32)
+
+    return b.reduction(
+        blocks.counts,
+        tuple(blocks.extent[d] for d in inside),
+        ReductionKind[kind],
+        read,
+        dtype=DType.F32,
+        accumulate=DType.F32,
+    )
+
+
+# ---- products of whole numbers -------------------------------------------------------------------
+
+
+def int_mm(b: Builder, self: Tensor, mat2: Tensor) -> Tensor:
+    return matmul(b, "int_mm", self, mat2)
+
+
+def weight_int8pack_mm(b: Builder, self: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
+    """``self @ mat2.T * scales``, with a scale for each row of ``mat2``."""
+    at, held = mat2.at, self.dtype
+    weight = Tensor(
+        (mat2.size[1], mat2.size[0]), held, lambda i: trees.cast(at((i[1], i[0])), held)
+    )
+
+    def epilogue(accumulator: Value, index: Index) -> Value:
+        factor = trees.held(scales.at(index[-1:]), accumulator.dtype)
+        return trees.call("mul", accumulator, factor)
+
+    return matmul(b, "int8pack_mm", self, weight, epilogue)

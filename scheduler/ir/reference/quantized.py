@@ -1,4 +1,4 @@
-"""Reference of products of quantized tensors."""
+"""Reference of quantized tensors: their products, and conversions to them and back."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.ir.dtypes import DType
+from scheduler.ir.numerics import to_integer
+from scheduler.ir.reference.creation import converted
 from scheduler.ir.reference.rounding import rounded
-from scheduler.ir.reference.rule import OWN_DTYPE, Args, UnsupportedUseError
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError
 
 
 def scaled_mm(a: Args) -> Any:
@@ -24,3 +27,159 @@ def scaled_mm(a: Args) -> Any:
     if a["bias"] is not None:
         result = result + a["bias"]
     return rounded(result, out) if out.is_float8 else result
+
+
+# Rounding to whole numbers is what these ops are for: they compute in float32, as torch does, so
+# that ties fall on the same side.
+
+
+def _blocks(shape: tuple[int, ...], extent: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Each dimension as blocks of elements: the tensor's shape, and that of one value a block."""
+    if len(extent) != len(shape):
+        raise UnsupportedUseError(f"blocks of {len(extent)} dimensions in {len(shape)}")
+    whole: list[int] = []
+    each: list[int] = []
+    for size, given in zip(shape, extent, strict=True):
+        part = size if given == -1 else given
+        if part < 1 or size % part:
+            raise UnsupportedUseError(f"blocks of {part} in a dimension of {size}")
+        whole += [size // part, part]
+        each += [size // part, 1]
+    return whole, each
+
+
+def _single(parameter: Any, each: list[int]) -> Any:
+    array = np.asarray(parameter, np.float32)
+    return array.reshape(()) if array.size == 1 else array.reshape(each)
+
+
+def _limits(dtype: DType, low: Any, high: Any) -> tuple[Any, Any]:
+    if dtype.is_float:
+        own = -dtype.largest, dtype.largest
+    else:
+        info = np.iinfo(dtype.numpy)
+        own = int(info.min), int(info.max)
+    return own[0] if low is None else low, own[1] if high is None else high
+
+
+def _quantized(
+    x: Array, extent: tuple[int, ...], scale: Any, zero: Any, dtype: DType, low: Any, high: Any
+) -> Array:
+    whole, each = _blocks(x.shape, extent)
+    steps = np.asarray(x, np.float32).reshape(whole) * (np.float32(1) / _single(scale, each))
+    made = np.round(steps)
+    if zero is not None:
+        made = made + _single(zero, each)
+    made = np.clip(made, *_limits(dtype, low, high)).reshape(x.shape)
+    return rounded(made, dtype) if dtype.is_float else to_integer(made, dtype.numpy)
+
+
+def _dequantized(x: Array, extent: tuple[int, ...], scale: Any, zero: Any) -> Array:
+    whole, each = _blocks(x.shape, extent)
+    made = x.astype(np.float64).reshape(whole)
+    if zero is not None:
+        made = made - _single(zero, each)
+    by = np.asarray(scale, np.float64)
+    return np.asarray(made * (by if by.size == 1 else by.reshape(each))).reshape(x.shape)
+
+
+def quantize_affine(a: Args) -> Array:
+    return _quantized(
+        a["input"],
+        a["block_size"],
+        a["scale"],
+        a["zero_point"],
+        a["output_dtype"],
+        a["quant_min"],
+        a["quant_max"],
+    )
+
+
+def dequantize_affine(a: Args) -> Array:
+    return _dequantized(a["input"], a["block_size"], a["scale"], a["zero_point"])
+
+
+def _of(a: Args, extent: tuple[int, ...], *, quantize: bool) -> Array:
+    scale = a["scale"] if "scale" in a else a["scales"]
+    zero = a["zero_point"] if "zero_point" in a else a["zero_points"]
+    if not quantize:
+        return _dequantized(a["input"], extent, scale, zero)
+    return _quantized(a["input"], extent, scale, zero, a["dtype"], a["quant_min"], a["quant_max"])
+
+
+def per_tensor(*, quantize: bool) -> Rule:
+    return lambda a: _of(a, (-1,) * np.ndim(a["input"]), quantize=quantize)
+
+
+def per_channel(*, quantize: bool) -> Rule:
+    def rule(a: Args) -> Array:
+        rank = np.ndim(a["input"])
+        axis = a["axis"] % max(1, rank)
+        return _of(a, tuple(1 if d == axis else -1 for d in range(rank)), quantize=quantize)
+
+    return rule
+
+
+def per_token(*, quantize: bool) -> Rule:
+    return lambda a: _of(a, (*(1,) * (np.ndim(a["input"]) - 1), -1), quantize=quantize)
+
+
+def per_channel_group(*, quantize: bool) -> Rule:
+    return lambda a: _of(a, (1, a["group_size"]), quantize=quantize)
+
+
+def choose_qparams_affine(a: Args) -> tuple[Array, Array]:
+    x, extent, dtype = np.asarray(a["input"], np.float32), a["block_size"], a["target_dtype"]
+    whole, _ = _blocks(x.shape, extent)
+    low, high = _limits(dtype, a["quant_min"], a["quant_max"])
+    inside = tuple(range(1, len(whole), 2))
+    below = np.minimum(x.reshape(whole).min(axis=inside), np.float32(0))
+    above = np.maximum(x.reshape(whole).max(axis=inside), np.float32(0))
+    scale, zero = _scale_and_zero_point(a["mapping_type"], below, above, float(low), float(high))
+    tiny = a["eps"]
+    if tiny is None:
+        tiny = 2.0**-14 if a[OWN_DTYPE] is DType.F16 else 2.0**-126
+    scale = np.maximum(scale, np.float32(tiny))
+    if a["mapping_type"] == "ASYMMETRIC":
+        zero = np.clip(np.float32(low) - np.round(below / scale), low, high)
+        kept = a["zero_point_dtype"]
+        zero = zero.astype(np.int32) if kept is None else np.asarray(converted(zero, kept))
+    elif a["zero_point_dtype"] is not None:
+        zero = np.asarray(converted(zero, a["zero_point_dtype"]))
+    shape = _kept(x.shape, extent, keep=bool(a["keepdim"]))
+    return scale.astype(np.float64).reshape(shape), zero.reshape(shape)
+
+
+def _scale_and_zero_point(
+    mapping: str, below: Array, above: Array, low: float, high: float
+) -> tuple[Array, Array]:
+    middle = np.full_like(below, int((high + low + 1) / 2))
+    if mapping == "ASYMMETRIC":
+        return (above - below) / np.float32(high - low), middle
+    if mapping == "SYMMETRIC":
+        return np.maximum(-below, above) / np.float32((high - low) / 2), middle
+    if mapping == "SYMMETRIC_NO_CLIPPING_ERR":
+        return np.maximum(below / np.float32(low), above / np.float32(high)), middle
+    raise UnsupportedUseError(f"a mapping of kind {mapping!r}")
+
+
+def _kept(shape: tuple[int, ...], extent: tuple[int, ...], *, keep: bool) -> list[int]:
+    """The shape of one value a block: a dimension that is one block is left out unless ``keep``."""
+    made = []
+    for size, given in zip(shape, extent, strict=True):
+        part = size if given == -1 else given
+        if keep or part == 1 or part != size:
+            made.append(size // part)
+    return made
+
+
+def int_mm(a: Args) -> Any:
+    return (a["self"].astype(np.int64) @ a["mat2"].astype(np.int64)).astype(np.int32)
+
+
+def packed(_: Args) -> Any:
+    raise UnsupportedUseError("weights packed in the order of the machine that packed them")
+
+
+def weight_int8pack_mm(a: Args) -> Any:
+    return (a["self"] @ a["mat2"].astype(np.float64).T) * a["scales"]

@@ -1,19 +1,104 @@
-"""Rows of products of quantized tensors."""
+"""Rows of quantized tensors: products with scales, and the conversions of exported quantized models
+(PyTorch's ``quantized_decomposed``, torchao's)."""
 
 from __future__ import annotations
 
-from scheduler.ir.ops import op
+from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import quantized as ref
 from scheduler.ir.reference.roles import summed
-from scheduler.lowering import quantized
+from scheduler.lowering import quantized as rules
+
+_RANGE = "quant_min, quant_max, dtype"
 
 ROWS = (
     op(
         "aten._scaled_mm",
         "self, mat2, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, "
         "use_fast_accum=False",
-        quantized.scaled_mm,
+        rules.scaled_mm,
         ref.scaled_mm,
         requires=summed("mat2", -2, -1),
+    ),
+    op("aten._int_mm", "self, mat2", rules.int_mm, ref.int_mm),
+    op(
+        "aten._weight_int8pack_mm",
+        "self, mat2, scales",
+        rules.weight_int8pack_mm,
+        ref.weight_int8pack_mm,
+    ),
+    op(
+        "aten._weight_int4pack_mm",
+        "self, mat2, qGroupSize, qScaleAndZeros",
+        NoKernel("its weights are packed in an order that only the machine that packed them knows"),
+        ref.packed,
+    ),
+    op(
+        "torchao.quantize_affine",
+        "default: input, block_size, scale, zero_point, output_dtype, quant_min=None, "
+        "quant_max=None",
+        rules.quantize_affine,
+        ref.quantize_affine,
+    ),
+    op(
+        "torchao.dequantize_affine",
+        "default: input, block_size, scale, zero_point, input_dtype, quant_min=None, "
+        "quant_max=None, output_dtype=None",
+        rules.dequantize_affine,
+        ref.dequantize_affine,
+    ),
+    op(
+        "torchao.choose_qparams_affine",
+        "default: input, mapping_type, block_size, target_dtype, quant_min=None, quant_max=None, "
+        "eps=None, scale_dtype=None, zero_point_dtype=None, keepdim=False",
+        rules.choose_qparams_affine,
+        ref.choose_qparams_affine,
+    ),
+    op(
+        "quantized_decomposed.quantize_per_tensor",
+        f"default tensor tensor2: input, scale, zero_point, {_RANGE}",
+        rules.quantize_per_tensor,
+        ref.per_tensor(quantize=True),
+    ),
+    op(
+        "quantized_decomposed.dequantize_per_tensor",
+        f"default tensor tensor2: input, scale, zero_point, {_RANGE}, *, out_dtype=None",
+        rules.dequantize_per_tensor,
+        ref.per_tensor(quantize=False),
+    ),
+    op(
+        "quantized_decomposed.quantize_per_channel",
+        f"default: input, scales, zero_points, axis, {_RANGE}",
+        rules.quantize_per_channel,
+        ref.per_channel(quantize=True),
+    ),
+    op(
+        "quantized_decomposed.dequantize_per_channel",
+        f"default: input, scales, zero_points, axis, {_RANGE}, *, out_dtype=None",
+        rules.dequantize_per_channel,
+        ref.per_channel(quantize=False),
+    ),
+    op(
+        "quantized_decomposed.quantize_per_token",
+        f"default: input, scales, zero_points, {_RANGE}",
+        rules.quantize_per_token,
+        ref.per_token(quantize=True),
+    ),
+    op(
+        "quantized_decomposed.dequantize_per_token",
+        f"default: input, scales, zero_points, {_RANGE}, output_dtype",
+        rules.dequantize_per_token,
+        ref.per_token(quantize=False),
+    ),
+    op(
+        "quantized_decomposed.quantize_per_channel_group",
+        f"default: input, scales, zero_points, {_RANGE}, group_size",
+        rules.quantize_per_channel_group,
+        ref.per_channel_group(quantize=True),
+    ),
+    op(
+        "quantized_decomposed.dequantize_per_channel_group",
+        f"default: input, scales, zero_points, {_RANGE}, group_size, output_dtype",
+        rules.dequantize_per_channel_group,
+        ref.per_channel_group(quantize=False),
     ),
 )

@@ -1,0 +1,55 @@
+"""Parameters that are tensors of a library's own class, as quantized ones are: the tensors inside.
+
+torch.export names each where the graph first reads it (``export.access_subclass_inner_tensor``).
+Here they are inputs of their own, called as the parameter with the attribute behind it:
+``layer.weight.qdata``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scheduler.ir.check import node_references
+from scheduler.ir.graph import Graph, GraphInput, Node, Ref
+from scheduler.outcome import UserError
+
+_ACCESS = "export.access_subclass_inner_tensor.default"
+
+
+def with_inner_tensors(graph: Graph) -> Graph:
+    """The graph with what its nodes take out of inputs as inputs; an input of which nothing else
+    is read goes. Raises ``UserError`` where something is taken out of what is no input."""
+    accesses = [node for node in graph.nodes if node.target == _ACCESS]
+    if not accesses:
+        return graph
+    known = {given.name: given for given in graph.inputs}
+    inner: dict[str, list[GraphInput]] = {}
+    outermost: dict[str, str] = {}
+    for node in accesses:
+        outer, attribute = _access(node)
+        if outer not in known:
+            raise UserError(f"node {node.name!r}: takes a tensor out of {outer!r}, no input")
+        source = known[outer]
+        (name,) = node.outputs
+        made = GraphInput(name, source.kind, f"{source.source_name or outer}.{attribute}")
+        known[name] = made
+        outermost[name] = outermost.get(outer, outer)
+        inner.setdefault(outermost[name], []).append(made)
+    nodes = tuple(node for node in graph.nodes if node.target != _ACCESS)
+    read = {name for node in nodes for name in node_references(node)} | set(graph.outputs)
+    inputs = tuple(
+        each
+        for given in graph.inputs
+        for each in (given, *inner.get(given.name, ()))
+        if each.name in read or given.name not in inner
+    )
+    return replace(graph, nodes=nodes, inputs=inputs)
+
+
+def _access(node: Node) -> tuple[str, str]:
+    """Out of what, and which attribute."""
+    arguments = [value for _, value in node.arguments()]
+    match arguments:
+        case [Ref(name=outer), str(attribute)] if len(node.outputs) == 1:
+            return outer, attribute
+    raise UserError(f"node {node.name!r}: {_ACCESS} takes a tensor and the name of an attribute")
