@@ -1,0 +1,158 @@
+"""The table of ops as people read it: docs/ops.md, and the page of ops.
+
+    python -m scheduler.lowering.ops.table [--check]
+
+writes docs/ops.md from the rows, and from ``catalogue.json``: what torch itself says of its ops
+(which are Core ATen; which of its OpInfo samples export to which op, in which types), made by
+``python -m tests.benchmarks.opinfo.catalogue``, which needs torch. ``--check`` writes nothing and
+exits with 1 where the file is not current.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from scheduler.ir.ops import Elements, NoKernel, Op, functional_target
+from scheduler.lowering.ops import ROWS
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "ops.md"
+_CATALOGUE = Path(__file__).with_name("catalogue.json")
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One op. ``kernel`` is the family of rules that makes its kernels, ``view`` for one that has
+    none of its own; ``reason`` why no kernel is made, where none is.
+
+    ``known`` is False for an op of Core ATen that has no row. ``dtypes`` are the engine's short
+    names, of the types that torch's CPU takes and OpInfo has samples of; ``samples`` counts those
+    samples, ``entries`` names their entries in OpInfo.
+    """
+
+    name: str
+    overloads: tuple[str, ...]
+    core: bool
+    known: bool
+    kernel: str
+    reason: str
+    dtypes: tuple[str, ...]
+    entries: tuple[str, ...]
+    samples: int
+
+
+@cache
+def catalogue() -> Mapping[str, Any]:
+    """What torch says: ``torch`` (its version), ``core`` (targets), ``entries`` (by target, the
+    names of OpInfo's entries that export to it), ``samples`` (by entry and type)."""
+    found: Mapping[str, Any] = json.loads(_CATALOGUE.read_text())
+    return found
+
+
+@cache
+def table() -> tuple[TableRow, ...]:
+    """All ops by name: every row, and what Core ATen has beside them."""
+    core = set(catalogue()["core"])
+    known = {target for row in ROWS for target in row.targets}
+    rows = [_row(row, core) for row in ROWS if row.name.startswith("aten.")]
+    missing = sorted(t for t in core if functional_target(t) not in known)
+    rows += [_described(t, (t.split(".", 2)[2],), True, None) for t in missing]
+    return tuple(sorted(rows, key=lambda row: row.name))
+
+
+def _row(op: Op, core: set[str]) -> TableRow:
+    return _described(op.name, tuple(op.signatures), not core.isdisjoint(op.targets), op)
+
+
+def _described(name: str, overloads: tuple[str, ...], core: bool, op: Op | None) -> TableRow:
+    targets = op.targets if op is not None else (name,)
+    entries, samples, dtypes = _samples_of(targets)
+    reason = op.lowering.reason if op is not None and isinstance(op.lowering, NoKernel) else ""
+    kernel = "" if op is None or reason else _kernel(op)
+    return TableRow(name, overloads, core, op is not None, kernel, reason, dtypes, entries, samples)
+
+
+def _kernel(op: Op) -> str:
+    assert not isinstance(op.lowering, NoKernel)
+    if op.elements in (Elements.VIEWED, Elements.VIEWED_IF_CONTIGUOUS):
+        return "view"
+    return op.lowering.__module__.rpartition(".")[2].replace("_", " ")
+
+
+def _samples_of(targets: tuple[str, ...]) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
+    """OpInfo's entries of an op, how many samples they have, of which types."""
+    known, samples = catalogue()["entries"], catalogue()["samples"]
+    entries = tuple(dict.fromkeys(entry for t in targets for entry in known.get(t, ())))
+    counts = [samples[entry] for entry in entries]
+    dtypes = dict.fromkeys(dtype for count in counts for dtype in count)
+    return entries, sum(sum(count.values()) for count in counts), tuple(dtypes)
+
+
+def text() -> str:
+    """docs/ops.md."""
+    rows = table()
+    core = [row for row in rows if row.core]
+    kernels = sum(bool(row.kernel) for row in rows)
+    return "\n".join(
+        (
+            "# Ops",
+            "",
+            "Written by `python -m scheduler.lowering.ops.table`. Of each op: its overloads; which"
+            " family of rules makes kernels of it (a file of `scheduler/lowering/`; a view costs"
+            " none), or why it stays with the reference; the types of elements of torch's OpInfo"
+            " samples that it is judged by, and how many these are (`python -m"
+            " tests.benchmarks.opinfo`; of all of OpInfo's entries that export to the op)."
+            " In-place forms (`add_`) are their functional ones.",
+            "",
+            f"{len(rows)} ops, {kernels} of them with kernels; {len(core)} are of Core ATen, by"
+            f" torch {catalogue()['torch']}.",
+            "",
+            "| op | overloads | core | kernels by | types | OpInfo samples |",
+            "|---|---|---|---|---|---|",
+            *map(_line, rows),
+            "",
+        )
+    )
+
+
+def _line(row: TableRow) -> str:
+    kernel = row.kernel or (f"none: {row.reason}" if row.known else "not read")
+    cells = (
+        f"`{row.name.removeprefix('aten.')}`",
+        ", ".join(row.overloads),
+        "core" if row.core else "",
+        kernel.replace("|", "\\|"),
+        " ".join(row.dtypes),
+        str(row.samples or ""),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def problems(written: str) -> Iterator[str]:
+    """Lines of the file that are not as the rows say, one for each that differs or lacks."""
+    have, want = set(written.splitlines()), set(text().splitlines())
+    yield from (f"not current: {line}" for line in sorted(have - want))
+    yield from (f"lacks: {line}" for line in sorted(want - have))
+
+
+def main() -> int:
+    """Write the file, or check it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    if not options.check:
+        DOCUMENT.write_text(text())
+        return 0
+    found = list(problems(DOCUMENT.read_text()))
+    sys.stderr.writelines(f"docs/ops.md {line}\n" for line in found)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
