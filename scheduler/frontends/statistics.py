@@ -18,13 +18,16 @@ from scheduler.lowering.ops import find
 from scheduler.outcome import UserError
 
 _ONE = sympy.Integer(1)
+_RESERVING = "aten._batch_norm_with_update.default"  # always in training
 _OF_BATCHES = (
+    _RESERVING,
     "aten.batch_norm.default",
     "aten.native_batch_norm.default",
     "aten._native_batch_norm_legit.default",
 )
 _OF_SAMPLES = "aten.instance_norm.default"
 _FUNCTIONAL = "aten._native_batch_norm_legit_functional.default"
+_RESERVING_FUNCTIONAL = "aten._batch_norm_with_update_functional.default"
 
 
 def with_written_statistics(graph: Graph) -> Graph:
@@ -52,7 +55,7 @@ class _Rewriting:
         except (UnsupportedOpError, UserError):  # lowering says what is wrong
             yield node
             return
-        trains = args.get("training", args.get("use_input_stats"))
+        trains = args.get("training", args.get("use_input_stats", node.target == _RESERVING))
         mean, variance = args.get("running_mean"), args.get("running_var")
         known = trains is True and isinstance(args["momentum"], int | float)
         if not (known and self._is_tensor(mean) and self._is_tensor(variance)):
@@ -71,11 +74,12 @@ class _Rewriting:
         state = self.tensors[mean.name]
         saved = [self._value(node, part, state) for part in ("save_mean", "save_invstd")]
         new = [self._value(node, part, state) for part in ("running_mean", "running_var")]
-        arguments = ("input", "weight", "bias", "running_mean", "running_var", "training")
-        labels = (*arguments, "momentum", "eps")
+        arguments = ("input", "weight", "bias", "running_mean", "running_var")
+        reserves = node.target == _RESERVING
+        labels = (*arguments, *(() if reserves else ("training",)), "momentum", "eps")
         yield replace(
             node,
-            target=_FUNCTIONAL,
+            target=_RESERVING_FUNCTIONAL if reserves else _FUNCTIONAL,
             args=tuple(args[label] for label in labels),
             kwargs={},
             labels=labels,

@@ -108,10 +108,10 @@ def folded(
 ) -> Callable[[Index], Index]:
     """From an index of the padded tensor, of ``size``, to that of the element it is a copy of."""
     before = _before(tensor, pad)
+    if mode == "circular":
+        return _wrapped(tensor, size, before, _before(tensor, pad[1:]))
 
     def fold(i: Expr, extent: Expr) -> Expr:
-        if mode == "circular":
-            return Mod(i, extent)
         if mode == "replicate":
             return sympy.Max(_ZERO, sympy.Min(i, extent - 1))
         if mode == "reflect":
@@ -124,6 +124,24 @@ def folded(
             i if p == 0 and tensor.size[d] == size[d] else fold(i - p, tensor.size[d])
             for d, (i, p) in enumerate(zip(out, before, strict=True))
         )
+
+    return index
+
+
+def _wrapped(
+    tensor: Tensor, size: tuple[Expr, ...], before: tuple[Expr, ...], after: tuple[Expr, ...]
+) -> Callable[[Index], Index]:
+    """Round and round what is left of each dimension where amounts are negative."""
+
+    def index(out: Index) -> Index:
+        found = []
+        for d, i in enumerate(out):
+            low, high = before[d], after[d]
+            cut, more = sympy.Max(-low, _ZERO), sympy.Max(low, _ZERO)
+            left = tensor.size[d] - cut - sympy.Max(-high, _ZERO)
+            same = low == 0 and tensor.size[d] == size[d]
+            found.append(i if same else cut + Mod(i - more, left))
+        return tuple(found)
 
     return index
 

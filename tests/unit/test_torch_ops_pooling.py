@@ -90,3 +90,14 @@ def test_windows_of_a_symbolic_size(tmp_path: Path) -> None:
 
     x = _randn(1, 2, 10, 7)
     agree(as_module(every), (x,), tmp_path, dynamic_shapes=(({2: height},),))
+
+
+def test_fractional_poolings(tmp_path: Path) -> None:
+    def every(x: Any, numbers: Any, volume: Any, more: Any) -> Any:
+        return (
+            *aten.fractional_max_pool2d(x, [2, 3], [4, 3], numbers),
+            *aten.fractional_max_pool3d(volume, [2, 2, 2], [3, 2, 4], more),
+        )
+
+    numbers, more = (torch.rand(2, 3, n, dtype=torch.double) for n in (2, 3))
+    agree(as_module(every), (_randn(2, 3, 8, 7), numbers, _randn(2, 3, 6, 5, 8), more), tmp_path)

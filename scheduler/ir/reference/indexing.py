@@ -57,6 +57,10 @@ def pad(a: Args) -> Array:
     )
     grown = [(max(0, low), max(0, high)) for low, high in pairs]
     mode = a.get("mode", "constant")
+    if mode == "replicate" and min(x.shape, default=1) > 0:
+        for axis, ((low, high), size) in enumerate(zip(pairs, x.shape, strict=True)):
+            x = x.take(np.clip(np.arange(-low, size + high), 0, size - 1), axis=axis)
+        return np.asarray(x)
     if mode == "constant":
         return np.pad(x[cut], grown, constant_values=a["value"] or 0)
     if mode not in _PAD_MODES:

@@ -69,7 +69,8 @@ def group_norm(a: Args) -> tuple[Array, Array, Array]:
     x = a["input"]
     groups = a["num_groups"] if "num_groups" in a else a["group"]
     batch, channels = x.shape[:2]
-    grouped, mean, factor = _normalized(x.reshape(batch, groups, -1), (2,), a["eps"])
+    each = x.size // max(1, batch * groups)
+    grouped, mean, factor = _normalized(x.reshape(batch, groups, each), (2,), a["eps"])
     result = _affine(
         grouped.reshape(batch, channels, *x.shape[2:]),
         _channels(a["weight"], x.ndim),
@@ -87,6 +88,8 @@ def _batch_norm(a: Args, training: bool) -> tuple[Any, ...]:
     the second and third are empty."""
     x = a["input"]
     running_mean, running_var = a.get("running_mean"), a.get("running_var")
+    if x.ndim < 2:  # nothing at all: torch lets it pass
+        return x, np.empty(0), np.empty(0), running_mean, running_var
     weight, bias = _channels(a["weight"], x.ndim), _channels(a["bias"], x.ndim)
     eps = a["eps"] if "eps" in a else a["epsilon"]
     if not training:

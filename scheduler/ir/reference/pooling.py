@@ -195,3 +195,38 @@ def adaptive_avg_backward(rank: int) -> Rule:
         return made
 
     return rule
+
+
+def _starts(sample: float, size: int, count: int, width: int) -> list[int]:
+    """First elements of the windows of a fractional pooling: uneven steps that a number says."""
+    step = (size - width) / (count - 1) if count > 1 else 0.0
+    inner = [int((i + sample) * step) - int(sample * step) for i in range(count - 1)]
+    return [*inner, size - width]
+
+
+def fractional_max_pool(rank: int) -> Rule:
+    """``random_samples`` [N, C, rank]: of planes the last dimension's number comes first."""
+
+    def rule(a: Args) -> tuple[Array, Array]:
+        x, samples = a["self"], a["random_samples"]
+        sizes, lead = x.shape[-rank:], x.shape[:-rank]
+        widths, counts = pair(a["kernel_size"], rank), pair(a["output_size"], rank)
+        planes = x.reshape(-1, *sizes)
+        numbers = samples.reshape(-1, rank)[:, :: -1 if rank == 2 else 1]
+        flat = np.arange(math.prod(sizes)).reshape(sizes)
+        values = np.empty((len(planes), *counts), x.dtype)
+        places = np.empty((len(planes), *counts), np.int64)
+        for k, plane in enumerate(planes):
+            each = zip(numbers[k], sizes, counts, widths, strict=True)
+            starts = [_starts(float(number), *rest) for number, *rest in each]
+            for at in np.ndindex(*counts):
+                firsts = (own[i] for own, i in zip(starts, at, strict=True))
+                cell = tuple(slice(s, s + w) for s, w in zip(firsts, widths, strict=True))
+                best = plane[cell].argmax()
+                values[(k, *at)], places[(k, *at)] = (
+                    plane[cell].ravel()[best],
+                    flat[cell].ravel()[best],
+                )
+        return values.reshape(*lead, *counts), places.reshape(*lead, *counts)
+
+    return rule

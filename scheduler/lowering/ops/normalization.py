@@ -95,6 +95,13 @@ ROWS = (
         requires=gain_and_variance,
     ),
     op(
+        "aten._batch_norm_with_update",
+        "input, weight, bias, running_mean, running_var, momentum, eps",
+        batch_norm.batch_norm_with_reserve(training=True),
+        ref.batch_norm_with_reserve(True),
+        requires=gain_and_variance,
+    ),
+    op(
         "aten._batch_norm_no_update",
         "input, weight, bias, running_mean, running_var, momentum, eps",
         batch_norm.batch_norm_with_reserve(training=False),

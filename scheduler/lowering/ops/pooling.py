@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.ir.ops import op
+from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import pooling as ref
 from scheduler.ir.reference.roles import places_in_planes
 from scheduler.lowering import pooling, pooling_backward
@@ -141,6 +141,15 @@ ROWS = (
             pooling_backward.adaptive_max_backward(rank),
             ref.max_pool_backward(rank),
             requires=places_in_planes(rank),
+        )
+        for rank in (2, 3)
+    ),
+    *(
+        op(
+            f"aten.fractional_max_pool{rank}d",
+            "self, kernel_size, output_size, random_samples",
+            NoKernel("no kernel is made for pooling over windows that random numbers place"),
+            ref.fractional_max_pool(rank),
         )
         for rank in (2, 3)
     ),
