@@ -11,11 +11,12 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import matmul, reductions, trees
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.complex_numbers import conj
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.externs import SPECTRA
 from scheduler.lowering.pointwise import stored
 from scheduler.lowering.tensor import Index, Tensor
-from scheduler.lowering.trees import call
+from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import axis, broadcast
 
 _ONE = sympy.Integer(1)
@@ -25,10 +26,8 @@ _INFINITY = float("inf")
 def vecdot(b: Builder, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
     """The sum of products along ``dim`` of tensors that broadcast."""
     meta = b.meta()
-    if not meta.dtype.is_float and not meta.dtype.is_integer:
-        raise Unsupported("of numbers that are neither real floats nor integers")
     size = _wide(x, y)
-    first, second = broadcast(x, size), broadcast(y, size)
+    first, second = broadcast(conj(b, x), size), broadcast(y, size)
     held = reductions.accumulator_type(meta.dtype)
 
     def read(index: Index) -> Value:
@@ -76,14 +75,15 @@ def _first_of_three(size: tuple[sympy.Expr, ...]) -> int:
 def vandermonde(b: Builder, x: Tensor, N: int | None = None) -> Tensor:  # noqa: N803, ARG001
     """x to the powers 0, 1, … along a new last dimension."""
     meta = b.meta()
-    if not meta.dtype.is_float:
-        raise Unsupported("powers of numbers that are no real floats")
     held = meta.dtype.compute
 
     def read(index: Index) -> Value:
         exponent = trees.held(trees.index_value(index[-1]), held)
         place = index[:-1] if x.rank else ()
-        return call("pow", trees.held(x.at(place), held), exponent)
+        power = call("pow", trees.held(x.at(place), held), exponent)
+        if not held.is_complex:
+            return power
+        return call("where", call("eq", exponent, const(0, held)), const(1, held), power)
 
     return stored(b, Tensor(meta.size, meta.dtype, read))
 
@@ -120,15 +120,8 @@ def matrix_norm(
     meta = b.meta()
     held = meta.dtype.compute
     along, across = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = reductions.reduce(
-        b,
-        self,
-        (along,),
-        ReductionKind.SUM,
-        dtype=held,
-        accumulate=held,
-        before=lambda x, _: call("abs", x),
-    )
+    sizes = Tensor(self.size, held, lambda i: call("abs", self.at(i)))
+    sums = reductions.reduce(b, sizes, (along,), ReductionKind.SUM, dtype=held, accumulate=held)
     return reductions.reduce(
         b,
         sums,
@@ -137,6 +130,7 @@ def matrix_norm(
         dtype=meta.dtype,
         accumulate=held,
         size=meta.size,
+        after=reductions.of_sizes(self, (across,)) if ord > 0 else None,
     )
 
 

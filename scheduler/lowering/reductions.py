@@ -311,9 +311,13 @@ def norm(
         size = call("abs", x)
         return size if order in (1, *kinds) else call("pow", size, const(order, held))
 
-    def after(acc: Value, _: Index) -> Value:
+    greatest = of_sizes(self, dims_of(dim, self.rank))
+
+    def after(acc: Value, index: Index) -> Value:
         if order == 2:
             return call("sqrt", acc)
+        if order == float("inf"):
+            return greatest(acc, index)
         return acc if order in (0, 1, *kinds) else call("pow", acc, const(1 / order, held))
 
     return reduce(
@@ -327,6 +331,16 @@ def norm(
         before=before,
         after=after,
     )
+
+
+def of_sizes(tensor: Tensor, dims: Iterable[int]) -> After:
+    """The greatest of magnitudes: 0 where there are none."""
+    none = any(tensor.size[d] == 0 for d in dims)
+
+    def after(acc: Value, _: Index) -> Value:
+        return call("maximum", acc, const(0, acc.dtype)) if none else acc
+
+    return after
 
 
 def scan(kind: ReductionKind) -> Callable[..., Tensor]:

@@ -112,7 +112,7 @@ def norm(a: Args) -> Array:
     order = 2 if order is None else order
     x, over = np.abs(as_float(a["self"])), _over(a)
     if order == np.inf:
-        return np.asarray(x.max(**over))
+        return np.asarray(x.max(**over, initial=0))
     if order == -np.inf:
         return np.asarray(x.min(**over))
     if order == 0:
