@@ -91,25 +91,120 @@ def _late_arange(meta: TensorMeta, start: Argument, step: Argument) -> Tensor:
     return Tensor(meta.size, meta.dtype, read)
 
 
-def linspace(b: Builder, start: float, end: float, steps: int, **_: Any) -> Tensor:
-    """``start + i * step`` in the first half, ``end - (steps - 1 - i) * step`` in the second."""
+def linspace(b: Builder, start: Argument, end: Argument, steps: int, **_: Any) -> Tensor:
+    return spaced(b, start, end, steps, lambda value: value)
+
+
+def logspace(
+    b: Builder, start: Argument, end: Argument, steps: int, base: float = 10.0, **_: Any
+) -> Tensor:
+    """``base`` to the powers between."""
+
+    def power(value: Value) -> Value:
+        return trees.call("pow", trees.const(base, value.dtype), value)
+
+    return spaced(b, start, end, steps, power)
+
+
+def spaced(
+    b: Builder, start: Argument, end: Argument, steps: int, function: Callable[[Value], Value]
+) -> Tensor:
+    """``function`` of ``start + i * step`` in the first half, ``end - (steps - 1 - i) * step`` in
+    the second. Integers are computed in float64 and cut, between bounds that are cut too."""
     meta = b.meta()
     dtype = meta.dtype
-    step = trees.const((end - start) / (steps - 1) if steps > 1 else 0, dtype)
+    held = dtype.compute if dtype.is_float else DType.F64
+
+    def bound(value: Argument) -> Value:
+        given = element(value, (), DType.F64 if not isinstance(value, Tensor) else value.dtype)
+        return trees.held(given if dtype.is_float else trees.held(given, dtype), held)
 
     def read(i: Index) -> Value:
+        first, last = bound(start), bound(end)
+        if steps == 1:
+            return trees.held(function(first), dtype)
+        width = trees.call("sub", last, first)
+        if not isinstance(start, Tensor) and not isinstance(end, Tensor):
+            step: Value = trees.const(_width(start, end, dtype) / (steps - 1), held)
+        else:
+            step = trees.call("truediv", width, trees.const(steps - 1, held))
         low, high = (
-            trees.call("mul", step, trees.held(trees.index_value(n), dtype))
+            trees.call("mul", step, trees.held(trees.index_value(n), held))
             for n in (i[0], steps - 1 - i[0])
         )
-        return trees.call(
+        value = trees.call(
             "where",
             trees.less(i[0], as_expr(steps // 2)),
-            trees.call("add", trees.const(start, dtype), low),
-            trees.call("sub", trees.const(end, dtype), high),
+            trees.call("add", first, low),
+            trees.call("sub", last, high),
         )
+        return trees.held(function(value), dtype)
 
     return stored(b, Tensor(meta.size, dtype, read))
+
+
+def _width(start: Any, end: Any, dtype: DType) -> float:
+    return float(end - start) if dtype.is_float else float(int(end) - int(start))
+
+
+def triangle_indices(lower: bool) -> Callable[..., Tensor]:
+    """Rows and columns of the places of a triangle, in row-major order. Those above a diagonal are
+    those below one of the matrix turned half around, backwards."""
+
+    def rule(b: Builder, row: int, col: int, offset: int = 0, **_: Any) -> Tensor:
+        meta = b.meta()
+        count = meta.size[1]
+        shift = offset if lower else col - row - offset
+
+        def read(i: Index) -> Value:
+            number = trees.index_value(i[1] if lower else count - 1 - i[1])
+            places = _below(number, row, col, shift)
+            if not lower:
+                ends = (trees.index_value(row - 1), trees.index_value(col - 1))
+                places = tuple(trees.call("sub", e, p) for e, p in zip(ends, places, strict=True))
+            first = trees.call("eq", trees.index_value(i[0]), trees.index_value(0))
+            return trees.held(trees.call("where", first, *places), meta.dtype)
+
+        return stored(b, Tensor(meta.size, meta.dtype, read))
+
+    return rule
+
+
+def _below(number: Value, row: int, col: int, offset: int) -> tuple[Value, ...]:
+    """Row and column of a place below a diagonal: rows that grow by one, then whole ones."""
+    start = max(0, -offset)
+    first = min(col, start + offset + 1)
+    growing = max(min(row - start, col - first + 1), 0)
+    within = growing * (2 * first + growing - 1) // 2
+
+    def whole(value: int) -> Value:
+        return trees.index_value(value)
+
+    root = trees.call(
+        "sqrt",
+        trees.held(
+            trees.call("add", trees.call("mul", number, whole(8)), whole((2 * first - 1) ** 2)),
+            DType.F64,
+        ),
+    )
+    half = trees.call(
+        "mul",
+        trees.call("sub", root, trees.const(2 * first - 1, DType.F64)),
+        trees.const(0.5, DType.F64),
+    )
+    x = Cast(trees.call("floor", half), DType.I64)
+    before = trees.call("mul", trees.call("add", x, whole(2 * first - 1)), x)
+    column = trees.call("sub", number, trees.call("floordiv", before, whole(2)))
+    rest = trees.call("sub", number, whole(within))
+    inside = trees.call("lt", number, whole(within))
+    low_row = trees.call(
+        "add", trees.call("floordiv", rest, whole(max(col, 1))), whole(start + growing)
+    )
+    low_column = trees.call("remainder", rest, whole(max(col, 1)))
+    return (
+        trees.call("where", inside, trees.call("add", x, whole(start)), low_row),
+        trees.call("where", inside, column, low_column),
+    )
 
 
 def eye(b: Builder, **_: Any) -> Tensor:

@@ -255,6 +255,8 @@ def multi_margin(
         raise Unsupported(f"a multi-margin loss with p={p}")
     dtype = b.meta().dtype
     held = dtype.compute
+    if self.rank == 0:
+        self = self.view((sympy.Integer(1),), lambda _: ())
     classes = self.size[-1]
     rows = self.size[:-1]
     goal = target if self.rank == 2 else target.view((), lambda _: (_ZERO,) * target.rank)

@@ -48,6 +48,7 @@ def test_losses_of_classes(tmp_path: Path, decompose: bool) -> None:
                 for r in REDUCTIONS
             ),
             *(F.multi_margin_loss(x, t), F.multi_margin_loss(x[0], t[0])),
+            F.multi_margin_loss(x[0, 0], t[0] * 0),
         )
 
     t = _ints(4, 6)

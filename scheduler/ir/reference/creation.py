@@ -21,6 +21,7 @@ from scheduler.ir.reference.rule import (
     held_or,
     is_float,
 )
+from scheduler.limits import MAX_MADE
 
 
 def converted(x: Array, dtype: DType | None) -> Array:
@@ -62,8 +63,40 @@ def arange(a: Args) -> Array:
     return np.asarray(start + np.arange(count) * step).astype(dtype)
 
 
+def _spaced(a: Args) -> tuple[Array, Any]:
+    """Between both ends in float64, and the type asked for. Integers begin from cut ends."""
+    dtype = held_or(a["dtype"], np.float64)
+    if a["steps"] > MAX_MADE:
+        raise UnsupportedUseError(f"{a['steps']} steps")
+    start, end = (np.asarray(a[name]).item() for name in ("start", "end"))
+    if not np.issubdtype(dtype, np.floating):
+        start, end = int(start), int(end)
+    step = (end - start) / max(a["steps"] - 1, 1)
+    number = np.arange(a["steps"])
+    low, high = start + step * number, end - step * (a["steps"] - 1 - number)
+    return np.where(number < a["steps"] // 2 + (a["steps"] == 1), low, high), dtype
+
+
 def linspace(a: Args) -> Array:
-    return np.linspace(a["start"], a["end"], a["steps"]).astype(held_or(a["dtype"], np.float64))
+    values, dtype = _spaced(a)
+    return values.astype(dtype)
+
+
+def logspace(a: Args) -> Array:
+    values, dtype = _spaced(a)
+    return np.asarray(np.power(float(a["base"]), values)).astype(dtype)
+
+
+def triangle_indices(lower: bool) -> Rule:
+    function = np.tril_indices if lower else np.triu_indices
+
+    def rule(a: Args) -> Array:
+        row, col = a["row"], a["col"]
+        if row * col > MAX_MADE:
+            raise UnsupportedUseError(f"a triangle of {row} by {col}")
+        return np.stack(function(row, a["offset"], col)).astype(held_or(a["dtype"], np.int64))
+
+    return rule
 
 
 def full(a: Args) -> Array:

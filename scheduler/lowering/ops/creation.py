@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from scheduler.ir.ops import op
 from scheduler.ir.reference import creation as ref
+from scheduler.ir.reference import window_functions as ref_windows
 from scheduler.lowering import creation
+from scheduler.lowering import window_functions as windows
 
 #: What every op that makes a tensor takes, by keyword.
 OPTIONS = "*, dtype=None, layout=None, device=None, pin_memory=None"
+WINDOW = f"window_length, {OPTIONS}; periodic: window_length, periodic, {OPTIONS}"
 
 ROWS = (
     op(
@@ -16,7 +19,65 @@ ROWS = (
         creation.arange,
         ref.arange,
     ),
-    op("aten.linspace", f"start, end, steps, {OPTIONS}", creation.linspace, ref.linspace),
+    op(
+        "aten.linspace",
+        f"default Tensor_Tensor Tensor_Scalar Scalar_Tensor: start, end, steps, {OPTIONS}",
+        creation.linspace,
+        ref.linspace,
+    ),
+    op(
+        "aten.logspace",
+        "default Tensor_Tensor Tensor_Scalar Scalar_Tensor: start, end, steps, base=10.0, "
+        f"{OPTIONS}",
+        creation.logspace,
+        ref.logspace,
+    ),
+    op(
+        "aten.tril_indices",
+        f"row, col, offset=0, {OPTIONS}",
+        creation.triangle_indices(lower=True),
+        ref.triangle_indices(lower=True),
+    ),
+    op(
+        "aten.triu_indices",
+        f"row, col, offset=0, {OPTIONS}",
+        creation.triangle_indices(lower=False),
+        ref.triangle_indices(lower=False),
+    ),
+    op(
+        "aten.hann_window",
+        f"{WINDOW}",
+        windows.cosines(0.5, 0.5),
+        ref_windows.cosines(0.5, 0.5),
+    ),
+    op(
+        "aten.hamming_window",
+        f"{WINDOW}; periodic_alpha: window_length, periodic, alpha, {OPTIONS}; "
+        f"periodic_alpha_beta: window_length, periodic, alpha, beta, {OPTIONS}",
+        windows.cosines(0.54, 0.46),
+        ref_windows.cosines(0.54, 0.46),
+    ),
+    op(
+        "aten.blackman_window",
+        f"{WINDOW}",
+        windows.cosines(0.42, 0.5, 0.08),
+        ref_windows.cosines(0.42, 0.5, 0.08),
+    ),
+    op("aten.bartlett_window", f"{WINDOW}", windows.bartlett, ref_windows.bartlett),
+    op(
+        "aten.kaiser_window",
+        f"{WINDOW}; beta: window_length, periodic, beta, {OPTIONS}",
+        windows.kaiser,
+        ref_windows.kaiser,
+    ),
+    op("aten.norm_except_dim", "v, pow=2, dim=0", windows.norm_except, ref_windows.norm_except),
+    op("aten._weight_norm", "v, g, dim=0", windows.weight_norm, ref_windows.weight_norm),
+    op(
+        "aten._weight_norm_interface",
+        "v, g, dim=0",
+        windows.weight_norm_interface,
+        ref_windows.weight_norm_interface,
+    ),
     op("aten.full", f"size, fill_value, {OPTIONS}", creation.full_op, ref.full),
     op(
         "aten.full_like",

@@ -1,0 +1,130 @@
+"""Windows of signal processing, and weights that are normalised apart from their length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import sympy
+
+from scheduler.ir.values import Value
+from scheduler.lowering import trees
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.distances import norm_of
+from scheduler.lowering.pointwise import stored
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+_ZERO = sympy.Integer(0)
+
+
+def _window(b: Builder, length: int, periodic: bool, function: Callable[[Value], Value]) -> Tensor:
+    """``function`` of the place as a part of the whole, 0 to below 1 (``periodic``) or to 1."""
+    meta = b.meta()
+    parts = length if periodic else length - 1
+
+    def read(i: Index) -> Value:
+        if length == 1:
+            return const(1, meta.dtype)
+        place = trees.held(trees.index_value(i[0]), meta.dtype)
+        return function(call("mul", place, const(1 / parts, meta.dtype)))
+
+    return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def _cosine(x: Value, turns: int, factor: float) -> Value:
+    angle = call("mul", x, const(2 * math.pi * turns, x.dtype))
+    return call("mul", call("cos", angle), const(factor, x.dtype))
+
+
+def cosines(alpha: float, beta: float, third: float = 0.0) -> Callable[..., Tensor]:
+    """alpha - beta cos(2 pi x) + third cos(4 pi x): Hann's, Hamming's, Blackman's."""
+    defaults = alpha, beta
+
+    def rule(
+        b: Builder,
+        window_length: int,
+        periodic: bool = True,
+        alpha: float | None = None,
+        beta: float | None = None,
+        **_: Any,
+    ) -> Tensor:
+        first = defaults[0] if alpha is None else alpha
+        second = defaults[1] if beta is None else beta
+
+        def function(x: Value) -> Value:
+            value = call("sub", const(first, x.dtype), _cosine(x, 1, second))
+            return call("add", value, _cosine(x, 2, third)) if third else value
+
+        return _window(b, window_length, periodic, function)
+
+    return rule
+
+
+def bartlett(b: Builder, window_length: int, periodic: bool = True, **_: Any) -> Tensor:
+    """A triangle."""
+
+    def function(x: Value) -> Value:
+        return call("sub", const(1, x.dtype), call("abs", _from_middle(x)))
+
+    return _window(b, window_length, periodic, function)
+
+
+def kaiser(
+    b: Builder, window_length: int, periodic: bool = True, beta: float = 12.0, **_: Any
+) -> Tensor:
+    """I0(beta sqrt(1 - y^2)) / I0(beta), y from -1 to 1."""
+
+    def function(x: Value) -> Value:
+        y = _from_middle(x)
+        inside = call("sub", const(1, x.dtype), call("mul", y, y))
+        inside = call("maximum", inside, const(0, x.dtype))
+        high = call("i0", call("mul", call("sqrt", inside), const(beta, x.dtype)))
+        return call("truediv", high, call("i0", const(beta, x.dtype)))
+
+    return _window(b, window_length, periodic, function)
+
+
+def _from_middle(x: Value) -> Value:
+    return call("sub", call("mul", x, const(2, x.dtype)), const(1, x.dtype))
+
+
+# Weights.
+
+
+def norm_except(b: Builder, v: Tensor, pow: Any = 2, dim: int = 0) -> Tensor:
+    """The norm over all dimensions but one; over all of them for -1."""
+    kept = None if dim == -1 else dim
+    over = tuple(d for d in range(v.rank) if d != kept)
+    size = () if dim == -1 else None
+    return norm_of(b, v, over, float(pow), b.meta().dtype, size)
+
+
+def weight_norm(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    return weight_norm_interface(b, v, g, dim)[0]
+
+
+def weight_norm_interface(b: Builder, v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """v g / |v|, and the norms."""
+    dtype = b.meta().dtype
+    kept = None if dim == -1 else dim % v.rank
+    over = tuple(d for d in range(v.rank) if d != kept)
+    norms = norm_of(b, v, over, 2.0, dtype.compute, None)
+
+    def read(index: Index) -> Value:
+        at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
+        gain = g.at(at[len(at) - g.rank :] if g.rank else ())
+        factor = call("truediv", trees.held(gain, dtype), norms.at(at))
+        return call("mul", trees.held(v.at(index), dtype), factor)
+
+    made = b.pointwise(v.size, dtype, read)
+    assert b.node is not None
+    if len(b.node.outputs) == 1:
+        return (made,)
+    wide = b.meta(1)
+    return made, b.pointwise(
+        wide.size,
+        wide.dtype,
+        lambda i: norms.at(tuple(i[d] if d == kept else _ZERO for d in range(v.rank))),
+    )
