@@ -181,13 +181,15 @@ def attention_backward(
     held = query.dtype.compute
     size = (*lead, query.size[-2], key.size[-2])
     mask = attn_bias if attn_mask is None else attn_mask
-    weights = _weights(b, query, key, mask, bool(is_causal), scale, logsumexp, size, held)
+    weights = logsumexp  # torch's decomposition of the CPU's attention has the weights there
+    if logsumexp.rank < query.rank:
+        weights = _weights(b, query, key, mask, bool(is_causal), scale, logsumexp, size, held)
     rows = _row_sums(b, grad, out, held)
     factor = scale_of(scale, query.size[-1], held)
 
     def by_scores(acc: Value, index: Index) -> Value:
         less = call("sub", acc, rows.at((*index[:-1], _ZERO)))
-        return call("mul", call("mul", weights.at(index), less), factor)
+        return call("mul", call("mul", trees.held(weights.at(index), held), less), factor)
 
     turned = transpose(value, -2, -1)
     scores = product(b, "attention scores", grad, turned, size, held, by_scores)

@@ -51,6 +51,7 @@ def attention_math(a: Args) -> tuple[Any, ...]:
 
 
 def attention_backward(a: Args) -> tuple[Any, ...]:
+    """torch's decomposition of the CPU's attention has the weights in place of ``logsumexp``."""
     if a["dropout_p"]:
         raise UnsupportedUseError("dropout is random")
     if a.get("grad_input_mask", (False,) * 4)[3]:
@@ -58,9 +59,10 @@ def attention_backward(a: Args) -> tuple[Any, ...]:
     grad = a["grad_out"] if "grad_out" in a else a["grad_out_"]
     query, key, value = a["query"], a["key"], a["value"]
     scale = 1 / math.sqrt(query.shape[-1]) if a["scale"] is None else a["scale"]
-    scores = _scores(a)
-    rows = a["logsumexp"][..., : query.shape[-2], None]
-    weights = np.where(np.isneginf(scores), 0.0, np.exp(scores - rows))
+    weights = a["logsumexp"]
+    if weights.ndim < query.ndim:
+        scores, rows = _scores(a), weights[..., : query.shape[-2], None]
+        weights = np.where(np.isneginf(scores), 0.0, np.exp(scores - rows))
     inner = grad @ np.swapaxes(value, -1, -2) - (grad * a["out"]).sum(axis=-1, keepdims=True)
     moved = weights * inner * scale
     made = (
