@@ -9,7 +9,7 @@ what it brings is read from there, so that the result is the same in every run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy
 
@@ -51,6 +51,8 @@ def combined(
 ) -> Tensor:
     """``self`` with every source combined into its place; ``begin`` in place of ``self``'s own
     elements. The elements are not rounded to the 16-bit floats yet: they are so when stored."""
+    if self.dtype.is_complex:
+        return _combined_parts(b, self, kind, sources, begin or self.at)
     held = held_as(self.dtype)
     if self.dtype is DType.U64 and kind in (ReductionKind.MAX, ReductionKind.MIN):
         raise Unsupported("the greatest or least of unsigned integers of 64 bits at one place")
@@ -73,6 +75,30 @@ def combined(
     if held is self.dtype:
         return made
     return Tensor(self.size, self.dtype, lambda i: narrowed(made.at(i), self.dtype))
+
+
+def _combined_parts(
+    b: Builder, self: Tensor, kind: ReductionKind, sources: Sources, begin: Reader
+) -> Tensor:
+    """Sums of complex numbers, each part of them by itself."""
+    if kind is not ReductionKind.SUM:
+        raise Unsupported("complex numbers are added up at one place, not multiplied")
+    dtype = self.dtype
+
+    def part(name: str, read: Reader) -> Reader:
+        return lambda i: trees.call(name, trees.held(read(i), dtype))
+
+    real, imaginary = (
+        combined(
+            b,
+            Tensor(self.size, dtype.real, part(name, self.at)),
+            kind,
+            replace(sources, value=part(name, sources.value)),
+            part(name, begin),
+        )
+        for name in ("real", "imag")
+    )
+    return Tensor(self.size, dtype, lambda i: trees.call("complex", real.at(i), imaginary.at(i)))
 
 
 def narrowed(value: Value, dtype: DType) -> Value:

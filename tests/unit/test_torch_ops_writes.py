@@ -198,3 +198,20 @@ def test_nothing_is_written_from_nothing(tmp_path: Path) -> None:
     )
     args = (values(torch.float64, 6, 4), places(6, 0), values(torch.float64, 0, 4))
     agree(module, args, tmp_path)
+
+
+def test_complex_numbers_are_added_up_by_their_parts(tmp_path: Path) -> None:
+    def parts(*made: Any) -> Any:
+        return tuple(part for one in made for part in (one.real, one.imag))
+
+    def written(x: Any, y: Any, i: Any) -> Any:
+        z, s = torch.complex(x, y), torch.complex(y, x)
+        return parts(
+            z.index_add(0, i, s, alpha=1j),
+            z.scatter_add(0, i, s),
+            z.index_put((i,), s, accumulate=True),
+            z.index_copy(0, i, s),
+        )
+
+    args = (values(torch.float64, 9), values(torch.float64, 9, seed=2), places(7, 9))
+    agree(as_module(written), args, tmp_path)

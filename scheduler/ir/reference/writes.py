@@ -103,7 +103,8 @@ def _whole(a: Args, result: Array) -> Array:
 
 def index_add(a: Args) -> Array:
     result, index, source = _slices(a, a["source"])
-    alpha = np.asarray(a["alpha"]) if is_float(result) else wrapped(a["alpha"], result.dtype)
+    whole = result.dtype.kind in "iu"
+    alpha = wrapped(a["alpha"], result.dtype) if whole else np.asarray(a["alpha"])
     np.add.at(result, index, source * alpha.astype(result.dtype))
     return _whole(a, result)
 
