@@ -16,7 +16,13 @@ from scheduler.bundle.reader import Bundle, read
 from scheduler.commands import options
 from scheduler.commands.output import print_json, print_progress
 from scheduler.commands.trust import add_trust, confirm
-from scheduler.ir.bindings import Bindings, check_bindings, hints, parse_bindings
+from scheduler.ir.bindings import (
+    Bindings,
+    check_backed,
+    check_bindings,
+    hints,
+    parse_bindings,
+)
 from scheduler.ir.storage import Array, bind_buffer, widen
 from scheduler.outcome import UserError
 
@@ -38,13 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
     bundle = read(arguments.bundle)
     with options.named("--bind"):
         given = parse_bindings(arguments.bind, bundle.manifest.symbols)
+        check_backed(given)
         bindings = hints(bundle.manifest.symbols, given)
         check_bindings(bindings, bundle.manifest.symbols)
     target = device_target(arguments.device)
     confirm(bundle, target, arguments.trust)
     values = read_inputs(bundle, arguments.inputs, bindings)
     got = run_fenced(bundle, arguments.device, target, bindings, values)
-    _report(arguments, bundle, got, bindings)
+    _report(arguments, bundle, got, dict(got.bindings))
     return 0
 
 

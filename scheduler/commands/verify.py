@@ -15,6 +15,7 @@ from scheduler.commands.output import print_json, print_progress, print_table
 from scheduler.commands.trust import add_trust, confirm
 from scheduler.ir.bindings import (
     Bindings,
+    check_backed,
     check_bindings,
     format_bindings,
     hints,
@@ -66,6 +67,7 @@ def _bindings(texts: list[str], symbols: Mapping[str, SymbolInfo]) -> tuple[Bind
         return trial_bindings(symbols)
     with options.named("--bind"):
         given = parse_bindings(texts, symbols)
+        check_backed(given)
         check_bindings(given, symbols)
     return (hints(symbols, given),)
 

@@ -74,7 +74,8 @@ class Expressions:
     """
 
     def __init__(self, plain: bool = False) -> None:
-        self._parse_text = parse_plain if plain else parse_srepr
+        self._plain = plain
+        self._unread: dict[str, Expr] = {}
         self._parsed: dict[str, Expr] = {}
         self._characters = 0
         self.hints: dict[Expr, int] = {}
@@ -106,7 +107,9 @@ class Expressions:
             if self._characters > MAX_EXPRESSIONS_TEXT:
                 raise UserError(f"{where}: the file has too many different expressions")
             try:
-                self._parsed[text] = self._parse_text(text)
+                self._parsed[text] = (
+                    parse_plain(text) if self._plain else parse_srepr(text, self._unread)
+                )
             except NoIntegerError as error:
                 raise NoIntegerError(f"{where}: {error}") from error
             except UserError as error:

@@ -354,7 +354,7 @@ def _symbol(name: str, bounds: Any, hint: int | None) -> SymbolInfo:
     least, most = bounds.get("min_val"), bounds.get("max_val")
     minimum = 0 if least is None else max(0, read_int(least, where))
     maximum = None if most is None else read_int(most, where)
-    if is_unbacked(name):
+    if is_unbacked(name) and hint is None:
         # Well below the most: several of them together may have to fit into one tensor.
         hint = _EXAMPLE if maximum is None else min(_EXAMPLE, -(-maximum // 4))
         return SymbolInfo(name, max(minimum, hint), minimum, maximum)

@@ -8,7 +8,9 @@ b, c)`` → ``(a // b) % c``.
 
 A float that is made whole (``FloorToInt``, ``CeilToInt``, ``TruncToInt``) is read where floats
 compute it without rounding, so that a division of integers is the same: a size times 0.5, a
-quotient of two integers. One that rounds (a size times 1.7) is no integer expression.
+quotient of two integers. One that rounds (a size times 1.7) is no integer expression, and so are
+a choice between two and a power by a size: each becomes a size of its own (``u1000000`` …), which
+is learned as sizes that depend on data are, when the node that makes it has run.
 """
 
 from __future__ import annotations
@@ -22,23 +24,25 @@ import sympy
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol
-from scheduler.ir.index.parsing import ExpressionParser, check_name
+from scheduler.ir.index.parsing import ExpressionParser, NoIntegerError, check_name
 from scheduler.ir.index.text import TextParser
 
 _TORCH_NAMES = {"CleanDiv": "FloorDiv", "PythonMod": "Mod"}
 _WHOLE = frozenset({"FloorToInt", "CeilToInt", "TruncToInt"})
+_MADE_BY_NODES = _WHOLE | {"RoundToInt", "Piecewise", "PowByNatural"}
+_FIRST_UNREAD = 1_000_000  # torch counts its own sizes of that kind from 0
 # Bits of a float's numerator: products with any size of a tensor stay below 53 bits.
 _EXACT_BITS = 20
 _ASSUMPTIONS = frozenset({"positive", "nonnegative", "integer", "negative", "nonzero", "real"})
 
 
-def parse_srepr(text: str) -> Expr:
+def parse_srepr(text: str, unread: dict[str, Expr]) -> Expr:
     """The expression over ``functions.symbol`` symbols.
 
     Raises ``UserError`` for anything that is no integer expression within the limits of
-    ``ir.index.parsing``.
+    ``ir.index.parsing``. ``unread`` takes the parts that become sizes of their own, by their text.
     """
-    return _SreprParser(text).parse()
+    return _SreprParser(text, unread).parse()
 
 
 def parse_plain(text: str) -> Expr:
@@ -66,7 +70,21 @@ class _Quotient:
 
 
 class _SreprParser(ExpressionParser):
+    def __init__(self, text: str, unread: dict[str, Expr]) -> None:
+        super().__init__(text)
+        self._unread = unread
+
     def value(self, node: ast.expr, depth: int) -> Expr:
+        try:
+            return self._value(node, depth)
+        except NoIntegerError:
+            called = node.func if isinstance(node, ast.Call) else None
+            if not isinstance(called, ast.Name) or called.id not in _MADE_BY_NODES:
+                raise
+        part = ast.get_source_segment(self.source(), node) or ""
+        return self._unread.setdefault(part, symbol(f"u{_FIRST_UNREAD + len(self._unread)}"))
+
+    def _value(self, node: ast.expr, depth: int) -> Expr:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             raise self.wrong()
         name = node.func.id

@@ -61,6 +61,13 @@ def backed(bindings: Mapping[str, int]) -> Bindings:
     return {name: value for name, value in bindings.items() if not is_unbacked(name)}
 
 
+def check_backed(given: Mapping[str, int]) -> None:
+    """Raise ``UserError`` where a size is given that only the data can say."""
+    for name in given:
+        if is_unbacked(name):
+            raise UserError(f"{name} depends on data: the model says it while it runs")
+
+
 def hints(symbols: Mapping[str, SymbolInfo], given: Mapping[str, int] | None = None) -> Bindings:
     """Every symbol at its hint, where nothing else is given."""
     return {name: symbol.hint for name, symbol in symbols.items()} | dict(given or {})

@@ -3,6 +3,7 @@ and fuses the same uses, with the sizes read on the way."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from tests.unit.torch_export import agree, as_module  # noqa: E402
 
+F = torch.nn.functional
 DYNAMIC = {"dynamic_shapes": (({0: torch.export.Dim.AUTO},),)}
 
 
@@ -58,6 +60,23 @@ def test_sizes_that_are_read_from_a_tensor(tmp_path: Path, decompose: bool) -> N
 
     x = torch.randn(12, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     agree(as_module(f), (torch.tensor([3, 4]), x), tmp_path, decompose=decompose)
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_sizes_that_no_integers_make(tmp_path: Path, decompose: bool) -> None:
+    """A float that rounds, a choice, a power by a size: their nodes make them."""
+
+    def f(x: Any) -> Any:
+        s = x.shape[0]
+        return (
+            torch.zeros(torch.sym_ite(s > 5, 2, 3)) + 1,
+            torch.zeros(2**s) + s,
+            torch.ones(math.trunc(s * 0.7) + 2).cumsum(0),
+            F.interpolate(x[None, None], scale_factor=1.7, mode="bilinear") * 2,
+        )
+
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    agree(as_module(f), (x,), tmp_path, decompose=decompose, **DYNAMIC)
 
 
 def test_several_results_of_one_size(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from scheduler.benchmark.verification import verify
 from scheduler.build.model import Build
 from scheduler.build.toolchains import bundled
 from scheduler.bundle import reader, writer
-from scheduler.ir.bindings import hints
+from scheduler.ir.bindings import check_backed, hints
+from scheduler.ir.index.functions import is_unbacked
 from scheduler.outcome import UserError
 from scheduler.targets import find
 from tests.support.caches import KEPT
@@ -81,6 +82,13 @@ def test_every_kernel_and_the_whole_graph_verify(bundle: reader.Bundle) -> None:
     findings = verify(bundle, "cpu", hints(bundle.manifest.symbols))
     assert [one.passed for one in findings] == [True] * len(findings)
     assert {one.name for one in findings} > {"whole graph"}
+
+
+def test_who_runs_it_does_not_say_what_the_data_say(bundle: reader.Bundle) -> None:
+    late = next(name for name in bundle.manifest.symbols if is_unbacked(name))
+    with pytest.raises(UserError, match=f"{late} depends on data"):
+        check_backed({late: 3})
+    check_backed({"s0": 3})
 
 
 def test_a_size_that_the_model_does_not_take_is_one_clear_line(
