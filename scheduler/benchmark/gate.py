@@ -10,6 +10,8 @@ import numpy as np
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.tolerance import Tolerance
+from scheduler.ir.dtypes import DType
+from scheduler.ir.roundings import end_of_range
 from scheduler.ir.storage import Array, held_storage
 
 _PIECE = 2**22  # elements compared at a time: an output may be large, its float64 copies larger
@@ -27,7 +29,10 @@ def check_outputs(case: Case, storages: Mapping[str, Array], damaged: tuple[str,
             case.tolerances[name],
         ):
             continue
-        found = compare(got, expected, case.tolerances[name], name, case.carried.get(name))
+        found = compare(
+            *(got, expected, case.tolerances[name], name, case.carried.get(name)),
+            dtype=case.buffers[name].dtype,
+        )
         if found.ratio > worst.ratio or not found.passed:
             worst = found
             if not found.passed:
@@ -48,7 +53,7 @@ def in_order(got: Array, expected: Array, keys: Array, tolerance: Tolerance) -> 
         return False
     reference = np.take_along_axis(keys, expected, -1)
     found = np.take_along_axis(keys, got, -1)
-    if _misplaced(found, reference):
+    if _Comparison(found, reference, tolerance, None, np.inf).misplaced():
         return False
     bound = 2 * tolerance.bound(reference, tolerance.scale(keys))
     with np.errstate(invalid="ignore"):
@@ -57,11 +62,20 @@ def in_order(got: Array, expected: Array, keys: Array, tolerance: Tolerance) -> 
 
 
 def compare(
-    got: Array, expected: Array, tolerance: Tolerance, name: str, carried: Array | None = None
+    got: Array,
+    expected: Array,
+    tolerance: Tolerance,
+    name: str,
+    carried: Array | None = None,
+    *,
+    dtype: DType | None = None,
 ) -> Check:
     """Check one output. NaN must be where the reference has NaN, infinities likewise.
 
-    ``carried`` is what each element may be off by beyond the tolerance, in the output's shape.
+    ``carried`` is what each element may be off by beyond the tolerance, in the output's shape;
+    where it is infinite, what is special may lie too. ``dtype`` is the output's own type: what is
+    beyond its range is infinite in it, and what is as near to the end of the range as the bound
+    may be.
     """
     if got.shape != expected.shape:
         return _failed(name, f"shape {got.shape} where {expected.shape} was due")
@@ -73,10 +87,86 @@ def compare(
         if wrong:
             return _failed(name, f"{wrong} of {expected.size} elements differ")
         return Check(True, 0.0, 0.0, 0.0, True)
-    special = _misplaced(got, expected)
+    comparison = _Comparison(got, expected, tolerance, carried, end_of_range(dtype))
+    special = comparison.misplaced()
     if special:
         return _failed(name, special)
-    return _within(got, expected, tolerance, name, carried)
+    return comparison.within(name)
+
+
+class _Comparison:
+    """One output beside the reference."""
+
+    def __init__(
+        self,
+        got: Array,
+        expected: Array,
+        tolerance: Tolerance,
+        carried: Array | None,
+        end: float,
+    ) -> None:
+        self._got, self._expected, self._tolerance = got, expected, tolerance
+        self._carried, self._end = carried, end
+        self._scale = max(
+            (tolerance.scale(self._held(part)) for _, _, part in _pieces(got, expected)),
+            default=0.0,
+        )
+
+    def _held(self, expected: Array) -> Array:
+        """The reference with what is beyond the type's range as infinities."""
+        if self._end == np.inf:
+            return expected
+        with np.errstate(invalid="ignore"):
+            beyond = np.abs(expected) >= self._end
+        return np.where(beyond, np.copysign(np.inf, expected), expected)
+
+    def _bound(self, expected: Array, start: int) -> tuple[Array, Array]:
+        """What each element may be off by, and whether it may also be special."""
+        bound = self._tolerance.bound(expected, self._scale)
+        if self._carried is None:
+            return bound, np.zeros(bound.shape, dtype=bool)
+        moved = self._carried.reshape(-1)[start : start + bound.size]
+        return bound + np.where(np.isfinite(moved), moved, 0.0), np.isinf(moved)
+
+    def misplaced(self) -> str:
+        """What is wrong with NaNs and infinities; empty when they are where they are due."""
+        wrong = 0
+        for start, got, expected in _pieces(self._got, self._expected):
+            held = self._held(expected)
+            special, due = ~np.isfinite(got), ~np.isfinite(held)
+            if np.iscomplexobj(expected):
+                # Which parts are not finite depends on the order of a product's terms, as in torch.
+                wrong += int(np.count_nonzero(special != due))
+                continue
+            differs = (special | due) & ~((got == held) | (np.isnan(got) & np.isnan(held)))
+            if not differs.any():
+                continue
+            bound, may_be_special = self._bound(expected, start)
+            with np.errstate(invalid="ignore"):
+                # Near the end of the range either is right.
+                near = np.isinf(got) & (np.sign(got) == np.sign(expected))
+                near &= np.isfinite(expected) & (np.abs(expected) + bound >= self._end)
+                near |= np.isfinite(got) & np.isfinite(expected) & (np.abs(got - expected) <= bound)
+            differs &= ~near & ~(may_be_special & special)
+            wrong += int(np.count_nonzero(differs))
+        return f"{wrong} elements are NaN or infinite, or NaNs lie elsewhere" if wrong else ""
+
+    def within(self, name: str) -> Check:
+        """The worst of the elements that are finite in both."""
+        worst, detail = Check(True, 0.0, 0.0, 0.0, True), ""
+        for start, got, expected in _pieces(self._got, self._expected):
+            bound, _ = self._bound(self._held(expected), start)
+            finite = np.isfinite(self._held(expected)) & np.isfinite(got)
+            with np.errstate(invalid="ignore"):
+                error = np.abs(np.where(finite, got - expected, 0.0))
+            ratio = error / np.maximum(bound, np.finfo(np.float64).tiny)
+            at = int(ratio.argmax())
+            if ratio[at] <= worst.ratio and start:
+                continue
+            worst = Check(True, float(error[at]), float(bound[at]), float(ratio[at]), True)
+            place = ", ".join(str(int(i)) for i in np.unravel_index(start + at, self._got.shape))
+            detail = f"{name}[{place}] is {got[at]:.6g}, the reference {expected[at]:.6g}"
+        return worst if worst.ratio <= 1 else replace(worst, passed=False, detail=detail)
 
 
 def _pieces(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
@@ -86,52 +176,6 @@ def _pieces(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
     for start in range(0, flat.size, _PIECE):
         part = slice(start, start + _PIECE)
         yield start, flat[part].astype(reference.dtype), reference[part]
-
-
-def _misplaced(got: Array, expected: Array) -> str:
-    """What is wrong with NaNs and infinities; empty when they are where they are due."""
-    unexpected, same_special = 0, True
-    for _, got_part, expected_part in _pieces(got, expected):
-        special = ~np.isfinite(expected_part)
-        same_special = same_special and _same(got_part[special], expected_part[special])
-        unexpected += int(np.count_nonzero(~np.isfinite(got_part[~special])))
-    if same_special and not unexpected:
-        return ""
-    return f"{unexpected} elements are NaN or infinite, or NaNs lie elsewhere"
-
-
-def _same(got: Array, expected: Array) -> bool:
-    """Of what is not finite. Of complex numbers only that neither is: which parts are depends on
-    the order of a product's terms, in torch too."""
-    if np.iscomplexobj(expected):
-        return not np.isfinite(got).any()
-    return np.array_equal(got, expected, equal_nan=True)
-
-
-def _within(
-    got: Array, expected: Array, tolerance: Tolerance, name: str, carried: Array | None
-) -> Check:
-    scale = max(
-        (tolerance.scale(expected_part) for _, _, expected_part in _pieces(got, expected)),
-        default=0.0,
-    )
-    worst, detail = Check(True, 0.0, 0.0, 0.0, True), ""
-    for start, got_part, expected_part in _pieces(got, expected):
-        bound = tolerance.bound(expected_part, scale)
-        if carried is not None:
-            bound = bound + carried.reshape(-1)[start : start + bound.size]
-        with np.errstate(invalid="ignore"):
-            error = np.abs(np.where(np.isfinite(expected_part), got_part - expected_part, 0.0))
-        ratio = error / np.maximum(bound, np.finfo(np.float64).tiny)
-        at = int(ratio.argmax())
-        if ratio[at] <= worst.ratio and start:
-            continue
-        worst = Check(True, float(error[at]), float(bound[at]), float(ratio[at]), True)
-        place = ", ".join(str(int(i)) for i in np.unravel_index(start + at, expected.shape))
-        detail = f"{name}[{place}] is {got_part[at]:.6g}, the reference {expected_part[at]:.6g}"
-    if worst.ratio <= 1:
-        return worst
-    return replace(worst, passed=False, detail=detail)
 
 
 def _failed(name: str, why: str) -> Check:

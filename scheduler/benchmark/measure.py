@@ -167,6 +167,11 @@ def check(bench: Bench, candidate: BuiltCandidate, limits: Limits) -> Check | Re
                 return Rejected(Stage.CRASH, f"the kernel wrote into the answers: {error}")
 
 
+def is_off(found: Check | Rejected) -> bool:
+    """Whether a kernel ran as it should and gave numbers beyond the bound."""
+    return isinstance(found, Check) and not found.passed and found.guard_intact
+
+
 def wrong_result(found: Check) -> Rejected:
     """The rejection of a candidate that did not pass the gate."""
     reason = f"wrong result: error {found.max_error:.3g}, bound {found.bound:.3g}"

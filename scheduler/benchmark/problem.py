@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from scheduler.benchmark.case import Case
+from scheduler.benchmark.moved import most_moved
 from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings, format_bindings
@@ -20,6 +21,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate, is_unbacked
 from scheduler.ir.operations import Lowered, Sort
 from scheduler.ir.pointwise import FUNCTIONS
+from scheduler.ir.roundings import Roundings
 from scheduler.ir.storage import (
     Array,
     BoundBuffer,
@@ -37,9 +39,17 @@ _PIECE = 2**22  # elements made at a time
 
 
 def make_case(
-    node: SchedulerNode, lowered: Lowered, bindings: Bindings, rng: np.random.Generator
+    node: SchedulerNode,
+    lowered: Lowered,
+    bindings: Bindings,
+    rng: np.random.Generator,
+    *,
+    moved: bool = False,
 ) -> Case:
     """The case of one scheduler node.
+
+    With ``moved`` each element may also be off by what a kernel's own roundings move it: asked for
+    where a kernel did not pass without, since it takes the interpretation several times.
 
     Where normal inputs leave the domain of a function (the root of a negative variance) for most
     of an output, positive inputs are drawn instead, so that there is something to compare.
@@ -48,7 +58,7 @@ def make_case(
     other, so that the node would read outside its buffers.
     """
     try:
-        return _made_case(node, lowered, bindings, rng)
+        return _made_case(node, lowered, bindings, rng, moved)
     except IndexError as error:
         late = {name: value for name, value in bindings.items() if is_unbacked(name)}
         if not late:
@@ -58,7 +68,11 @@ def make_case(
 
 
 def _made_case(
-    node: SchedulerNode, lowered: Lowered, bindings: Bindings, rng: np.random.Generator
+    node: SchedulerNode,
+    lowered: Lowered,
+    bindings: Bindings,
+    rng: np.random.Generator,
+    moved: bool,
 ) -> Case:
     buffers = {
         name: bind_buffer(lowered.buffers[name], bindings) for name in (*node.reads, *node.writes)
@@ -77,6 +91,9 @@ def _made_case(
         for name in node.writes
     }
     carried = _carried(node, lowered, bindings, inputs, expected, buffers)
+    if moved:
+        for name, off in _moved(node, lowered, bindings, inputs, expected, buffers, rng).items():
+            carried[name] = off + carried.get(name, np.float32(0))
     keys, along = _keys(node, lowered, bindings, inputs, buffers)
     for name in keys:
         tolerances[name] = node_tolerance(node, _key_type(node), bindings)
@@ -188,10 +205,13 @@ def _expected(
     buffers: Mapping[str, BoundBuffer],
     *,
     turned: int = 0,
+    roundings: Roundings | None = None,
 ) -> dict[str, Array]:
     values = {name: held_storage(storage, buffers[name]) for name, storage in inputs.items()}
     for operation in node.members:
-        values |= interpret(operation, values, lowered, bindings, turned=turned)
+        values |= interpret(
+            operation, values, lowered, bindings, turned=turned, roundings=roundings
+        )
     return {name: values[name] for name in node.writes}
 
 
@@ -249,6 +269,23 @@ def _key_type(node: SchedulerNode) -> DType:
     operation = node.members[0]
     assert isinstance(operation, Sort)
     return operation.key.dtype
+
+
+def _moved(
+    node: SchedulerNode,
+    lowered: Lowered,
+    bindings: Bindings,
+    inputs: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    buffers: Mapping[str, BoundBuffer],
+    rng: np.random.Generator,
+) -> dict[str, Array]:
+    """How far the kernel's own roundings may move each element."""
+
+    def run() -> Mapping[str, Array]:
+        return _expected(node, lowered, bindings, inputs, buffers, roundings=Roundings(rng))
+
+    return most_moved(run, expected, {name: buffers[name].dtype for name in expected})
 
 
 def _mostly_nan(expected: Mapping[str, Array]) -> bool:

@@ -13,8 +13,9 @@ from scheduler import reference
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.gate import compare
 from scheduler.benchmark.graph_run import GraphOutputs, run_fenced
-from scheduler.benchmark.measure import Bench, Limits, check
+from scheduler.benchmark.measure import Bench, Limits, check, is_off
 from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.moved import most_moved
 from scheduler.benchmark.problem import make_case, node_tolerance, quantizes
 from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
 from scheduler.bundle.execute import BundleRun
@@ -27,9 +28,11 @@ from scheduler.fusion import schedule
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings
+from scheduler.ir.graph import Graph
 from scheduler.ir.index.functions import is_unbacked
 from scheduler.ir.operations import GroupKind
 from scheduler.ir.ops import UnsupportedOpError
+from scheduler.ir.roundings import Roundings
 from scheduler.ir.storage import Array
 from scheduler.lowering import lower
 from scheduler.outcome import Rejected, Stage, UserError
@@ -131,18 +134,22 @@ def _kernels(
                 continue  # an identical layer: same kernel, same problem, same sizes
             seen.add(key)
             request = request_of(bundle.manifest, call, target, bindings)
-            rng = np.random.default_rng([seed, len(seen)])
+            library = str(bundle.library(call.kernel, target))
+            candidate = BuiltCandidate(call.kernel, library, request)
             try:
-                case = make_case(node, plan.lowered, bindings, rng)
+                for moved in (False, True):  # the second where the first finds it wrong
+                    rng = np.random.default_rng([seed, len(seen)])
+                    case = make_case(node, plan.lowered, bindings, rng, moved=moved)
+                    with tempfile.TemporaryDirectory(prefix="kiln-case-") as folder:
+                        case.save(Path(folder))
+                        del case  # the worker has it from here; it may be several GiB
+                        bench.use(Path(folder))
+                        found = check(bench, candidate, limits)
+                    if not is_off(found):
+                        break
             except UserError as error:
                 yield Finding(call.kernel, bindings, "", None, 0.0, 0.0, 0.0, str(error))
                 continue
-            library = str(bundle.library(call.kernel, target))
-            with tempfile.TemporaryDirectory(prefix="kiln-case-") as folder:
-                case.save(Path(folder))
-                del case  # the worker has it from here; it may be several GiB
-                bench.use(Path(folder))
-                found = check(bench, BuiltCandidate(call.kernel, library, request), limits)
             yield _finding(call.kernel, bindings, "", found)
 
 
@@ -176,13 +183,40 @@ def _whole_graph(
         return [_finding(WHOLE_GRAPH, bindings, "", rejected)]
     got = run_fenced(bundle, device, device_target(device), bindings, inputs)
     tolerance = graph_tolerance(plan, bindings)
+    moved: Mapping[str, Array] | None = None
     for value, buffer, name in known:
         if buffer in got.missing:
             findings.append(_not_checked(bindings, name, f"needs {got.missing[buffer]}"))
             continue
-        found = compare(got.values[buffer], expected[value], tolerance, name)
+        meta = graph.tensors.get(value)
+        dtype = meta.dtype if meta else None
+        found = compare(got.values[buffer], expected[value], tolerance, name, dtype=dtype)
+        if not found.passed:
+            if moved is None:
+                moved = _moved(graph, inputs, bindings, expected, seed)
+            carried = moved.get(value)
+            found = compare(
+                *(got.values[buffer], expected[value], tolerance, name, carried), dtype=dtype
+            )
         findings.append(_finding(WHOLE_GRAPH, bindings, name, found))
     return findings
+
+
+def _moved(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    bindings: Bindings,
+    expected: Mapping[str, Array],
+    seed: int,
+) -> dict[str, Array]:
+    """How far roundings may move each output of the graph."""
+    rng = np.random.default_rng([seed, 1])
+
+    def run() -> Mapping[str, Array]:
+        drawn = Roundings(rng)
+        return reference.run(graph, inputs, bindings, missing={}, roundings=drawn)
+
+    return most_moved(run, expected, {name: meta.dtype for name, meta in graph.tensors.items()})
 
 
 def _not_checked(bindings: Bindings, output: str, why: str) -> Finding:

@@ -39,6 +39,7 @@ from scheduler.ir.operations import (
     ViewOf,
 )
 from scheduler.ir.pointwise import FUNCTIONS
+from scheduler.ir.roundings import Roundings, in_range, spread_of_running, spread_of_sum
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -52,19 +53,23 @@ def interpret(
     bindings: Bindings,
     *,
     turned: int = 0,
+    roundings: Roundings | None = None,
 ) -> dict[str, Array]:
     """The buffers that an operation writes, by name, each in its logical shape.
 
     ``values`` holds the buffers it reads: floats of any width, integers or booleans. ``turned`` is
-    for who asks how far rounding carries: the argument of a function that hangs on it is
-    off by as much as its own operations may round it, upwards with 1 and downwards with -1. Raises
+    for who asks how far rounding carries: the argument of a function that hangs on it is off by as
+    much as its own operations may round it, upwards with 1 and downwards with -1; with
+    ``roundings`` every step is off by as much as its rounding may be. Raises
     ``IndexError`` for a read outside a buffer and ``KeyError`` for a buffer or symbol without a
     value.
     """
     rule = _RULES.get(type(operation))
     if rule is None:
         raise TypeError(f"{operation.name} has no operations to interpret")
-    return rule(operation, _Scope(dict(values), lowered, bindings, turned=turned))
+    return rule(
+        operation, _Scope(dict(values), lowered, bindings, turned=turned, roundings=roundings)
+    )
 
 
 def view_value(view: ViewOf, values: Values, lowered: Lowered, bindings: Bindings) -> Array:
@@ -90,6 +95,7 @@ class _Scope:
     used: Array | None = None
     indirect: Mapping[str, Array] | None = None
     turned: int = 0
+    roundings: Roundings | None = None
 
     def over(self, *axes: Axis, **accumulators: Array) -> _Scope:
         return replace(self, grid=axes, accumulators=accumulators)
@@ -128,7 +134,10 @@ def _value(value: Value, scope: _Scope) -> Array:
     if isinstance(value, IndexValue):
         return np.asarray(_index(value.expr, scope)).astype(value.dtype.wide)
     if isinstance(value, Cast):
-        return _cast(_value(value.value, scope), value.dtype)
+        cast = _cast(_value(value.value, scope), value.dtype)
+        if scope.roundings and value.dtype in _RANGED:
+            return scope.roundings.of(cast, value.dtype, value.dtype.eps)
+        return cast
     if isinstance(value, Masked):
         return _masked(value, scope)
     if isinstance(value, Accumulator):
@@ -143,7 +152,16 @@ def _call(value: Call, scope: _Scope) -> Array:
         off = scope.turned * _rounding(value.args[0])
         arguments = [argument * (1 + off) for argument in arguments]
     with np.errstate(all="ignore"):
-        return np.asarray(FUNCTIONS[value.op].numpy(*arguments))
+        result = np.asarray(FUNCTIONS[value.op].numpy(*arguments))
+    if scope.roundings and value.dtype in _RANGED and value.op not in _EXACT:
+        return scope.roundings.of(result, value.dtype)
+    return result
+
+
+_RANGED = (DType.F16, DType.BF16, DType.F32, DType.F64)
+_EXACT = frozenset(
+    ("neg", "abs", "sign", "maximum", "minimum", "where", "copysign", "floor", "ceil", "trunc")
+)
 
 
 def _rounding(value: Value) -> float:
@@ -269,6 +287,8 @@ def _store(stores: Sequence[Store], scope: _Scope) -> dict[str, Array]:
     for store in stores:
         value = _full(store.value, scope)
         buffer = scope.lowered.buffers[store.buffer]
+        if scope.roundings:
+            value = in_range(value, buffer.dtype)
         shape = tuple(evaluate(size, scope.bindings) for size in buffer.size)
         if store.index == tuple(axis.var for axis in scope.grid) and shape == value.shape:
             out = np.array(value, dtype=buffer.dtype.wide)
@@ -293,6 +313,8 @@ def _reduction(operation: Reduction, scope: _Scope) -> dict[str, Array]:
     flat = _full(operation.value, inner).reshape(*outer, prod(inner.shape[len(outer) :]))
     with np.errstate(all="ignore"):
         result = _REDUCERS[operation.kind](flat)
+    if scope.roundings and operation.kind is ReductionKind.SUM:
+        result = scope.roundings.added(np.asarray(result), spread_of_sum(flat, -1))
     host = np.int64 if operation.kind in _ARG_KINDS else operation.accumulate.wide
     points = scope.over(*operation.points, acc=np.asarray(result, dtype=host))
     return _store(operation.results, points)
@@ -329,6 +351,8 @@ def _scan(operation: Scan, scope: _Scope) -> dict[str, Array]:
     along = along.astype(operation.accumulate.wide)
     with np.errstate(all="ignore"):
         result = _RUNNING[operation.kind].accumulate(along, axis=-1) if along.size else along
+    if scope.roundings and operation.kind not in (ReductionKind.MAX, ReductionKind.MIN):
+        result = scope.roundings.added(result, spread_of_running(result, -1))
     return _store(operation.results, scope.over(*operation.points, acc=result))
 
 
@@ -416,6 +440,10 @@ def _contraction(operation: Contraction, scope: _Scope) -> dict[str, Array]:
     for first in range(0, prod(n), columns):
         part = slice(first, first + columns)
         result[..., part] = left @ right[..., part].astype(np.float64)
+    if scope.roundings:
+        rows = np.linalg.norm(left, axis=-1)[..., :, None]
+        spread = DType.F32.eps * rows * np.linalg.norm(right, axis=-2)[..., None, :]
+        result = scope.roundings.added(result, spread)
     shaped = result.reshape(batch + m + n)
     return _store(operation.results, scope.over(*operation.points, acc=shaped))
 
@@ -435,6 +463,9 @@ def _narrow(value: Value, scope: _Scope) -> Array:
 def _attention(operation: Attention, scope: _Scope) -> dict[str, Array]:
     q, k, v, *masks = (_full(one.value, scope.over(*one.axes)) for one in operation.scopes)
     scores = (q @ np.swapaxes(k, -1, -2)) * operation.scale
+    if scope.roundings:
+        lengths = np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(k, axis=-1)[..., None, :]
+        scores = scope.roundings.added(scores, DType.F32.eps * lengths * abs(operation.scale))
     if operation.causal:
         rows, columns = np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])
         scores = np.where(columns <= rows, scores, -np.inf)

@@ -9,6 +9,7 @@ that mean it.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, TypeAlias
@@ -34,6 +35,7 @@ from scheduler.ir.reference.rule import (
     UnsupportedUseError,
     held,
 )
+from scheduler.ir.roundings import RUNNING, Roundings, is_arithmetic, spread_of_running
 from scheduler.lowering.errors import where
 from scheduler.lowering.ops import find
 from scheduler.lowering.sharing import SharedMemory, memory_of
@@ -102,6 +104,7 @@ def run(
     round_casts: bool = False,
     missing: dict[str, str] | None = None,
     sizes: dict[str, int] | None = None,
+    roundings: Roundings | None = None,
 ) -> dict[str, Any]:
     """The graph's outputs, and the values named in ``keep``, by name.
 
@@ -113,11 +116,14 @@ def run(
     says of each such value what it needs; else ``UnsupportedOpError`` is raised. Such a node of
     which nothing that is asked for depends does no harm.
 
+    With ``roundings`` what arithmetic reads and makes is off by as much as kernels may round it,
+    and infinite beyond its type's range.
+
     Raises ``UserError`` naming the node where a result's shape is not the one that the graph
     states, and as ``evaluate`` does; and where a size that depends on data is none that the export
     allows. ``bindings`` say nothing of such sizes, ``sizes`` takes what they were.
     """
-    made = _Run(graph, inputs, backed(bindings), round_casts)
+    made = _Run(graph, inputs, backed(bindings), round_casts, roundings)
     outputs = made.outputs(set(keep or ()))
     if sizes is not None:
         sizes.update(made.bindings)
@@ -202,11 +208,17 @@ class _Run:
     """One evaluation of a whole graph."""
 
     def __init__(
-        self, graph: Graph, inputs: Mapping[str, Any], bindings: Mapping[str, int], rounds: bool
+        self,
+        graph: Graph,
+        inputs: Mapping[str, Any],
+        bindings: Mapping[str, int],
+        rounds: bool,
+        roundings: Roundings | None = None,
     ) -> None:
         self._graph = graph
         self.bindings = dict(bindings)
         self._rounds = rounds
+        self._roundings = roundings
         self._dtypes = {name: meta.dtype for name, meta in graph.tensors.items()}
         self._writes = any(_mutates(node) for node in graph.nodes)
         self._sizes: dict[Any, int | None] = {}
@@ -284,9 +296,11 @@ class _Run:
         known = self._size_of(node)
         if known is not None:
             return known
+        spec = find(node.target)
+        rounds = self._roundings is not None and is_arithmetic(spec.op)
         made = evaluate(
             node,
-            self._values,
+            self._rounded_arguments(node) if rounds else self._values,
             self.bindings,
             dtypes=self._dtypes,
             graph=self._graph,
@@ -297,7 +311,10 @@ class _Run:
         if new:
             learn(self.bindings, self._graph.symbols, new)
             self._sizes.clear()
-        spec = find(node.target)
+        if rounds:
+            if spec.op.name in RUNNING:
+                made = {name: self._running(node, value) for name, value in made.items()}
+            made = {name: self._rounded(name, value, stored=True) for name, value in made.items()}
         checked = {n: self._checked(f"node {node.name!r}", n, v) for n, v in made.items()}
         if spec.mutates:
             target = spec.bind(node)[spec.mutates]
@@ -312,6 +329,25 @@ class _Run:
             # float32 and float64 are held alike here, but in torch the conversion is a copy.
             checked = {n: self._own(node, n, v) for n, v in checked.items()}
         return checked
+
+    def _rounded_arguments(self, node: Node) -> Mapping[str, Any]:
+        read = {name: self._values[name] for name in set(node_references(node))}
+        return ChainMap(
+            {name: self._rounded(name, value) for name, value in sorted(read.items())}, self._values
+        )
+
+    def _running(self, node: Node, value: Any) -> Any:
+        dim = find(node.target).bind(node).get("dim")
+        if self._roundings is None or not isinstance(dim, int) or not np.ndim(value):
+            return value
+        return self._roundings.added(value, spread_of_running(value, dim))
+
+    def _rounded(self, name: str, value: Any, *, stored: bool = False) -> Any:
+        """A value as kernels may round it: in the type of sums, or as it is stored."""
+        dtype = self._dtypes.get(name)
+        if self._roundings is None or dtype is None or not isinstance(value, np.ndarray):
+            return value
+        return self._roundings.of(value, dtype, dtype.eps if stored else 0.0)
 
     def _own(self, node: Node, name: str, value: Any) -> Any:
         source = next(iter(node_references(node)))
