@@ -129,12 +129,19 @@ def avg_pool(rank: int) -> Callable[..., Tensor]:
 
         def after(acc: Value, index: Index) -> Value:
             if divisor_override:
-                return divided(acc, sympy.Integer(divisor_override))
-            return divided(acc, counted(view, index[lead:], count_include_pad))
+                return _share(acc, sympy.Integer(divisor_override))
+            return _share(acc, counted(view, index[lead:], count_include_pad))
 
         return _pool(b, self, view, ReductionKind.SUM, 0.0, after=after)
 
     return rule
+
+
+def _share(total: Value, number: Expr) -> Value:
+    """A total divided by a number of elements; integers towards zero, as in C."""
+    if total.dtype.is_float:
+        return divided(total, number)
+    return call("truncdiv", total, trees.held(trees.index_value(number), total.dtype))
 
 
 def counted(view: Window, position: Index, with_padding: bool) -> Expr:

@@ -20,8 +20,10 @@ def _randn(*size: int) -> Any:
 
 
 def test_poolings_of_three_dimensions(tmp_path: Path) -> None:
-    def every(x: Any, low: Any) -> Any:
+    def every(x: Any, low: Any, whole: Any) -> Any:
         return (
+            F.avg_pool2d(whole, (2, 3), stride=2, padding=1, count_include_pad=False),
+            F.avg_pool1d(whole, 3, ceil_mode=True),
             F.max_pool3d(x, 2),
             *F.max_pool3d(x, (3, 2, 2), (2, 1, 2), (1, 1, 0), return_indices=True),
             *F.max_pool3d(x[0], 2, 1, 0, (2, 1, 2), ceil_mode=True, return_indices=True),
@@ -39,7 +41,8 @@ def test_poolings_of_three_dimensions(tmp_path: Path) -> None:
 
     low = torch.full((1, 5, 6), -math.inf, dtype=torch.double)
     low[0, 4, 5] = 1
-    agree(as_module(every), (_randn(2, 3, 5, 6, 7), low), tmp_path)
+    whole = torch.arange(5 * 42).reshape(5, 6, 7) % 23 - 11
+    agree(as_module(every), (_randn(2, 3, 5, 6, 7), low, whole), tmp_path)
 
 
 def test_gradients_of_poolings(tmp_path: Path) -> None:
