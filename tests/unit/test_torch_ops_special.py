@@ -77,6 +77,8 @@ def test_special_functions_of_the_reference_alone(tmp_path: Path) -> None:
             *(special.chebyshev_polynomial_t(x, n), special.hermite_polynomial_he(x, n)),
             *(special.laguerre_polynomial_l(x, n), special.legendre_polynomial_p(x, n)),
             *(special.shifted_chebyshev_polynomial_u(x, n), special.hermite_polynomial_h(x, 3)),
+            *(special.chebyshev_polynomial_v(x, n), special.chebyshev_polynomial_w(x, n)),
+            special.shifted_chebyshev_polynomial_w(x, n),
             *torch.frexp(x),
         )
 

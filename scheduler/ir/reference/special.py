@@ -56,6 +56,21 @@ def orthogonal(name: str, shifted: bool = False) -> Rule:
     return rule
 
 
+def chebyshev_difference(sign: int, shifted: bool = False) -> Rule:
+    """Chebyshev's polynomials of the third and fourth kind: U_n less, or plus, U_(n - 1)."""
+
+    def rule(a: Args) -> Any:
+        from scipy import special  # noqa: PLC0415
+
+        x, n = as_float(a["x"]), np.trunc(as_float(a["n"])).astype(np.int64)
+        x = 2 * x - 1 if shifted else x
+        high = special.eval_chebyu(np.maximum(n, 0), x)
+        low = np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0.0)
+        return np.where(n < 0, 0.0, high + sign * low)
+
+    return rule
+
+
 def polygamma(a: Args) -> Any:
     from scipy import special  # noqa: PLC0415
 

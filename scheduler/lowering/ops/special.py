@@ -35,6 +35,19 @@ def _polynomials(scipy: str, *names: str) -> tuple[Op, ...]:
     )
 
 
+def _differences(kind: str, sign: int) -> tuple[Op, ...]:
+    """Chebyshev's polynomials of the third or fourth kind, and their shifted forms."""
+    return tuple(
+        op(
+            f"aten.special_{shifted}chebyshev_polynomial_{kind}",
+            "default x_scalar n_scalar: x, n",
+            TABLE,
+            ref.chebyshev_difference(sign, bool(shifted)),
+        )
+        for shifted in ("", "shifted_")
+    )
+
+
 ROWS = (
     *_functions("lgamma", "lgamma", "special_gammaln"),
     *_functions("digamma", "digamma", "special_digamma", "special_psi"),
@@ -154,6 +167,8 @@ ROWS = (
     op("aten.special_airy_ai", "x", TABLE, ref.airy),
     *_polynomials("eval_chebyt", "chebyshev_polynomial_t", "shifted_chebyshev_polynomial_t"),
     *_polynomials("eval_chebyu", "chebyshev_polynomial_u", "shifted_chebyshev_polynomial_u"),
+    *_differences("v", -1),
+    *_differences("w", 1),
     *_polynomials("eval_hermite", "hermite_polynomial_h"),
     *_polynomials("eval_hermitenorm", "hermite_polynomial_he"),
     *_polynomials("eval_laguerre", "laguerre_polynomial_l"),
