@@ -21,8 +21,13 @@ def _norm(x: Array, p: float, dim: Any) -> Array:
 
 
 def cdist(a: Args) -> Array:
-    first, second = as_float(a["x1"])[..., :, None, :], as_float(a["x2"])[..., None, :, :]
-    return _norm(first - second, a.get("p", 2.0), -1)
+    first, second = as_float(a["x1"]), as_float(a["x2"])
+    p = a.get("p", 2.0)
+    lead = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+    made = np.empty((*lead, first.shape[-2], second.shape[-2]))
+    for row in range(first.shape[-2]):  # all differences at once could be many
+        made[..., row, :] = _norm(first[..., row, None, :] - second, p, -1)
+    return made
 
 
 def pdist(a: Args) -> Array:

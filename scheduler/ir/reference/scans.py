@@ -19,12 +19,12 @@ def extreme(join: np.ufunc, at_least: Callable[[Any, Any], Any]) -> Rule:
             return x.copy(), np.zeros((), np.int64)
         values = join.accumulate(x, axis=a["dim"]) if x.size else x.copy()
         rows, best = np.moveaxis(x, a["dim"], 0), np.moveaxis(values, a["dim"], 0)
+        found = at_least(rows[1:], best[:-1])
+        if is_float(x):
+            found = found | np.isnan(rows[1:])
+        steps = np.arange(1, len(rows)).reshape(-1, *(1,) * (rows.ndim - 1))
         places = np.zeros(rows.shape, np.int64)
-        for step in range(1, rows.shape[0]):
-            found = at_least(rows[step], best[step - 1])
-            if is_float(x):
-                found = np.isnan(rows[step]) | found
-            places[step] = np.where(found, step, places[step - 1])
+        places[1:] = np.maximum.accumulate(np.where(found, steps, 0), axis=0)
         return values, np.moveaxis(places, 0, a["dim"])
 
     return rule

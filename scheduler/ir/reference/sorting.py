@@ -150,11 +150,12 @@ def mode(a: Args) -> tuple[Array, ...]:
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     values, order = _ordered(x, dim, False)
-    rows, length = np.moveaxis(values, dim, 0), x.shape[dim]
-    counts = np.ones(rows.shape, np.int64)
-    for place in range(1, length):
-        counts[place] = np.where(rows[place] == rows[place - 1], counts[place - 1] + 1, 1)
-    at = np.expand_dims(counts.argmax(axis=0), dim % x.ndim)
+    rows = np.moveaxis(values, dim, 0)
+    steps = np.arange(len(rows)).reshape(-1, *(1,) * (x.ndim - 1))
+    starts = np.zeros(rows.shape, np.int64)  # of the run of equals that an element is in
+    starts[1:] = np.where(rows[1:] != rows[:-1], steps[1:], 0)
+    lengths = steps - np.maximum.accumulate(starts, axis=0)
+    at = np.expand_dims(lengths.argmax(axis=0), dim % x.ndim)
     return _picked((values, order), dim, at, a["keepdim"])
 
 

@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 from scheduler import targets
+from scheduler.build.compile import build
+from scheduler.build.cuda.toolchains import NAME, CudaToolchain, cuda_compilers
+from scheduler.build.model import Build
+from scheduler.build.toolchains import Search
 from scheduler.codegen.rocm.sort import SortTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import SymbolInfo
 from scheduler.ir.index.functions import as_expr, evaluate, symbol
 from scheduler.ir.operations import Axis, GroupKind, Sort, Store
 from scheduler.ir.values import Accumulator, Call, Load
+from tests.support.caches import KEPT
 from tests.support.memory import from_device, to_device
 from tests.unit.codegen.loopnest import at, axes, buffer, compiled, group, run
 
@@ -163,6 +168,15 @@ def test_more_rows_than_blocks_with_a_workspace() -> None:
     config = {"lanes": 256, "items": 4}
     assert int(made.render(config).workspace_bytes) == 512 * 1032 * 2 * 8
     check(made, config, 1030, "cpu")
+
+
+def test_the_same_text_builds_for_nvidia() -> None:
+    (toolchain,) = (one for one in cuda_compilers(Search(cache=KEPT)) if one.name == NAME)
+    assert isinstance(toolchain, CudaToolchain)
+    for made in (sort(F16, 3, S, descending=True), sort(F32, 3, 9000, limit=8)):
+        kernel = made.generate(made.default_config()).kernel
+        built = build(kernel.source, kernel.name, targets.find("sm_90"), toolchain, KEPT)
+        assert isinstance(built, Build), built
 
 
 @pytest.mark.parametrize("target", ["gfx90a", "gfx1030", "gfx1201"])
