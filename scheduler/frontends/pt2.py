@@ -30,6 +30,7 @@ from scheduler.frontends.output_specs import read_output_specs
 from scheduler.frontends.statistics import with_written_statistics
 from scheduler.frontends.subclasses import with_inner_tensors
 from scheduler.ir.check import check_graph, free_symbols
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import (
     Argument,
     Expr,
@@ -118,6 +119,19 @@ def _count(graph: Any, depth: int) -> int:
     return len(graph["nodes"]) + deeper
 
 
+# Ops whose results after the first one are places and counts.
+_DISTINCT = frozenset(
+    f"aten.{name}.default"
+    for name in (
+        "_unique",
+        "_unique2",
+        "unique_dim",
+        "unique_consecutive",
+        "unique_dim_consecutive",
+    )
+)
+
+
 class _Reader:
     """One document on its way to a graph."""
 
@@ -196,7 +210,16 @@ class _Reader:
         inner = {at: self._subgraph(content, name, depth + 1) for at, content in graphs.items()}
         renamed = _renamed(node, names)
         args = tuple(inner.get(at, argument) for at, argument in enumerate(renamed.args))
+        if target in _DISTINCT:
+            self._as_indices(renamed.outputs[1:])
         return replace(renamed, name=name, args=args)
+
+    def _as_indices(self, names: Iterable[str]) -> None:
+        """Places and counts are int64, whatever the file says: torch exports them in the type of
+        the values that they are of, and computes them as int64."""
+        for name in names:
+            if name in self._tensors:
+                self._tensors[name] = replace(self._tensors[name], dtype=DType.I64)
 
     def _subgraph(self, content: Json, node: str, depth: int) -> Subgraph:
         where = f"node {node!r}"

@@ -159,6 +159,8 @@ def diff(
     dtype = b.meta().dtype
     if n > _MOST_DIFFERENCES:
         raise Unsupported(f"differences of order {n}")
+    if n == 0:
+        return self
     whole = joined([t for t in (prepend, self, append) if t is not None], at, dtype)
     op = "logical_xor" if dtype is DType.BOOL else "sub"
     for order in range(n):

@@ -45,6 +45,30 @@ def test_counts_and_extremes(tmp_path: Path, decompose: bool) -> None:
     agree(as_module(uses), args, tmp_path, decompose=decompose)
 
 
+def test_histograms(tmp_path: Path) -> None:
+    def uses(x: Any, edges: Any, weight: Any) -> Any:
+        made = [*torch.histogram(x, 5), *torch.histogram(x, 4, range=(-1.0, 2.0), density=True)]
+        made += [*torch.histogram(x, edges), *torch.histogram(x, 3, weight=weight)]
+        return (*made, *torch.histogram(x[:0], 3))
+
+    agree(as_module(uses), (X, torch.tensor([-1.0, 0.5, 0.6, 3]).double(), X.abs()), tmp_path)
+
+
+def test_what_is_distinct(tmp_path: Path) -> None:
+    """Places and counts are int64 though the file says another type."""
+
+    def uses(x: Any, floats: Any) -> Any:
+        made = [*torch.unique(x, return_inverse=True, return_counts=True)]
+        made += [*torch.unique_consecutive(x, return_inverse=True, return_counts=True)]
+        made += [*torch.unique(x, dim=0, return_inverse=True, return_counts=True)]
+        return (*made, torch.unique(floats), *torch.unique_consecutive(x, return_counts=True))
+
+    x = _ints(2, 300, 2, dtype=torch.uint8).sort(0)[0]
+    graph = agree(as_module(uses), (x, X.round()), tmp_path)
+    kinds = [graph.tensors[name].dtype.label for name in graph.outputs]
+    assert kinds == [*["u8", "i64", "i64"] * 3, "f64", "u8", "i64"]
+
+
 @DECOMPOSED
 def test_reductions_at_their_edges(tmp_path: Path, decompose: bool) -> None:
     def uses(x: Any, ints: Any, flags: Any, scalar: Any) -> Any:
@@ -78,6 +102,7 @@ def test_norms(tmp_path: Path, decompose: bool) -> None:
                 torch.linalg.norm(x, order, (2, 0)),
                 torch.linalg.matrix_norm(x, order, (0, 1), True),
             ]
+        made += [torch.linalg.matrix_norm(x[:, :, :0], INF), x.diff(n=0, prepend=x[:, :, :1])]
         made += [x.norm(), x.norm(1, dim=(0, 2)), x.norm(3, 1, True), torch.linalg.norm(x)]
         made += [
             torch.norm(x, dim=1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import op
+from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import pairs as away
 from scheduler.ir.reference import reductions as numbers
 from scheduler.ir.reference import statistics as ref
@@ -15,6 +15,13 @@ ROWS = (
         "self, dim=None; dim_IntList: self, dim",
         statistics.count_nonzero,
         ref.count_nonzero,
+    ),
+    op(
+        "aten.histogram",
+        "bin_ct: self, bins=100, *, range=None, weight=None, density=False; "
+        "bins_tensor: self, bins, *, weight=None, density=False",
+        NoKernel("no kernel is made for histograms with their edges"),
+        ref.histogram,
     ),
     op(
         "aten.norm",
