@@ -166,6 +166,15 @@ def _one_at_a_time() -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_RECORDING])
 
 
+def _inputs(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The graph's inputs, those that the model writes marked."""
+    specs = content.get("output_specs", ())
+    written = {spec["input"] for spec in specs if spec["kind"].endswith("_mutation")}
+    return [
+        {**each, "written": True} if each["name"] in written else each for each in content["inputs"]
+    ]
+
+
 def _record(
     content: Mapping[str, Any],
     name: str,
@@ -179,7 +188,7 @@ def _record(
         producer=texts.fitted(content["producer"], 200),
         file=file,
         symbols=texts.stored(content["symbols"]),
-        inputs=texts.stored(content["inputs"]),
+        inputs=texts.stored(_inputs(content)),
         outputs=texts.stored(content["outputs"]),
         tensors=texts.stored(content["tensors"]),
         targets=list(target_names),

@@ -115,6 +115,13 @@ class GraphPage:
     code_error: str = ""
 
     @property
+    def written(self) -> tuple[str, ...]:
+        """The buffers and inputs that the model writes, by its own names."""
+        return tuple(
+            each.get("source_name") or each["name"] for each in self.inputs if each.get("written")
+        )
+
+    @property
     def selected(self) -> int:
         """How many scheduled nodes are served by a selected kernel."""
         return sum(1 for row in self.scheduled if row.serving and row.serving.selected)
