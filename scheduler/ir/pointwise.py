@@ -37,6 +37,7 @@ class Result(StrEnum):
     BOOL = "bool"
     REAL = "real"  # that of the arguments' real parts
     COMPLEX = "complex"  # that of complex numbers of the arguments as parts
+    BITS = "bits"  # whatever the call says: the argument's bits as an element of that type
     SECOND = "second"  # ``where``: that of the second and third argument
 
 
@@ -185,6 +186,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _number("neg", 1, np.negative, operator="-", complex_numbers=True),
         PointwiseFunction("abs", 1, Domain.NUMBER, Result.REAL, np.abs, complex_numbers=True),
         PointwiseFunction("angle", 1, Domain.COMPLEX, Result.REAL, np.angle, 32),
+        PointwiseFunction("bit_cast", 1, Domain.ANY, Result.BITS, np.array),
         PointwiseFunction("complex", 2, Domain.FLOAT, Result.COMPLEX, numerics.complex_of),
         _part("real", np.real),
         _part("imag", np.imag),

@@ -38,8 +38,9 @@ from scheduler.ir.operations import (
     Store,
     ViewOf,
 )
-from scheduler.ir.pointwise import FUNCTIONS
+from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.roundings import Roundings, in_range, spread_of_running, spread_of_sum
+from scheduler.ir.storage import rounded_storage, widen
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -148,6 +149,9 @@ def _value(value: Value, scope: _Scope) -> Array:
 
 def _call(value: Call, scope: _Scope) -> Array:
     arguments = [_value(argument, scope) for argument in value.args]
+    if FUNCTIONS[value.op].result is Result.BITS:
+        bits = rounded_storage(arguments[0], value.args[0].dtype)
+        return widen(np.asarray(bits).view(value.dtype.numpy), value.dtype)
     if scope.turned and FUNCTIONS[value.op].hangs_on_rounding:
         off = scope.turned * _rounding(value.args[0])
         arguments = [argument * (1 + off) for argument in arguments]

@@ -163,6 +163,11 @@ class Verifier:
         (dtype,) = held
         if not function.takes(dtype):
             self._fail(f"calls {call.op} with {dtype.label}")
+        if function.result is Result.BITS:
+            source = call.args[0].dtype
+            if source.itemsize != call.dtype.itemsize:
+                self._fail(f"reads the bits of {source.label} as {call.dtype.label}")
+            return
         result = function.result_type(dtype)
         if call.dtype.compute is not result:
             self._fail(f"calls {call.op} for {call.dtype.label}, but it gives {result.label}")

@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 
+from scheduler.codegen.cutedsl.functions import template
 from scheduler.codegen.template import KernelTemplate
 from scheduler.ir.dtypes import DType
 from scheduler.ir.operations import Pointwise, Store
@@ -83,13 +84,23 @@ def call(rng: Random, dtype: DType, depth: int) -> Value:
     return Call(function.name, tuple(args), dtype)
 
 
+def has_text(name: str, dtype: DType) -> bool:
+    """Whether CuteDSL has the function: a candidate with another is refused by its name."""
+    arguments = (Const(0, dtype),) * FUNCTIONS[name].arity
+    return template(Call(name, arguments, dtype)) is not None
+
+
 def fits(name: str, dtype: DType) -> bool:
     function = FUNCTIONS[name]
     if name in _LEFT_OUT or (name in _DIVISIONS and dtype.is_float):
         return False
+    if not has_text(name, dtype):
+        return False
     if function.result is Result.BOOL:
         return dtype is BOOL
-    return function.takes(dtype) and function.result_type(dtype) is dtype
+    if function.result is Result.BITS or not function.takes(dtype):
+        return False
+    return function.result_type(dtype) is dtype
 
 
 def meant(value: Value, memory: Memory) -> np.ndarray:
@@ -186,7 +197,7 @@ def random_problem(seed: int, count: int, depth: int = 4) -> Problem:
 def functions_problem(dtype: DType) -> Problem:
     """Every function that takes the type, on values from where it is awkward."""
     memory = random_memory(0)
-    names = [name for name in FUNCTIONS if takes(name, dtype) and name != "erfinv"]
+    names = [name for name in FUNCTIONS if takes(name, dtype) and has_text(name, dtype)]
     place = TYPES.index(dtype)
     if dtype.is_float:
         memory[f"x{place}"] = np.resize([*AWKWARD, 0.9, -0.3, 12.0], POINTS).astype(dtype.numpy)
@@ -228,10 +239,7 @@ def takes(name: str, dtype: DType) -> bool:
     """Whether a function's arguments may be of the type; powers are those of integers."""
     if name == "pow" and dtype.is_float:
         return False
-    return {
-        Domain.FLOAT: dtype.is_float,
-        Domain.NUMBER: dtype is not BOOL,
-        Domain.INTEGER: not dtype.is_float and dtype is not BOOL,
-        Domain.BOOL: dtype is BOOL,
-        Domain.ANY: True,
-    }[FUNCTIONS[name].domain]
+    function = FUNCTIONS[name]
+    if function.result in (Result.BITS, Result.COMPLEX):
+        return False
+    return function.takes(dtype)

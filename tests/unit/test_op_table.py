@@ -118,7 +118,9 @@ def lacks(function: PointwiseFunction) -> Iterator[str]:
             yield "the operator has another number of operands"
         if function.arity == 1 and function.operator not in "-!~":
             yield "no prefix operator"
-    elif not re.search(rf"(?:KILN_BUILTIN\(|KILN_INLINE [\w<>]+ ){function.name}\b", HEADER_TEXT):
+    elif not re.search(
+        rf"(?:KILN_BUILTIN\(|KILN_INLINE (?:constexpr )?[\w<>]+ ){function.name}\b", HEADER_TEXT
+    ):
         yield "no C++ function"
     if function.cost < 1:
         yield "no cost"

@@ -12,6 +12,7 @@ from scheduler.codegen.printing.lines import Lines
 from scheduler.codegen.printing.values import Memory
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.pointwise import FUNCTIONS, Result
 from scheduler.ir.values import Call, Load
 
 
@@ -38,6 +39,14 @@ def convert(text: str, source: DType, target: DType) -> str:
 def hold(text: str, dtype: DType) -> str:
     """``text``, an element of type ``dtype``, in the type in which kernels hold it."""
     return text if dtype.compute is dtype else f"kiln::to_float({text})"
+
+
+def bits(text: str, source: DType, target: DType) -> str:
+    """The bits of ``text``, a held value of ``source``, as a held value of ``target``."""
+    element = convert(text, source, source)
+    if source.is_integer:  # a literal of a narrow one is an int
+        element = f"static_cast<{source.cpp}>({element})"
+    return hold(f"kiln::bit_cast<{target.cpp}>({element})", target)
 
 
 class ValuePrinter(values.ValuePrinter):
@@ -70,6 +79,8 @@ class ValuePrinter(values.ValuePrinter):
         return literal(value, dtype)
 
     def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
+        if FUNCTIONS[call.op].result is Result.BITS:
+            return bits(*args[0], call.dtype)
         return call_text(call, args)
 
     def convert(self, text: str, source: DType, target: DType) -> str:

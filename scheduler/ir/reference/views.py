@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
+from scheduler.ir.dtypes import DType
+from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Rule, UnsupportedUseError
+from scheduler.ir.storage import rounded_storage, widen
 
 
 def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:
@@ -18,9 +20,19 @@ def _shape(size: tuple[int, ...], elements: int) -> tuple[int, ...]:
 
 def view(a: Args) -> Array:
     if "dtype" in a:
-        raise UnsupportedUseError("bits read as another type")
+        return _as_type(a["self"], a[OWN_DTYPE], a["dtype"])
     size = a["shape"] if "shape" in a else a["size"]
     return np.asarray(a["self"].reshape(_shape(size, a["self"].size)))
+
+
+def _as_type(x: Array, source: DType | None, target: DType) -> Array:
+    """The bits of elements as another type's. A copy: what is written there is not written here."""
+    if source is None:
+        raise UnsupportedUseError("bits read as another type, type not known")
+    if source is target:
+        return x
+    bits = np.ascontiguousarray(rounded_storage(x, source)).reshape(x.shape)
+    return widen(bits.view(target.numpy), target)
 
 
 def expand(a: Args) -> Array:

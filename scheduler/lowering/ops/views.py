@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import indexing as ref_indexing
 from scheduler.ir.reference import views as ref
-from scheduler.lowering import views
+from scheduler.lowering import bits, views
 
 ROWS = (
     op(
@@ -59,7 +59,9 @@ ROWS = (
         ref_indexing.pixel_shuffle,
     ),
     op("aten.expand", "self, size, *, implicit=False", views.expand, ref.expand, Elements.VIEWED),
-    op("aten.view", "self, size", views.view, ref.view, Elements.VIEWED),
+    op(
+        "aten.view", "default: self, size; dtype: self, dtype", bits.view, ref.view, Elements.VIEWED
+    ),
     op("aten._unsafe_view", "self, size", views.view, ref.view, Elements.VIEWED),
     op("aten.broadcast_to", "self, size", views.expand, ref.expand, Elements.VIEWED),
     op("aten.reshape", "self, shape", views.view, ref.view, Elements.VIEWED_IF_CONTIGUOUS),

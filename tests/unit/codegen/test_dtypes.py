@@ -13,6 +13,7 @@ from scheduler.ir.operations import GroupKind
 from scheduler.lowering import lower
 from tests.support.exported_kernels import assert_kernels_agree
 from tests.unit.test_float8 import numbers
+from tests.unit.test_torch_ops_bits import arguments, as_others
 from tests.unit.test_torch_ops_complex import rotated
 
 torch = pytest.importorskip("torch")
@@ -108,3 +109,7 @@ def test_rotary_embeddings_by_polar_are_one_kernel_beside_their_table(tmp_path: 
     table, rotation = schedule(lower(graph)).nodes
     assert {table.kind, rotation.kind} == {GroupKind.POINTWISE}
     assert set(table.writes) < set(rotation.reads)
+
+
+def test_bits_as_another_type(tmp_path: Path) -> None:
+    assert_kernels_agree(as_others, arguments(), tmp_path)
