@@ -103,6 +103,11 @@ def test_what_torch_does_not_export_is_no_pass_and_takes_no_other_with_it(tmp_pa
     assert report.counts(found).not_exported == 1
 
 
+def test_a_number_among_results_keeps_its_place(tmp_path: Path) -> None:
+    found = judged(Level.REFERENCE, tmp_path, *some("item", "i64", 1), *some("neg", "i64", 1))
+    assert [(v.op, v.failed) for v in found][1:] == [("neg", "")]
+
+
 def test_an_unknown_op_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         ops, "_ROWS", {name: row for name, row in ops._ROWS.items() if "cosh" not in name}

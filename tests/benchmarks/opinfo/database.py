@@ -23,6 +23,9 @@ from scheduler.ir.dtypes import DType
 DTYPES = {d.label: getattr(torch, d.torch.removeprefix("torch.")) for d in DType}
 LABELS = {dtype: label for label, dtype in DTYPES.items()}
 
+# What is compared of results: tensors, and numbers, which are symbols while torch exports.
+_RESULTS = (torch.Tensor, int, float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)
+
 
 @dataclass(frozen=True)
 class Use:
@@ -48,7 +51,7 @@ class Use:
         sample, args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         made = self.function(sample, *args, **kwargs)
         flat = pytree.tree_leaves(made)
-        return [x for x in flat if isinstance(x, torch.Tensor | int | float | complex)]
+        return [x for x in flat if isinstance(x, _RESULTS)]
 
 
 @cache
