@@ -1,4 +1,4 @@
-"""More than ninety architectures with small random configurations, and inputs for each."""
+"""More than a hundred architectures with small random configurations, and inputs for each."""
 
 from __future__ import annotations
 
