@@ -108,6 +108,16 @@ def test_a_number_among_results_keeps_its_place(tmp_path: Path) -> None:
     assert [(v.op, v.failed) for v in found][1:] == [("neg", "")]
 
 
+def test_values_at_random_are_compared_in_shape_alone(tmp_path: Path) -> None:
+    (found,) = judged(Level.REFERENCE, tmp_path, *some("rand_like", "f32", 1))
+    assert (found.failed, found.reason) == ("", "")
+
+
+def test_a_size_that_depends_on_data_is_its_own_uses_alone(tmp_path: Path) -> None:
+    chosen = [*some("nonzero", "f32", 1), *some("neg", "f32", 1)]
+    assert judged(Level.INTERPRET, tmp_path, *chosen)[1].failed == ""
+
+
 def test_an_unknown_op_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         ops, "_ROWS", {name: row for name, row in ops._ROWS.items() if "cosh" not in name}

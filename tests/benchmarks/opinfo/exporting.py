@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from scheduler.frontends.pt2 import read
-from scheduler.ir.check import node_references
+from scheduler.ir.check import free_symbols, node_references
 from scheduler.ir.graph import Graph, InputKind, Node
 from tests.benchmarks.opinfo.database import Use, as_array
 
@@ -164,12 +164,17 @@ def _part(
     values |= {name: constants[name] for name in read if name in constants}
     kept = tuple(node for node in graph.nodes if node.name in needed)
     names = {*values, *(output for node in kept for output in node.outputs)}
+    tensors = {name: meta for name, meta in graph.tensors.items() if name in names}
+    sym_ints = {name: expr for name, expr in graph.sym_ints.items() if name in names}
+    exprs = [expr for meta in tensors.values() for expr in (*meta.size, *meta.stride)]
+    symbols = free_symbols([*exprs, *sym_ints.values()])
     return replace(
         graph,
+        symbols={name: info for name, info in graph.symbols.items() if name in symbols},
         inputs=tuple(value for value in graph.inputs if value.name in values),
         outputs=tuple(results),
         nodes=kept,
-        tensors={name: meta for name, meta in graph.tensors.items() if name in names},
-        sym_ints={name: expr for name, expr in graph.sym_ints.items() if name in names},
+        tensors=tensors,
+        sym_ints=sym_ints,
         output_specs=(),  # a use is judged by what it returns
     )
