@@ -109,7 +109,7 @@ def test_a_number_among_results_keeps_its_place(tmp_path: Path) -> None:
 
 
 def test_values_at_random_are_compared_in_shape_alone(tmp_path: Path) -> None:
-    (found,) = judged(Level.REFERENCE, tmp_path, *some("rand_like", "f32", 1))
+    (found,) = judged(Level.INTERPRET, tmp_path, *some("rand_like", "f32", 1))
     assert (found.failed, found.reason) == ("", "")
 
 

@@ -204,6 +204,16 @@ def _sam() -> Made:
     return Only(SamModel(config), ("pixel_values", "input_points")), given
 
 
+def _masked_autoencoder() -> Made:
+    from transformers import AutoModel
+
+    smaller = {"decoder_hidden_size": 16, "decoder_num_attention_heads": 2}
+    model = AutoModel.from_config(_config("vit_mae", {**_PICTURES, **smaller}))
+    # Which patches are masked is given: left to itself it is random.
+    given = (torch.randn(1, 3, 32, 32), torch.rand(1, 16))
+    return Only(model, ("pixel_values", "noise")), given
+
+
 def _segformer() -> Made:
     from transformers import SegformerConfig, SegformerForSemanticSegmentation
 
@@ -556,16 +566,7 @@ _VISION = (
         **{k: v for k, v in _PICTURES.items() if k != "intermediate_size"},
     ),
     _of("vision", images, "siglip_vision_model", **_PICTURES),
-    _of(
-        "vision",
-        images,
-        "vit_mae",
-        **_PICTURES,
-        decoder_hidden_size=16,
-        decoder_num_hidden_layers=1,
-        decoder_num_attention_heads=2,
-        decoder_intermediate_size=32,
-    ),
+    Architecture("vit_mae", "vision", _masked_autoencoder),
     _of(
         "vision",
         images,

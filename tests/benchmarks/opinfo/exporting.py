@@ -12,7 +12,7 @@ import torch
 
 from scheduler.frontends.pt2 import read
 from scheduler.ir.check import free_symbols, node_references
-from scheduler.ir.graph import Graph, InputKind, Node
+from scheduler.ir.graph import Expr, Graph, InputKind, Node, TensorMeta
 from tests.benchmarks.opinfo.database import Use, as_array
 
 
@@ -166,11 +166,11 @@ def _part(
     names = {*values, *(output for node in kept for output in node.outputs)}
     tensors = {name: meta for name, meta in graph.tensors.items() if name in names}
     sym_ints = {name: expr for name, expr in graph.sym_ints.items() if name in names}
-    exprs = [expr for meta in tensors.values() for expr in (*meta.size, *meta.stride)]
-    symbols = free_symbols([*exprs, *sym_ints.values()])
+    # A symbol that no size has at all is none of another use's sizes: the seed.
+    others = _symbols(graph.tensors, graph.sym_ints) - _symbols(tensors, sym_ints)
     return replace(
         graph,
-        symbols={name: info for name, info in graph.symbols.items() if name in symbols},
+        symbols={name: info for name, info in graph.symbols.items() if name not in others},
         inputs=tuple(value for value in graph.inputs if value.name in values),
         outputs=tuple(results),
         nodes=kept,
@@ -178,3 +178,8 @@ def _part(
         sym_ints=sym_ints,
         output_specs=(),  # a use is judged by what it returns
     )
+
+
+def _symbols(tensors: Mapping[str, TensorMeta], sym_ints: Mapping[str, Expr]) -> set[str]:
+    exprs = [expr for meta in tensors.values() for expr in (*meta.size, *meta.stride)]
+    return free_symbols([*exprs, *sym_ints.values()])
