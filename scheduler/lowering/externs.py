@@ -1,4 +1,4 @@
-"""Why some of linear algebra is left to the reference: rows of ops say it, and rules of uses."""
+"""Why some ops, and some uses of others, are left to the reference: rows and rules say it."""
 
 from __future__ import annotations
 
@@ -6,4 +6,5 @@ from scheduler.ir.ops import NoKernel
 
 FACTORS = NoKernel("factors of matrices are left to LAPACK")
 SPECTRA = NoKernel("eigenvalues and singular values are left to LAPACK")
+SIZED = NoKernel("how large its result is depends on data")
 SERIES = NoKernel("exponentials of matrices are left to the host")

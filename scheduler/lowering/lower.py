@@ -40,6 +40,7 @@ from scheduler.lowering.aliasing import written_through
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, naming, where
+from scheduler.lowering.externs import SIZED
 from scheduler.lowering.ops import find
 from scheduler.lowering.sharing import SharedMemory, written_memory
 from scheduler.lowering.tensor import Scalar, Tensor
@@ -176,7 +177,7 @@ class _Lowering:
         arguments: Mapping[str, Any] = {}
         try:
             if self._new_sizes(node):
-                raise Unsupported("how large its result is depends on data")
+                raise Unsupported(SIZED.reason)
             arguments = {
                 name: self._argument(value) for name, value in find(node.target).bind(node).items()
             }

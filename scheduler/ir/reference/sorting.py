@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -163,7 +164,7 @@ def _distinct(x: Array, *, along: int | None, consecutive: bool) -> tuple[Array,
     """The distinct elements (or slices), where each is among them, how often each stands."""
     moved = x.reshape(-1, 1) if along is None else np.moveaxis(x, along, 0)
     count = moved.shape[0]
-    flat = moved.reshape(count, -1)
+    flat = moved.reshape(count, math.prod(moved.shape[1:]))
     order = np.arange(count)
     if not consecutive and flat.size:
         order = np.lexsort(flat.T[::-1])  # by the first element of a slice first

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.ops import op
 from scheduler.ir.reference import bags as ref
 from scheduler.ir.reference.roles import rows_of
 from scheduler.lowering import bags, histogram, segments
+from scheduler.lowering.externs import SIZED
 
 _BAG = (
     "weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, "
@@ -46,7 +47,7 @@ ROWS = (
     op(
         "aten.bincount",
         "self, weights=None, minlength=0",
-        NoKernel("the size of its result depends on the data"),
+        SIZED,
         ref.bincount,
     ),
 )

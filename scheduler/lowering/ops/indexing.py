@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import Elements, NoKernel, op
+from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import indexing as ref
 from scheduler.ir.reference.roles import classes, places_along_dim, places_by_dimension, rows_of
 from scheduler.lowering import indexing, joining, pointwise
+from scheduler.lowering.externs import SIZED
 
 #: The host finds them through the reference, and says how many they are.
-DATA = NoKernel("how many elements it finds depends on data")
 
 ROWS = (
     op(
@@ -42,10 +42,10 @@ ROWS = (
         Elements.COPIED,
         requires=places_by_dimension,
     ),
-    op("aten.nonzero", "self", DATA, ref.nonzero),
-    op("aten.nonzero_numpy", "self", DATA, ref.nonzero_places),
-    op("aten.argwhere", "self", DATA, ref.nonzero),
-    op("aten.masked_select", "self, mask", DATA, ref.masked_select),
+    op("aten.nonzero", "self", SIZED, ref.nonzero),
+    op("aten.nonzero_numpy", "self", SIZED, ref.nonzero_places),
+    op("aten.argwhere", "self", SIZED, ref.nonzero),
+    op("aten.masked_select", "self, mask", SIZED, ref.masked_select),
     op(
         "aten.index_select",
         "self, dim, index",

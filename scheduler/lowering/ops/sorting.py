@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.ops import op
 from scheduler.ir.reference import sorting as ref
 from scheduler.lowering import searching, sorting
+from scheduler.lowering.externs import SIZED
 
-SIZED = NoKernel("how many elements are distinct depends on the data")
 QUANTILE = (
     "self, q, dim=None, keepdim=False, *, interpolation='linear'; "
     "scalar: self, q, dim=None, keepdim=False, *, interpolation='linear'"
