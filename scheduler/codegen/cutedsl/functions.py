@@ -71,8 +71,8 @@ _OF_INTEGERS: Mapping[str, str] = {
     "minimum": "select({0} < {1}, {0}, {1})",
     # By 0 as kiln/pointwise.h has it: all bits set, and the dividend is left.
     "fmod": "select({1} == 0, {0}, {0} % {1})",
-    "truncdiv": "select({1} == 0, {1} - 1, ({0} - {0} % {1}) // {1})",
-    "floordiv": "select({1} == 0, {1} - 1, {0} // {1})",
+    "truncdiv": "select({1} == 0, ~{1}, ({0} - {0} % {1}) // {1})",
+    "floordiv": "select({1} == 0, ~{1}, {0} // {1})",
     "remainder": "select({1} == 0, {0}, floor_remainder({0}, {1}))",
     "pow": "integer_power({}, {})",
     "sign": "sign({})",
