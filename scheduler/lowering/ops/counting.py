@@ -12,12 +12,16 @@ _BAG = (
     "weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, "
     "per_sample_weights=None, include_last_offset=False"
 )
+_BAG_PADDED = (
+    "weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, "
+    "include_last_offset, padding_idx"
+)
 _rows = rows_of("indices", "weight")
 
 ROWS = (
     op(
         "aten.embedding_bag",
-        f"{_BAG}; padding_idx: {_BAG}, padding_idx=None",
+        f"{_BAG}; padding_idx: {_BAG_PADDED}",
         bags.composite_embedding_bag,
         ref.composite_embedding_bag,
         requires=_rows,

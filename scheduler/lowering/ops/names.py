@@ -55,25 +55,24 @@ _COPYING = (
     *("alias", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "split"),
     *("split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view"),
 )
+#: What of their own name's overloads these have, where that is not all.
+_OVERLOADS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"unsafe_split": ("Tensor",), "split_copy": ("Tensor",), "_reshape_copy": ("default",)}
+)
 
 
 def other_names(rows: Iterable[Op]) -> Iterator[Op]:
     """The rows of the other names, and of the copying forms."""
     known = {row.name.removeprefix("aten."): row for row in rows}
     for name, other in _OTHERS.items():
-        yield replace(known[name], name=f"aten.{other}")
-    for name in _COPYING:
-        row = known[name]
-        yield replace(
-            row,
-            name=f"aten.{name}_copy",
-            reference=copied(row.reference),
-            elements=Elements.COPIED,
-        )
-    view = known["view"]
-    yield replace(
-        view,
-        name="aten._reshape_copy",
-        reference=copied(view.reference),
-        elements=Elements.COPIED,
+        yield _named(known[name], other)
+    for name, copying in (*((name, f"{name}_copy") for name in _COPYING), ("view", "_reshape_copy")):
+        row = _named(known[name], copying)
+        yield replace(row, reference=copied(row.reference), elements=Elements.COPIED)
+
+
+def _named(row: Op, name: str) -> Op:
+    kept = _OVERLOADS.get(name, tuple(row.signatures))
+    return replace(
+        row, name=f"aten.{name}", signatures={each: row.signatures[each] for each in kept}
     )

@@ -44,7 +44,8 @@ ROWS = (
     op("aten.uniform", "self, from_=0.0, to=1.0, *, generator=None", random.uniform, ref.uniform),
     op(
         "aten.normal",
-        "Tensor_float Tensor_Tensor float_Tensor: mean, std=1.0, *, generator=None; "
+        "Tensor_float: mean, std=1.0, *, generator=None; "
+        "Tensor_Tensor float_Tensor: mean, std, *, generator=None; "
         "float_float: mean, std, size, *, generator=None, dtype=None, layout=None, device=None, "
         "pin_memory=None; "
         "default: self, mean=0.0, std=1.0, *, generator=None",
