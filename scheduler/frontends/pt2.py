@@ -45,7 +45,7 @@ from scheduler.ir.graph import (
     TensorMeta,
 )
 from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
-from scheduler.ir.random import SEED, SEED_END, may_draw
+from scheduler.ir.random import SEED, SEED_END, draws
 from scheduler.ir.serialize import with_digest
 from scheduler.limits import (
     MAX_ARGUMENTS,
@@ -360,7 +360,7 @@ class _Reader:
 
 def _seed(nodes: Iterable[Node]) -> dict[str, SymbolInfo]:
     """The seed of a graph that draws random numbers, as one of its symbols."""
-    if not any(may_draw(node.target) for node in nodes):
+    if not any(draws(node) for node in nodes):
         return {}
     return {SEED: SymbolInfo(SEED, hint=0, minimum=0, maximum=SEED_END - 1)}
 

@@ -8,12 +8,16 @@ graph, the stream comes from the name of the op's first result.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
+
+from scheduler.ir.check import subgraphs
+from scheduler.ir.graph import Node
 
 #: The symbol of a graph that draws random numbers: bound like a size, 0 where nothing is given.
 SEED = "seed"
 SEED_END = 1 << 31
 
-#: Ops that always draw; those with a flag for training do where it is set.
+#: Ops that always draw.
 DRAWING = frozenset(
     [
         *("rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm"),
@@ -21,14 +25,35 @@ DRAWING = frozenset(
         *("cauchy", "geometric", "multinomial"),
     ]
 )
-IN_TRAINING = frozenset(["dropout", "native_dropout", "rrelu"])
+#: Those that draw in training: the flag's name, its place, and whether they do without it.
+IN_TRAINING: Mapping[str, tuple[str, int, bool]] = {
+    "dropout": ("train", 2, True),
+    "native_dropout": ("train", 2, True),
+    "rrelu": ("training", 3, False),
+}
 
 
 def may_draw(target: str) -> bool:
     """Whether a node of this target may draw random numbers: ``aten.rand.default``."""
+    name = _aten_name(target)
+    return name in DRAWING or name in IN_TRAINING
+
+
+def draws(node: Node) -> bool:
+    """Whether a node draws random numbers, or one of the graphs among its arguments does: in
+    training alone, if it says whether that is so."""
+    name = _aten_name(node.target)
+    if name not in IN_TRAINING:
+        return name in DRAWING or any(draws(one) for part in subgraphs(node) for one in part.nodes)
+    flag, place, otherwise = IN_TRAINING[name]
+    given = node.args[place] if len(node.args) > place else node.kwargs.get(flag, otherwise)
+    return given is not False
+
+
+def _aten_name(target: str) -> str:
+    """The name of torch's op that a target is, also in place; empty for what is none."""
     namespace, _, rest = target.partition(".")
-    name = rest.partition(".")[0].removesuffix("_")
-    return namespace == "aten" and (name in DRAWING or name in IN_TRAINING)
+    return rest.partition(".")[0].removesuffix("_") if namespace == "aten" else ""
 
 
 def stream_of(name: str) -> int:

@@ -147,6 +147,30 @@ def test_a_model_that_draws_nothing_has_no_seed(tmp_path: Path) -> None:
     assert SEED not in graph.symbols
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_ops_of_training_ask_for_a_seed_in_training_alone(tmp_path: Path, training: bool) -> None:
+    def drawing(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        dropped = torch.nn.functional.dropout(x, 0.5, training)
+        return dropped, torch.nn.functional.rrelu(x, training=training)
+
+    _, graph = export(as_module(drawing), (torch.ones(2),), tmp_path)
+    assert (SEED in graph.symbols) is training
+
+
+def test_what_a_branch_draws_asks_for_a_seed_too(tmp_path: Path) -> None:
+    def branching(x: torch.Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x + torch.rand(9), lambda x: x + 1, (x,))
+
+    _, graph = export(as_module(branching), (torch.ones(9),), tmp_path)
+    assert SEED in graph.symbols
+    given = {graph.inputs[0].name: np.ones(9)}
+    (drawn,) = _outputs(graph, given, 3).values()
+    assert (drawn > 1).all()
+    assert len(np.unique(drawn)) == 9
+    (lowered,) = run_schedule(schedule(lower(graph)), given, {SEED: 3}).values()
+    np.testing.assert_allclose(lowered, drawn, rtol=1e-6)
+
+
 def test_a_bundles_wrapper_takes_the_seed(tmp_path: Path) -> None:
     _, graph = export(as_module(lambda x: x + torch.rand(9)), (torch.zeros(9),), tmp_path)
     bundle_of(graph, tmp_path / "bundle")
