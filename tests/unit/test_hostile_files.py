@@ -37,6 +37,7 @@ def _with(node: dict[str, Any], *values: dict[str, Any]) -> dict[str, Any]:
     for meta, output in zip(values, node["outputs"], strict=True):
         graph["tensor_values"][output["as_tensor"]["name"]] = meta
         graph["outputs"].append(output)
+        document[G]["signature"]["output_specs"].append({"user_output": {"arg": output}})
     return document
 
 

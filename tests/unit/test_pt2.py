@@ -288,8 +288,8 @@ BAD: dict[str, tuple[Damage, str]] = {
         "node 'relu' uses 'linear' before",
     ),
     "unknown dtype": (
-        lambda d: d[G]["graph"]["tensor_values"]["x"].update(dtype=10),
-        "value 'x': unknown dtype 10 complex64",
+        lambda d: d[G]["graph"]["tensor_values"]["x"].update(dtype=9),
+        "value 'x': unknown dtype 9 complex32",
     ),
     "rank and strides differ": (
         lambda d: d[G]["graph"]["tensor_values"]["x"]["strides"].pop(),
@@ -433,8 +433,12 @@ BAD: dict[str, tuple[Damage, str]] = {
         "symbol 's27': example value 8 is outside its range 2 to 4",
     ),
     "unknown kind of argument": (
+        lambda d: d[G]["graph"]["nodes"][1]["inputs"].append(_arg("c", {"as_quaternion": {}})),
+        "node 'relu', argument 'c': arguments of kind 'as_quaternion'",
+    ),
+    "complex number without its parts": (
         lambda d: d[G]["graph"]["nodes"][1]["inputs"].append(_arg("c", {"as_complex": {}})),
-        "node 'relu', argument 'c': arguments of kind 'as_complex'",
+        "node 'relu', argument 'c': 'real' is missing",
     ),
     "argument that is no union": (
         lambda d: d[G]["graph"]["nodes"][1]["inputs"].append({"name": "c", "arg": {}, "kind": 1}),
