@@ -66,7 +66,10 @@ def other_names(rows: Iterable[Op]) -> Iterator[Op]:
     known = {row.name.removeprefix("aten."): row for row in rows}
     for name, other in _OTHERS.items():
         yield _named(known[name], other)
-    for name, copying in (*((name, f"{name}_copy") for name in _COPYING), ("view", "_reshape_copy")):
+    for name, copying in (
+        *((name, f"{name}_copy") for name in _COPYING),
+        ("view", "_reshape_copy"),
+    ):
         row = _named(known[name], copying)
         yield replace(row, reference=copied(row.reference), elements=Elements.COPIED)
 
