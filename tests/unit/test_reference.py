@@ -15,6 +15,7 @@ from scheduler.frontends.pt2 import read
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref, SymbolInfo, TensorMeta
 from scheduler.ir.index.functions import as_expr, symbol
+from scheduler.ir.narrow import from_bits
 from scheduler.ir.ops import UnsupportedOpError
 from scheduler.outcome import UserError
 from scheduler.reference import evaluate, random_inputs, rounded, run, symbolic_values
@@ -223,7 +224,7 @@ def test_sizes_as_values() -> None:
 @pytest.mark.parametrize(
     ("target", "args"),
     [
-        ("aten.dropout.default", (np.ones(2), 0.5, True)),
+        ("aten.scaled_dot_product_attention.default", (*[np.ones((2, 3))] * 3, None, 0.5)),
         ("aten.rms_norm.default", (np.ones(4), (4,))),
     ],
 )
@@ -239,6 +240,8 @@ def test_rounded_values_are_the_types_own(dtype: DType) -> None:
     assert (rounded(once, dtype) == once).all()
     if dtype is DType.BF16:
         assert (once.astype(np.float32).view(np.uint32) & 0xFFFF == 0).all()
+    elif dtype.is_float8:
+        assert np.isin(once, from_bits(np.arange(256, dtype=np.uint8), dtype)).all()
     else:
         assert (once.astype(dtype.numpy).astype(np.float64) == once).all()
 
