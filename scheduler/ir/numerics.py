@@ -89,6 +89,15 @@ def floordiv(a: Any, b: Any) -> Any:
     return _where_zero(b, ~np.zeros_like(quotient), quotient)
 
 
+def power(a: Any, b: Any) -> Any:
+    """A power. Of integers to negative ones, as torch: 1 and -1 have theirs, others 0."""
+    if not np.issubdtype(np.result_type(a, b), np.integer):
+        return np.power(a, b)
+    made = np.power(a, np.maximum(b, 0))
+    inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0))
+    return np.where(np.less(b, 0), inverse.astype(made.dtype), made)
+
+
 def remainder(a: Any, b: Any) -> Any:
     """What ``floordiv`` leaves, with the divisor's sign; of integers by 0 the dividend."""
     rest = np.remainder(a, b)

@@ -206,7 +206,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
             operator="/",
             complex_numbers=True,
         ),
-        _number("pow", 2, np.power, 32, complex_numbers=True),
+        _number("pow", 2, numerics.power, 32, complex_numbers=True),
         PointwiseFunction("atan2", 2, Domain.FLOAT, Result.SAME, np.arctan2, 32),
         # The nearest number that float32 has, in whatever type: as torch finds nearest pixels.
         _unary("float32_of", numerics.float32_of, 1),

@@ -82,7 +82,9 @@ def leaky_relu(b: Builder, self: Tensor, negative_slope: float = 0.01) -> Tensor
 def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
     lead = self.rank - 2
     slope = weight
-    if weight.rank == 1 and self.rank > 1 and weight.size[0] != 1:
+    if weight.rank == 1 and weight.size[0] == 1:
+        slope = weight.view((), lambda _: (weight.size[0] * 0,))
+    elif weight.rank == 1 and self.rank > 1:
         slope = weight.view(
             (self.size[0] * 0 + 1, *weight.size, *((self.size[0] * 0 + 1,) * lead)),
             lambda i: i[1:2],
@@ -157,7 +159,23 @@ def logaddexp(b: Builder, self: Tensor, other: Tensor) -> Tensor:
         equal = call("logical_and", call("eq", x, y), call("isinf", x))
         return call("where", equal, x, call("add", top, tail))
 
-    return elementwise(b, (self, other), function)
+    complex_numbers = b.meta().dtype.is_complex
+    return elementwise(b, (self, other), _log_of_exponents if complex_numbers else function)
+
+
+def _log_of_exponents(x: Value, y: Value) -> Value:
+    """log(exp(x) + exp(y)) of complex numbers, about the one with the greater real part."""
+    first = call("lt", call("real", x), call("real", y))
+    low, high = call("where", first, x, y), call("where", first, y, x)
+    one = const(1, x.dtype)
+    made = call("add", high, call("log", call("add", one, call("exp", call("sub", low, high)))))
+    least = call("real", low)
+    endless = call("logical_and", call("isinf", least), call("eq", least, call("real", high)))
+    below = call("lt", least, const(0, least.dtype))
+    ends = call("log", call("add", call("exp", low), call("exp", high)))
+    made = call("where", endless, call("where", below, low, ends), made)
+    nothing = call("logical_or", call("isnan", x), call("isnan", y))
+    return call("where", nothing, const(complex(math.nan, math.nan), x.dtype), made)
 
 
 def log_sigmoid(x: Value) -> Value:

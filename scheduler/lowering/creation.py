@@ -113,11 +113,12 @@ def spaced(
     the second. Integers are computed in float64 and cut, between bounds that are cut too."""
     meta = b.meta()
     dtype = meta.dtype
-    held = dtype.compute if dtype.is_float else DType.F64
+    held = dtype.compute if dtype.is_inexact else DType.F64
 
     def bound(value: Argument) -> Value:
-        given = element(value, (), DType.F64 if not isinstance(value, Tensor) else value.dtype)
-        return trees.held(given if dtype.is_float else trees.held(given, dtype), held)
+        wide = DType.C128 if isinstance(value, complex) else DType.F64
+        given = element(value, (), value.dtype if isinstance(value, Tensor) else wide)
+        return trees.held(given if dtype.is_inexact else trees.held(given, dtype), held)
 
     def read(i: Index) -> Value:
         first, last = bound(start), bound(end)
@@ -143,8 +144,8 @@ def spaced(
     return stored(b, Tensor(meta.size, dtype, read))
 
 
-def _width(start: Any, end: Any, dtype: DType) -> float:
-    return float(end - start) if dtype.is_float else float(int(end) - int(start))
+def _width(start: Any, end: Any, dtype: DType) -> complex:
+    return (end - start) * 1.0 if dtype.is_inexact else float(int(end) - int(start))
 
 
 def triangle_indices(lower: bool) -> Callable[..., Tensor]:

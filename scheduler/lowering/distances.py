@@ -14,6 +14,7 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import computed
 from scheduler.lowering.losses import MEAN, at_least, plus, reduced, squared
+from scheduler.lowering.pointwise import promoted
 from scheduler.lowering.reductions import dims_of, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -33,6 +34,9 @@ def norm_of(
 ) -> Tensor:
     """(sum |x|^p)^(1/p) over ``dims``, the greatest or least |x|, or the number of non-zeros."""
     held = dtype.compute
+    if tensor.dtype.is_complex:
+        numbers = tensor
+        tensor = Tensor(numbers.size, held, lambda i: call("abs", numbers.at(i)))
 
     def before(x: Value, _: Index) -> Value:
         if p == 0:
@@ -64,11 +68,16 @@ def norm_of(
 
 
 def _difference(x: Tensor, y: Tensor, dtype: DType, eps: float = 0.0) -> Tensor:
-    def function(one: Value, other: Value) -> Value:
-        difference = call("sub", one, other)
+    """x - y + eps: integers are subtracted in their own type, complex numbers stay complex."""
+    common = promoted((x, y))
+    between = computed((x, y), lambda one, other: call("sub", one, other), common)
+    own = common if common.is_inexact else dtype
+
+    def read(index: Index) -> Value:
+        difference = trees.held(between.at(index), own)
         return plus(difference, eps) if eps else difference
 
-    return computed((x, y), function, dtype)
+    return Tensor(between.size, own, read)
 
 
 def dist(b: Builder, self: Tensor, other: Tensor, p: Any = 2) -> Tensor:
@@ -188,7 +197,7 @@ def triplet_margin(
 def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
     """Slices along ``dim`` whose norm is greater than ``maxnorm`` made as long as that."""
     meta = b.meta()
-    held = meta.dtype.compute
+    held = meta.dtype.compute.real
     (kept,) = dims_of(dim, self.rank)
     over = tuple(d for d in range(self.rank) if d != kept)
 
@@ -201,6 +210,7 @@ def renorm(b: Builder, self: Tensor, p: Any, dim: int, maxnorm: Any) -> Tensor:
 
     def read(index: Index) -> Value:
         at = tuple(i if d == kept else _ZERO for d, i in enumerate(index))
-        return call("mul", trees.held(self.at(index), held), factors.at(at))
+        whole = meta.dtype.compute
+        return call("mul", trees.held(self.at(index), whole), trees.held(factors.at(at), whole))
 
     return b.pointwise(meta.size, meta.dtype, read)

@@ -21,7 +21,7 @@ from scheduler.lowering import matmul, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.matmul import Operand
-from scheduler.lowering.pointwise import elementwise
+from scheduler.lowering.pointwise import converted, elementwise
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call
@@ -43,7 +43,7 @@ class Part:
 
 def einsum(b: Builder, equation: str, tensors: tuple[Tensor, ...], **_: Any) -> Tensor:
     inputs, result = parsed(equation, [tensor.rank for tensor in tensors])
-    return summed_product(b, list(zip(tensors, inputs, strict=True)), result)
+    return converted(b, summed_product(b, list(zip(tensors, inputs, strict=True)), result))
 
 
 def parsed(equation: str, ranks: Sequence[int]) -> tuple[list[Labels], Labels]:
@@ -273,7 +273,9 @@ def addbmm(
 
     def function(x: Value, y: Value) -> Value:
         product = trees.scaled(y, alpha, held)
-        return call("add", trees.scaled(x, beta, held), product) if beta else product
+        if trees.is_nothing(beta, held):
+            return product
+        return call("add", trees.scaled(x, beta, held), product)
 
     return elementwise(b, (self, made), function)
 
@@ -291,7 +293,9 @@ def addr(
 
     def function(x: Value, y: Value, z: Value) -> Value:
         product = trees.scaled(call("mul", y, z), alpha, held)
-        return call("add", trees.scaled(x, beta, held), product) if beta else product
+        if trees.is_nothing(beta, held):
+            return product
+        return call("add", trees.scaled(x, beta, held), product)
 
     return elementwise(b, (self, column, vec2), function)
 

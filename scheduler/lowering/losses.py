@@ -15,6 +15,7 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.compose import computed
 from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.pointwise import promoted
 from scheduler.lowering.reductions import accumulator_type, count, divided, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -86,6 +87,12 @@ def elementwise_loss(
 
 def squared_error(x: Value, y: Value) -> Value:
     return squared(call("sub", x, y))
+
+
+def l1(b: Builder, self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
+    """|x - y|, a real number for complex ones too."""
+    difference = computed((self, target), absolute_error, promoted((self, target)))
+    return reduced(b, difference, reduction)
 
 
 def absolute_error(x: Value, y: Value) -> Value:
@@ -232,13 +239,14 @@ def margin_ranking(
     margin: float = 0.0,
     reduction: int = MEAN,
 ) -> Tensor:
-    """max(0, margin - y (x1 - x2))."""
+    """max(0, margin - y (x1 - x2)); integers are multiplied as such, wrapping around."""
 
-    def function(x: Value, other: Value, y: Value) -> Value:
-        difference = call("mul", y, call("sub", x, other))
-        return at_least(call("sub", const(margin, x.dtype), difference), 0)
-
-    return elementwise_loss(b, (input1, input2, target), function, reduction)
+    own = promoted((input1, input2))
+    difference = computed((input1, input2), lambda x, y: call("sub", x, y), own)
+    turned = computed((target,), lambda y: call("neg", y), target.dtype)
+    both = promoted((difference, turned))
+    product = computed((turned, difference), lambda x, y: call("mul", x, y), both)
+    return elementwise_loss(b, (product,), lambda x: at_least(plus(x, margin), 0), reduction)
 
 
 def multi_margin(

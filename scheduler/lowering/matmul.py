@@ -277,7 +277,7 @@ def _plus(
     def epilogue(accumulator: Value, index: Index) -> Value:
         held = accumulator.dtype
         result = trees.scaled(accumulator, alpha, held)
-        if bias is None or beta == 0:
+        if bias is None or trees.is_nothing(beta, held):
             return result
         wide = broadcast(bias, b.meta().size)
         return trees.call("add", result, trees.scaled(trees.held(wide.at(index), held), beta, held))

@@ -134,6 +134,16 @@ def binary(op: str) -> Callable[..., Tensor]:
     return two(lambda x, y: call(op, x, y))
 
 
+def of_extreme(op: str, dtype: DType) -> str:
+    """What ``maximum`` and ``minimum`` are of a type: of booleans "or" and "and"."""
+    return {"maximum": "logical_or", "minimum": "logical_and"}[op] if dtype is DType.BOOL else op
+
+
+def extreme(op: str) -> Callable[..., Tensor]:
+    """``maximum`` or ``minimum``."""
+    return two(lambda x, y: call(of_extreme(op, x.dtype), x, y))
+
+
 def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
     """add, sub and rsub: ``self op alpha * other``."""
 
@@ -270,7 +280,7 @@ def clamp(
 
     def function(x: Value, *limits: Value) -> Value:
         for (op, _), limit in zip(bounds, limits, strict=True):
-            x = call(op, x, limit)
+            x = call(of_extreme(op, x.dtype), x, limit)
         return x
 
     return elementwise(b, (self, *(x for _, x in bounds)), function)

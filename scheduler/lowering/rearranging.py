@@ -20,7 +20,7 @@ from scheduler.lowering import indexing, joining, matmul, reductions, trees, vie
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.externs import FACTORS
-from scheduler.lowering.pointwise import stored
+from scheduler.lowering.pointwise import converted, stored
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import axis, permute, reshape
@@ -275,7 +275,7 @@ def sum_to_size(b: Builder, self: Tensor, **_: Any) -> Tensor:
         d for d in range(self.rank) if d < lead or (meta.size[d - lead] == 1 != self.size[d])
     )
     if not dims:
-        return self
+        return converted(b, self)
     summed = reductions.reduce(
         b,
         self,

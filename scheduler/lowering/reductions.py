@@ -16,6 +16,7 @@ from scheduler.ir.values import Cast, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pointwise import elementwise
+from scheduler.lowering.pointwise import extreme as extreme_of_two
 from scheduler.lowering.tensor import After, Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import axis, reshape
@@ -165,7 +166,7 @@ def extreme(kind: ReductionKind) -> Callable[..., Any]:
         b: Builder, self: Tensor, other: Any = None, dim: Any = None, keepdim: bool = False
     ) -> Any:
         if other is not None:
-            return elementwise(b, (self, other), lambda x, y: call(of_two, x, y))
+            return extreme_of_two(of_two)(b, self, other)
         meta = b.meta()
         dims = dims_of(dim, self.rank)
         whole = kind

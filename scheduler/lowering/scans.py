@@ -14,6 +14,7 @@ from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.pointwise import promoted, stored
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
@@ -61,6 +62,8 @@ def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
     if self.rank == 0:
         axis(dim, 1)
         return self
+    if self.dtype.is_complex:
+        raise Unsupported("a running log-sum-exp of complex numbers")
     return running(b, self, axis(dim, self.rank), ReductionKind.LOGSUMEXP, self.dtype)
 
 
@@ -107,7 +110,7 @@ def trapezoid(b: Builder, y: Tensor, x: Any = None, dx: Any = 1, dim: int = -1) 
 def _halved(value: Value, x: Any, dx: Any) -> Value:
     if x is not None:
         return call("truediv", value, const(2.0, value.dtype))
-    return call("mul", value, const(float(dx) / 2, value.dtype))
+    return call("mul", value, const(dx / 2, value.dtype))
 
 
 def cumulative_trapezoid(
@@ -124,7 +127,7 @@ def cumulative_trapezoid(
             lambda i: _halved(trees.held(areas.at(i), meta.dtype), x, dx),
         )
         return running(b, scaled, at, ReductionKind.SUM, meta.dtype)
-    whole = areas.dtype if areas.dtype.is_float else DType.I64
+    whole = areas.dtype if areas.dtype.is_inexact else DType.I64
     sums = running(b, areas, at, ReductionKind.SUM, whole)
     read = sums.at
     return stored(

@@ -84,19 +84,23 @@ def logsumexp(b: Builder, self: Tensor, dim: Any, keepdim: bool = False) -> Tens
     dims = dims_of(dim, self.rank)
 
     def finite(acc: Value, _: Index) -> Value:
-        return call("where", call("isinf", acc), const(0, held), acc)
+        return call("where", call("isinf", acc), const(0, held.real), acc)
 
-    top = reduce(b, self, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
+    real = held.real
+    sizes = self
+    if self.dtype.is_complex:  # torch: shifted by the greatest real part
+        sizes = Tensor(self.size, real, lambda i: call("real", trees.held(self.at(i), held)))
+    top = reduce(b, sizes, dims, ReductionKind.MAX, dtype=real, accumulate=real, after=finite)
     keeps = len(meta.size) == self.rank
 
     def shifted(value: Value, place: Index) -> Value:
         at = tuple(sympy.Integer(0) if d in dims else i for d, i in enumerate(place))
-        return call("exp", call("sub", value, top.at(at)))
+        return call("exp", call("sub", value, trees.held(top.at(at), held)))
 
     def after(acc: Value, index: Index) -> Value:
         zeros = (sympy.Integer(0),) * len(dims)
         at = index if keeps else full_index(index, zeros, dims, self.rank, False)
-        return call("add", call("log", acc), top.at(at))
+        return call("add", call("log", acc), trees.held(top.at(at), held))
 
     return reduce(
         b,

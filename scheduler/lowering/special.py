@@ -13,7 +13,7 @@ from scheduler.ir.values import Const, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import Argument, elementwise, promoted, two
+from scheduler.lowering.pointwise import Argument, elementwise, of_extreme, promoted, two
 from scheduler.lowering.tensor import Tensor
 from scheduler.lowering.trees import call, const
 
@@ -147,7 +147,7 @@ def extreme_number(op: str) -> Callable[..., Tensor]:
     """fmax, fmin: of a number and a NaN, the number."""
 
     def function(x: Value, y: Value) -> Value:
-        result = call(op, x, y)
+        result = call(of_extreme(op, x.dtype), x, y)
         if not x.dtype.is_float:
             return result
         return call("where", call("isnan", x), y, call("where", call("isnan", y), x, result))

@@ -182,6 +182,11 @@ def scaled(value: Value, factor: int | float | complex | Expr | Tensor, dtype: D
     return call("mul", value, const(factor, dtype))
 
 
+def is_nothing(factor: object, dtype: DType) -> bool:
+    """Whether a factor is 0 in this type: of integers it is cut towards zero."""
+    return isinstance(factor, int | float | complex) and const(factor, dtype).value == 0
+
+
 def as_tree(expr: Expr, values: dict[sympy.Symbol, Value]) -> Value:
     """An integer expression as a tree of calls, with trees for some of its symbols."""
     if not expr.free_symbols.intersection(values):

@@ -15,7 +15,21 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def logaddexp(a: Args) -> Array:
-    return np.asarray(np.logaddexp(a["self"], a["other"]))
+    x, y = as_float(a["self"]), as_float(a["other"])
+    if np.iscomplexobj(x) or np.iscomplexobj(y):
+        return log_of_exponents(x, y)
+    return np.asarray(np.logaddexp(x, y))
+
+
+def log_of_exponents(x: Array, y: Array) -> Array:
+    """log(exp(x) + exp(y)) of complex numbers, about the one with the greater real part."""
+    low, high = np.where(x.real < y.real, x, y), np.where(x.real < y.real, y, x)
+    made = high + np.log(1 + np.exp(low - high))
+    endless = np.isinf(low.real) & (low.real == high.real)
+    ends = np.where(low.real < 0, low, np.log(np.exp(low) + np.exp(high)))
+    made = np.where(endless, ends, made)
+    nan = complex(np.nan, np.nan)
+    return np.asarray(np.where(np.isnan(x) | np.isnan(y), nan, made))
 
 
 def relu(a: Args) -> Array:
@@ -97,7 +111,9 @@ def leaky_relu(a: Args) -> Any:
 
 def prelu(a: Args) -> Any:
     x, weight = a["self"], a["weight"]
-    if weight.size > 1:
+    if weight.size == 1:
+        weight = weight.reshape(())
+    elif x.ndim > 1:
         weight = weight.reshape(1, -1, *(1,) * (x.ndim - 2))
     return np.where(x > 0, x, weight * x)
 

@@ -59,7 +59,12 @@ def _natural(values: tuple[Any, ...]) -> type:
 def arange(a: Args) -> Array:
     start, end, step = a.get("start", 0), a["end"], a.get("step", 1)
     dtype = held_or(a["dtype"], _natural((start, end, step)))
-    count = max(0, math.ceil((end - start) / step))
+    if dtype == np.int64:
+        end = int(end)
+    span = (end - int(start)) / int(step) if dtype == np.int64 else (end - start) / step
+    count = max(0, math.ceil(span))
+    if not np.issubdtype(dtype, np.inexact):
+        start, step = int(start), int(step)  # cut: for int64 before the count, for others after
     return np.asarray(start + np.arange(count) * step).astype(dtype)
 
 
@@ -69,7 +74,7 @@ def _spaced(a: Args) -> tuple[Array, Any]:
     if a["steps"] > MAX_MADE:
         raise UnsupportedUseError(f"{a['steps']} steps")
     start, end = (np.asarray(a[name]).item() for name in ("start", "end"))
-    if not np.issubdtype(dtype, np.floating):
+    if not np.issubdtype(dtype, np.inexact):
         start, end = int(start), int(end)
     step = (end - start) / max(a["steps"] - 1, 1)
     number = np.arange(a["steps"])
@@ -84,7 +89,7 @@ def linspace(a: Args) -> Array:
 
 def logspace(a: Args) -> Array:
     values, dtype = _spaced(a)
-    return np.asarray(np.power(float(a["base"]), values)).astype(dtype)
+    return np.asarray(np.power(a["base"] * 1.0, values)).astype(dtype)
 
 
 def triangle_indices(lower: bool) -> Rule:

@@ -21,14 +21,22 @@ def _reduced(losses: Any, a: Args) -> Any:
     return np.asarray(np.mean(losses) if reduction == _MEAN else np.sum(losses))
 
 
+def _minus(x: Any, y: Any) -> Any:
+    """The difference as torch takes it: of integers in their own type, wrapping around."""
+    return np.subtract(np.asarray(x), np.asarray(y))
+
+
 def of_pair(function: Callable[[Array, Array, Args], Any]) -> Rule:
     """The loss of ``self`` and ``target``, from both and the other arguments."""
     return lambda a: _reduced(function(as_float(a["self"]), as_float(a["target"]), a), a)
 
 
 mse = of_pair(lambda x, y, _: (x - y) ** 2)
-l1 = of_pair(lambda x, y, _: np.abs(x - y))
 soft_margin = of_pair(lambda x, y, _: np.logaddexp(0, -y * x))
+
+
+def l1(a: Args) -> Any:
+    return _reduced(np.abs(_minus(a["self"], a["target"])), a)
 
 
 def _smooth_l1(x: Array, y: Array, a: Args) -> Any:
@@ -78,8 +86,8 @@ def poisson_nll(a: Args) -> Any:
 
 
 def margin_ranking(a: Args) -> Any:
-    difference = a["target"] * (as_float(a["input1"]) - a["input2"])
-    return _reduced(np.maximum(a["margin"] - difference, 0), a)
+    product = -np.asarray(a["target"]) * _minus(a["input1"], a["input2"])
+    return _reduced(np.maximum(as_float(product) + a["margin"], 0), a)
 
 
 def multi_margin(a: Args) -> Any:
@@ -187,7 +195,7 @@ def dist(a: Args) -> Any:
 
 
 def pairwise_distance(a: Args) -> Any:
-    difference = as_float(a["x1"]) - a["x2"] + a["eps"]
+    difference = as_float(_minus(a["x1"], a["x2"])) + a["eps"]
     return _norm(difference, a["p"], -1, a["keepdim"])
 
 
@@ -209,10 +217,10 @@ def cosine_embedding(a: Args) -> Any:
 
 
 def triplet_margin(a: Args) -> Any:
-    anchor, near, far = (as_float(a[name]) for name in ("anchor", "positive", "negative"))
+    anchor, near, far = (a[name] for name in ("anchor", "positive", "negative"))
 
     def distance(x: Array, y: Array) -> Any:
-        return _norm(x - y + a["eps"], a["p"], -1)
+        return _norm(as_float(_minus(x, y)) + a["eps"], a["p"], -1)
 
     away = distance(anchor, far)
     if a["swap"]:

@@ -10,12 +10,18 @@ import numpy as np
 from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
 
 
+def factor(number: Any, product: Array) -> Any:
+    """A factor in the type of what it multiplies: of integers a whole one, cut towards zero."""
+    return int(number) if np.issubdtype(product.dtype, np.integer) else number
+
+
 def _added(bias: Any, product: Array, a: Args) -> Array:
     """beta * bias + alpha * product; with beta = 0 the bias does not count, NaN in it neither."""
-    scaled = product if a["alpha"] == 1 else product * a["alpha"]
-    if a["beta"] == 0:
+    alpha, beta = (factor(a[name], product) for name in ("alpha", "beta"))
+    scaled = product if alpha == 1 else product * alpha
+    if beta == 0:
         return scaled
-    return np.asarray(scaled + (bias if a["beta"] == 1 else bias * a["beta"]))
+    return np.asarray(scaled + (bias if beta == 1 else bias * beta))
 
 
 def linear(a: Args) -> Array:
@@ -105,4 +111,11 @@ def outer(a: Args) -> Any:
 
 
 def einsum(a: Args) -> Any:
-    return np.einsum(a["equation"], *a["tensors"], optimize=True)
+    tensors, equation = a["tensors"], str(a["equation"]).replace(" ", "")
+    left, _, right = equation.partition("->")
+    letters = left.replace(",", "")
+    # torch sums a dimension that one operand alone has by itself, integers as int64.
+    alone = any(letters.count(x) == 1 and x not in right for x in letters) and "->" in equation
+    if alone and np.result_type(*tensors).kind in "biu":
+        tensors = [x.astype(np.int64) for x in tensors]
+    return np.einsum(equation, *tensors, optimize=True)

@@ -43,6 +43,12 @@ def binary(name: str) -> Rule:
     return lambda a: function(a["self"], a["other"])
 
 
+def float_binary(name: str) -> Rule:
+    """The same of a function whose result is a float for integers too."""
+    function = FUNCTIONS[name].numpy
+    return lambda a: function(as_float(a["self"]), as_float(a["other"]))
+
+
 def logical(name: str) -> Rule:
     """The same on whether they are other than 0."""
     function = FUNCTIONS[name].numpy
@@ -66,7 +72,7 @@ def power(a: Args) -> Any:
     base, exponent = a["self"], a["exponent"]
     if is_inexact(base) or is_inexact(exponent):
         return np.power(as_float(base), exponent)
-    return np.power(base, exponent)
+    return numerics.power(base, exponent)
 
 
 def clamp(a: Args) -> Any:

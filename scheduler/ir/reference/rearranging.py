@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError
+from scheduler.ir.reference.rule import Args, Array, Rule, UnsupportedUseError, is_inexact
 from scheduler.ir.reference.views import diagonal, slice_op
 from scheduler.limits import MAX_MADE, MAX_OUTPUTS
 
@@ -60,7 +60,7 @@ def linalg_diagonal(a: Args) -> Any:
 
 def trace(a: Args) -> Any:
     x = a["self"]
-    return np.asarray(np.trace(x if x.dtype == np.float64 else x.astype(np.int64)))
+    return np.asarray(np.trace(x if is_inexact(x) else x.astype(np.int64)))
 
 
 def tensor_split(a: Args) -> tuple[Array, ...]:

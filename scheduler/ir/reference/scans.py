@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import Args, Array, Rule, as_float, is_float
+from scheduler.ir.reference.activations import log_of_exponents
+from scheduler.ir.reference.rule import Args, Array, Rule, as_float, is_float, is_inexact
 
 
 def extreme(join: np.ufunc, at_least: Callable[[Any, Any], Any]) -> Rule:
@@ -34,7 +35,13 @@ def logcumsumexp(a: Args) -> Array:
     x = as_float(a["self"])
     if x.ndim == 0 or not x.size:
         return x.copy()
-    return np.asarray(np.logaddexp.accumulate(x, axis=a["dim"]))
+    if not np.iscomplexobj(x):
+        return np.asarray(np.logaddexp.accumulate(x, axis=a["dim"]))
+    made = x.copy()
+    rows = np.moveaxis(made, a["dim"], 0)
+    for n in range(1, len(rows)):
+        rows[n] = log_of_exponents(rows[n - 1], rows[n])
+    return made
 
 
 def _areas(a: Args) -> Array:
@@ -50,7 +57,7 @@ def _areas(a: Args) -> Array:
 
 
 def _summed(areas: Array) -> Array:
-    return areas if is_float(areas) else areas.astype(np.int64)
+    return areas if is_inexact(areas) else areas.astype(np.int64)
 
 
 def trapezoid(a: Args) -> Array:
@@ -61,5 +68,5 @@ def cumulative_trapezoid(a: Args) -> Array:
     return np.moveaxis(np.cumsum(_summed(_areas(a)), axis=-1) * _half(a), -1, a["dim"])
 
 
-def _half(a: Args) -> float:
-    return float(a.get("dx", 1)) / 2
+def _half(a: Args) -> Any:
+    return a.get("dx", 1) / 2

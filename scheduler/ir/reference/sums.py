@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.ir.reference.matmul import factor
 from scheduler.ir.reference.rule import Args, Array, as_float, axes, held, is_float
 
 
@@ -13,9 +14,10 @@ def _added(a: Args, product: Array) -> Any:
     """beta * self + alpha * product; with beta = 0 ``self`` does not count."""
     if product.dtype == np.bool_:
         return np.logical_or(a["self"], product) if a["beta"] else product
-    product = product if a["alpha"] == 1 else product * a["alpha"]
-    own = a["self"] if a["beta"] == 1 else a["self"] * a["beta"]
-    return own + product if a["beta"] else np.broadcast_to(product, product.shape)
+    alpha, beta = (factor(a[name], product) for name in ("alpha", "beta"))
+    product = product if alpha == 1 else product * alpha
+    own = a["self"] if beta == 1 else a["self"] * beta
+    return own + product if beta else np.broadcast_to(product, product.shape)
 
 
 def addbmm(a: Args) -> Any:
