@@ -195,13 +195,15 @@ def overload_of(row: Op, target: str) -> Overload:
     """The form of a row that a node's target names, in place or not.
 
     In place, an op that only views its argument changes a tensor's shape or history, not its
-    elements, and torch.export lets all later nodes use its result: it mutates nothing.
+    elements, and torch.export lets all later nodes use its result: it mutates nothing. The overload
+    ``out`` writes its result to the argument of that name.
     """
     functional = functional_target(target)
     overload = functional.removeprefix(row.name).removeprefix(".")
     params = read_signature(row.signatures[overload])
     writes = functional != target and row.elements is not Elements.VIEWED
-    return Overload(target, row, params, mutates=params[0].name if writes else "")
+    mutates = "out" if overload == "out" else params[0].name if writes else ""
+    return Overload(target, row, params, mutates=mutates)
 
 
 @cache

@@ -36,6 +36,7 @@ WITHOUT_EFFECT = frozenset(
         "momentum",
         "output_size",
         "generator",
+        "out",  # the result is written to it as an op in place writes
     ]
 )
 

@@ -8,6 +8,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.simplify import product
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
@@ -50,8 +51,8 @@ def gather(b: Builder, self: Tensor, dim: int, index: Tensor) -> Tensor:
 
 def take_along_dim(b: Builder, self: Tensor, indices: Tensor, dim: Any = None) -> Tensor:
     if dim is None:
-        flat = reshape(b, self, b.meta().size)
-        return gather(b, flat, 0, indices)
+        flat = reshape(b, self, (product(self.size),))
+        return gather(b, flat, 0, reshape(b, indices, (product(indices.size),)))
     meta = b.meta()
     at = axis(dim, self.rank)
     wide = broadcast(indices, meta.size)

@@ -16,7 +16,7 @@ from scheduler.ir.index.functions import FloorDiv, Mod, as_expr
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
-from scheduler.lowering import indexing, joining, matmul, reductions, trees, views
+from scheduler.lowering import indexing, joining, matmul, reductions, scatter, trees, views
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.externs import FACTORS
@@ -178,6 +178,45 @@ def block_diag(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
 
     b.check_made(corners[-1])
     return stored(b, Tensor(meta.size, meta.dtype, read))
+
+
+def chunk_cat(b: Builder, tensors: tuple[Tensor, ...], dim: int, num_chunks: int) -> Tensor:
+    """Each tensor in as many chunks along ``dim``, padded with zeros; chunk by chunk side by
+    side."""
+    meta = b.meta()
+    at = axis(dim, tensors[0].rank)
+    chunks = as_expr(num_chunks)
+    parts = []
+    for tensor in tensors:
+        rows = FloorDiv(tensor.size[at] + chunks - 1, chunks)
+        after = product(tensor.size[at + 1 :])
+        size = (*tensor.size[:at], chunks, rows * after)
+        parts.append(_in_chunks(tensor, at, size, rows, meta.dtype))
+    made = joining.joined(parts, at + 1, meta.dtype)
+    b.check_made(made.size)
+    return stored(b, made)
+
+
+def _in_chunks(tensor: Tensor, at: int, size: tuple[Expr, ...], rows: Expr, dtype: DType) -> Tensor:
+    trailing = tensor.size[at + 1 :]
+
+    def read(i: Index) -> Value:
+        row, *rest = scatter.split(i[-1], (rows, *trailing))
+        place = i[at] * rows + row
+        own = trees.held(tensor.at((*i[:at], place, *rest)), dtype)
+        return trees.masked(trees.less(place, tensor.size[at]), own, const(0, dtype))
+
+    return Tensor(size, dtype, read)
+
+
+def flatten_dense_tensors(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:
+    """All elements, one tensor after the other."""
+    dtype = b.meta().dtype
+    made = joining.joined(
+        [reshape(b, tensor, (product(tensor.size),)) for tensor in tensors], 0, dtype
+    )
+    b.check_made(made.size)
+    return stored(b, made)
 
 
 def cartesian_prod(b: Builder, tensors: tuple[Tensor, ...]) -> Tensor:

@@ -36,7 +36,7 @@ class SharedMemory:
         except UnsupportedOpError:
             return self._note_unknown(node)
         given = found.bind(node)
-        first = next(iter(given.values()), None)
+        first = given[found.mutates] if found.mutates else next(iter(given.values()), None)
         if not isinstance(first, Ref):
             return None
         if found.mutates or self._shares(found.op.elements, first.name, node):

@@ -272,8 +272,10 @@ def roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         flat = reshape(b, self, (product(self.size),))
         rolled = roll(b, flat, by, (0,))
         return reshape(b, rolled, self.size)
-    shift = {axis(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
     size = self.size
+    if any(extent == 0 for extent in size):
+        return self
+    shift = {axis(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
     return self.view(
         size,
         lambda i: tuple(Mod(x - shift[d], size[d]) if d in shift else x for d, x in enumerate(i)),

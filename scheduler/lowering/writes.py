@@ -25,6 +25,7 @@ from scheduler.lowering.scatter import (
     last,
     neutral,
     overwritten,
+    split,
 )
 from scheduler.lowering.tensor import Index, Reader, Tensor
 from scheduler.lowering.views import axis, broadcast, reshape
@@ -364,6 +365,40 @@ def positions(b: Builder, mask: Tensor) -> Tensor:
         lambda i: trees.call("sub", running.at(i), trees.const(1, DType.I64)),
     )
     return reshape(b, before, mask.size)
+
+
+def nonzero_static(b: Builder, self: Tensor, fill_value: int = -1, **_: Any) -> Tensor:
+    """One row of places for each element that is not zero, the first of them, as many as the result
+    has rows; ``fill_value`` in those that are lacking."""
+    meta = b.meta()
+    count, fill = product(self.size), trees.const(fill_value, DType.I64)
+    if 0 in meta.size or count == 0:
+        return stored(b, Tensor(meta.size, DType.I64, lambda _: fill))
+    line = reshape(b, self, (count,))
+    number = positions(b, line)
+
+    def has_row(i: Index) -> Value:
+        below = trees.call("lt", number.at(i), trees.index_value(meta.size[0]))
+        return trees.both(trees.held(line.at(i), DType.BOOL), below)
+
+    rows = meta.size[:1]
+    sources = Sources((count,), lambda i: (number.at(i),), lambda _: fill, has_row)
+    found = last(b, rows, sources)
+
+    def read(i: Index) -> Value:
+        reached = trees.call("ge", found.at(i[:1]), trees.const(0, found.dtype))
+        value: Value = fill
+        for d in range(self.rank):
+            place = b.indirect(found, i[:1], count, _coordinate(self.size, d), wrap=False)
+            own = trees.call("eq", trees.index_value(i[1]), trees.index_value(d))
+            value = trees.masked(trees.both(reached, own), trees.held(place, DType.I64), value)
+        return value
+
+    return stored(b, Tensor(meta.size, DType.I64, read))
+
+
+def _coordinate(size: tuple[Expr, ...], dim: int) -> Callable[[Expr], Value]:
+    return lambda number: trees.index_value(split(number, size)[dim])
 
 
 def masked_scatter(b: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:

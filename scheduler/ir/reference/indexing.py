@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
+from scheduler.limits import MAX_MADE
 
 _PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
@@ -147,6 +148,16 @@ def nonzero(a: Args) -> Any:
     """One row of places for each element that is not zero; without dimensions there are none."""
     x = a["self"]
     return np.argwhere(x) if x.ndim else np.zeros((int(bool(x)), 0), np.int64)
+
+
+def nonzero_static(a: Args) -> Any:
+    """The first ``size`` rows of them, ``fill_value`` in those that are lacking."""
+    found, size = nonzero(a), int(a["size"])
+    if size * max(found.shape[1], 1) > MAX_MADE:
+        raise UnsupportedUseError(f"{size} rows")
+    made = np.full((size, found.shape[1]), a["fill_value"], np.int64)
+    made[: len(found)] = found[:size]
+    return made
 
 
 def nonzero_places(a: Args) -> Any:

@@ -65,7 +65,42 @@ def trace(a: Args) -> Any:
 
 def tensor_split(a: Args) -> tuple[Array, ...]:
     x, dim = a["self"], a["dim"] % a["self"].ndim
+    if "tensor_indices_or_sections" in a:
+        return _split(x, dim, np.asarray(a["tensor_indices_or_sections"]).tolist())
     return _split(x, dim, a["sections"] if "sections" in a else a["indices"])
+
+
+def chunk_cat(a: Args) -> Array:
+    """Each tensor in as many chunks along an axis, padded with zeros, side by side."""
+    chunks, parts = a["num_chunks"], []
+    at = a["dim"] % a["tensors"][0].ndim
+    for x in a["tensors"]:
+        rows = -(-x.shape[at] // chunks)
+        if rows * chunks * max(x.size, 1) > MAX_MADE * max(x.shape[at], 1):
+            raise UnsupportedUseError(f"{chunks} chunks")
+        more = [(0, rows * chunks - x.shape[d] if d == at else 0) for d in range(x.ndim)]
+        width = rows * math.prod(x.shape[at + 1 :])
+        parts.append(np.pad(x, more).reshape(*x.shape[:at], chunks, width))
+    return np.concatenate(parts, axis=at + 1)
+
+
+def flatten_dense_tensors(a: Args) -> Array:
+    return np.concatenate([x.reshape(-1) for x in a["tensors"]])
+
+
+def combinations(a: Args) -> Array:
+    """Rows of ``r`` elements, in the order of their places."""
+    x, r = a["self"], a["r"]
+    if r == 0:
+        return np.zeros(0, x.dtype)
+    n = len(x) + r - 1 if a["with_replacement"] else len(x)
+    if r < 0 or math.comb(n, min(r, n)) * r > MAX_MADE:
+        raise UnsupportedUseError(f"combinations of {r} out of {len(x)}")
+    choose = (
+        itertools.combinations_with_replacement if a["with_replacement"] else itertools.combinations
+    )
+    rows = np.array(list(choose(range(len(x)), r)), np.int64).reshape(-1, r)
+    return np.asarray(x[rows])
 
 
 def split_along(dim: int) -> Rule:

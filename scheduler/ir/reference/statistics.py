@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import Args, Array, as_float, axes
+from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, as_float, axes
+from scheduler.limits import MAX_MADE
 
 
 def _over(a: Args) -> dict[str, Any]:
@@ -31,3 +33,29 @@ def histogram(a: Args) -> tuple[Array, Array]:
     weight = None if a["weight"] is None else as_float(a["weight"]).reshape(-1)
     made, edges = np.histogram(x, bins, span, density=bool(a["density"]), weights=weight)
     return made.astype(np.float64), edges.astype(np.float64)
+
+
+def histogramdd(a: Args) -> tuple[Array, ...]:
+    """Points are the rows of the last dimension: how many lie in each cell, and the cells' edges
+    along each of their coordinates."""
+    x = as_float(a["self"])
+    points = x.reshape(-1, x.shape[-1])
+    weight = None if a["weight"] is None else as_float(a["weight"]).reshape(-1)
+    bins, span = a["bins"], a.get("range")
+    bins = [bins] * points.shape[1] if isinstance(bins, int) else list(bins)
+    cells = math.prod(b if isinstance(b, int) else max(len(b) - 1, 1) for b in bins)
+    if cells > MAX_MADE:
+        raise UnsupportedUseError(f"a histogram of {cells} cells")
+    if any(np.any(np.diff(b) < 0) for b in bins if not isinstance(b, int)):
+        raise UnsupportedUseError("edges of a histogram that do not increase")
+    pairs: Any = None if span is None else np.reshape(span, (-1, 2)).tolist()
+    made, edges = np.histogramdd(points, bins, pairs, density=bool(a["density"]), weights=weight)
+    return made.astype(np.float64), *(np.asarray(one, np.float64) for one in edges)
+
+
+def histogramdd_counts(a: Args) -> Array:
+    return histogramdd(a)[0]
+
+
+def histogramdd_edges(a: Args) -> tuple[Array, ...]:
+    return histogramdd(a)[1:]

@@ -57,7 +57,12 @@ ROWS = (
         ref.binary("fmod"),
         requires=divisor,
     ),
-    op("aten.atan2", "self, other", binary("atan2"), ref.float_binary("atan2")),
+    op(
+        "aten.atan2",
+        "self, other; out: self, other, *, out",
+        binary("atan2"),
+        ref.float_binary("atan2"),
+    ),
     op("aten.hypot", "self, other", binary("hypot"), ref.binary("hypot")),
     op("aten.copysign", "Tensor Scalar: self, other", binary("copysign"), ref.binary("copysign")),
     op("aten.maximum", "self, other", pointwise.extreme("maximum"), ref.binary("maximum")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import indexing as ref
 from scheduler.ir.reference.roles import classes, places_along_dim, places_by_dimension, rows_of
-from scheduler.lowering import indexing, joining, pointwise
+from scheduler.lowering import indexing, joining, pointwise, writes
 from scheduler.lowering.externs import SIZED
 
 #: The host finds them through the reference, and says how many they are.
@@ -43,6 +43,12 @@ ROWS = (
         requires=places_by_dimension,
     ),
     op("aten.nonzero", "self", SIZED, ref.nonzero),
+    op(
+        "aten.nonzero_static",
+        "self, *, size, fill_value=-1",
+        writes.nonzero_static,
+        ref.nonzero_static,
+    ),
     op("aten.nonzero_numpy", "self", SIZED, ref.nonzero_places),
     op("aten.argwhere", "self", SIZED, ref.nonzero),
     op("aten.masked_select", "self, mask", SIZED, ref.masked_select),

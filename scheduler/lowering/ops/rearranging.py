@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import Elements, op
+from scheduler.ir.ops import Elements, NoKernel, op
 from scheduler.ir.reference import rearranging as ref
 from scheduler.ir.reference.roles import places_in_all
 from scheduler.lowering import rearranging, views
@@ -29,10 +29,25 @@ ROWS = (
     op("aten.trace", "self", rearranging.trace, ref.trace),
     op(
         "aten.tensor_split",
-        "sections: self, sections, dim=0; indices: self, indices, dim=0",
+        "sections: self, sections, dim=0; indices: self, indices, dim=0; "
+        "tensor_indices_or_sections: self, tensor_indices_or_sections, dim=0",
         views.split_op,
         ref.tensor_split,
         Elements.VIEWED,
+    ),
+    op("aten._chunk_cat", "tensors, dim, num_chunks", rearranging.chunk_cat, ref.chunk_cat),
+    op(
+        "aten.flatten_dense_tensors",
+        "tensors",
+        rearranging.flatten_dense_tensors,
+        ref.flatten_dense_tensors,
+        Elements.COPIED,
+    ),
+    op(
+        "aten.combinations",
+        "self, r=2, with_replacement=False",
+        NoKernel("torch exports its number of rows as one that depends on data"),
+        ref.combinations,
     ),
     op(
         "aten.hsplit",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.reference import gradient as ref_gradient
 from scheduler.ir.reference import pairs as away
 from scheduler.ir.reference import reductions as numbers
 from scheduler.ir.reference import statistics as ref
-from scheduler.lowering import pairs, reductions, statistics
+from scheduler.lowering import gradient, pairs, reductions, statistics
+
+EDGES = NoKernel("no kernel is made for histograms with their edges")
 
 ROWS = (
     op("aten.aminmax", "self, *, dim=None, keepdim=False", statistics.aminmax, ref.aminmax),
@@ -20,8 +23,39 @@ ROWS = (
         "aten.histogram",
         "bin_ct: self, bins=100, *, range=None, weight=None, density=False; "
         "bins_tensor: self, bins, *, weight=None, density=False",
-        NoKernel("no kernel is made for histograms with their edges"),
+        EDGES,
         ref.histogram,
+    ),
+    op(
+        "aten.histogramdd",
+        "default int_bins TensorList_bins: self, bins, range=None, weight=None, density=False",
+        EDGES,
+        ref.histogramdd,
+    ),
+    op(
+        "aten._histogramdd_bin_edges",
+        "self, bins, *, range=None, weight=None, density=False",
+        EDGES,
+        ref.histogramdd_edges,
+    ),
+    op(
+        "aten._histogramdd_from_bin_cts",
+        "self, bins, *, range=None, weight=None, density=False",
+        EDGES,
+        ref.histogramdd_counts,
+    ),
+    op(
+        "aten._histogramdd_from_bin_tensors",
+        "self, bins, *, weight=None, density=False",
+        EDGES,
+        ref.histogramdd_counts,
+    ),
+    op(
+        "aten.gradient",
+        "scalarint array scalarrayint tensorarrayint scalararray scalarrayarray tensorarray: "
+        "self, *, spacing=None, dim=None, edge_order=1",
+        gradient.gradient,
+        ref_gradient.gradient,
     ),
     op(
         "aten.norm",
