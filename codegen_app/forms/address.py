@@ -8,6 +8,8 @@ from typing import TypeAlias
 from django import forms
 from django.core.exceptions import NON_FIELD_ERRORS
 
+from codegen_app.selectors.pages.ops import MADE_BY
+
 _MAX_KEY = 2**63 - 1  # what a key of a row can be
 
 
@@ -129,6 +131,15 @@ class KernelsForm(AddressForm):
 
     filter = Text()
     language = Text()
+    start = Number()
+
+
+class OpsForm(AddressForm):
+    """Words, what computes an op (``by``), whether only Core ATen, and where the list begins."""
+
+    words = Text()
+    by = OneOf(MADE_BY)
+    core = OneOf(("only",))
     start = Number()
 
 

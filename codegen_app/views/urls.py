@@ -43,6 +43,7 @@ from codegen_app.views.kernel import kernel
 from codegen_app.views.kernel_files import download, lines, source
 from codegen_app.views.kernels import kernels
 from codegen_app.views.node import template_node
+from codegen_app.views.ops import ops
 from codegen_app.views.overview import overview
 from codegen_app.views.packing import cancel_packing, pack, packing_state
 from codegen_app.views.page import twin
@@ -114,6 +115,7 @@ urlpatterns = [
     *twin("changes/<int:pk>", change, "change", PLAIN),
     *twin("compare", compare, "compare", PLAIN),
     *twin("search", search, "search", PLAIN),
+    *twin("ops", ops, "ops", PLAIN),
     *twin("glossary", glossary, "glossary", PLAIN),
     path("import", import_graph, name="import"),
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),

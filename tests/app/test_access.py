@@ -30,7 +30,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         for page in (
             *("overview", "graphs", "graph", "template_node", "kernels", "kernel", "tuning_runs"),
             *("tuning_run", "selections", "devices", "compare", "search", "glossary", "packing"),
-            "compare_revisions",
+            *("compare_revisions", "ops"),
             *("series_list", "series", "series_point", "change"),
             *("alert_actions", "api_docs"),
             *("alerts", "alert", "thresholds"),

@@ -42,6 +42,7 @@ from codegen_app.selectors.pages.history import history_page
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.kernels import kernel_list
 from codegen_app.selectors.pages.node import node_page
+from codegen_app.selectors.pages.ops import op_list
 from codegen_app.selectors.pages.origins import own_frame
 from codegen_app.selectors.pages.overview import overview
 from codegen_app.selectors.pages.packing import packing_page
@@ -55,6 +56,7 @@ from codegen_app.selectors.pages.thresholds import thresholds_page
 from codegen_app.server import rules
 from codegen_app.views.urls import urlpatterns
 from scheduler import samples
+from scheduler.lowering.ops.table import table
 from tests.app import track_factories
 from tests.app.factories import environment
 from tests.support.pages_world import World, make_world
@@ -99,6 +101,8 @@ def addresses(world: World) -> list[str]:
         "/search?q=linear",
         "/selections",
         "/glossary",
+        "/ops",
+        "/ops?words=fft&by=reference&core=only",
         Packing.objects.get_or_create(**packing_of(world))[0].get_absolute_url(),
         f"/compare?{urlencode({'build': builds_of(world)}, doseq=True)}",
         "/compare/revisions",
@@ -171,6 +175,7 @@ READERS: list[tuple[Callable[..., Any], Callable[[World], tuple[Any, ...]]]] = [
     (search, lambda world: ("linear",)),
     (selections, lambda world: ()),
     (glossary, lambda world: ()),
+    (op_list, lambda world: ("softmax",)),
     (series_list, lambda world: (Filters(problem=change_of(world).series.own_problem_id or 0),)),
     (alert_list, lambda world: (Narrowed(state="all"),)),
     (alert_page, lambda world: (alert_of().pk,)),
@@ -400,6 +405,43 @@ def test_a_parameter_that_is_none_is_reported_and_left_out(reader: Client, world
         answer = reader.get(address)
         assert answer.status_code == 200, address
         assert line in answer.content.decode(), address
+
+
+def test_ops_are_those_of_the_table_a_page_at_a_time(reader: Client) -> None:
+    shown, start = [], 0
+    while True:
+        page = reader.get(f"/ops.json?start={start}").json()
+        if not page["ops"]:
+            break
+        shown += page["ops"]
+        start += len(page["ops"])
+    assert [row["name"] for row in shown] == [row.name for row in table()]
+    assert page["total"] == page["found"] == len(shown)
+    first, last = (reader.get(f"/ops?start={at}").content.decode() for at in (0, start - 1))
+    assert 'rel="next"' in first and 'rel="prev"' not in first
+    assert 'rel="next"' not in last and 'rel="prev"' in last
+
+
+def test_ops_are_narrowed_by_the_address(reader: Client) -> None:
+    def named(query: str) -> set[str]:
+        return {row["name"] for row in reader.get(f"/ops.json?{query}").json()["ops"]}
+
+    assert "aten.mm" in named("words=mm") and "aten.add" not in named("words=mm")
+    assert named("words=MATMUL+mm") == named("words=mm+matmul") < named("words=mm")
+    assert named("words=aten.add.tensor") == {"aten.add"}
+    assert "aten.mm" in named("words=mm&core=only") and "aten.matmul" not in named("core=only")
+    kernels, left = named("words=fft&by=kernel"), named("words=fft&by=reference")
+    assert "aten.fft_fftshift" in kernels and "aten._fft_c2c" in left and not kernels & left
+
+
+def test_ops_say_why_one_is_left_to_the_reference_and_how_many_there_are(reader: Client) -> None:
+    page = reader.get("/ops?words=_fft_c2c").content.decode()
+    (row,) = (row for row in table() if row.name == "aten._fft_c2c")
+    assert "left to the reference" in page and row.reason in page
+    count = re.search(r'<span class="note">(.*?) ops', page, flags=re.S)
+    assert count and re.sub(r"<[^>]+>|\s+", " ", count[1]).split() == ["1", "of", str(len(table()))]
+    nothing = reader.get("/ops?words=nowhere&by=magic").content.decode()
+    assert "No op with “nowhere”" in nothing and "magic is none: there are kernel, refer" in nothing
 
 
 def test_the_glossary_is_the_files_own(reader: Client) -> None:

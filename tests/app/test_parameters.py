@@ -28,6 +28,7 @@ def reading(world: World) -> list[str]:
             "/search",
             "/selections",
             "/glossary",
+            "/ops",
             "/compare",
             "/compare/revisions",
             "/retune",

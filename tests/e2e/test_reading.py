@@ -189,6 +189,7 @@ def test_every_page_fits_in_both_themes_wide_and_narrow(page: Page, world: World
     addresses += [world.kernels[0].get_absolute_url(), "/runs", world.run.get_absolute_url()]
     addresses += ["/devices", "/search?q=op", "/import", "/components", "/login/"]
     addresses += ["/compare/revisions"]
+    addresses += ["/ops", "/ops?words=nowhere", "/ops?by=reference&core=only"]
     addresses += ["/selections", "/glossary", f"/retune?node={world.nodes[0].pk}"]
     packing = Packing.objects.create(graph=world.graph, key="k", kernels=2)
     addresses += [packing.get_absolute_url(), f"/graphs/{world.graph.pk}/pack"]
