@@ -22,12 +22,15 @@ DRAWING = frozenset(
     [
         *("rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm"),
         *("bernoulli", "uniform", "normal", "normal_functional", "exponential", "log_normal"),
-        *("cauchy", "geometric", "multinomial"),
+        *("cauchy", "geometric", "multinomial", "poisson"),
     ]
 )
 #: Those that draw in training: the flag's name, its place, and whether they do without it.
 IN_TRAINING: Mapping[str, tuple[str, int, bool]] = {
     "dropout": ("train", 2, True),
+    "alpha_dropout": ("train", 2, True),
+    "feature_dropout": ("train", 2, True),
+    "feature_alpha_dropout": ("train", 2, True),
     "native_dropout": ("train", 2, True),
     "rrelu": ("training", 3, False),
 }

@@ -330,12 +330,6 @@ def converted(b: Builder, tensor: Tensor) -> Tensor:
     return stored(b, Tensor(tensor.size, dtype, lambda i: trees.cast(tensor.at(i), dtype)))
 
 
-def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
-    if train and p != 0:
-        raise Unsupported("dropout in training needs random numbers")
-    return input
-
-
 def copy(b: Builder, self: Tensor, src: Tensor, **_: Any) -> Tensor:
     """The values of ``src`` in the shape and type of ``self``."""
     return converted(b, broadcast(src, self.size))

@@ -26,6 +26,8 @@ from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import broadcast
 
+#: Minus the least value of SELU.
+SELU_LEAST = 1.7580993408473766
 #: From the index of an element to its value.
 Drawn = Callable[[Index], Value]
 
@@ -222,6 +224,41 @@ def _keeps(b: Builder, size: tuple[Expr, ...], p: float) -> Drawn:
 def dropout(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
     """In training, elements are 0 with the chance ``p``, and the others grow by 1 / (1 - p)."""
     return native_dropout(b, input, p, train)[0] if train and p != 0 else input
+
+
+def noise_dropout(*, feature: bool, alpha: bool) -> Callable[..., Tensor]:
+    """Whole channels at a time (``feature``), or what is dropped at the least value of SELU, all
+    then scaled so that mean and variance stay (``alpha``)."""
+
+    def rule(b: Builder, input: Tensor, p: float, train: bool) -> Tensor:
+        if not train or p == 0:
+            return input
+        if feature and input.rank < 2:
+            raise Unsupported("dropping channels of a tensor that has none")
+        size, dtype = input.size, input.dtype
+        if p == 1:
+            return Tensor(size, dtype, lambda _: const(0, dtype))
+        channels = size[:2] if feature else size
+        keeps = _keeps(b, channels, p)
+        scale, dropped, more = noise_of(p, alpha)
+
+        def read(index: Index) -> Value:
+            kept = trees.scaled(trees.held(input.at(index), dtype), scale, dtype)
+            kept = call("add", kept, const(more, dtype)) if more else kept
+            return call("where", keeps(index[: len(channels)]), kept, const(dropped, dtype))
+
+        return b.pointwise(size, dtype, read)
+
+    return rule
+
+
+def noise_of(p: float, alpha: bool) -> tuple[float, float, float]:
+    """What is left of an element: it times the first number, and the third; else the second."""
+    if not alpha:
+        return 1 / (1 - p), 0.0, 0.0
+    scale = 1 / math.sqrt((SELU_LEAST**2 * p + 1) * (1 - p))
+    more = SELU_LEAST * scale * p
+    return scale, more - SELU_LEAST * scale, more
 
 
 def native_dropout(

@@ -78,6 +78,9 @@ def _drawing(x: Any) -> Any:
         ),
         *(x.clone().exponential_(2.0), x.clone().geometric_(0.3), x.clone().log_normal_(0.1, 0.2)),
         torch.nn.functional.dropout(x, 0.4, training=True),
+        torch.nn.functional.alpha_dropout(x, 0.4, training=True),
+        torch.nn.functional.feature_alpha_dropout(x, 0.4, training=True),
+        torch.nn.functional.dropout1d(x, 0.4, training=True),
         *torch.native_dropout(x, 0.3, True),
         *torch.native_dropout(x, 0.3, False),
         torch.nn.functional.rrelu(x, training=True),
@@ -203,3 +206,30 @@ def test_writes_to_what_dropout_left_do_not_reach_its_input(tmp_path: Path) -> N
     got = run_schedule(schedule(lower(graph)), values, {SEED: 5})
     for name, value in expected.items():
         np.testing.assert_array_equal(got[name], value)
+
+
+def test_dropout_of_channels_and_of_selu(tmp_path: Path) -> None:
+    def every(x: Any, y: Any) -> Any:
+        return (
+            torch.nn.functional.dropout2d(x, 0.25, training=True),
+            torch.nn.functional.alpha_dropout(y, 0.25, training=True),
+            torch.nn.functional.feature_alpha_dropout(x, 0.25, training=True),
+            torch.nn.functional.alpha_dropout(y, 1.0, training=True),
+            torch.poisson(y.abs() * 4),
+        )
+
+    x, y = torch.ones(40, 50, 2, 2), torch.randn(40_000, generator=torch.Generator().manual_seed(1))
+    _, graph = export(as_module(every), (x, y), tmp_path)
+    given = {one.name: t.double().numpy() for one, t in zip(graph.inputs, (x, y), strict=True)}
+    channels, selu, both, none, counts = _outputs(graph, given, 5).values()
+    # A channel is left or dropped as a whole; what is left keeps the mean.
+    assert set(channels.ravel().round(6)) == {0.0, round(1 / 0.75, 6)}
+    assert (channels == channels[:, :, :1, :1]).all() and (both == both[:, :, :1, :1]).all()
+    assert abs((channels == 0).mean() - 0.25) < 0.05
+    assert abs(selu.mean()) < 0.03 and abs(selu.var() - 1) < 0.05
+    assert not none.any()
+    rate = np.abs(given[graph.inputs[1].name]) * 4
+    assert (
+        abs((counts - rate).mean()) < 0.05 and abs(((counts - rate) ** 2 / rate).mean() - 1) < 0.1
+    )
+    assert (counts == counts.round()).all()

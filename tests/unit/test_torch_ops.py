@@ -403,7 +403,10 @@ def test_every_entry_of_the_op_table_is_torchs_own_schema() -> None:
 
 
 # torch's schema of these says that the result is new, and its code returns the argument itself.
-RETURNED_AS_IS = {"aten.type_as", "aten.dropout", "aten.feature_dropout", "aten.alpha_dropout"}
+RETURNED_AS_IS = {
+    *("aten.type_as", "aten.dropout", "aten.feature_dropout", "aten.alpha_dropout"),
+    "aten.feature_alpha_dropout",
+}
 # Views without torch's own account of who shares memory with whom.
 UNTOLD = {"aten._unsafe_view"}
 
@@ -426,6 +429,7 @@ def test_what_torch_returns_as_it_is_shares_its_memory() -> None:
         "aten.type_as": lambda x: x.type_as(x),
         "aten.dropout": lambda x: torch.ops.aten.dropout(x, 0.5, False),
         "aten.feature_dropout": lambda x: torch.ops.aten.feature_dropout(x, 0.5, False),
+        "aten.feature_alpha_dropout": lambda x: torch.ops.aten.feature_alpha_dropout(x, 0.5, False),
         "aten.alpha_dropout": lambda x: torch.ops.aten.alpha_dropout(x, 0.5, False),
         "aten._unsafe_view": lambda x: torch.ops.aten._unsafe_view(x, [60]),
     }

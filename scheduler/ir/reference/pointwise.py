@@ -114,12 +114,6 @@ def nan_to_num(a: Args) -> Any:
     return np.nan_to_num(x, nan=a["nan"] or 0.0, posinf=high, neginf=low)
 
 
-def dropout(a: Args) -> Any:
-    if a["train"] and a["p"] > 0:
-        raise UnsupportedUseError("dropout in training is random")
-    return a["input"]
-
-
 def add(a: Args) -> Any:
     return np.add(a["self"], _scaled(a["other"], a["alpha"]))
 

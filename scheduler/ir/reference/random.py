@@ -17,12 +17,14 @@ from scheduler.ir.reference.rule import (
     RANDOM,
     Args,
     Array,
+    Rule,
     UnsupportedUseError,
     held,
     held_or,
 )
 from scheduler.limits import MAX_MADE
 
+_SELU = 1.7580993408473766  # minus its least value
 _ROUNDS = 10
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -190,6 +192,39 @@ def dropout(a: Args) -> Any:
     if not a["train"] or p == 0:
         return x
     return np.zeros_like(x) if p == 1 else np.where(_kept(a, x, p), x / (1 - p), 0.0)
+
+
+def noise_dropout(*, feature: bool, alpha: bool) -> Rule:
+    """By channels; or with what is dropped at the least value of SELU, mean and variance kept."""
+
+    def rule(a: Args) -> Any:
+        x, p = a["input"], a["p"]
+        if not a["train"] or p == 0:
+            return x
+        if feature and x.ndim < 2:
+            raise UnsupportedUseError("dropping channels of a tensor that has none")
+        if p == 1:
+            return np.zeros_like(x)
+        channels = x[(slice(None), slice(None), *(slice(1),) * (x.ndim - 2))] if feature else x
+        noise = _uniform(a, channels.shape, DType.F32) >= p
+        if not alpha:
+            return x * (noise / (1 - p))
+        factor = 1 / math.sqrt((_SELU**2 * p + 1) * (1 - p))
+        return x * (noise * factor) + (noise - 1.0) * _SELU * factor + _SELU * factor * p
+
+    return rule
+
+
+def poisson(a: Args) -> Any:
+    """The least count whose distribution reaches the element's uniform number."""
+    from scipy import special  # noqa: PLC0415
+
+    rate = np.asarray(a["self"], np.float64)
+    drawn = _uniform(a, rate.shape, DType.F64)
+    count = np.ceil(special.pdtrik(drawn, rate))
+    less = np.maximum(count - 1, 0)
+    made = np.where(special.pdtr(less, rate) >= drawn, less, count)
+    return np.where(rate == 0, 0.0, made)
 
 
 def native_dropout(a: Args) -> Any:

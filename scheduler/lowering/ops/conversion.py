@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import creation as ref
-from scheduler.ir.reference import pointwise as ref_pointwise
 from scheduler.ir.reference import views as ref_views
 from scheduler.lowering import pointwise, views
 
@@ -48,20 +47,6 @@ ROWS = (
     op("aten.detach", "self", views.same, ref_views.same, Elements.VIEWED),
     op("aten.lift_fresh", "self", views.same, ref_views.same, Elements.VIEWED),
     op("aten.lift_fresh_copy", "self", views.same, ref_views.lift_fresh_copy, Elements.COPIED),
-    op(
-        "aten.feature_dropout",
-        "input, p, train",
-        pointwise.dropout,
-        ref_pointwise.dropout,
-        Elements.VIEWED,
-    ),
-    op(
-        "aten.alpha_dropout",
-        "input, p, train",
-        pointwise.dropout,
-        ref_pointwise.dropout,
-        Elements.VIEWED,
-    ),
     op(
         "aten._assert_tensor_metadata",
         "a, size=None, stride=None, dtype=None, *, device=None, layout=None",

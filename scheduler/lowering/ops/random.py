@@ -84,6 +84,22 @@ ROWS = (
         ref.dropout,
         Elements.VIEWED_UNLESS_TRAINING,
     ),
+    *(
+        op(
+            f"aten.{name}",
+            "input, p, train",
+            random.noise_dropout(feature="feature" in name, alpha="alpha" in name),
+            ref.noise_dropout(feature="feature" in name, alpha="alpha" in name),
+            Elements.VIEWED_UNLESS_TRAINING,
+        )
+        for name in ("alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+    ),
+    op(
+        "aten.poisson",
+        "self, generator=None",
+        NoKernel("no kernel is made for Poisson's numbers: their distribution is inverted"),
+        ref.poisson,
+    ),
     op("aten.native_dropout", "input, p, train", random.native_dropout, ref.native_dropout),
     op(
         "aten.native_dropout_backward",
