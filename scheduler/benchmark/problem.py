@@ -14,12 +14,12 @@ import numpy as np
 
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.moved import most_moved
-from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance
+from scheduler.benchmark.tolerance import Tolerance, kernel_tolerance, stored_tolerance
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import evaluate, is_unbacked
-from scheduler.ir.operations import Lowered, Sort
+from scheduler.ir.operations import GroupKind, Lowered, Sort
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.roundings import Roundings
 from scheduler.ir.storage import (
@@ -136,6 +136,8 @@ def reduction_length(node: SchedulerNode, bindings: Bindings) -> int:
 def node_tolerance(node: SchedulerNode, output: DType, bindings: Bindings) -> Tolerance:
     """The bound of an output of that type. A cast inside the node rounds too, perhaps to a
     narrower type than the output's."""
+    if node.kind is GroupKind.EXTERN:
+        return stored_tolerance(output)
     accumulate = DType.F64 if output.real is DType.F64 else DType.F32
     tolerance = kernel_tolerance(output, accumulate, reduction_length(node, bindings))
     casts = [

@@ -71,6 +71,12 @@ def kernel_tolerance(output: DType, accumulate: DType, reduction_length: int) ->
     )
 
 
+def stored_tolerance(output: DType) -> Tolerance:
+    """The bound of what is computed in float64, as ops without a kernel are: it is rounded to its
+    buffer's type, and so was what it read."""
+    return Tolerance(relative=2 * output.eps, absolute=2 * output.eps)
+
+
 def chain_tolerance(steps: list[Tolerance]) -> Tolerance:
     """The bound after a chain of kernels: errors of all of them, each carried on.
 

@@ -240,10 +240,10 @@ def run_once(
 
 
 def graph_tolerance(plan: Schedule, bindings: Bindings) -> Tolerance:
-    """The bound after all kernels of a schedule."""
+    """The bound after all kernels of a schedule, and all ops that have none."""
     steps = [
         node_tolerance(node, plan.lowered.buffers[name].dtype, bindings)
-        for node in kernel_nodes(plan)
+        for node in plan.nodes
         for name in node.writes
     ]
     quantized = sum(quantizes(node) for node in kernel_nodes(plan))

@@ -126,7 +126,8 @@ def test_an_unknown_op_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (found,) = judged(Level.REFERENCE, tmp_path, *some("cosh", "f32", 1))
     monkeypatch.undo()
     ops._overload.cache_clear()
-    assert (found.failed, found.reason) == ("reference", "aten.cosh.default: unknown op")
+    assert found.failed == "reference"
+    assert found.reason.startswith("aten.cosh.default: unknown op (node cosh ")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import torch
 
 from scheduler.benchmark.problem import node_tolerance
 from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
-from scheduler.benchmark.verification import kernel_nodes
 from scheduler.fusion.nodes import Schedule
 from tests.benchmarks.opinfo.database import as_array, parts_of
 
@@ -116,17 +115,12 @@ def _wrong(have: Any, want: Any, wrong: Any, who: str) -> str:
 
 
 def tolerances(plan: Schedule, bindings: Mapping[str, int]) -> dict[str, Tolerance]:
-    """The bound of every buffer after the kernels that it depends on."""
+    """The bound of every buffer after the kernels and externs that it depends on."""
     behind: dict[str, Sequence[str]] = {}
     steps: dict[str, Tolerance] = {}
     for node in plan.nodes:
         known = dict.fromkeys(name for read in node.reads for name in behind.get(read, ()))
         for name in node.writes:
             behind[name] = (*known, name)
-    for node in kernel_nodes(plan):
-        for name in node.writes:
             steps[name] = node_tolerance(node, plan.lowered.buffers[name].dtype, bindings)
-    return {
-        name: chain_tolerance([steps[one] for one in chain if one in steps])
-        for name, chain in behind.items()
-    }
+    return {name: chain_tolerance([steps[one] for one in chain]) for name, chain in behind.items()}
