@@ -121,6 +121,11 @@ def identity_on_integers(op: str) -> Callable[..., Tensor]:
     return rule
 
 
+def sign(b: Builder, self: Tensor) -> Tensor:
+    """-1, 0 or 1; booleans are their own."""
+    return self if self.dtype is DType.BOOL else elementwise(b, (self,), lambda x: call("sign", x))
+
+
 def _rounded_to(x: Value, decimals: int) -> Value:
     """round(x * 10^d) / 10^d, with the division first for d below 0."""
     ten = const(10.0 ** abs(decimals), x.dtype)

@@ -25,6 +25,12 @@ def unary(name: str) -> Rule:
     return lambda a: function(a["self"])
 
 
+def sign(a: Args) -> Any:
+    """Booleans are their own."""
+    x = np.asarray(a["self"])
+    return x if x.dtype == np.bool_ else FUNCTIONS["sign"].numpy(x)
+
+
 def floats(name: str) -> Rule:
     """The same of a function whose result is a float for integers too."""
     function = FUNCTIONS[name].numpy

@@ -35,7 +35,7 @@ ROWS = (
     op("aten.erfc", "self", unary("erfc"), ref.floats("erfc")),
     op("aten.erfinv", "self", unary("erfinv"), ref.floats("erfinv")),
     op("aten.sigmoid", "self", unary("sigmoid"), ref.floats("sigmoid")),
-    op("aten.sign", "self", unary("sign"), ref.unary("sign")),
+    op("aten.sign", "self", pointwise.sign, ref.sign),
     op("aten.floor", "self", identity_on_integers("floor"), ref.rounding("floor")),
     op("aten.ceil", "self", identity_on_integers("ceil"), ref.rounding("ceil")),
     op(
