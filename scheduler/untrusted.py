@@ -35,7 +35,8 @@ class Limits:
 
 
 def read_graph(file: Path, limits: Limits = Limits()) -> Mapping[str, Any]:
-    """The graph in a file as ``graph_to_json`` gives it.
+    """The graph in a file as ``graph_to_json`` gives it, and ``writers``, where it writes
+    inputs: by each of these the nodes that write it.
 
     Raises ``UserError`` naming the part that is malformed, or the limit that reading it took up;
     ``MachineError`` where the process was ended from outside.

@@ -19,6 +19,7 @@ from scheduler.bundle.writer import wrapper_of
 from scheduler.fence import Fence, Limits
 from scheduler.fence.model import MIB
 from scheduler.fence.python import enter_python
+from scheduler.frontends.mutations import writers
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 
@@ -47,7 +48,9 @@ def main(what: str, memory_bytes: int, seconds: float, file: Path, names: Sequen
 
 
 def _read(file: Path) -> dict[str, Any]:
-    return graph_to_json(pipeline.load(file))
+    graph = pipeline.load(file)
+    written = writers(graph)
+    return {**graph_to_json(graph), **({"writers": written} if written else {})}
 
 
 def _try(file: Path, names: Sequence[str]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ class Graph(Work):
     ``digest`` is the sha256 of what the graph says, so that the same model saved twice is one
     row. ``symbols`` maps a symbolic size to ``{hint, min, max}`` (max null where the export gives
     none); ``targets`` are those that its kernels are compiled for. ``inputs`` is
-    ``[{name, kind, source_name}]``; ``tensors`` maps a value's name to ``{dtype, size, stride}``
+    ``[{name, kind, source_name}]``, where the model writes one with ``written`` and ``written_by``
+    (names of nodes); ``tensors`` maps a value's name to ``{dtype, size, stride}``
     with expressions as text.
     """
 

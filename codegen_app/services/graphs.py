@@ -167,11 +167,13 @@ def _one_at_a_time() -> None:
 
 
 def _inputs(content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The graph's inputs, those that the model writes marked."""
-    specs = content.get("output_specs", ())
-    written = {spec["input"] for spec in specs if spec["kind"].endswith("_mutation")}
+    """The graph's inputs, those that the model writes with the names of the nodes that do."""
+    writers = content.get("writers", {})
     return [
-        {**each, "written": True} if each["name"] in written else each for each in content["inputs"]
+        {**each, "written": True, "written_by": writers[each["name"]]}
+        if each["name"] in writers
+        else each
+        for each in content["inputs"]
     ]
 
 

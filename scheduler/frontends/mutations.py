@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scheduler.ir.graph import Graph, InputKind, OutputKind, OutputSpec
-from scheduler.lowering.sharing import written_values
+from scheduler.lowering.sharing import in_place_writes, written_values
 
 _KINDS = {
     InputKind.USER: OutputKind.USER_INPUT_MUTATION,
@@ -34,3 +34,16 @@ def with_written_inputs(graph: Graph) -> Graph:
         outputs=(*graph.outputs, *(given.name for given in found)),
         output_specs=(*specs, *(OutputSpec(_KINDS[given.kind], given.name) for given in found)),
     )
+
+
+def writers(graph: Graph) -> dict[str, list[str]]:
+    """Of each input that the model writes, the nodes that do: those that make its new value, or
+    write its memory in place."""
+    found: dict[str, dict[str, None]] = {mutation.input: {} for mutation in graph.mutations}
+    for mutation in graph.mutations:
+        if (maker := graph.makers.get(mutation.value)) is not None:
+            found[mutation.input][maker.name] = None
+    for node, value in in_place_writes(graph):
+        if value in found:
+            found[value][node.name] = None
+    return {name: list(nodes) for name, nodes in found.items()}

@@ -5,7 +5,7 @@ Lowered values share nothing (``aliasing.py`` makes writes functional); this onl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from scheduler.ir.graph import Graph, Node, Ref
 from scheduler.ir.ops import Elements, UnsupportedOpError, is_in_place
@@ -109,8 +109,12 @@ def written_memory(graph: Graph, last_use: Mapping[str, int]) -> set[str]:
 def written_values(graph: Graph) -> set[str]:
     """Values whose memory ops write in place, themselves or through views: each by the name of the
     value that the memory was made with. A node whose arguments do not fit its op says nothing."""
+    return {value for _, value in in_place_writes(graph)}
+
+
+def in_place_writes(graph: Graph) -> Iterator[tuple[Node, str]]:
+    """Each node that writes in place, with the value that the memory was made with."""
     memory = SharedMemory(graph, {})
-    found: set[str] = set()
     for node in graph.nodes:
         try:
             with naming(where(node)):
@@ -120,5 +124,4 @@ def written_values(graph: Graph) -> set[str]:
         except UserError:
             continue  # lowering says what is wrong
         if written is not None:
-            found.add(memory.root(written))
-    return found
+            yield node, memory.root(written)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
 from codegen_app.models import Artifact, AuditEntry, Build, Graph, KernelUse, State, TuningTask
+from codegen_app.selectors.pages.graph import graph_page
 from codegen_app.services import artifacts, graphs, tuning, work
 from scheduler import samples
 from scheduler.outcome import UserError
@@ -40,6 +42,32 @@ def test_nodes_know_where_they_came_from_and_what_they_read(admin_user: User) ->
     assert set(node.inputs) <= made | given
     assert artifacts.read(graph.file) == file.read_bytes()
     assert AuditEntry.objects.get(action="import").actor == admin_user
+
+
+@pytest.mark.apart
+@pytest.mark.parametrize("decompose", [False, True], ids=["plain", "decomposed"])
+def test_nodes_say_which_buffers_they_write(tmp_path: Path, decompose: bool) -> None:
+    torch = pytest.importorskip("torch")
+
+    class Cache(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(4))
+            self.register_buffer("kept", torch.zeros(4, 4))
+
+        def forward(self, x: Any) -> Any:
+            self.calls.add_(1)
+            self.kept[1:2] = x
+            return x * self.calls
+
+    program = torch.export.export(Cache(), (torch.ones(4),))
+    torch.export.save(program.run_decompositions() if decompose else program, tmp_path / "m.pt2")
+    graph, _ = graphs.import_graph(tmp_path / "m.pt2", "m", (), None)
+    page = graph_page(graph.pk)
+    written = {node.name: node.writes for node in page.nodes if node.writes}
+    last = "slice_scatter" if decompose else "copy_"
+    assert written == {"add" if decompose else "add_": ("calls",), last: ("kept",)}
+    assert set(page.written) == {"calls", "kept"}
 
 
 def test_the_same_model_again_is_the_same_row() -> None:

@@ -407,6 +407,17 @@ def test_a_parameter_that_is_none_is_reported_and_left_out(reader: Client, world
         assert line in answer.content.decode(), address
 
 
+def test_the_list_of_graph_nodes_says_what_a_node_writes(reader: Client, world: World) -> None:
+    node = world.graph.nodes.order_by("position")[0]
+    given = {"name": "b_kept", "kind": "buffer", "source_name": "layers.<0>.kept"}
+    world.graph.inputs = [*world.graph.inputs, {**given, "written_by": [node.name]}]
+    world.graph.save()
+    page = reader.get(f"{world.graph.get_absolute_url()}?view=nodes").content.decode()
+    (row,) = re.findall(f'<tr id="node-{node.name}".*?</tr>', page, flags=re.S)
+    assert "writes layers.&lt;0&gt;.kept" in row
+    assert page.count("writes layers.") == 1
+
+
 def test_ops_are_those_of_the_table_a_page_at_a_time(reader: Client) -> None:
     shown, start = [], 0
     while True:

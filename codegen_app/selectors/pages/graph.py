@@ -62,7 +62,8 @@ class Computed:
 
 @dataclass(frozen=True)
 class ViewNode:
-    """One call of the model's graph, for the node graph. ``inputs`` name nodes."""
+    """One call of the model's graph, for the node graph. ``inputs`` name nodes; ``writes`` names
+    the model's buffers and inputs that the call writes."""
 
     name: str
     op: str
@@ -72,6 +73,7 @@ class ViewNode:
     inputs: tuple[str, ...]
     scheduled: tuple[int, ...]
     computed: tuple[Computed, ...]
+    writes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -277,6 +279,10 @@ def _view_nodes(
     for node in scheduled:
         for member in node.graph_nodes.all():
             owners.setdefault(member.name, []).append(node)
+    writes: dict[str, list[str]] = {}
+    for given in graph.inputs:
+        for node_name in given.get("written_by", ()):
+            writes.setdefault(node_name, []).append(given.get("source_name") or given["name"])
     rows = list(
         GraphNode.objects.filter(graph=graph)
         .only("name", "target", "inputs", "outputs", "module_path", "frames", "graph_id")
@@ -297,6 +303,7 @@ def _view_nodes(
                 for node in owners.get(row.name, ())
                 if (node.pk, row.name) in computed
             ),
+            writes=tuple(writes.get(row.name, ())),
         )
         for row in rows
     )
