@@ -29,6 +29,16 @@ def as_strided(
     return line.view(tuple(map(as_expr, size)), lambda i: (at(i),))
 
 
+def resize(b: Builder, self: Tensor, memory_format: Any = None, **_: Any) -> Tensor:
+    """The elements as they lie in memory, as many of them as the new shape has, in its order."""
+    size = b.meta().size
+    if memory_format is not None:
+        raise Unsupported("a tensor that is resized into another order of memory")
+    if size == self.size:
+        return self
+    return as_strided(b, self, size, layout.contiguous(size))
+
+
 def as_strided_scatter(
     b: Builder, self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: Any = None
 ) -> Tensor:

@@ -43,7 +43,10 @@ from scheduler.outcome import UserError
 
 Value: TypeAlias = "Array | int | float | bool | None"
 
-_OF_STRIDES = ("aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter")
+_OF_STRIDES = (
+    *("aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter"),
+    *("aten.resize", "aten.resize_as"),
+)
 _CONVERTED = (Elements.CONVERTED, Elements.CONVERTED_COPY)
 
 

@@ -96,3 +96,16 @@ def test_a_result_written_to_an_argument(tmp_path: Path) -> None:
         return made * 2, before, out + 1, out[0] * z[0]
 
     agree(as_module(every), (_randn(4, 5), _randn(4, 5), _randn(4, 5)), tmp_path)
+
+
+def test_resized_tensors_show_their_memory(tmp_path: Path) -> None:
+    def every(x: Any, y: Any) -> Any:
+        return (
+            x.clone().resize_(2, 3) * 2,
+            x.t().clone().resize_(3, 4) + 1,
+            x.clone().resize_as_(y).exp(),
+            x.clone().resize_(4, 5),
+            x.clone().resize_(0),
+        )
+
+    agree(as_module(every), (_randn(4, 5), _randn(2, 2, 3)), tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,18 @@ def as_strided(a: Args) -> Any:
     if not memory.flags.c_contiguous:
         view.flags.writeable = False
     return view
+
+
+def resize(a: Args) -> Any:
+    """As many elements as the new shape has, as they lie in memory; a larger shape would show
+    memory that nothing has written."""
+    x, size = a["self"], tuple(a["size"] if "size" in a else a["the_template"].shape)
+    if a["memory_format"] is not None:
+        raise UnsupportedUseError("a tensor that is resized into another order of memory")
+    if size == x.shape:
+        return x
+    steps = tuple(math.prod(size[d + 1 :]) for d in range(len(size)))
+    return as_strided({**a, "size": size, "stride": steps, "storage_offset": 0})
 
 
 def as_strided_copy(a: Args) -> Array:

@@ -57,6 +57,20 @@ ROWS = (
         Elements.VIEWED,
     ),
     op(
+        "aten.resize",
+        "self, size, *, memory_format=None",
+        strided.resize,
+        ref_strided.resize,
+        Elements.VIEWED,
+    ),
+    op(
+        "aten.resize_as",
+        "self, the_template, *, memory_format=None",
+        strided.resize,
+        ref_strided.resize,
+        Elements.VIEWED,
+    ),
+    op(
         "aten.as_strided_copy",
         f"self, {_STRIDED}",
         strided.as_strided,
