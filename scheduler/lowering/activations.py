@@ -94,6 +94,13 @@ def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
     )
 
 
+def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
+    """``prelu`` with a weight that broadcasts."""
+    return elementwise(
+        b, (self, weight), lambda x, w: call("where", _positive(x), x, call("mul", x, w))
+    )
+
+
 def elu(
     b: Builder, self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1
 ) -> Tensor:

@@ -108,7 +108,7 @@ def sgn(b: Builder, self: Tensor) -> Tensor:
 
     def direction(x: Value) -> Value:
         if not x.dtype.is_complex:
-            return call("sign", x)
+            return x if x.dtype is DType.BOOL else call("sign", x)
         size = call("abs", x)
         parts = (call("truediv", call(op, x), size) for op in ("real", "imag"))
         nothing = call("eq", size, const(0, size.dtype))

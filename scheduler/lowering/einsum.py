@@ -21,7 +21,7 @@ from scheduler.lowering import matmul, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import ContradictionError
 from scheduler.lowering.matmul import Operand
-from scheduler.lowering.pointwise import converted, elementwise
+from scheduler.lowering.pointwise import converted, elementwise, times
 from scheduler.lowering.reductions import accumulator_type, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call
@@ -258,7 +258,7 @@ def kron(b: Builder, self: Tensor, other: Tensor) -> Tensor:
         outer = tuple(FloorDiv(i, e) for i, e in zip(index, extents, strict=True))
         within = tuple(Mod(i, e) for i, e in zip(index, extents, strict=True))
         x, y = self.at(outer[rank - self.rank :]), other.at(within[rank - other.rank :])
-        return call("mul", *(trees.held(value, meta.dtype) for value in (x, y)))
+        return times(*(trees.held(value, meta.dtype) for value in (x, y)))
 
     return b.pointwise(meta.size, meta.dtype, read)
 

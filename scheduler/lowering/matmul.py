@@ -21,7 +21,7 @@ from scheduler.ir.values import Accumulator, Value, loads
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
-from scheduler.lowering.pointwise import Argument
+from scheduler.lowering.pointwise import Argument, times
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, reshape, transpose
 
@@ -340,7 +340,5 @@ def outer(b: Builder, self: Tensor, vec2: Tensor) -> Tensor:
     return b.pointwise(
         b.meta().size,
         dtype,
-        lambda i: trees.call(
-            "mul", trees.held(self.at(i[:1]), dtype), trees.held(vec2.at(i[1:]), dtype)
-        ),
+        lambda i: times(trees.held(self.at(i[:1]), dtype), trees.held(vec2.at(i[1:]), dtype)),
     )

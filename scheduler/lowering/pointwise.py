@@ -90,6 +90,11 @@ def unary(op: str) -> Callable[..., Tensor]:
     return composed(lambda x: call(op, x))
 
 
+def times(x: Value, y: Value) -> Value:
+    """A product; of booleans whether both hold."""
+    return call("logical_and" if x.dtype is DType.BOOL else "mul", x, y)
+
+
 def composed(function: Callable[..., Value]) -> Callable[..., Tensor]:
     """A function of the element's tree."""
 
@@ -161,6 +166,8 @@ def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
             return call(op, x, trees.scaled(y, alpha, dtype))
 
         if dtype is DType.BOOL and op == "add":
+            if not alpha:
+                return elementwise(b, (self, other), lambda x, _: x)
             return elementwise(b, (self, other), lambda x, y: call("logical_or", x, y))
         return elementwise(b, (self, other), function)
 
@@ -168,8 +175,7 @@ def scaled_binary(op: str, *, reverse: bool = False) -> Callable[..., Tensor]:
 
 
 def mul(b: Builder, self: Argument, other: Argument) -> Tensor:
-    op = "logical_and" if b.meta().dtype is DType.BOOL else "mul"
-    return elementwise(b, (self, other), lambda x, y: call(op, x, y))
+    return elementwise(b, (self, other), times)
 
 
 def div(b: Builder, self: Argument, other: Argument, rounding_mode: str | None = None) -> Tensor:

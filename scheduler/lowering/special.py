@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scheduler.ir.dtypes import DType
-from scheduler.ir.values import Const, Value
+from scheduler.ir.values import Call, Const, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -268,9 +268,38 @@ def log_sigmoid_forward(b: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
 def nextafter(b: Builder, self: Tensor, other: Tensor) -> Tensor:
     """In the element's own type: kernels hold smaller ones in f32, whose neighbours are others."""
     dtype = b.meta().dtype
-    if dtype.compute is not dtype:
+    if dtype.is_float8:
         raise Unsupported(f"the next number in {dtype.label}")
+    if dtype.compute is not dtype:
+        return elementwise(b, (self, other), lambda x, y: _next_narrow(x, y, dtype))
     return elementwise(b, (self, other), lambda x, y: call("nextafter", x, y))
+
+
+#: The least number above 0 of the types that float32 holds whole.
+_LEAST = {DType.F16: 2.0**-24, DType.BF16: 2.0**-133}
+
+
+def _next_narrow(x: Value, y: Value, dtype: DType) -> Value:
+    """The neighbour in a type that float32 holds whole, made of a float32's bits; below the
+    smallest normal number (float16 has them normal in float32) all spacings are the same."""
+    spacing = 2**13 if dtype is DType.F16 else 2**16
+    least, normal = _LEAST[dtype], const(_LEAST[dtype] / (2 * dtype.eps), x.dtype)
+    size, away = call("abs", x), call("eq", call("gt", y, x), call("gt", x, const(0, x.dtype)))
+
+    def stepped(step: int, inside: str) -> Value:
+        bits = call("add", Call("bit_cast", (size,), DType.I32), const(step * spacing, DType.I32))
+        flat = call("add", size, const(step * least, x.dtype))
+        return call("where", call(inside, size, normal), flat, Call("bit_cast", (bits,), x.dtype))
+
+    greatest = call("ge", size, const(dtype.largest, x.dtype))
+    up = call("where", greatest, const(math.inf, x.dtype), stepped(1, "lt"))
+    moved = call("where", away, up, stepped(-1, "le"))
+    moved = call("copysign", moved, x)
+    moved = call("where", _is(x, 0), call("copysign", const(least, x.dtype), y), moved)
+    largest = call("copysign", const(dtype.largest, x.dtype), x)
+    moved = call("where", call("isinf", x), largest, moved)
+    moved = call("where", call("eq", x, y), y, moved)
+    return call("where", call("isnan", x), x, call("where", call("isnan", y), y, moved))
 
 
 def gcd(b: Builder, self: Tensor, other: Tensor) -> Tensor:

@@ -32,7 +32,15 @@ def const(value: int | float | complex | bool, dtype: DType) -> Const:
     if held.is_complex:
         return Const(complex(value), held)
     number = _real(value)
-    return Const(float(number) if held.is_float else int(number), held)
+    return Const(float(number) if held.is_float else _wrapped(int(number), held), held)
+
+
+def _wrapped(number: int, dtype: DType) -> int:
+    """A whole number as an integer type holds it: without what is beyond its bits."""
+    bits = 8 * dtype.itemsize
+    number &= 2**bits - 1
+    signed = not dtype.is_unsigned and number >= 2 ** (bits - 1)
+    return number - 2**bits if signed else number
 
 
 def index_value(expr: Expr | int) -> Value:
@@ -78,7 +86,7 @@ def _convert(value: Const, dtype: DType) -> Value:
         if not math.isfinite(number):
             return Cast(value, dtype)
         number = int(number)
-    return Const(int(number), dtype)
+    return Const(_wrapped(int(number), dtype), dtype)
 
 
 def call(op: str, *args: Value) -> Value:

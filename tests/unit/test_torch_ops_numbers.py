@@ -144,3 +144,63 @@ def test_slopes_of_a_number(tmp_path: Path) -> None:
     weights = _randn(3, seed=2, dtype=torch.float64)
     args = torch.tensor(-2.0, dtype=torch.float64), row, weights[:1].clone(), weights
     agree(as_module(slopes), args, tmp_path)
+
+
+def test_numbers_beyond_a_small_type_wrap_around(tmp_path: Path) -> None:
+    def wrapped(x: Any) -> tuple[Any, ...]:
+        scalar = torch.ops.aten.scalar_tensor(-5, dtype=torch.uint8)
+        sums = torch.add(x, -3), torch.sub(x, -3), torch.rsub(x, -3), x * -3, x * 300
+        return *sums, torch.full_like(x, -3), x + scalar
+
+    agree(as_module(wrapped), (_integers(1, 9, 200),), tmp_path)
+
+
+def test_booleans_as_factors(tmp_path: Path) -> None:
+    def factors(x: Any, y: Any) -> tuple[Any, ...]:
+        sums = torch.add(x, y, alpha=False), torch.add(x, y, alpha=True)
+        return *sums, x.sign(), x.sgn(), torch.outer(x, y), torch.kron(x, y)
+
+    x = torch.tensor([True, False, True])
+    agree(as_module(factors), (x, torch.tensor([True, True, False])), tmp_path)
+
+
+def test_moves_of_nothing_and_of_all(tmp_path: Path) -> None:
+    def moved(x: Any, nothing: Any, places: Any) -> tuple[Any, ...]:
+        return torch.take_along_dim(x, places), torch.roll(nothing, 2, 0)
+
+    x = _randn(2, 3, dtype=torch.float64)
+    places = torch.tensor([[5, 0], [3, 3], [1, 4], [2, 2]])
+    agree(as_module(moved), (x, torch.zeros(0, 3), places), tmp_path)
+
+
+def test_transforms_of_windows_of_complex_numbers(tmp_path: Path) -> None:
+    def transforms(z: Any, x: Any, window: Any) -> tuple[Any, ...]:
+        return (
+            torch.istft(z, 10),
+            torch.istft(z, 10, onesided=False, window=window.real),
+            torch.istft(z, 10, onesided=False, window=window, return_complex=True),
+            torch.stft(x, 8, return_complex=True, onesided=False),
+            torch.stft(z[:, 0], 8),
+        )
+
+    window = _randn(10, seed=3) + 3
+    args = _randn(10, 6), _randn(30, dtype=torch.float64), window
+    agree(as_module(transforms), args, tmp_path)
+
+
+def _edges_of(dtype: Any) -> tuple[Any, Any]:
+    """Powers of 2, subnormal numbers, 0, the greatest and what is beyond; and sides to go to."""
+    info = torch.finfo(dtype)
+    least = info.smallest_normal * info.eps
+    near = [1.0, 2.0, 1.5, 0.0, -0.0, info.max, math.inf, least, info.smallest_normal, 3 * least]
+    values = torch.tensor([*near, *(-x for x in near), math.nan], dtype=dtype)
+    ends = torch.tensor([[math.inf], [-math.inf], [0.0], [1.0], [math.nan]], dtype=dtype)
+    return values.expand(5, -1).clone(), ends
+
+
+def test_the_next_number_of_a_narrow_type(tmp_path: Path) -> None:
+    def following(x: Any, x_end: Any, y: Any, y_end: Any) -> tuple[Any, ...]:
+        return torch.nextafter(x, x_end).double(), torch.nextafter(y, y_end).double()
+
+    args = *_edges_of(torch.float16), *_edges_of(torch.bfloat16)
+    agree(as_module(following), args, tmp_path)

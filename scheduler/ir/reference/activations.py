@@ -118,6 +118,10 @@ def prelu(a: Args) -> Any:
     return np.where(x > 0, x, weight * x)
 
 
+def prelu_kernel(a: Args) -> Any:
+    return np.where(a["self"] > 0, a["self"], a["weight"] * a["self"])
+
+
 def hardtanh(a: Args) -> Any:
     return np.clip(a["self"], a["min_val"], a["max_val"])
 

@@ -59,7 +59,7 @@ def polar(a: Args) -> Array:
 def sgn(a: Args) -> Any:
     x = a["self"]
     if not np.iscomplexobj(x):
-        return numerics.sign(x)
+        return x.copy() if x.dtype == np.bool_ else numerics.sign(x)
     size = np.abs(x)
     return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
 

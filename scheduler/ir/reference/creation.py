@@ -20,6 +20,7 @@ from scheduler.ir.reference.rule import (
     held,
     held_or,
     is_float,
+    whole_in,
 )
 from scheduler.limits import MAX_MADE
 
@@ -107,7 +108,9 @@ def triangle_indices(lower: bool) -> Rule:
 def full(a: Args) -> Array:
     value = a["fill_value"]
     default = np.bool_ if isinstance(value, bool) else _natural((value,))
-    return _filled(np.full(a["size"], value, dtype=held_or(a["dtype"], default)), a["dtype"])
+    dtype = held_or(a["dtype"], default)
+    number = whole_in(value, np.empty(0, dtype))
+    return _filled(np.full(a["size"], number, dtype=dtype), a["dtype"])
 
 
 def _filled(array: Array, dtype: DType | None) -> Array:
@@ -120,7 +123,8 @@ def like(value: Any) -> Rule:
     def rule(a: Args) -> Array:
         x = a["self"]
         fill = a.get("fill_value", value)
-        full = np.full(a.get("size", x.shape), fill, dtype=held_or(a["dtype"], x.dtype))
+        dtype = held_or(a["dtype"], x.dtype)
+        full = np.full(a.get("size", x.shape), whole_in(fill, np.empty(0, dtype)), dtype=dtype)
         return _filled(full, a["dtype"] or a[OWN_DTYPE])
 
     return rule
@@ -136,7 +140,8 @@ def eye(a: Args) -> Array:
 
 def scalar_tensor(a: Args) -> Array:
     default = np.bool_ if isinstance(a["s"], bool) else _natural((a["s"],))
-    return np.asarray(a["s"], dtype=held_or(a["dtype"], default))
+    dtype = held_or(a["dtype"], default)
+    return np.asarray(whole_in(a["s"], np.empty(0, dtype)), dtype=dtype)
 
 
 def fill(a: Args) -> Array:

@@ -161,7 +161,7 @@ def stft(a: Args) -> Array:
     onesided = not np.iscomplexobj(frames) if a["onesided"] is None else a["onesided"]
     made = np.fft.rfft(frames) if onesided else np.fft.fft(frames)
     made = np.swapaxes(made / math.sqrt(points) if a["normalized"] else made, -1, -2)
-    if a["return_complex"]:
+    if a["return_complex"] or (a["return_complex"] is None and np.iscomplexobj(frames)):
         return np.asarray(made)
     return np.stack([made.real, made.imag], axis=-1)
 
@@ -175,20 +175,19 @@ def istft(a: Args) -> Array:
     window = _window(a, length, points)
     if a["normalized"]:
         spectrum = spectrum * math.sqrt(points)
-    onesided = spectrum.shape[-1] != points if a["onesided"] is None else a["onesided"]
-    if onesided:
+    if not a["return_complex"]:  # of both sides, the first is enough
         spectrum = spectrum[..., : points // 2 + 1]
         spectrum = np.fft.irfft(spectrum, n=points)
     else:
         spectrum = np.fft.ifft(spectrum)
-    frames = spectrum if a["return_complex"] else np.real(spectrum)
+    frames = spectrum * window
     count = frames.shape[-2]
     whole = points + step * (count - 1)
     signal = np.zeros((*frames.shape[:-2], whole), dtype=frames.dtype)
-    squares = np.zeros(whole)
+    squares = np.zeros(whole, dtype=window.dtype)
     for place in range(count):
         part = slice(place * step, place * step + points)
-        signal[..., part] += frames[..., place, :] * window
+        signal[..., part] += frames[..., place, :]
         squares[part] += window * window
     start = points // 2 if a["center"] else 0
     end = whole - start

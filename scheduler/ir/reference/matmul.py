@@ -107,7 +107,7 @@ def mv(a: Args) -> Any:
 
 
 def outer(a: Args) -> Any:
-    return np.outer(a["self"], a["vec2"])
+    return np.multiply.outer(a["self"], a["vec2"])
 
 
 def einsum(a: Args) -> Any:

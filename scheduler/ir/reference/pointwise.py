@@ -16,6 +16,7 @@ from scheduler.ir.reference.rule import (
     as_float,
     is_float,
     is_inexact,
+    whole_in,
 )
 
 
@@ -43,10 +44,16 @@ def rounding(name: str) -> Rule:
     return lambda a: function(a["self"]) if is_float(a["self"]) else np.array(a["self"])
 
 
+def _pair(a: Args) -> tuple[Any, Any]:
+    """``self`` and ``other``, a number among them in the other's type if that is of integers."""
+    x, y = a["self"], a["other"]
+    return whole_in(x, y), whole_in(y, x)
+
+
 def binary(name: str) -> Rule:
     """The pointwise function of that name, of ``self`` and ``other``."""
     function = FUNCTIONS[name].numpy
-    return lambda a: function(a["self"], a["other"])
+    return lambda a: function(*_pair(a))
 
 
 def float_binary(name: str) -> Rule:
@@ -62,7 +69,7 @@ def logical(name: str) -> Rule:
 
 
 def _scaled(value: Any, alpha: Any) -> Any:
-    return value if alpha == 1 else value * alpha
+    return value if alpha == 1 else value * whole_in(alpha, value)
 
 
 def div(a: Args) -> Any:
@@ -121,15 +128,18 @@ def nan_to_num(a: Args) -> Any:
 
 
 def add(a: Args) -> Any:
-    return np.add(a["self"], _scaled(a["other"], a["alpha"]))
+    x, y = _pair(a)
+    return np.add(x, _scaled(y, a["alpha"]))
 
 
 def sub(a: Args) -> Any:
-    return np.subtract(a["self"], _scaled(a["other"], a["alpha"]))
+    x, y = _pair(a)
+    return np.subtract(x, _scaled(y, a["alpha"]))
 
 
 def rsub(a: Args) -> Any:
-    return np.subtract(a["other"], _scaled(a["self"], a["alpha"]))
+    x, y = _pair(a)
+    return np.subtract(y, _scaled(x, a["alpha"]))
 
 
 def lerp(a: Args) -> Any:

@@ -53,6 +53,16 @@ def is_inexact(array: Any) -> bool:
     return bool(np.issubdtype(np.asarray(array).dtype, np.inexact))
 
 
+def whole_in(value: Any, like: Any) -> Any:
+    """A whole number that meets an array of integers, in the array's type: it wraps around there,
+    as in torch. Everything else as it is."""
+    dtype = np.asarray(like).dtype
+    if isinstance(value, bool) or not isinstance(value, int) or dtype.kind not in "iu":
+        return value
+    bits = value & (2 ** (8 * dtype.itemsize) - 1)
+    return np.asarray(bits, dtype=f"u{dtype.itemsize}").view(dtype)
+
+
 def as_float(array: Array) -> Array:
     """The array as float64, itself if it is, or if it is complex."""
     array = np.asarray(array)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.ir.dtypes import DType
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
     Args,
@@ -216,10 +217,22 @@ def lcm(a: Args) -> Any:
 def nextafter(a: Args) -> Any:
     """The neighbour in the tensor's own type, which is held in float64 here."""
     own = a[OWN_DTYPE]
-    if own is None or own.numpy not in ("float32", "float64"):
-        raise UnsupportedUseError("the next number of an unknown or a narrow type")
-    x, y = (np.asarray(a[name]).astype(own.numpy) for name in ("self", "other"))
-    return np.nextafter(x, y)
+    if own is None or own.is_float8:
+        raise UnsupportedUseError("the next number of an unknown or a type of 8 bits")
+    x, y = np.broadcast_arrays(as_float(a["self"]), as_float(a["other"]))
+    if own is DType.BF16:
+        return _next_bfloat16(x.astype(np.float32), y)
+    return np.nextafter(x.astype(own.numpy), y.astype(own.numpy))
+
+
+def _next_bfloat16(x: Array, y: Array) -> Array:
+    """bfloat16 is the upper half of a float32: its neighbours' bits differ by 1 there."""
+    bits = x.view(np.int32)
+    away = (y > x) == (x > 0)
+    stepped = np.where(away, bits + 2**16, bits - 2**16).astype(np.int32).view(np.float32)
+    least = np.copysign(np.float32(2.0**-133), y)
+    made = np.where(x == y, y, np.where(x == 0, least, stepped))
+    return np.where(np.isnan(x) | np.isnan(y), np.nan, made)
 
 
 def airy(a: Args) -> Any:

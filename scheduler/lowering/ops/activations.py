@@ -27,5 +27,6 @@ ROWS = (
     op("aten.softshrink", "self, lambd=0.5", activations.softshrink, ref.softshrink),
     op("aten.celu", "self, alpha=1.0", activations.celu, ref.celu),
     op("aten.prelu", "self, weight", activations.prelu, ref.prelu),
+    op("aten._prelu_kernel", "self, weight", activations.prelu_kernel, ref.prelu_kernel),
     op("aten.glu", "self, dim=-1", activations.glu, ref.glu),
 )
