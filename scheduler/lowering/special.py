@@ -289,7 +289,7 @@ def _next_narrow(x: Value, y: Value, dtype: DType) -> Value:
     def stepped(step: int, inside: str) -> Value:
         bits = call("add", Call("bit_cast", (size,), DType.I32), const(step * spacing, DType.I32))
         flat = call("add", size, const(step * least, x.dtype))
-        return call("where", call(inside, size, normal), flat, Call("bit_cast", (bits,), x.dtype))
+        return call("where", call(inside, size, normal), flat, Call("bit_cast", (bits,), DType.F32))
 
     greatest = call("ge", size, const(dtype.largest, x.dtype))
     up = call("where", greatest, const(math.inf, x.dtype), stepped(1, "lt"))
