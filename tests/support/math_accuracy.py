@@ -24,7 +24,7 @@ def _stated() -> dict[str, float]:
     """The errors in units in the last place that the header's first comment states."""
     comment = (HEADERS / "common" / "kiln" / "math.h").read_text().split("#pragma once")[0]
     bounds = {}
-    for names, bound in re.findall(r"((?:[a-z][a-z0-9]* )+)(exact|\d+(?:\.\d)?)(?=\s)", comment):
+    for names, bound in re.findall(r"((?:[a-z][a-z0-9_]* )+)(exact|\d+(?:\.\d)?)(?=\s)", comment):
         for name in names.split():
             bounds[name] = 0.0 if bound == "exact" else float(bound)
     return bounds

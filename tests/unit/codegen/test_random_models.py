@@ -111,19 +111,14 @@ def test_a_wrong_kernel_is_found() -> None:
 
 def test_what_has_no_kernel_runs_between_kernels() -> None:
     model = RandomModel(Random(4))
-    x = model.input([6, 5], DType.F32)
-    index = model.input([1, 5], DType.I64, below=6)
-    scattered = model.call(
-        "scatter.value",
-        DType.F32,
-        model.call("permute.default", DType.F32, x, (0, 1)),
-        0,
-        index,
-        2.0,
-    )
-    model.call("exp.default", DType.F32, model.call("flip.default", DType.F32, scattered, (1,)))
+    x = model.input([4, 4], DType.F32)
+    turned = model.call("permute.default", DType.F32, x, (1, 0))
+    made = model.call("linalg_matrix_exp.default", DType.F32, turned)
+    model.call("tanh.default", DType.F32, model.call("flip.default", DType.F32, made, (1,)))
     prepared = prepare(model.graph(), find("cpu"))
-    assert [extern.op for extern in prepared.generated.externs] == ["aten.scatter.value"]
+    assert [extern.op for extern in prepared.generated.externs] == [
+        "aten.linalg_matrix_exp.default"
+    ]
     check_models([model])
 
 

@@ -3,7 +3,7 @@
 // They need no device library. Errors are at most, in units in the last place of the result, what
 // stands beside each name (float, double); a test holds this over the whole range:
 //
-//   sqrt 0.5  reciprocal 0.5  floor ceil trunc round fmod exact
+//   sqrt 0.5  reciprocal 0.5  floor ceil trunc round fmod float32_of exact
 //   exp 1.5  exp2 1.5  expm1 2  log 1.5  log2 2  log10 2  log1p 2  rsqrt 1.5  sigmoid 3
 //   sin cos 1.5  tan 3  asin acos atan 3  atan2 3  sinh cosh tanh 3  asinh acosh atanh 4
 //   erf 1.5  erfc 5  erfinv 2.5  hypot 2  pow 1.5
