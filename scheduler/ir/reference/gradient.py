@@ -11,7 +11,7 @@ from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError, as_flo
 
 def gradient(a: Args) -> tuple[Array, ...]:
     """A result for each dimension asked for."""
-    x, spacing, dim, order = a["self"], a["spacing"], a["dim"], a["edge_order"]
+    x, spacing, dim, order = a["self"], a.get("spacing"), a["dim"], a["edge_order"]
     dims = range(x.ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
     steps = spacing if isinstance(spacing, tuple | list) else [spacing] * len(dims)
     if order not in (1, 2) or len(steps) != len(dims):

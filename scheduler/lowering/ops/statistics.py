@@ -52,8 +52,10 @@ ROWS = (
     ),
     op(
         "aten.gradient",
-        "scalarint array scalarrayint tensorarrayint scalararray scalarrayarray tensorarray: "
-        "self, *, spacing=None, dim=None, edge_order=1",
+        "scalarint: self, *, spacing=None, dim=None, edge_order=1; "
+        "array: self, *, dim, edge_order=1; "
+        "scalarrayint tensorarrayint: self, *, spacing, dim=None, edge_order=1; "
+        "scalararray scalarrayarray tensorarray: self, *, spacing, dim, edge_order=1",
         gradient.gradient,
         ref_gradient.gradient,
     ),
