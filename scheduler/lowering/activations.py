@@ -89,13 +89,8 @@ def prelu(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
             (self.size[0] * 0 + 1, *weight.size, *((self.size[0] * 0 + 1,) * lead)),
             lambda i: i[1:2],
         )
-    return prelu_kernel(b, self, slope)
-
-
-def prelu_kernel(b: Builder, self: Tensor, weight: Tensor) -> Tensor:
-    """``prelu`` whose weight has the shape that its elements are at."""
     return elementwise(
-        b, (self, weight), lambda x, w: call("where", _positive(x), x, call("mul", x, w))
+        b, (self, slope), lambda x, w: call("where", _positive(x), x, call("mul", x, w))
     )
 
 
