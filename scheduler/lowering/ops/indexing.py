@@ -8,8 +8,6 @@ from scheduler.ir.reference.roles import classes, places_along_dim, places_by_di
 from scheduler.lowering import indexing, joining, pointwise, writes
 from scheduler.lowering.externs import SIZED
 
-#: The host finds them through the reference, and says how many they are.
-
 ROWS = (
     op(
         "aten.embedding",
