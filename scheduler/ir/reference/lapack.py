@@ -6,14 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from scheduler.ir.reference.rule import Array
 from scheduler.outcome import UserError
 
-#: scipy.linalg, and NumPy's: their annotations tell apart what is one array type here.
-SCIPY: Any = scipy.linalg
+#: Its annotations tell apart what is one array type here.
 NUMPY: Any = np.linalg
+
+
+def scipy_linalg() -> Any:
+    """SciPy's, loaded when it is first needed: it takes a third of a second."""
+    import scipy.linalg  # noqa: PLC0415
+
+    return scipy.linalg
 
 
 def wide(array: Any) -> Array:

@@ -9,11 +9,11 @@ import numpy as np
 
 from scheduler.ir.reference.lapack import (
     NUMPY,
-    SCIPY,
     adjoint,
     each_matrix,
     is_vector,
     regular,
+    scipy_linalg,
     turned,
     wide,
 )
@@ -81,7 +81,9 @@ def _by_triangle(given: Array, right: Array, a: Args, transposed: bool) -> Array
             return (np.zeros(b.shape, np.result_type(matrix, b)),)
         lower = not a["upper"]
         trans = 1 if transposed else 0
-        return (regular(lambda: SCIPY.solve_triangular(matrix, b, lower=lower, trans=trans)),)
+        return (
+            regular(lambda: scipy_linalg().solve_triangular(matrix, b, lower=lower, trans=trans)),
+        )
 
     return each_matrix(one, triangle, right)[0]
 

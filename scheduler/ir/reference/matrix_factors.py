@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.lapack import NUMPY, SCIPY, adjoint, each_matrix, regular, wide
+from scheduler.ir.reference.lapack import NUMPY, adjoint, each_matrix, regular, scipy_linalg, wide
 from scheduler.ir.reference.rule import Args, Array, Result, UnsupportedUseError
 from scheduler.outcome import UserError
 
@@ -15,7 +15,7 @@ def _lu_of(a: Array) -> tuple[Any, ...]:
     """LU in one matrix, pivots from 1 as LAPACK has them, the place of the first zero pivot."""
     if not a.size:
         return a, np.zeros(min(a.shape), np.int32), np.int32(0)
-    (getrf,) = SCIPY.lapack.get_lapack_funcs(("getrf",), (a,))
+    (getrf,) = scipy_linalg().lapack.get_lapack_funcs(("getrf",), (a,))
     lu, pivots, info = getrf(a)
     return lu, (pivots + 1).astype(np.int32), np.int32(info)
 
@@ -72,7 +72,7 @@ def lu_unpack(a: Args) -> Result:
 def _cholesky_of(a: Array) -> tuple[Any, ...]:
     if not a.size:
         return a, np.int32(0)
-    (potrf,) = SCIPY.lapack.get_lapack_funcs(("potrf",), (a,))
+    (potrf,) = scipy_linalg().lapack.get_lapack_funcs(("potrf",), (a,))
     factor, info = potrf(a, lower=True, clean=True)
     return factor, np.int32(info)
 
@@ -113,7 +113,7 @@ def _ldl_of(a: Array, hermitian: bool) -> tuple[Any, ...]:
     name = "hetrf" if hermitian and np.iscomplexobj(a) else "sytrf"
     if not a.size:
         return a, np.zeros(len(a), np.int32), np.int32(0)
-    (factor,) = SCIPY.lapack.get_lapack_funcs((name,), (a,))
+    (factor,) = scipy_linalg().lapack.get_lapack_funcs((name,), (a,))
     packed, pivots, info = factor(a, lower=1)
     return np.tril(packed), pivots.astype(np.int32), np.int32(info)
 
@@ -129,7 +129,7 @@ def ldl_factor(a: Args) -> Result:
 def ldl_solve(a: Args) -> Result:
     factors, right = wide(a["LD"]), wide(a["B"])
     hermitian = a["hermitian"] and np.iscomplexobj(factors)
-    (solver,) = SCIPY.lapack.get_lapack_funcs(
+    (solver,) = scipy_linalg().lapack.get_lapack_funcs(
         ("hetrs" if hermitian else "sytrs",), (factors, right)
     )
 

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.lapack import NUMPY, SCIPY, adjoint, is_vector, regular, turned, wide
+from scheduler.ir.reference.lapack import (
+    NUMPY,
+    adjoint,
+    is_vector,
+    regular,
+    scipy_linalg,
+    turned,
+    wide,
+)
 from scheduler.ir.reference.rule import OWN_DTYPE, Args, Array, Result, Rule
 
 
@@ -154,7 +162,7 @@ def norm(vector_norm: Rule) -> Rule:
 
 def exponential(a: Args) -> Result:
     given = wide(a["self"])
-    return SCIPY.expm(given) if given.size else given
+    return scipy_linalg().expm(given) if given.size else given
 
 
 def least_squares(a: Args) -> Result:
