@@ -61,9 +61,8 @@ def _computed(
             values[name] = value.item()
         else:
             values[name] = value.reshape(tuple(extent(one, bindings) for one in meta.size))
-    dtypes = {name: meta.dtype for name, meta in lowered.graph.tensors.items()}
     try:
-        made = evaluate(node, values, bindings, dtypes=dtypes, graph=lowered.graph)
+        made = evaluate(node, values, bindings, graph=lowered.graph)
     except UnsupportedOpError as error:
         raise NoReferenceError(
             f"{node.target}, for which there is no kernel and no reference: {where(node)} cannot"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import sympy
 
@@ -109,10 +110,26 @@ def _in_steps(
     held = meta.dtype.compute
     size = (*meta.size[:-1], k.size[-2])
 
-    scored = scoring(scale, q.size[-1], is_causal, attn_mask, size, held)
-    turned = transpose(k, k.rank - 2, k.rank - 1)
-    scores = product(b, "attention scores", q, turned, size, held, scored)
-    return product(b, "attention", _weights(b, scores), v, meta.size, meta.dtype, None)
+    scores = scores_of(b, q, k, attn_mask, is_causal, scale, size, held)
+    return product(
+        b, "attention", weights_of(b, scores, meta.dtype), v, meta.size, meta.dtype, None
+    )
+
+
+def scores_of(
+    b: Builder,
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    is_causal: bool,
+    scale: float | None,
+    size: tuple[Expr, ...],
+    held: DType,
+) -> Tensor:
+    """The scores of that size in memory, scaled and masked."""
+    scored = scoring(scale, query.size[-1], is_causal, mask, size, held)
+    turned = transpose(key, key.rank - 2, key.rank - 1)
+    return product(b, "attention scores", query, turned, size, held, scored)
 
 
 def scoring(
@@ -150,27 +167,36 @@ def _not_after(index: Index) -> Value:
     return trees.call("le", trees.index_value(column), trees.index_value(row))
 
 
-def _weights(b: Builder, scores: Tensor) -> Tensor:
-    """softmax over the last dimension, in the type of the values; a row with nothing but -inf
-    gives 0, as torch's attention does."""
-    held, dims = scores.dtype, (scores.rank - 1,)
+def powers_of(b: Builder, scores: Tensor) -> tuple[Tensor, Callable[[Value, Index], Value]]:
+    """The greatest score of each row, 0 where all are -inf; a score's exp(score - that)."""
+    held = scores.dtype
 
     def finite(acc: Value, _: Index) -> Value:
         return trees.call("where", trees.call("isinf", acc), trees.const(0, held), acc)
 
-    def not_zero(acc: Value, _: Index) -> Value:
-        zero, one = trees.const(0, held), trees.const(1, held)
-        return trees.call("where", trees.call("eq", acc, zero), one, acc)
-
+    dims = (scores.rank - 1,)
     top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
 
     def power(value: Value, index: Index) -> Value:
         return trees.call("exp", trees.call("sub", value, top.at((*index[:-1], sympy.Integer(0)))))
 
+    return top, power
+
+
+def weights_of(b: Builder, scores: Tensor, dtype: DType) -> Tensor:
+    """softmax over the last dimension; a row with nothing but -inf gives 0, as torch's attention
+    does."""
+    held = scores.dtype
+    _, power = powers_of(b, scores)
+
+    def not_zero(acc: Value, _: Index) -> Value:
+        zero, one = trees.const(0, held), trees.const(1, held)
+        return trees.call("where", trees.call("eq", acc, zero), one, acc)
+
     total = reduce(
         b,
         scores,
-        dims,
+        (scores.rank - 1,),
         ReductionKind.SUM,
         dtype=held,
         accumulate=held,
@@ -182,7 +208,7 @@ def _weights(b: Builder, scores: Tensor) -> Tensor:
         divisor = total.at((*index[:-1], sympy.Integer(0)))
         return trees.call("truediv", power(scores.at(index), index), divisor)
 
-    return b.pointwise(scores.size, b.meta().dtype, read)
+    return b.pointwise(scores.size, dtype, read)
 
 
 def _typed(tensor: Tensor, index: Index) -> Value:

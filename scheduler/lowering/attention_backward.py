@@ -14,7 +14,14 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import trees
-from scheduler.lowering.attention import attention, scale_of, scoring
+from scheduler.lowering.attention import (
+    attention,
+    powers_of,
+    scale_of,
+    scores_of,
+    scoring,
+    weights_of,
+)
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
 from scheduler.lowering.errors import Unsupported
@@ -72,23 +79,12 @@ def _sums(
     size = (*query.size[:-1], key.size[-2])
     if meta.size[: len(size) - 2] != size[:-2]:
         raise Unsupported("attention whose rows have other sizes than its logarithms")
-    scored = scoring(scale, query.size[-1], is_causal, mask, size, held)
-    turned = transpose(key, -2, -1)
-    scores = product(b, "attention scores", query, turned, size, held, scored)
-    dims = (scores.rank - 1,)
-
-    def finite(acc: Value, _: Index) -> Value:
-        return call("where", call("isinf", acc), const(0, held), acc)
-
-    top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
-
-    def power(x: Value, index: Index) -> Value:
-        return call("exp", call("sub", x, top.at((*index[:-1], _ZERO))))
-
+    scores = scores_of(b, query, key, mask, is_causal, scale, size, held)
+    top, power = powers_of(b, scores)
     made = reduce(
         b,
         scores,
-        dims,
+        (scores.rank - 1,),
         ReductionKind.SUM,
         dtype=held,
         accumulate=held,
@@ -122,28 +118,8 @@ def attention_math(
         raise Unsupported("attention of grouped queries with its weights")
     made = attention(b, query, key, value, attn_mask, dropout_p, is_causal, scale)
     meta, held = b.meta(1), query.dtype.compute
-    scored = scoring(scale, query.size[-1], bool(is_causal), attn_mask, meta.size, held)
-    turned = transpose(key, -2, -1)
-    scores = product(b, "attention scores", query, turned, meta.size, held, scored)
-    dims = (scores.rank - 1,)
-
-    def finite(acc: Value, _: Index) -> Value:
-        return call("where", call("isinf", acc), const(0, held), acc)
-
-    top = reduce(b, scores, dims, ReductionKind.MAX, dtype=held, accumulate=held, after=finite)
-
-    def power(x: Value, index: Index) -> Value:
-        return call("exp", call("sub", x, top.at((*index[:-1], _ZERO))))
-
-    total = reduce(b, scores, dims, ReductionKind.SUM, dtype=held, accumulate=held, before=power)
-
-    def read(index: Index) -> Value:
-        divisor = total.at((*index[:-1], _ZERO))
-        share = call("truediv", power(scores.at(index), index), divisor)
-        empty = call("eq", divisor, const(0, held))
-        return call("where", empty, const(0, held), share)
-
-    return made, b.pointwise(meta.size, meta.dtype, read)
+    scores = scores_of(b, query, key, attn_mask, bool(is_causal), scale, meta.size, held)
+    return made, weights_of(b, scores, meta.dtype)
 
 
 def attention_backward(

@@ -13,6 +13,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.values import Value
 from scheduler.limits import MAX_RECURRENT_STEPS
 from scheduler.lowering import trees
+from scheduler.lowering.activations import relu
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.joining import joined
@@ -123,10 +124,6 @@ def _plain_step(function: Callable[[Value], Value]) -> _Step:
 
 def _tanh(x: Value) -> Value:
     return call("tanh", x)
-
-
-def _relu(x: Value) -> Value:
-    return call("maximum", x, const(0, x.dtype))
 
 
 def _inputs(b: Builder, x: Tensor, weights: _Weights, both: bool) -> Tensor:
@@ -249,7 +246,7 @@ def _of_modes(step: _Step, both: bool, states: int) -> Callable[..., tuple[Tenso
 lstm = _of_modes(_lstm_step, both=True, states=2)
 gru = _of_modes(_gru_step, both=False, states=1)
 rnn_tanh = _of_modes(_plain_step(_tanh), both=True, states=1)
-rnn_relu = _of_modes(_plain_step(_relu), both=True, states=1)
+rnn_relu = _of_modes(_plain_step(relu), both=True, states=1)
 
 
 def mkldnn_rnn_layer(
@@ -324,4 +321,4 @@ def _batched(tensor: Tensor) -> Tensor:
 lstm_cell = _cell(_lstm_step, both=True)
 gru_cell = _cell(_gru_step, both=False)
 rnn_tanh_cell = _cell(_plain_step(_tanh), both=True)
-rnn_relu_cell = _cell(_plain_step(_relu), both=True)
+rnn_relu_cell = _cell(_plain_step(relu), both=True)

@@ -61,17 +61,18 @@ def evaluate(
 ) -> dict[str, Any]:
     """The values that a node makes, by name, in float64.
 
-    ``values`` holds every value that the node reads, symbolic integers as ``int``. ``dtypes`` are
-    the tensors' own types; few ops ask for them (``rms_norm`` without eps). ``graph`` is the one
-    that the node is of, which those need that have graphs among their arguments. An in-place op
-    gives its new value and leaves ``values`` as they are. A result may be a view of an argument.
+    ``values`` holds every value that the node reads, symbolic integers as ``int``. ``graph`` is
+    the one that the node is of: few ops ask for their tensors' own types (``rms_norm`` without
+    eps), and some for graphs among their arguments. ``dtypes`` are those types where there is no
+    graph yet. An in-place op gives its new value and leaves ``values`` as they are. A result may
+    be a view of an argument.
 
     Raises ``UnsupportedOpError`` where there is no rule for the op or for this use of it, and
     ``UserError`` where the arguments do not fit the op.
     """
     spec = find(node.target)
     args = {name: _resolved(arg, values, bindings) for name, arg in spec.bind(node).items()}
-    args[OWN_DTYPE] = _own_dtype(node, dtypes or {})
+    args[OWN_DTYPE] = _own_dtype(node, dtypes or {}, graph)
     if may_draw(node.target):
         args[RANDOM] = (bindings.get(SEED, 0), stream_of(node.outputs[0]))
     if spec.op.name in _OF_STRIDES:
@@ -162,8 +163,13 @@ def read_sizes(graph: Graph, made: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def _own_dtype(node: Node, dtypes: Mapping[str, DType]) -> DType | None:
-    return next((dtypes[name] for name in node_references(node) if name in dtypes), None)
+def _own_dtype(node: Node, dtypes: Mapping[str, DType], graph: Graph | None = None) -> DType | None:
+    for name in node_references(node):
+        if graph is not None and name in graph.tensors:
+            return graph.tensors[name].dtype
+        if name in dtypes:
+            return dtypes[name]
+    return None
 
 
 def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -222,7 +228,6 @@ class _Run:
         self.bindings = dict(bindings)
         self._rounds = rounds
         self._roundings = roundings
-        self._dtypes = {name: meta.dtype for name, meta in graph.tensors.items()}
         self._writes = any(_mutates(node) for node in graph.nodes)
         self._sizes: dict[Any, int | None] = {}
         self._values: dict[str, Any] = {}
@@ -305,7 +310,6 @@ class _Run:
             node,
             self._rounded_arguments(node) if rounds else self._values,
             self.bindings,
-            dtypes=self._dtypes,
             graph=self._graph,
             round_casts=self._rounds,
         )
@@ -347,10 +351,10 @@ class _Run:
 
     def _rounded(self, name: str, value: Any, *, stored: bool = False) -> Any:
         """A value as kernels may round it: in the type of sums, or as it is stored."""
-        dtype = self._dtypes.get(name)
-        if self._roundings is None or dtype is None or not isinstance(value, np.ndarray):
+        meta = self._graph.tensors.get(name)
+        if self._roundings is None or meta is None or not isinstance(value, np.ndarray):
             return value
-        return self._roundings.of(value, dtype, dtype.eps if stored else 0.0)
+        return self._roundings.of(value, meta.dtype, meta.dtype.eps if stored else 0.0)
 
     def _own(self, node: Node, name: str, value: Any) -> Any:
         source = next(iter(node_references(node)))

@@ -82,10 +82,16 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
         )
 
     def finished(
-        self, blocks: Expr, threads: int, lds_bytes: int, **context: object
+        self,
+        blocks: Expr,
+        threads: int,
+        lds_bytes: int,
+        workspace_bytes: Expr | None = None,
+        **context: object,
     ) -> RenderedTemplate:
-        """Text and interface of a kernel that is one launch of ``blocks`` blocks. The text is
-        that of the template's name; ``context`` is what it asks for besides."""
+        """Text and interface of a kernel that is one launch of ``blocks`` blocks, with memory of
+        its own where ``workspace_bytes`` says how much. The text is that of the template's name;
+        ``context`` is what it asks for besides."""
         text = kernel_text(self.name).render(
             header=self.header(),
             index_type=self.index_type,
@@ -96,12 +102,14 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
         )
         source, origins = self.marks.finish(text)
         one = as_expr(1)
+        names = tuple(arg.name for arg in self.kernel.args)
         launch = Launch(
             KERNEL,
             (self.over_arguments(blocks), one, one),
             (threads, 1, 1),
             lds_bytes,
-            tuple(arg.name for arg in self.kernel.args),
+            names if workspace_bytes is None else (*names, "workspace"),
         )
         values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
-        return RenderedTemplate(source, self.kernel.args, values, (launch,), as_expr(0), origins)
+        room = as_expr(0) if workspace_bytes is None else self.over_arguments(workspace_bytes)
+        return RenderedTemplate(source, self.kernel.args, values, (launch,), room, origins)

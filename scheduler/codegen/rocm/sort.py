@@ -14,13 +14,11 @@ import sympy
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
-from scheduler.codegen.kernel import Launch
 from scheduler.codegen.launch import Interface, ceil_div
 from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.printing.lines import Lines
-from scheduler.codegen.rocm.launch import KERNEL, LaunchTemplate
-from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.index.bounds import bounds
@@ -117,24 +115,21 @@ class SortTemplate(LaunchTemplate):
         mode = self._mode(lanes * items)
         depth = {"rows": 2, "best": 3, "merge": 4}[mode]
         blocks = ceil_div(rows, threads // lanes) if mode == "rows" else rows
-        names = tuple(arg.name for arg in self.kernel.args)
-        workspace = as_expr(0)
+        workspace = None
         if mode == "merge":
             blocks = sympy.Min(rows, as_expr(_MOST_BLOCKS))
             room = ceil_div(self.nest.inner_numel, 8) * 8
             workspace = blocks * room * (2 * self._element_bytes)
-            names = (*names, "workspace")
         index = self._printer(self.lines()).index
-        text = kernel_text(self.name).render(
-            header=self.header(),
-            index_type=self.index_type,
-            threads=threads,
+        return self.finished(
+            blocks,
+            threads,
+            threads * items * self._element_bytes + (4 if mode == "best" else 0),
+            workspace,
             lanes=lanes,
             items=items,
             mode=mode,
-            parameters=self.parameters,
-            host=self.host(blocks),
-            workspace=self._host_printer(workspace) if mode == "merge" else "",
+            workspace="" if workspace is None else self._host_printer(workspace),
             element_bytes=2 * self._element_bytes,
             key=self.operation.key.dtype.compute.cpp,
             descending=self.operation.descending,
@@ -144,20 +139,6 @@ class SortTemplate(LaunchTemplate):
             outer=self._outer(2 if mode == "merge" else 1),
             read=self._read(depth),
             write=self._write(3 if mode == "merge" else 2),
-        )
-        source, origins = self.marks.finish(text)
-        one = as_expr(1)
-        launch = Launch(
-            KERNEL,
-            (self.over_arguments(blocks), one, one),
-            (threads, 1, 1),
-            threads * items * self._element_bytes + (4 if mode == "best" else 0),
-            names,
-        )
-        values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
-        workspace_bytes = self.over_arguments(workspace)
-        return RenderedTemplate(
-            source, self.kernel.args, values, (launch,), workspace_bytes, origins
         )
 
     def _printer(self, lines: Lines) -> NestPrinter:

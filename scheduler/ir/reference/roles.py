@@ -103,15 +103,6 @@ def places_along_dim(indices: str) -> Requirements:
     return requires
 
 
-def places_in_all(indices: str) -> Requirements:
-    """``indices`` are places in ``self`` laid out flat."""
-
-    def requires(args: Mapping[str, Argument], sizes: Sizes) -> Required:
-        yield args[indices], Role(below=sizes.of(args["self"], slice(None)))
-
-    return requires
-
-
 def places_by_dimension(args: Mapping[str, Argument], sizes: Sizes) -> Required:
     """``indices`` has places along each dimension of ``self``, or None for a whole one."""
     indices = args["indices"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.ops import Elements, NoKernel, op
 from scheduler.ir.reference import rearranging as ref
-from scheduler.ir.reference.roles import places_in_all
+from scheduler.ir.reference.roles import places_of_all
 from scheduler.lowering import rearranging, views
 
 ROWS = (
@@ -115,7 +115,7 @@ ROWS = (
         rearranging.take,
         ref.take,
         Elements.COPIED,
-        requires=places_in_all("index"),
+        requires=places_of_all("index"),
     ),
     op("aten.ravel", "self", views.view, ref.ravel, Elements.VIEWED_IF_CONTIGUOUS),
     op("aten.vander", "x, N=None, increasing=False", rearranging.vander, ref.vander),
