@@ -1,0 +1,1 @@
+"""Where a kernel's cycles go on an AMD GPU: modelled from its instructions, never measured."""

@@ -1,0 +1,168 @@
+"""What the model says of a kernel: modelled, never measured. As JSON in bundles, rows and pages.
+
+Times are microseconds, cycles those of the compute unit's clock. A figure that rests on a constant
+with a range is a ``Band``; shares are of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Band:
+    """A figure at the constants' low ends, at their middle, and at their high ends."""
+
+    low: float
+    mid: float
+    high: float
+
+
+class Pipe(StrEnum):
+    """What of a compute unit an instruction keeps busy."""
+
+    MATRIX = "matrix"
+    VECTOR = "vector"
+    SCALAR = "scalar"
+    LDS = "lds"
+    MEMORY = "memory"  # the path of vector memory: addresses, L1
+    BRANCH = "branch"
+
+
+class Reason(StrEnum):
+    """What a wave waits for."""
+
+    GLOBAL = "global loads"
+    STORE = "stores"
+    SCALAR = "scalar loads"
+    LDS = "LDS"
+    MATRIX = "results of matrix instructions"
+    DEPENDENCY = "results of the vector unit"
+    BARRIER = "barriers"
+    PIPE = "a pipe that other waves keep busy"
+    FETCH = "instructions"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One instruction, by its index in the function: means over the waves that were run.
+
+    ``executed`` is how often a wave executes it, ``lanes`` how many of its lanes are switched on;
+    ``issue`` the cycles in which it keeps its pipe, ``stall`` those in which its wave waits before
+    it, by ``reasons``. Of LDS, ``conflict`` is its cycles over those without bank conflicts (1
+    where there are none). Of memory: ``requests`` cache lines an execution, ``bytes_used`` of
+    ``bytes_moved`` of them.
+    """
+
+    index: int
+    executed: float
+    lanes: float
+    issue: float
+    stall: float
+    reasons: Mapping[Reason, float] = field(default_factory=dict)
+    conflict: float | None = None
+    requests: float | None = None
+    bytes_used: float | None = None
+    bytes_moved: float | None = None
+
+
+@dataclass(frozen=True)
+class LoopFigures:
+    """A loop by its first and last instruction: how often a wave goes round, cycles each time of
+    a compute unit that is full, and the share of them in which the matrix pipes are busy."""
+
+    first: int
+    last: int
+    iterations: float
+    cycles: float
+    matrix_busy: float
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The least time that one resource alone would take for the whole launch."""
+
+    name: str
+    time_us: Band
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of a wave's life for the timeline: from cycle ``start`` to ``end`` it keeps a
+    pipe busy, or waits for a reason, at the instruction ``index``."""
+
+    start: int
+    end: int
+    index: int
+    pipe: Pipe | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One wave of the timeline."""
+
+    block: int
+    wave: int
+    simd: int
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Memory behind the L1 caches for the whole launch, in bytes: what blocks ask for, what of it
+    is different (compulsory), what the L2 must fetch where blocks that run together share lines,
+    and how many L2 caches (XCDs) each fetch for themselves."""
+
+    asked: float
+    distinct: float
+    fetched: Band
+    caches: int
+
+
+@dataclass(frozen=True)
+class LaunchReport:
+    """One launch. ``rounds`` is how many waves of blocks the device needs, ``resident`` blocks a
+    compute unit at a time, ``tail`` the share of the time in which units have no work."""
+
+    function: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    waves: int
+    resident: int
+    limiter: str
+    rounds: float
+    tail: float
+    time_us: Band
+    cycles: Band
+    pipes: Mapping[Pipe, float]
+    waits: Mapping[Reason, float]
+    limits: tuple[Limit, ...]
+    instructions: tuple[Figures, ...]
+    loops: tuple[LoopFigures, ...]
+    timeline: tuple[Lane, ...]
+    sharing: Sharing | None
+    sentence: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A kernel on one board at one binding of its sizes. ``unknown`` counts the instructions that
+    the emulator does not know, by mnemonic; ``sampled`` says which part of the launch was run."""
+
+    version: int
+    kernel: str
+    target: str
+    board: str
+    sizes: Mapping[str, int]
+    time_us: Band
+    sentence: str
+    launches: tuple[LaunchReport, ...]
+    unknown: Mapping[str, int]
+    sampled: str

@@ -1,0 +1,1 @@
+"""What the vector unit computes: one row an instruction, a file for each family."""
