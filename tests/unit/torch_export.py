@@ -1,4 +1,5 @@
-"""Export of small torch modules for tests, read back and run by the reference beside torch."""
+"""Export of small torch modules for tests, read back and run beside torch: by the reference, and
+by the operations that they are lowered to."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import numpy as np
 from scheduler.frontends.pt2 import read
 from scheduler.ir.graph import Graph, InputKind
 from scheduler.reference import run
+from tests.unit.lowering.agreeing import assert_lowers
 
 
 def as_module(function: Any) -> Any:
@@ -85,13 +87,14 @@ def agree(
     **options: Any,
 ) -> Graph:
     """Export, run here and in torch, compare every output and every input that the model writes;
-    float64 models to 12 digits."""
+    float64 models to 12 digits. Lower it, and run its operations too: one export serves both."""
     import torch
 
     program, graph = export(module, args, folder, decompose=decompose, **options)
     hints = {name: info.hint for name, info in graph.symbols.items()}
     values = inputs_of(program, graph, args)
-    got = run(graph, values, {**hints, **(bindings or {})})
+    sizes = {**hints, **(bindings or {})}
+    got = run(graph, values, sizes)
     given = tuple(a.clone() if hasattr(a, "clone") else a for a in args)
     with torch.no_grad():
         returned = module(*given)
@@ -119,4 +122,5 @@ def agree(
             atol=tolerance,
             err_msg=f"output {index}, {[n.target for n in graph.nodes if name in n.outputs]}",
         )
+    assert_lowers(graph, values, sizes, got)
     return graph

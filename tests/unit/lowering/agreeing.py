@@ -1,0 +1,58 @@
+"""What operations and fused schedules of a graph give, held against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from scheduler.fusion import schedule
+from scheduler.ir.graph import Graph
+from scheduler.ir.operations import Extern, size_of_buffer
+from scheduler.ir.ops import NoKernel
+from scheduler.lowering import lower
+from scheduler.lowering.ops import find, named_reasons
+from tests.unit.lowering.running import run_schedule
+
+# Ops with a kernel, and uses of them that have none: they run through the reference.
+WITHOUT = {
+    "aten.repeat_interleave.self_Tensor",  # by what another tensor says
+    "aten.repeat_interleave.Tensor",
+    "higher_order.scan",  # over many slices
+}
+
+
+def late(extern: Extern) -> bool:
+    """Whether it says how large its own results are: kernels are launched after that."""
+    return any(map(size_of_buffer, extern.outputs))
+
+
+def assert_lowers(
+    graph: Graph,
+    values: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    expected: Mapping[str, Any],
+) -> None:
+    """The operations, one by one and fused, give what the reference gave for these inputs; only
+    uses that have a reason are left to it."""
+    lowered = lower(graph)
+    externs = {
+        op.op: op.reason for op in lowered.operations if isinstance(op, Extern) and not late(op)
+    }
+    for op in externs.keys() - WITHOUT:
+        assert isinstance(find(op).op.lowering, NoKernel) or externs[op] in named_reasons(), op
+    for fuse in (False, True):
+        got = run_schedule(schedule(lowered, fuse=fuse), values, sizes)
+        for name, value in expected.items():
+            assert got[name].shape == np.shape(value)
+            np.testing.assert_allclose(
+                got[name].astype(_wide(value)),
+                np.asarray(value, _wide(value)),
+                rtol=1e-9,
+                atol=1e-9,
+            )
+
+
+def _wide(value: Any) -> type:
+    return complex if np.iscomplexobj(value) else float
