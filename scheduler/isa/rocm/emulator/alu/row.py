@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -42,12 +42,33 @@ class Alu:
 
     ``compute`` takes the sources as NumPy arrays of their types (F16 as float16, BF16 as float32,
     MASK as bool), negations and absolute values applied, and gives the results likewise, one or a
-    tuple; clamp and output factors are the caller's. ``accumulates``: the old result is the last
-    source. Lanes that are switched off are computed and dropped, so nothing may raise.
+    tuple; clamp and output factors are the caller's. They are [waves, lanes], of scalars and
+    constants [waves, 1] or [1, 1]; results broadcast to [waves, lanes]. ``accumulates``: the old
+    result is the last source. ``selects``: ``op_sel`` is not the caller's but a keyword of
+    ``compute``, as written. Lanes that are switched off are computed and dropped, so nothing may
+    raise. Of packed instructions (``v_pk_``) the types are one element's, and all arrays have a
+    dimension of two in front: the low elements, then the high ones.
     """
 
     name: str
     results: tuple[Type, ...]
     sources: tuple[Type, ...]
     compute: Callable[..., Any]
+    accumulates: bool = False
+    selects: bool = False
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """One matrix instruction, by the name with an underscore before the operands' type
+    (``v_mfma_f32_16x16x16_f16``).
+
+    ``compute`` takes the sources in the text's order as [registers, waves, lanes], a constant as
+    [1, 1, 1], and the modifiers as written (a single number is a tuple of one); it gives
+    [``result_registers``, waves, lanes]. ``accumulates``: the old result is one source more.
+    """
+
+    name: str
+    result_registers: int
+    compute: Callable[[tuple[Bits, ...], Mapping[str, tuple[int, ...]]], Bits]
     accumulates: bool = False
