@@ -13,6 +13,13 @@ import numpy.typing as npt
 Bits = npt.NDArray[np.uint32]
 """Registers as they are: the last dimension is lanes, the others waves."""
 
+Lanes = npt.NDArray[Any]
+"""Values of one operand, of its type, in the shape of ``Bits``."""
+
+Modifiers = Mapping[str, tuple[int, ...]]
+"""What is written behind the operands: ``op_sel:[0,1]`` is (0, 1), ``cbsz:2`` is (2,); words
+(``src0_sel:BYTE_1``) are left out."""
+
 
 class Type(StrEnum):
     """How an operand's bits are read. Of 64 bits: two registers, the lower half in the first.
@@ -44,10 +51,15 @@ class Alu:
     MASK as bool), negations and absolute values applied, and gives the results likewise, one or a
     tuple; clamp and output factors are the caller's. They are [waves, lanes], of scalars and
     constants [waves, 1] or [1, 1]; results broadcast to [waves, lanes]. ``accumulates``: the old
-    result is the last source. ``selects``: ``op_sel`` is not the caller's but a keyword of
-    ``compute``, as written. Lanes that are switched off are computed and dropped, so nothing may
-    raise. Of packed instructions (``v_pk_``) the types are one element's, and all arrays have a
-    dimension of two in front: the low elements, then the high ones.
+    result is the last source. Lanes that are switched off are computed and dropped, so nothing may
+    raise: the caller has NumPy ignore floating-point errors.
+
+    ``packed``: the types are one element's, and all arrays have a dimension of two in front: the
+    low elements (``op_sel``, ``neg_lo``), then the high ones (``op_sel_hi``, ``neg_hi``); elements
+    are the halves of a register, or of 32 bits the registers of a pair. ``mixed``: each source is a
+    register, or where its bit of ``op_sel_hi`` is set the half that ``op_sel`` names, as f16
+    widened; ``neg_lo`` negates, ``neg_hi`` is the absolute value. ``processors``: it is only of
+    those that begin with one of these; empty: of all.
     """
 
     name: str
@@ -55,20 +67,24 @@ class Alu:
     sources: tuple[Type, ...]
     compute: Callable[..., Any]
     accumulates: bool = False
-    selects: bool = False
+    packed: bool = False
+    mixed: bool = False
+    processors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """One matrix instruction, by the name with an underscore before the operands' type
-    (``v_mfma_f32_16x16x16_f16``).
+class Block:
+    """One instruction over whole registers: a matrix product, a conversion of several elements.
 
-    ``compute`` takes the sources in the text's order as [registers, waves, lanes], a constant as
-    [1, 1, 1], and the modifiers as written (a single number is a tuple of one); it gives
-    [``result_registers``, waves, lanes]. ``accumulates``: the old result is one source more.
+    ``compute(*blocks, modifiers)`` takes for each source as many registers as ``sources`` says,
+    uint32 [waves, registers, lanes], and gives the ``results`` registers likewise. An inline
+    constant that stands for floats is repeated in every register. ``reads_old``: the old result is
+    the last block. ``processors`` as in ``Alu``.
     """
 
     name: str
-    result_registers: int
-    compute: Callable[[tuple[Bits, ...], Mapping[str, tuple[int, ...]]], Bits]
-    accumulates: bool = False
+    results: int
+    sources: tuple[int, ...]
+    compute: Callable[..., Bits]
+    reads_old: bool = False
+    processors: tuple[str, ...] = ()

@@ -1,0 +1,109 @@
+"""Comparisons of floats, their classes, and the choice by a mask.
+
+A row gives the mask; whether it goes to VCC, to scalar registers or to EXEC is the encoding's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+
+Masks = npt.NDArray[np.bool_]
+
+
+def _never(a: Lanes, b: Lanes) -> Masks:
+    return np.zeros(np.broadcast_shapes(np.shape(a), np.shape(b)), dtype=np.bool_)
+
+
+def _always(a: Lanes, b: Lanes) -> Masks:
+    return ~_never(a, b)
+
+
+def _ordered(a: Lanes, b: Lanes) -> Masks:
+    return ~(np.isnan(a) | np.isnan(b))
+
+
+def _lesser_or_greater(a: Lanes, b: Lanes) -> Masks:
+    found: Masks = (a < b) | (a > b)
+    return found
+
+
+def _not(compare: Callable[[Lanes, Lanes], Masks]) -> Callable[[Lanes, Lanes], Masks]:
+    return lambda a, b: ~compare(a, b)
+
+
+_FLOAT: dict[str, Callable[[Lanes, Lanes], Masks]] = {
+    "f": _never,
+    "lt": np.less,
+    "eq": np.equal,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "lg": _lesser_or_greater,
+    "ge": np.greater_equal,
+    "o": _ordered,
+    "u": _not(_ordered),
+    "nge": _not(np.greater_equal),
+    "nlg": _not(_lesser_or_greater),
+    "ngt": _not(np.greater),
+    "nle": _not(np.less_equal),
+    "neq": _not(np.equal),
+    "nlt": _not(np.less),
+    "tru": _always,
+}
+_FLOATS = {Type.F16: (np.uint16, 10), Type.F32: (np.uint32, 23), Type.F64: (np.uint64, 52)}
+
+
+def classes(values: Lanes, mask: Lanes, unsigned: Any, mantissa: int) -> Masks:
+    """Whether a value is of one of the classes in ``mask``: bit 0 signalling NaN, 1 quiet NaN,
+    2 -infinity, 3 -normal, 4 -denormal, 5 -0, 6 +0, 7 +denormal, 8 +normal, 9 +infinity."""
+    bits = np.ascontiguousarray(values).view(unsigned)
+    quiet = ((bits >> unsigned(mantissa - 1)) & unsigned(1)) == 1
+    negative = np.signbit(values)
+    magnitude = np.abs(values)
+    normal = magnitude >= np.finfo(values.dtype).tiny
+    places = np.select(
+        [np.isnan(values), np.isinf(values), values == 0, ~normal],
+        [np.where(quiet, 1, 0), *(np.where(negative, *two) for two in ((2, 9), (5, 6), (4, 7)))],
+        np.where(negative, 3, 8),
+    )
+    found: Masks = ((mask.astype(np.int64) >> places) & 1) == 1
+    return found
+
+
+def _class_row(kind: Type) -> Alu:
+    unsigned, mantissa = _FLOATS[kind]
+    # f16's mask is a half of a register on some targets; its ten bits are the low ones in both.
+    mask = Type.U16 if kind is Type.F16 else Type.U32
+    return Alu(
+        f"v_cmp_class_{kind}",
+        (Type.MASK,),
+        (kind, mask),
+        lambda values, of: classes(values, of, unsigned, mantissa),
+    )
+
+
+def _rows() -> Iterator[Alu]:
+    for kind in _FLOATS:
+        for relation, compute in _FLOAT.items():
+            yield Alu(f"v_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
+        yield _class_row(kind)
+    for kind in (Type.F16, Type.F32):
+        for relation, compute in _FLOAT.items():
+            if relation not in ("f", "tru"):
+                yield Alu(f"s_cmp_{relation}_{kind}", (Type.MASK,), (kind, kind), compute)
+
+
+def _choose(otherwise: Lanes, chosen: Lanes, mask: Masks) -> Lanes:
+    return np.where(mask, chosen, otherwise)
+
+
+ROWS = (
+    *_rows(),
+    Alu("v_cndmask_b32", (Type.B32,), (Type.B32, Type.B32, Type.MASK), _choose),
+    Alu("v_cndmask_b16", (Type.B16,), (Type.B16, Type.B16, Type.MASK), _choose),
+)

@@ -1,0 +1,47 @@
+"""Packed arithmetic: two elements a lane. ``compute`` is one element's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.alu.floats import (
+    FMA,
+    maximum,
+    maximum_number,
+    minimum,
+    minimum_number,
+)
+from scheduler.isa.rocm.emulator.alu.rounding import to_bfloat16
+from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+
+_TWO: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("add", np.add),
+    ("mul", np.multiply),
+    ("min", minimum_number),
+    ("max", maximum_number),
+    ("minimum", minimum),
+    ("maximum", maximum),
+)
+_THREE: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("minimum3", lambda a, b, c: minimum(minimum(a, b), c)),
+    ("maximum3", lambda a, b, c: maximum(maximum(a, b), c)),
+)
+
+
+def _of_type(kind: Type) -> Iterator[Alu]:
+    for name, compute in _TWO:
+        computed = _rounded(compute) if kind is Type.BF16 else compute
+        yield Alu(f"v_pk_{name}_{kind}", (kind,), (kind, kind), computed, packed=True)
+    for name, compute in (*_THREE, ("fma", FMA[kind])):
+        yield Alu(f"v_pk_{name}_{kind}", (kind,), (kind,) * 3, compute, packed=True)
+    yield Alu(f"v_pk_fmac_{kind}", (kind,), (kind,) * 3, FMA[kind], accumulates=True, packed=True)
+
+
+def _rounded(compute: Callable[..., Any]) -> Callable[[Lanes, Lanes], Lanes]:
+    return lambda a, b: to_bfloat16(compute(a, b))
+
+
+ROWS = tuple(row for kind in (Type.F16, Type.BF16, Type.F32) for row in _of_type(kind))

@@ -1,0 +1,97 @@
+"""Reciprocals, roots, powers and logarithms of two, sine and cosine.
+
+The hardware's are within 1 ulp (f16 0.51, f64's reciprocals about 2**29 ulp, sine and cosine 2**-16
+or so); here they are correctly rounded or as good as NumPy's float64, so that results differ from
+the hardware's by at most that. Those of f32 flush denormals, as the ISA documents say and as the
+compiler's own expansions expect; those of f16 and f64 keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.alu.row import Alu, Lanes, Type
+
+_NORMAL = np.float32(2.0**-126)
+# Sine and cosine take revolutions up to this.
+_REVOLUTIONS = 256.0
+
+
+def _root(a: Lanes) -> Lanes:
+    return np.sqrt(a)
+
+
+def _reciprocal(a: Lanes) -> Lanes:
+    return 1.0 / a
+
+
+def _reciprocal_root(a: Lanes) -> Lanes:
+    return 1.0 / np.sqrt(a)
+
+
+def _sine(a: Lanes) -> Lanes:
+    turned = np.sin(2 * np.pi * (a - np.rint(a)))
+    return np.where(np.isfinite(a) & (np.abs(a) > _REVOLUTIONS), 0.0, turned)
+
+
+def _cosine(a: Lanes) -> Lanes:
+    turned = np.cos(2 * np.pi * (a - np.rint(a)))
+    return np.where(np.isfinite(a) & (np.abs(a) > _REVOLUTIONS), 1.0, turned)
+
+
+_FUNCTIONS: tuple[tuple[str, Callable[[Lanes], Lanes]], ...] = (
+    ("rcp", _reciprocal),
+    ("rsq", _reciprocal_root),
+    ("sqrt", _root),
+    ("exp", np.exp2),
+    ("log", np.log2),
+    ("sin", _sine),
+    ("cos", _cosine),
+)
+
+
+def _flushed(values: Lanes) -> Lanes:
+    """Denormals as zeros of their sign."""
+    return np.where(np.abs(values) < _NORMAL, np.copysign(np.float32(0), values), values)
+
+
+def single(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
+    """Of f32 without denormals."""
+
+    def compute(a: Lanes) -> Lanes:
+        return _flushed(function(_flushed(a).astype(np.float64)).astype(np.float32))
+
+    return compute
+
+
+def half(function: Callable[[Lanes], Lanes]) -> Callable[[Lanes], Lanes]:
+    """Of f16, by way of float64."""
+
+    def compute(a: Lanes) -> Lanes:
+        result: Lanes = function(a.astype(np.float64)).astype(np.float16)
+        return result
+
+    return compute
+
+
+def _rows() -> Iterator[Alu]:
+    f16, f32, f64 = (Type.F16,), (Type.F32,), (Type.F64,)
+    for name, function in _FUNCTIONS:
+        of_single: Callable[..., Any] = single(function)
+        yield Alu(f"v_{name}_f16", f16, f16, half(function))
+        yield Alu(f"v_{name}_f32", f32, f32, of_single)
+        yield Alu(f"v_{name}_legacy_f32", f32, f32, of_single)
+        if name in ("rcp", "rsq", "sqrt"):
+            yield Alu(f"v_{name}_f64", f64, f64, function)
+            yield Alu(f"v_s_{name}_f32", f32, f32, of_single)
+            yield Alu(f"v_s_{name}_f16", f16, f16, half(function))
+        elif name in ("exp", "log"):
+            yield Alu(f"v_s_{name}_f32", f32, f32, of_single)
+            yield Alu(f"v_s_{name}_f16", f16, f16, half(function))
+    yield Alu("v_rcp_iflag_f32", f32, f32, single(_reciprocal))
+
+
+ROWS = tuple(_rows())

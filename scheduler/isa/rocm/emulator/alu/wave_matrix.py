@@ -1,0 +1,119 @@
+"""RDNA's matrix instructions (WMMA): of gfx11, where lanes hold A and B twice, and of gfx12.
+
+Sums as in ``matrix.py``. Waves of 32 and of 64 lanes have one name; the operands' lanes say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, Element, items
+from scheduler.isa.rocm.emulator.alu.matrix import Product
+from scheduler.isa.rocm.emulator.alu.matrix_layouts import wmma_input, wmma_result
+from scheduler.isa.rocm.emulator.alu.row import Bits, Block, Lanes, Modifiers
+
+_FLOATS = ("f16", "bf16")
+
+
+@cache
+def _product(k: int, lanes: int, generation: int, result: str) -> Product:
+    places = wmma_input(k, lanes, generation)
+    return Product(places, places, wmma_result(lanes, generation), result)
+
+
+def _flags(modifiers: Modifiers, name: str) -> tuple[int, ...]:
+    return (*modifiers.get(name, ()), 0, 0, 0)[:3]
+
+
+def _operand(block: Bits, element: Element, low: int, high: int) -> Lanes:
+    """Values of A or B, of each register's halves the lower and the upper ones negated."""
+    values = element.decode(items(block, element.bits))
+    if element.bits == 16 and (low or high):
+        signs = np.where(np.arange(values.shape[1]) % 2, -1.0 if high else 1, -1.0 if low else 1)
+        values = values * signs[:, None]
+    return values
+
+
+def _wide(name: str, k: int, generation: int, result: str) -> Callable[..., Bits]:
+    """Results of 32 bits."""
+
+    def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
+        low, high = _flags(modifiers, "neg_lo"), _flags(modifiers, "neg_hi")
+        product = _product(k, a.shape[-1], generation, result)
+        if result == "i32":
+            # neg_lo says which of A and B are signed.
+            signed = [ELEMENTS[f"{'i' if flag else 'u'}{name}"] for flag in low[:2]]
+            left, right = (
+                each.decode(items(block, each.bits))
+                for each, block in zip(signed, (a, b), strict=True)
+            )
+            return product.of(left, right, c)
+        elements = [ELEMENTS[each] for each in name.split("_")]
+        left = _operand(a, elements[0], low[0], high[0])
+        right = _operand(b, elements[-1], low[1], high[1])
+        if high[2]:
+            c = c & np.uint32(0x7FFFFFFF)
+        if low[2]:
+            c = c ^ np.uint32(0x80000000)
+        return product.of(left, right, c)
+
+    return compute
+
+
+def _narrow(name: str, generation: int) -> Callable[..., Bits]:
+    """Results of 16 bits: on gfx11 one a register, in the half that ``op_sel`` says, the other
+    half as C has it; on gfx12 two a register."""
+
+    def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
+        low, high = _flags(modifiers, "neg_lo"), _flags(modifiers, "neg_hi")
+        product = _product(16, a.shape[-1], generation, name)
+        left = _operand(a, ELEMENTS[name], low[0], high[0])
+        right = _operand(b, ELEMENTS[name], low[1], high[1])
+        if generation == 12:
+            return product.of(left, right, c)
+        upper = np.uint32(16 * _flags(modifiers, "op_sel")[2])
+        halves = (c >> upper) & np.uint32(0xFFFF)
+        pairs = halves[:, ::2] | (halves[:, 1::2] << np.uint32(16))
+        result = items(product.of(left, right, pairs), 16)
+        kept = c & ~(np.uint32(0xFFFF) << upper)
+        return np.asarray(kept | (result.astype(np.uint32) << upper), dtype=np.uint32)
+
+    return compute
+
+
+def _row(
+    text: str, generation: int, inputs: int, results: int, compute: Callable[..., Bits]
+) -> Block:
+    return Block(
+        f"v_wmma_{text}",
+        results,
+        (inputs, inputs, results),
+        compute,
+        processors=(f"gfx{generation}",),
+    )
+
+
+def _rows(generation: int) -> Iterator[Block]:
+    """Registers are those of waves of 32 lanes."""
+    share = 1 if generation == 11 else 2
+    for element in _FLOATS:
+        compute = _wide(element, 16, generation, "f32")
+        yield _row(f"f32_16x16x16_{element}", generation, 8 // share, 8, compute)
+        own = _narrow(element, generation)
+        yield _row(f"{element}_16x16x16_{element}", generation, 8 // share, 8 // share, own)
+    for bits, k in ((8, 16), (4, 16), (4, 32)):
+        if k == 16 or generation == 12:
+            compute = _wide(str(bits), k, generation, "i32")
+            inputs = k * bits // 32 // share
+            yield _row(f"i32_16x16x{k}_iu{bits}", generation, inputs, 8, compute)
+    if generation == 12:
+        for a in ("fp8", "bf8"):
+            for b in ("fp8", "bf8"):
+                compute = _wide(f"{a}_{b}", 16, 12, "f32")
+                yield _row(f"f32_16x16x16_{a}_{b}", generation, 2, 8, compute)
+
+
+ROWS = (*_rows(11), *_rows(12))

@@ -1,0 +1,45 @@
+"""Rows of the emulated vector unit by name, and numbers that are awkward to compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, FLOAT_ROWS
+from scheduler.isa.rocm.emulator.alu.row import Alu, Block
+
+ROWS: Mapping[str, Alu] = {row.name: row for row in FLOAT_ROWS}
+Array = npt.NDArray[Any]
+
+
+def run(name: str, *sources: Array) -> Any:
+    """What a row computes, with floating-point errors ignored as the engine has it."""
+    with np.errstate(all="ignore"):
+        return ROWS[name].compute(*sources)
+
+
+def block(name: str, processor: str) -> Block:
+    """The row of a matrix instruction or conversion on a processor."""
+    [found] = [
+        row
+        for row in BLOCK_ROWS
+        if row.name == name and (not row.processors or processor.startswith(row.processors))
+    ]
+    return found
+
+
+def any_bits(dtype: type, count: int, rng: np.random.Generator) -> Array:
+    """Floats of any bits: denormals, infinities and NaNs among them."""
+    width = np.dtype(dtype).itemsize
+    return rng.integers(0, 256, count * width, dtype=np.uint8).view(dtype)
+
+
+def same(got: Array, expected: Array) -> npt.NDArray[np.bool_]:
+    """Equal bit for bit, of NaNs any."""
+    unsigned = {2: np.uint16, 4: np.uint32, 8: np.uint64}[got.dtype.itemsize]
+    assert got.dtype == expected.dtype
+    equal: npt.NDArray[np.bool_] = got.view(unsigned) == expected.view(unsigned)
+    return equal | (np.isnan(got) & np.isnan(expected))
