@@ -69,25 +69,26 @@ def _effect(
         return 0, 0
     text = instruction.mnemonic, instruction.operands
     if text not in known:
-        known[text] = _registers(*text)
+        known[text] = registers(*text)
     return known[text]
 
 
-def _registers(mnemonic: str, operands: str) -> tuple[int, int]:
-    """Masks of the registers read and written."""
+def registers(mnemonic: str, operands: str) -> tuple[int, int]:
+    """Masks of the vector registers that an instruction reads and writes: bit n is vN, bit 512 + n
+    aN."""
     if "::" in operands:  # two operations issued as one
         first, second = operands.split("::", 1)
         name, _, rest = second.strip().partition(" ")
-        one, other = _registers(mnemonic, first.strip()), _registers(name, rest)
+        one, other = registers(mnemonic, first.strip()), registers(name, rest)
         return one[0] | other[0], one[1] | other[1]
     result, separator, sources = operands.partition(",")
     if not _has_result(mnemonic, operands):
-        return _mask(operands), 0
-    written = _mask(result)
+        return mask(operands), 0
+    written = mask(result)
     if _SWAPS.match(mnemonic):
-        both = _mask(operands)
+        both = mask(operands)
         return both, both
-    reads = _mask(sources) if separator else 0
+    reads = mask(sources) if separator else 0
     # v3.l and op_sel write one half of a register.
     half = result.rstrip().endswith((".l", ".h")) or "op_sel" in operands
     if half or _READS_ITS_RESULT.match(mnemonic):
@@ -109,11 +110,12 @@ def _has_result(mnemonic: str, operands: str) -> bool:
     return "_load" in mnemonic and not to_lds
 
 
-def _mask(text: str) -> int:
-    mask = 0
+def mask(text: str) -> int:
+    """The vector registers that a text names, as in ``registers``."""
+    found = 0
     for match in _REGISTER.finditer(text):
         first = int(match[2] or match[3])
         last = int(match[4]) if match[4] else first
         offset = _AGPR if match[1] == "a" else 0
-        mask |= ((1 << (last - first + 1)) - 1) << (first + offset)
-    return mask
+        found |= ((1 << (last - first + 1)) - 1) << (first + offset)
+    return found
