@@ -12,8 +12,9 @@ from scheduler.isa.listing import Function, Instruction, LineKind, Listing
 
 @dataclass(frozen=True)
 class Syntax:
-    """What a machine's listings differ in: the name of the kernel's source in debug lines, what a
-    mnemonic does, and whether the next instruction may be executed after it."""
+    """What a machine's listings differ in: the name of the kernel's source in debug lines (where a
+    listing has no file 0, which is its source), what a mnemonic does, and whether the next
+    instruction may be executed after it."""
 
     source_file: str
     kind_of: Callable[[str], Kind]
@@ -32,7 +33,7 @@ class _Reader:
 
     def __init__(self, syntax: Syntax) -> None:
         self._syntax = syntax
-        self._call_site = re.compile(rf"@\[ {re.escape(syntax.source_file)}:(\d+):\d+")
+        self._from_source(syntax.source_file)
         self.kinds: list[LineKind] = []
         self.functions: list[Function] = []
         self._declared: set[str] = set()
@@ -42,6 +43,10 @@ class _Reader:
         self._instructions: list[Instruction] = []
         self._labels: dict[str, int] = {}
         self._source_line = 0
+
+    def _from_source(self, name: str) -> None:
+        self._source_file = name
+        self._call_site = re.compile(rf"@\[ {re.escape(name)}:(\d+):\d+")
 
     def read(self, text: str) -> Listing:
         number = 0
@@ -85,6 +90,8 @@ class _Reader:
             match = _FILE.match(text)
             if match:
                 self._files[match[1]] = match[2]
+                if match[1] == "0":
+                    self._from_source(match[2])
         elif text.startswith(".type"):
             match = _TYPE.match(text)
             if match:
@@ -97,7 +104,7 @@ class _Reader:
         if not match:
             return
         self._source_line = 0
-        if self._files.get(match[1]) == self._syntax.source_file:
+        if self._files.get(match[1]) == self._source_file:
             self._source_line = int(match[2])
         if self._source_line == 0:  # inlined from a header: the line that called it
             site = self._call_site.search(text)

@@ -40,6 +40,7 @@ def test_lock_files_have_every_package_that_the_project_asks_for() -> None:
         *PROJECT["dependencies"],
         *PROJECT["optional-dependencies"]["dev"],
         *PROJECT["optional-dependencies"]["nvidia"],  # NVIDIA's listings are tested
+        *PROJECT["optional-dependencies"]["objects"],
     ]
     for file, requirements in asked.items():
         versions = locked(file)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from scheduler.build.rocm.occupancy import Demand, occupancy
 from scheduler.build.rocm.resources import Resources
@@ -111,7 +112,7 @@ def _from_fields(name: str, fields: dict[str, str]) -> KernelMetadata:
 def _with_comments(found: dict[str, KernelMetadata], listing: str) -> dict[str, KernelMetadata]:
     """Code size and the compiler's occupancy stand in comments after each function."""
     starts = [*_BEGIN.finditer(listing)]
-    for this, following in zip(starts, [*starts[1:], None], strict=True):
+    for this, following in zip_longest(starts, starts[1:]):
         if this[1] not in found:
             continue
         text = listing[this.end() : following.start() if following else len(listing)]

@@ -1,0 +1,66 @@
+"""The process that reads one code object; ``reading.py`` is its other end.
+
+python -m scheduler.isa.rocm.objects.child REQUEST FILE
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from scheduler.fence import Fence
+from scheduler.fence import Limits as FenceLimits
+from scheduler.fence.model import MIB
+from scheduler.fence.python import enter_python
+from scheduler.isa.rocm.objects import disassembler, elf, offload_bundle, text
+from scheduler.isa.rocm.objects.model import Limits
+from scheduler.outcome import UserError
+
+
+def main(request: dict[str, Any], file: Path) -> None:
+    """Entry of the process: one answer on standard output, whatever the file does."""
+    limits = Limits(**request["limits"])
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        library = disassembler.load()
+        _fence(file, limits)
+        answer: dict[str, Any] = {"ok": _read(request, file, limits, library)}
+    except UserError as error:
+        answer = {"error": str(error)}
+    except MemoryError:
+        gib = limits.memory_bytes / (1 << 30)
+        answer = {"error": f"takes more than the {gib:g} GiB that a code object may"}
+    except RecursionError:
+        answer = {"error": "is nested too deeply"}
+    except Exception as error:  # noqa: BLE001 -- pyelftools raises whatever a broken file leads to
+        traceback.print_exc()
+        answer = {"error": f"no code object that can be read ({type(error).__name__})"}
+    json.dump(answer, answers)
+    answers.close()
+
+
+def _fence(file: Path, limits: Limits) -> None:
+    seconds = math.ceil(limits.seconds) + 1
+    own = FenceLimits(memory_bytes=limits.memory_bytes, file_bytes=MIB, cpu_seconds=seconds)
+    enter_python(Fence(read=(file,), limits=own))
+
+
+def _read(request: dict[str, Any], file: Path, limits: Limits, library: Any) -> dict[str, Any]:
+    content = offload_bundle.unbundled(file.read_bytes(), request["processor"])
+    found = text.listing(elf.read(content, limits), library, limits, request["kernels"])
+    return {
+        "target": found.target,
+        "listing": found.listing,
+        "kernels": found.kernels,
+        "left_out": found.left_out,
+    }
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), Path(sys.argv[2]))

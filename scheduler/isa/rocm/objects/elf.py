@@ -1,0 +1,148 @@
+"""What a code object's file holds: pyelftools' reading of it, within bounds.
+
+It runs in the fenced process alone: what the library raises on broken files is not written down.
+LLVM, "User Guide for AMDGPU Backend", ELF Code Object.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from elftools.common.exceptions import DWARFError, ELFError
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection, SymbolTableSection
+
+from scheduler.isa.rocm.objects import descriptor, notes
+from scheduler.isa.rocm.objects.lines import lines_of
+from scheduler.isa.rocm.objects.model import Code, Image, Limits, Lines
+from scheduler.outcome import UserError
+
+MACHINES = {
+    0x36: "gfx1030",
+    0x3F: "gfx90a",
+    0x41: "gfx1100",
+    0x4A: "gfx1151",
+    0x4C: "gfx942",
+    0x4E: "gfx1201",
+    0x4F: "gfx950",
+}  # LLVM, llvm/BinaryFormat/ELF.h: EF_AMDGPU_MACH_AMDGCN_*
+_MACHINE_BITS = 0xFF
+_EXECUTABLE = 0x4  # SHF_EXECINSTR
+_FAULTS = (ELFError, DWARFError, ConstructError)
+# What pyelftools runs into where a file's numbers lead nowhere.
+_BROKEN = (*_FAULTS, AttributeError, AssertionError, IndexError, KeyError, TypeError, ValueError)
+
+
+def read(content: bytes, limits: Limits) -> Image:
+    """The code object in a file's bytes. Raises ``UserError``, and what pyelftools raises."""
+    if not content.startswith(b"\x7fELF"):
+        raise UserError("no code object: it does not begin as an ELF file does")
+    try:
+        file = ELFFile(io.BytesIO(content))
+        machine = file["e_machine"]
+        if machine != "EM_AMDGPU":
+            raise UserError(f"made for {machine}: code objects of AMD's GPUs are read")
+        processor = _processor(file["e_flags"])
+        functions = _functions(file, processor, limits)
+        metadata = _metadata(file)
+    except _FAULTS as error:
+        raise UserError(f"no whole ELF file: {error}") from None
+    return Image(processor, functions, metadata, _lines(file))
+
+
+def _lines(file: ELFFile) -> Lines:
+    """Where they cannot be read there are none: nothing else depends on them."""
+    try:
+        return lines_of(file)
+    except (*_BROKEN, UnicodeDecodeError):
+        return Lines()
+
+
+def _processor(flags: int) -> str:
+    number = flags & _MACHINE_BITS
+    if number not in MACHINES:
+        known = ", ".join(sorted(MACHINES.values()))
+        raise UserError(f"made for a GPU that is none of {known} (EF_AMDGPU_MACH {number:#x})")
+    return MACHINES[number]
+
+
+def _functions(file: ELFFile, processor: str, limits: Limits) -> tuple[Code, ...]:
+    """By address; those of kernels with their descriptors."""
+    symbols = dict(_symbols(file, limits))
+    descriptors = _descriptors(file, symbols)
+    starts = {
+        entry["st_value"]: (name, entry["st_size"])
+        for name, entry in symbols.items()
+        if entry["st_info"]["type"] == "STT_FUNC"
+    }
+    for name, (address, content) in descriptors.items():
+        at = address + descriptor.read(content, processor).entry
+        starts.setdefault(at, (name, 0))
+    sections = [
+        section
+        for section in file.iter_sections()
+        if section["sh_flags"] & _EXECUTABLE and section["sh_type"] == "SHT_PROGBITS"
+    ]
+    found = []
+    for section in sections:
+        content, begin = section.data(), section["sh_addr"]
+        inside = sorted(at for at in starts if begin <= at < begin + len(content))
+        for at, following in pairwise([*inside, begin + len(content)]):
+            name, size = starts[at]
+            end = at + size if 0 < size <= begin + len(content) - at else following
+            body = content[at - begin : end - begin]
+            found.append(Code(name, at, body, descriptors.get(name, (0, None))[1]))
+    if not found:
+        raise UserError("a code object without functions")
+    return tuple(found)
+
+
+def _symbols(file: ELFFile, limits: Limits) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Defined functions and objects, of the first table that has some."""
+    for table in (".symtab", ".dynsym"):
+        section = file.get_section_by_name(table)
+        if not isinstance(section, SymbolTableSection):
+            continue
+        count = 0
+        for symbol in section.iter_symbols():
+            kind = symbol["st_info"]["type"]
+            if kind in {"STT_FUNC", "STT_OBJECT"} and symbol["st_shndx"] != "SHN_UNDEF":
+                yield symbol.name, symbol.entry
+                count += kind == "STT_FUNC"
+            if count > limits.functions:
+                raise UserError(f"more than the {limits.functions} functions that are read")
+        if count:
+            return
+
+
+def _descriptors(
+    file: ELFFile, symbols: Mapping[str, Mapping[str, Any]]
+) -> dict[str, tuple[int, bytes]]:
+    """Of each kernel by its name: the descriptor's address and bytes."""
+    found = {}
+    for name, entry in symbols.items():
+        index = entry["st_shndx"]
+        if not name.endswith(".kd") or not isinstance(index, int):
+            continue
+        section = file.get_section(index)
+        at = entry["st_value"] - section["sh_addr"]
+        content = section.data()[at : at + descriptor.SIZE] if at >= 0 else b""
+        if len(content) != descriptor.SIZE:
+            raise UserError(f"the descriptor of {name[:-3]} is not in the file")
+        found[name[:-3]] = (entry["st_value"], content)
+    return found
+
+
+def _metadata(file: ELFFile) -> Mapping[str, Any]:
+    for section in file.iter_sections():
+        if not isinstance(section, NoteSection):
+            continue
+        for note in section.iter_notes():
+            kind: Any = note["n_type"]  # a name, where the library has one for it
+            if note["n_name"] == notes.NOTE_NAME and kind == notes.NOTE_TYPE:
+                return notes.read(bytes(note["n_descdata"]))
+    return {}

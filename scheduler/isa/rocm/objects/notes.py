@@ -1,0 +1,98 @@
+"""The metadata of a code object's kernels: MessagePack in its note, as YAML in a listing.
+
+LLVM, "User Guide for AMDGPU Backend", Code Object V3 and later Metadata.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgpack
+
+from scheduler.outcome import UserError
+from scheduler.text import one_line
+
+NOTE_NAME, NOTE_TYPE = "AMDGPU", 32  # NT_AMDGPU_METADATA
+_MOST_ITEMS = 4096
+_LONGEST_TEXT = 4096
+_DEEPEST = 6
+_PLAIN = re.compile(r"[A-Za-z_][\w.$@/-]*")
+
+
+def read(content: bytes) -> Mapping[str, Any]:
+    """The metadata of a note's bytes. Raises ``UserError`` for what is no such map."""
+    try:
+        found = msgpack.unpackb(
+            content,
+            raw=False,
+            unicode_errors="replace",
+            strict_map_key=True,
+            max_str_len=_LONGEST_TEXT,
+            max_bin_len=0,
+            max_ext_len=0,
+            max_array_len=_MOST_ITEMS,
+            max_map_len=_MOST_ITEMS,
+        )
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise UserError(f"its metadata cannot be read: {error}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("amdhsa.kernels", []), list):
+        raise UserError("its metadata is no list of kernels")
+    return found
+
+
+def entries(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Its kernels, those that are maps with a name."""
+    for entry in metadata.get("amdhsa.kernels", []):
+        if isinstance(entry, dict) and isinstance(entry.get(".name"), str):
+            yield entry
+
+
+def as_yaml(metadata: Mapping[str, Any], kernels: Sequence[str]) -> list[str]:
+    """The lines of the metadata of some kernels, as the compiler writes them."""
+    chosen = [entry for entry in entries(metadata) if entry[".name"] in kernels]
+    others = {key: value for key, value in metadata.items() if key != "amdhsa.kernels"}
+    return list(_lines({"amdhsa.kernels": chosen, **others}, 0))
+
+
+def _lines(value: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """A map's lines, by LLVM's own indentation: lists of maps two deeper than their key."""
+    if depth > _DEEPEST:
+        raise UserError("its metadata is nested too deeply")
+    indent = "  " * depth
+    for key in sorted(value, key=str):
+        each = value[key]
+        if isinstance(each, dict):
+            yield f"{indent}{_text(key)}:"
+            yield from _lines(each, depth + 1)
+        elif isinstance(each, list):
+            yield f"{indent}{_text(key)}:"
+            yield from _items(each, depth + 1)
+        else:
+            yield f"{indent}{_text(key)}: {_text(each)}"
+
+
+def _items(values: Sequence[Any], depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    for value in values:
+        if isinstance(value, dict):
+            first = True
+            for line in _lines(value, depth + 1):
+                yield f"{indent}- {line[len(indent) + 2 :]}" if first else line
+                first = False
+        else:
+            yield f"{indent}- {_text(value)}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    text = one_line(str(value))
+    return (
+        text
+        if _PLAIN.fullmatch(text) or text.startswith(".")
+        else "'" + text.replace("'", "''") + "'"
+    )

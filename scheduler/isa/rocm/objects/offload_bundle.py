@@ -1,0 +1,50 @@
+"""A file of several code objects, as ``clang-offload-bundler`` makes it: the one for a target."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from scheduler.outcome import UserError
+from scheduler.text import one_line
+
+_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+_COMPRESSED = b"CCOB"
+_ENTRY = struct.Struct("<QQQ")
+_MOST_ENTRIES = 256
+_LONGEST_NAME = 256
+
+
+def unbundled(content: bytes, processor: str) -> bytes:
+    """The code object for a processor (``gfx942``) from a bundle; anything else as it is.
+
+    Raises ``UserError``, also for compressed bundles.
+    """
+    if content.startswith(_COMPRESSED):
+        raise UserError(
+            "a compressed bundle of code objects: clang-offload-bundler takes one out of it"
+        )
+    if not content.startswith(_MAGIC):
+        return content
+    entries = dict(_entries(content))
+    for name, body in entries.items():
+        if re.search(rf"-{re.escape(processor)}(?::|$)", name) and body:
+            return body
+    held = one_line(", ".join(entries) or "nothing")
+    raise UserError(f"a bundle without a code object for {processor}: it holds {held}")
+
+
+def _entries(content: bytes) -> list[tuple[str, bytes]]:
+    try:
+        at = len(_MAGIC) + 8
+        (count,) = struct.unpack_from("<Q", content, len(_MAGIC))
+        found = []
+        for _ in range(min(count, _MOST_ENTRIES)):
+            offset, size, length = _ENTRY.unpack_from(content, at)
+            at += _ENTRY.size
+            name = content[at : at + min(length, _LONGEST_NAME)].decode("utf-8", "replace")
+            at += length
+            found.append((name, content[offset : offset + size]))
+    except struct.error:
+        raise UserError("a bundle of code objects that ends before its entries do") from None
+    return found
