@@ -8,10 +8,12 @@ from scheduler.isa.rocm.emulator.alu import (
     compares,
     conversions,
     division,
+    dots,
     floats,
     matrix,
     packed,
     scalar_floats,
+    scaled,
     transcendental,
     wave_matrix,
 )
@@ -25,8 +27,14 @@ FLOAT_ROWS: tuple[Alu, ...] = (
     *packed.ROWS,
     *conversions.ROWS,
     *scalar_floats.ROWS,
+    *scaled.ROWS,
 )
-BLOCK_ROWS: tuple[Block, ...] = (*matrix.ROWS, *wave_matrix.ROWS)
+BLOCK_ROWS: tuple[Block, ...] = (
+    *matrix.ROWS,
+    *wave_matrix.ROWS,
+    *scaled.BLOCK_ROWS,
+    *dots.BLOCK_ROWS,
+)
 
 _PREFIXES = ("v_", "s_", "v_pk_")
 _RENAMED = {
@@ -59,6 +67,10 @@ def _spellings() -> dict[str, str]:
         "v_cvt_pk_norm_u16_f32": "v_cvt_pknorm_u16_f32",
         "v_cvt_pk_norm_i16_f16": "v_cvt_pknorm_i16_f16",
         "v_cvt_pk_norm_u16_f16": "v_cvt_pknorm_u16_f16",
+    }
+    found |= {
+        f"v_dot{number}acc_{result}_{element}": f"v_dot{number}c_{result}_{element}"
+        for number, result, element in ((2, "f32", "f16"), (2, "f32", "bf16"), (4, "i32", "i8"))
     }
     found |= {f"v_cmp_t_{kind}": f"v_cmp_tru_{kind}" for kind in ("f16", "f32", "f64")}
     return found | dict(matrix.SPELLINGS)

@@ -192,4 +192,105 @@ def _new_rows() -> Iterator[Block]:
         yield _dense(f"v_mfma_i32_{_named(shape)}_i8", shape, ("i8", "i8"), "i32", _GFX950)
 
 
-ROWS = (*_old_rows(), *_new_rows())
+def _chosen_formats(shape: tuple[int, int, int, int]) -> Callable[..., Bits]:
+    """gfx950's: CBSZ and BLGP name the formats of A and B; with scales, an exponent for each row's
+    32 k, in the byte of a lane's register that ``op_sel`` and ``op_sel_hi`` name."""
+    m, n, k, _ = shape
+    products = {
+        (left, right): Product(
+            mfma_input(m, k, 1, left), mfma_input(n, k, 1, right), mfma_result(m, n, 1, 4), "f32"
+        )
+        for left in (16, 32)
+        for right in (16, 32)
+    }
+    scale_lane = np.arange(m)[:, None] + m * (np.arange(k) // 32)
+
+    def compute(a: Bits, b: Bits, c: Bits, *scales: Bits, modifiers: Modifiers) -> Bits:
+        names = [_SMALL[min(one(modifiers, name), 4)] for name in ("cbsz", "blgp")]
+        elements = [ELEMENTS[name] for name in names]
+        values = [
+            each.decode(items(block[:, : each.bits], each.bits))
+            for each, block in zip(elements, (a, b), strict=True)
+        ]
+        # Elements of 8 bits lie in two runs of 16, smaller ones in one of 32.
+        left, right = (16 if each.bits == 8 else 32 for each in elements)
+        product = products[left, right]
+        for number, scale in enumerate(scales):
+            byte = _select(modifiers, "op_sel", number) + 2 * _select(
+                modifiers, "op_sel_hi", number
+            )
+            exponent = ((scale[:, 0] >> np.uint32(8 * byte)) & np.uint32(0xFF)).astype(np.int64)
+            factor = np.where(exponent == 255, np.nan, np.ldexp(1.0, exponent - 127))
+            places = product.b if number else product.a
+            scaled = values[number].copy()
+            scaled[:, places.item[0], places.lane[0]] *= factor[:, scale_lane]
+            values[number] = scaled
+        return product.of(values[0], values[1], c)
+
+    return compute
+
+
+_SMALL = ("fp8", "bf8", "fp6", "bf6", "fp4")
+
+
+def _select(modifiers: Modifiers, name: str, number: int) -> int:
+    return (*modifiers.get(name, ()), 0, 0)[number]
+
+
+def _f8f6f4_rows() -> Iterator[Block]:
+    for shape in ((16, 16, 128, 1), (32, 32, 64, 1)):
+        size = shape[0] * shape[1] // 64
+        compute = _chosen_formats(shape)
+        name = f"f32_{_named(shape)}_f8f6f4"
+        yield Block(f"v_mfma_{name}", size, (8, 8, size), compute, processors=_GFX950)
+        yield Block(f"v_mfma_scale_{name}", size, (8, 8, size, 1, 1), compute, processors=_GFX950)
+
+
+def _sparse(
+    name: str,
+    shape: tuple[int, int, int, int],
+    elements: tuple[str, str],
+    result: str,
+    processors: tuple[str, ...],
+    formats: Mapping[str, Element],
+) -> Block:
+    """A has two of each four k, whose places are two bits each in a register's part that CBSZ and
+    ABID name; the old result is added."""
+    m, n, k, _ = shape
+    a, b = (formats.get(each, ELEMENTS[each]) for each in elements)
+    product = Product(mfma_input(m, k, 1), mfma_input(n, k, 1), mfma_result(m, n, 1, 4), result)
+    held = k * m // 128  # elements of A in a lane
+    first = 4 * (np.arange(held) // 2)
+    size = m * n // 64
+
+    def compute(left: Bits, right: Bits, index: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
+        part = 0 if one(modifiers, "cbsz") else one(modifiers, "abid")
+        bits = index[:, 0] >> np.uint32(part * 2 * held)
+        shifts = (2 * np.arange(held, dtype=np.uint32))[:, None]
+        places = first[:, None] + ((bits[:, None] >> shifts) & np.uint32(3)).astype(np.intp)
+        stored = a.decode(items(left, a.bits))
+        dense = np.zeros((stored.shape[0], 2 * held, 64), stored.dtype)
+        np.put_along_axis(dense, places, stored, axis=1)
+        return product.of(dense, b.decode(items(right, b.bits)), old)
+
+    inputs = (held * a.bits // 32, 2 * held * b.bits // 32, 1)
+    return Block(name, size, inputs, compute, reads_old=True, processors=processors)
+
+
+def _sparse_rows() -> Iterator[Block]:
+    """gfx942's, which gfx950 has too; its own of twice the k lie otherwise and are not known."""
+    both = (*_GFX942, *_GFX950)
+    for shape in ((16, 16, 32, 1), (32, 32, 16, 1)):
+        for element in ("f16", "bf16"):
+            name = f"v_smfmac_f32_{_named(shape)}_{element}"
+            yield _sparse(name, shape, (element, element), "f32", both, {})
+    for shape in ((16, 16, 64, 1), (32, 32, 32, 1)):
+        yield _sparse(f"v_smfmac_i32_{_named(shape)}_i8", shape, ("i8", "i8"), "i32", both, {})
+        for a in _EIGHT:
+            for b in _EIGHT:
+                name = f"v_smfmac_f32_{_named(shape)}_{a}_{b}"
+                yield _sparse(name, shape, (a, b), "f32", _GFX942, FNUZ)
+                yield _sparse(name, shape, (a, b), "f32", _GFX950, {})
+
+
+ROWS = (*_old_rows(), *_new_rows(), *_f8f6f4_rows(), *_sparse_rows())

@@ -1,0 +1,97 @@
+"""Dot products of two, four or eight elements of a register, and a sum.
+
+Of floats each product is added in turn and rounded (CDNA4 ISA, V_DOT2_F32_F16), or as ``matrix.py``
+has it where the documents do not say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.alu.elements import ELEMENTS, encoded, items
+from scheduler.isa.rocm.emulator.alu.row import Bits, Block, Lanes, Modifiers
+
+# Whole numbers: elements a register, and the types' widths.
+_INTEGERS = ((2, 16), (4, 8), (8, 4))
+
+
+def _chosen(block: Bits, bits: int, number: int, modifiers: Modifiers) -> Lanes:
+    """Codes of a source, its halves as ``op_sel`` and ``op_sel_hi`` choose them."""
+    codes = items(block, bits)
+    if bits != 16:
+        return codes
+    low = (*modifiers.get("op_sel", ()), 0, 0, 0)[number]
+    high = (*modifiers.get("op_sel_hi", ()), 1, 1, 1)[number]
+    return codes[:, [low, high]]
+
+
+def _signs(modifiers: Modifiers, number: int) -> Lanes:
+    low = (*modifiers.get("neg_lo", ()), 0, 0, 0)[number]
+    high = (*modifiers.get("neg_hi", ()), 0, 0, 0)[number]
+    return np.array([-1.0 if low else 1.0, -1.0 if high else 1.0])[:, None]
+
+
+def _floats(element: str) -> Callable[..., Bits]:
+    decode = ELEMENTS[element].decode
+
+    def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
+        left = decode(_chosen(a, 16, 0, modifiers)) * _signs(modifiers, 0)
+        right = decode(_chosen(b, 16, 1, modifiers)) * _signs(modifiers, 1)
+        total = c.view(np.float32)[:, 0] * _signs(modifiers, 2)[0].astype(np.float32)
+        for number in range(2):
+            total = (total + left[:, number] * right[:, number]).astype(np.float32)
+        return encoded(total, "f32")[:, None]
+
+    return compute
+
+
+def _integers(bits: int, signed: tuple[bool, bool] | None) -> Callable[..., Bits]:
+    """``signed``: of A and of B; None: as ``neg_lo`` says."""
+
+    def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
+        flags = signed or tuple(map(bool, (*modifiers.get("neg_lo", ()), 0, 0)[:2]))
+        decoded = []
+        for number, (block, flag) in enumerate(zip((a, b), flags, strict=True)):
+            codes = _chosen(block, bits, number, modifiers).astype(np.int64)
+            decoded.append(codes - ((codes >> (bits - 1)) << bits) if flag else codes)
+        total = (decoded[0] * decoded[1]).sum(axis=1) + c[:, 0].astype(np.int64)
+        result: Bits = (total & 0xFFFFFFFF).astype(np.uint32)
+        return result[:, None]
+
+    return compute
+
+
+def _small(elements: tuple[str, str], processors: tuple[str, ...]) -> Block:
+    """Four floats of 8 bits."""
+    left, right = (ELEMENTS[each].decode for each in elements)
+
+    def compute(a: Bits, b: Bits, c: Bits, *, modifiers: Modifiers) -> Bits:
+        del modifiers
+        total = (left(items(a, 8)) * right(items(b, 8))).sum(axis=1)
+        total = total + c.view(np.float32)[:, 0]
+        return encoded(total, "f32")[:, None]
+
+    name = f"v_dot4_f32_{elements[0]}_{elements[1]}"
+    return Block(name, 1, (1, 1, 1), compute, processors=processors)
+
+
+def _rows() -> Iterator[Block]:
+    for element in ("f16", "bf16"):
+        compute = _floats(element)
+        yield Block(f"v_dot2_f32_{element}", 1, (1, 1, 1), compute)
+        yield Block(f"v_dot2c_f32_{element}", 1, (1, 1), compute, reads_old=True)
+    for count, bits in _INTEGERS:
+        signed = _integers(bits, (True, True))
+        yield Block(f"v_dot{count}_i32_i{bits}", 1, (1, 1, 1), signed)
+        yield Block(f"v_dot{count}c_i32_i{bits}", 1, (1, 1), signed, reads_old=True)
+        yield Block(f"v_dot{count}_u32_u{bits}", 1, (1, 1, 1), _integers(bits, (False, False)))
+        if bits != 16:
+            yield Block(f"v_dot{count}_i32_iu{bits}", 1, (1, 1, 1), _integers(bits, None))
+    for a in ("fp8", "bf8"):
+        for b in ("fp8", "bf8"):
+            yield _small((a, b), ("gfx12",))
+
+
+BLOCK_ROWS = tuple(_rows())

@@ -1,0 +1,258 @@
+"""Conversions to and from floats of 8, 6 and 4 bits, with and without a scale.
+
+Sources: AMD CDNA3 ISA and CDNA4 ISA (V_CVT_PK_FP8_F32 …, V_CVT_SCALEF32_*), RDNA4 ISA. A scale is
+the exponent of an f32: what is made narrow is divided by that power of two, what is widened is
+multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.alu.elements import (
+    ELEMENTS,
+    FNUZ,
+    Element,
+    encoded,
+    items,
+    registers,
+)
+from scheduler.isa.rocm.emulator.alu.narrow import FNUZ_FORMATS, FORMATS, Format
+from scheduler.isa.rocm.emulator.alu.row import Alu, Bits, Block, Lanes, Modifiers, Type
+
+_FNUZ = ("gfx940", "gfx941", "gfx942")
+_OCP9 = ("gfx950",)
+_OCP = ("gfx950", "gfx12")
+_EIGHT = ("fp8", "bf8")
+_SIX = ("fp6", "bf6")
+_SOURCES = ("f32", "f16", "bf16")
+
+
+def _select(modifiers: Modifiers, place: int) -> int:
+    selects = modifiers.get("op_sel", ())
+    return selects[place] if place < len(selects) else 0
+
+
+def _target(modifiers: Modifiers, bits: int) -> int:
+    """The bit at which a part of the destination begins: the last of ``op_sel`` names a half, the
+    last two (or ``byte_sel``) a byte."""
+    if bits == 32:
+        return 0
+    selects = modifiers.get("op_sel", ())
+    if bits == 16:
+        return 16 * (selects[-1] if len(selects) > 2 else 0)
+    if "byte_sel" in modifiers:
+        return 8 * modifiers["byte_sel"][0]
+    return 8 * (_select(modifiers, 2) + 2 * _select(modifiers, 3))
+
+
+def _placed(codes: Lanes, width: int, old: Bits, modifiers: Modifiers) -> Bits:
+    """Codes side by side, put into a part of the old register where they do not fill it."""
+    size = codes.shape[1] * width
+    if size % 32 == 0:
+        return registers(codes, width)
+    packed = np.zeros_like(codes[:, 0], np.uint32)
+    for number in range(codes.shape[1]):
+        packed |= codes[:, number].astype(np.uint32) << np.uint32(number * width)
+    at = np.uint32(_target(modifiers, size))
+    mask = np.uint32((1 << size) - 1) << at
+    result: Bits = (old[:, 0] & ~mask) | (packed << at)
+    return result[:, None]
+
+
+def _part(block: Bits, size: int, modifiers: Modifiers) -> Bits:
+    """The part of a register that ``op_sel`` (or ``byte_sel``) names, in its low bits."""
+    if size % 32 == 0:
+        return block
+    if "byte_sel" in modifiers:
+        at = 8 * modifiers["byte_sel"][0]
+    elif size == 16:
+        at = 16 * _select(modifiers, 0)
+    else:
+        at = 8 * (_select(modifiers, 0) + 2 * _select(modifiers, 1))
+    return block >> np.uint32(at)
+
+
+def _factor(scale: Bits) -> Lanes:
+    """2**(exponent - 127) of the scale, NaN where the exponent is 255: [waves, 1, lanes]."""
+    exponent = ((scale >> np.uint32(23)) & np.uint32(0xFF)).astype(np.int64)
+    return np.where(exponent == 255, np.nan, np.ldexp(1.0, exponent - 127))
+
+
+def _next_random(random: Lanes) -> Lanes:
+    """V_PRNG_B32: a shift register with feedback."""
+    feedback = np.where(random >> np.uint32(31), np.uint32(197), np.uint32(0))
+    return np.asarray((random << np.uint32(1)) ^ feedback, dtype=np.uint32)
+
+
+def _randoms(seed: Bits, count: int) -> Lanes:
+    """As many random numbers as there are values: [waves, count, lanes]."""
+    found = [seed[:, 0]]
+    while len(found) < count:
+        found.append(_next_random(found[-1]))
+    return np.stack(found, axis=1)
+
+
+def _values(block: Bits, source: str, count: int) -> Lanes:
+    element = ELEMENTS[source]
+    return element.decode(items(block, element.bits)[:, :count])
+
+
+def _narrowing(
+    form: Format, source: str, count: int, *, scaled: bool, random: bool
+) -> Callable[..., Bits]:
+    """``count`` values of each source, those of two in turn."""
+
+    def compute(*blocks: Bits, modifiers: Modifiers) -> Bits:
+        *sources, old = blocks
+        factor = _factor(sources.pop()) if scaled else None
+        seed = sources.pop() if random else None
+        several = [_values(block, source, count) for block in sources]
+        values = np.stack(several, axis=2).reshape(several[0].shape[0], -1, old.shape[-1])
+        if factor is not None:
+            values = values / factor
+        if seed is None:
+            codes = form.nearest(values)
+        else:
+            codes = form.stochastic(values, _randoms(seed, values.shape[1]))
+        return _placed(codes, form.bits, old, modifiers)
+
+    return compute
+
+
+def _widening(element: Element, result: str, count: int, *, scaled: bool) -> Callable[..., Bits]:
+    def compute(block: Bits, *rest: Bits, modifiers: Modifiers) -> Bits:
+        part = _part(block, element.bits * count, modifiers)
+        values = element.decode(items(part, element.bits)[:, :count])
+        if scaled:
+            values = values * _factor(rest[0])
+        codes = encoded(values, result)
+        return _placed(codes, ELEMENTS[result].bits, rest[-1], modifiers)
+
+    return compute
+
+
+def _plain(
+    formats: Mapping[str, Format], elements: Mapping[str, Element], processors: tuple[str, ...]
+) -> Iterator[Block]:
+    """Without scale: since gfx942."""
+    for name in _EIGHT:
+        form, element = formats[name], elements[name]
+        nearest = _narrowing(form, "f32", 1, scaled=False, random=False)
+        yield Block(f"v_cvt_pk_{name}_f32", 1, (1, 1), nearest, True, processors)
+        stochastic = _narrowing(form, "f32", 1, scaled=False, random=True)
+        yield Block(f"v_cvt_sr_{name}_f32", 1, (1, 1), stochastic, True, processors)
+        if processors == _OCP:
+            one, two = (_widening(element, "f32", count, scaled=False) for count in (1, 2))
+            yield Block(f"v_cvt_f32_{name}", 1, (1,), one, True, ("gfx12",))
+            yield Block(f"v_cvt_pk_f32_{name}", 2, (1,), two, True, ("gfx12",))
+
+
+def _scaled() -> Iterator[Block]:
+    """gfx950's."""
+    for name in _EIGHT:
+        yield from _scaled_eight(name)
+    yield from _scaled_four()
+    for name in _SIX:
+        yield from _scaled_six(name)
+
+
+def _row(name: str, results: int, sources: tuple[int, ...], compute: Callable[..., Bits]) -> Block:
+    return Block(f"v_cvt_scalef32_{name}", results, sources, compute, True, _OCP9)
+
+
+def _scaled_eight(name: str) -> Iterator[Block]:
+    form, element = FORMATS[name], ELEMENTS[name]
+    yield _row(
+        f"pk_{name}_f32", 1, (1, 1, 1), _narrowing(form, "f32", 1, scaled=True, random=False)
+    )
+    for source in _SOURCES:
+        stochastic = _narrowing(form, source, 1, scaled=True, random=True)
+        yield _row(f"sr_{name}_{source}", 1, (1, 1, 1), stochastic)
+        pair = _widening(element, source, 2, scaled=True)
+        yield _row(f"pk_{source}_{name}", 2 if source == "f32" else 1, (1, 1), pair)
+        if source != "f32":
+            packed = _narrowing(form, source, 2, scaled=True, random=False)
+            yield _row(f"pk_{name}_{source}", 1, (1, 1), packed)
+        if source != "bf16":
+            yield _row(f"{source}_{name}", 1, (1, 1), _widening(element, source, 1, scaled=True))
+
+
+def _scaled_four() -> Iterator[Block]:
+    form, element = FORMATS["fp4"], ELEMENTS["fp4"]
+    for source in _SOURCES:
+        wide = source == "f32"
+        nearest = _narrowing(form, source, 1 if wide else 2, scaled=True, random=False)
+        yield _row(f"pk_fp4_{source}", 1, (1, 1, 1) if wide else (1, 1), nearest)
+        stochastic = _narrowing(form, source, 2, scaled=True, random=True)
+        yield _row(f"sr_pk_fp4_{source}", 1, (2 if wide else 1, 1, 1), stochastic)
+        pair = _widening(element, source, 2, scaled=True)
+        yield _row(f"pk_{source}_fp4", 2 if wide else 1, (1, 1), pair)
+
+
+def _scaled_six(name: str) -> Iterator[Block]:
+    form, element = FORMATS[name], ELEMENTS[name]
+    two = _narrowing(form, "f32", 16, scaled=True, random=False)
+    yield _row(f"2xpk16_{name}_f32", 6, (16, 16, 1), two)
+    for source in _SOURCES:
+        size = 32 if source == "f32" else 16
+        stochastic = _narrowing(form, source, 32, scaled=True, random=True)
+        yield _row(f"sr_pk32_{name}_{source}", 6, (size, 1, 1), stochastic)
+        yield _row(
+            f"pk32_{source}_{name}", size, (6, 1), _widening(element, source, 32, scaled=True)
+        )
+        if source != "f32":
+            nearest = _narrowing(form, source, 32, scaled=True, random=False)
+            yield _row(f"pk32_{name}_{source}", 6, (size, 1), nearest)
+
+
+def _byte(element: Element) -> Callable[[Lanes], Lanes]:
+    def compute(a: Lanes) -> Lanes:
+        result: Lanes = element.decode(a & np.uint32(0xFF)).astype(np.float32)
+        return result
+
+    return compute
+
+
+def _pair(element: Element) -> Callable[[Lanes], Lanes]:
+    one = _byte(element)
+
+    def compute(a: Lanes) -> Lanes:
+        low, high = (
+            np.ascontiguousarray(one(each)).view(np.uint32).astype(np.uint64)
+            for each in (a, a >> np.uint32(8))
+        )
+        result: Lanes = low | (high << np.uint64(32))
+        return result
+
+    return compute
+
+
+def _selected() -> Iterator[Alu]:
+    """Those whose byte or half SDWA selects: GFX9."""
+    for elements, processors in ((FNUZ, _FNUZ), (ELEMENTS, _OCP9)):
+        for name in _EIGHT:
+            element = elements[name]
+            yield Alu(
+                f"v_cvt_f32_{name}", (Type.F32,), (Type.B32,), _byte(element), processors=processors
+            )
+            yield Alu(
+                f"v_cvt_pk_f32_{name}",
+                (Type.B64,),
+                (Type.B32,),
+                _pair(element),
+                processors=processors,
+            )
+
+
+ROWS = (
+    *_selected(),
+    Alu("v_prng_b32", (Type.U32,), (Type.U32,), _next_random, processors=_OCP9),
+)
+BLOCK_ROWS = (
+    *_plain(FNUZ_FORMATS, FNUZ, _FNUZ),
+    *_plain(FORMATS, ELEMENTS, _OCP),
+    *_scaled(),
+)
