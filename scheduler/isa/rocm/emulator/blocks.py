@@ -1,0 +1,90 @@
+"""Instructions over whole blocks of registers: matrix products, conversions of many elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.alu.row import Block, Type
+from scheduler.isa.rocm.emulator.constants import bits_of
+from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
+from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
+from scheduler.isa.rocm.emulator.state import Group
+
+Step = Callable[[Group], None]
+Read = Callable[[Group], npt.NDArray[np.uint32]]
+_MATRIX = ("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")
+_SIGN = np.uint32(0x8000_0000)
+
+
+def step_of(row: Block, operands: Operands, accumulation: int) -> Step:
+    """Of a matrix instruction, all lanes count as on, and nothing is computed where the run does
+    not want values."""
+    target, *sources = operands.operands
+    if len(sources) != len(row.sources) or target.file not in (File.VECTOR, File.ACCUMULATION):
+        raise UnreadableError(row.name)
+    reads = [
+        _read(row, operand, count, accumulation)
+        for operand, count in zip(sources, row.sources, strict=True)
+    ]
+    start = row_of(target, accumulation)
+    end = start + row.results
+    modifiers = {**operands.modifiers, **dict.fromkeys(operands.words, (1,))}
+    matrix = row.name.startswith(_MATRIX)
+
+    def step(g: Group) -> None:
+        if matrix and not g.machine.values:
+            return
+        blocks = [read(g) for read in reads]
+        if row.reads_old:
+            blocks.append(g.v[start:end].transpose(1, 0, 2))
+        found = row.compute(*blocks, modifiers=modifiers).transpose(1, 0, 2)
+        if matrix or g.full:
+            g.v[start:end] = found
+        else:
+            np.copyto(g.v[start:end], found, where=g.mask)
+
+    return step
+
+
+def _read(row: Block, operand: Operand, count: int, accumulation: int) -> Read:
+    """[waves, registers, lanes]."""
+    if operand.file is File.CONSTANT:
+        constant = _constant(row, operand, count)
+        return lambda g: np.broadcast_to(constant, (g.count, count, g.lanes))
+    if operand.file is File.SCALAR:
+        index = operand.index
+
+        def scalars(g: Group) -> npt.NDArray[np.uint32]:
+            columns = [g.vector(g.s[index + number]) for number in range(count)]
+            shape = (g.count, g.lanes)
+            return np.stack([np.broadcast_to(each, shape) for each in columns], axis=1)
+
+        return scalars
+    if operand.file not in (File.VECTOR, File.ACCUMULATION):
+        raise UnreadableError(operand.text)
+    start = row_of(operand, accumulation)
+    if not operand.negative and not operand.absolute:
+        return lambda g: g.v[start : start + count].transpose(1, 0, 2)
+
+    def signed(g: Group) -> npt.NDArray[np.uint32]:
+        bits = g.v[start : start + count].transpose(1, 0, 2)
+        if operand.absolute:
+            bits = bits & ~_SIGN
+        return bits ^ _SIGN if operand.negative else bits
+
+    return signed
+
+
+def _constant(row: Block, operand: Operand, count: int) -> npt.NDArray[np.uint32]:
+    """In every element of the result's type."""
+    if "_f64_" in row.name:
+        number = bits_of(operand, Type.F64)
+        pair = [number & 0xFFFF_FFFF, number >> 32]
+        return np.array((pair * count)[:count], np.uint32)[None, :, None]
+    if isinstance(operand.value, float) and row.name.startswith(("v_wmma_f16", "v_swmmac_f16")):
+        half = bits_of(operand, Type.F16)
+        return np.full((1, count, 1), half | half << 16, np.uint32)
+    return np.full((1, count, 1), bits_of(operand, Type.B32), np.uint32)

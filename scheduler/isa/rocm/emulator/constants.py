@@ -1,0 +1,41 @@
+"""The bits of constants in instructions, by the type of the operand they stand for."""
+
+from __future__ import annotations
+
+import struct
+
+from scheduler.isa.rocm.emulator.alu.row import Type
+from scheduler.isa.rocm.emulator.operands import Operand
+
+_16 = frozenset([Type.B16, Type.U16, Type.I16, Type.F16])
+_64 = frozenset([Type.B64, Type.U64, Type.I64, Type.F64])
+_M32, _M64 = 0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF
+
+
+def width(kind: Type) -> int:
+    """Bits of an operand; a mask has as many as there are lanes."""
+    if kind in _64:
+        return 64
+    return 16 if kind in _16 or kind is Type.BF16 else 32
+
+
+def bits_of(operand: Operand, kind: Type) -> int:
+    """Of a constant. Floats in the operand's own format; integers sign-extended; a literal of a
+    64-bit float gives its upper half (so the encoding has it)."""
+    value = operand.value
+    if isinstance(value, float):
+        return _float_bits(value, kind)
+    if kind is Type.F64 and operand.literal and 0 <= value <= _M32:
+        return value << 32
+    return value & (_M64 if kind in _64 else 0xFFFF if width(kind) == 16 else _M32)
+
+
+def _float_bits(value: float, kind: Type) -> int:
+    if kind in _64:
+        return int.from_bytes(struct.pack("<d", value), "little")
+    single = int.from_bytes(struct.pack("<f", value), "little")
+    if kind is Type.BF16:
+        return single >> 16
+    if kind in _16:
+        return int.from_bytes(struct.pack("<e", value), "little")
+    return single

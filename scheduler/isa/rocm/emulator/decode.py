@@ -1,0 +1,210 @@
+"""Each instruction made, once, into a step that changes the state of a group of waves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scheduler.isa.listing import Instruction
+from scheduler.isa.rocm.emulator import (
+    blocks,
+    lanes,
+    lds,
+    scalar_floats,
+    scalar_memory,
+    unit,
+    vector,
+    vector_memory,
+)
+from scheduler.isa.rocm.emulator.alu.float_rows import SPELLINGS
+from scheduler.isa.rocm.emulator.alu.row import Alu
+from scheduler.isa.rocm.emulator.control import Control, Ending, control_of, does_nothing
+from scheduler.isa.rocm.emulator.names import canonical
+from scheduler.isa.rocm.emulator.operands import EXEC, File, Operands, parse
+from scheduler.isa.rocm.emulator.program import Program
+from scheduler.isa.rocm.emulator.sources import UnreadableError
+from scheduler.isa.rocm.emulator.state import Group
+from scheduler.isa.rocm.emulator.tables import SCALARS, block_rows, vector_rows
+
+Step = Callable[[Group], None]
+_REGISTER = re.compile(r"\b([va])(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])")
+_EXEC = re.compile(r"\bexec(?:_lo|_hi)?\b")
+_MAX_REGISTERS = 1024
+
+
+@dataclass(frozen=True)
+class Run:
+    """Instructions [first, end) that are executed one after another with the same lanes on, and
+    what follows them."""
+
+    first: int
+    end: int
+    steps: tuple[Step, ...]
+    control: Control
+
+
+class Code:
+    """A program's instructions as steps, made when they are first reached."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.unknown: dict[int, str] = {}
+        self._rows = vector_rows(program.processor)
+        self._blocks = block_rows(program.processor)
+        self._runs: dict[int, Run] = {}
+        self._steps: dict[int, Step] = {}
+        function = program.function
+        self._instructions = function.instructions
+        self._starts = set(function.labels.values())
+        vector_count, accumulation_count = self._registers()
+        self.accumulation = vector_count
+        self.registers = vector_count + accumulation_count
+
+    def _registers(self) -> tuple[int, int]:
+        """How many vector registers of each kind are named."""
+        most = {"v": 0, "a": -1}
+        for operands in {each.operands for each in self._instructions}:
+            for match in _REGISTER.finditer(operands):
+                last = int(match[4] or match[3] or match[2])
+                if last < _MAX_REGISTERS:
+                    most[match[1]] = max(most[match[1]], last)
+        return most["v"] + 5, most["a"] + 5  # a load's registers may be named by the first alone
+
+    def run_at(self, pc: int) -> Run:
+        """The run that begins at an instruction."""
+        run = self._runs.get(pc)
+        if run is None:
+            run = self._runs[pc] = self._make(pc)
+        return run
+
+    def _make(self, first: int) -> Run:
+        steps: list[Step] = []
+        at = first
+        while at < len(self._instructions):
+            instruction = self._instructions[at]
+            name = canonical(instruction.mnemonic, SPELLINGS)
+            control = control_of(self.program.function, instruction, name)
+            at += 1
+            if control is not None:
+                if control.ending is Ending.CUT:
+                    self.unknown[at - 1] = instruction.mnemonic
+                return Run(first, at, tuple(steps), control)
+            if not does_nothing(name):
+                steps.append(self._step(at - 1, instruction, name))
+            if at in self._starts or _changes_exec(instruction):
+                break
+        ending = Ending.FALLS if at < len(self._instructions) else Ending.ENDS
+        return Run(first, at, tuple(steps), Control(ending, at))
+
+    def _step(self, index: int, instruction: Instruction, name: str) -> Step:
+        step = self._steps.get(index)
+        if step is None:
+            step = self._steps[index] = self._decoded(index, instruction, name)
+        return step
+
+    def _decoded(self, index: int, instruction: Instruction, name: str) -> Step:
+        try:
+            if "::" in instruction.operands:
+                return self._dual(instruction)
+            operands = parse(instruction.operands)
+            step = self._of_tables(index, instruction, name, operands)
+            if step is not None:
+                return step
+        except (UnreadableError, ValueError, IndexError, TypeError, AttributeError):
+            pass
+        self.unknown[index] = instruction.mnemonic
+        return self._zeros(parse(instruction.operands), name)
+
+    def _of_tables(
+        self, index: int, instruction: Instruction, name: str, operands: Operands
+    ) -> Step | None:
+        block = self._blocks.get(name)
+        if block is not None:
+            return blocks.step_of(block, operands, self.accumulation)
+        row = self._row(name)
+        if row is not None:
+            if name.startswith(("s_", "v_s_")):
+                return scalar_floats.step_of(row, operands)
+            return vector.step_of(self._encoding(row, instruction.mnemonic, operands))
+        scalar = SCALARS.get(name)
+        if scalar is not None:
+            return unit.step_of(scalar, operands)
+        maker = lanes.MAKERS.get(name)
+        if maker is not None:
+            return maker(operands, self.accumulation)
+        return (
+            unit.masked_step(name, operands)
+            or vector_memory.make(name, operands, self.accumulation, index)
+            or lds.make(name, operands, self.accumulation, index)
+            or scalar_memory.make(name, operands, index)
+        )
+
+    def _row(self, name: str) -> Alu | None:
+        if name.startswith("v_cmpx_"):
+            name = "v_cmp_" + name.removeprefix("v_cmpx_")
+        for constant, plain in (("aak_", "a_"), ("amk_", "a_"), ("adak_", "ad_"), ("admk_", "ad_")):
+            if name.startswith(("v_fm", "v_m")) and constant in name:
+                name = name.replace(constant, plain, 1)
+                break
+        return self._rows.get(name)
+
+    def _encoding(self, row: Alu, mnemonic: str, operands: Operands) -> vector.Encoding:
+        return vector.Encoding(
+            row, mnemonic, operands, self.accumulation, self.program.lanes, self.program.gfx9
+        )
+
+    def _dual(self, instruction: Instruction) -> Step:
+        """Two operations issued as one: both read before either writes."""
+        first, _, second = instruction.operands.partition("::")
+        name, _, rest = second.strip().partition(" ")
+        parts = []
+        for mnemonic, text in ((instruction.mnemonic, first), (name, rest)):
+            plain = canonical(mnemonic.replace("v_dual_", "v_", 1), SPELLINGS)
+            row = self._row(plain)
+            if row is None:
+                raise UnreadableError(mnemonic)
+            encoding = self._encoding(row, plain, parse(text.strip()))
+            parts.append((vector.computing(encoding), vector.writing(encoding)))
+        (one, put_one), (other, put_other) = parts
+
+        def step(g: Group) -> None:
+            results = one(g).copy(), other(g).copy()
+            put_one(g, results[0])
+            put_other(g, results[1])
+
+        return step
+
+    def _zeros(self, operands: Operands, name: str) -> Step:
+        """What an unknown instruction leaves: zeros in its result."""
+        target = operands.operands[0] if operands.operands else None
+        if target is None or "store" in name or "write" in name:
+            return _nothing
+        if target.file is File.SCALAR and target.index < EXEC:
+            registers = range(target.index, min(target.index + target.count, EXEC))
+
+            def clear(g: Group) -> None:
+                for register in registers:
+                    g.s[register] = 0
+
+            return clear
+        if target.file in (File.VECTOR, File.ACCUMULATION):
+            start = target.index + (self.accumulation if target.file is File.ACCUMULATION else 0)
+            rows = slice(start, start + target.count)
+
+            def clear_rows(g: Group) -> None:
+                g.v[rows][:, g.mask] = 0
+
+            return clear_rows
+        return _nothing
+
+
+def _changes_exec(instruction: Instruction) -> bool:
+    if instruction.mnemonic.startswith("v_cmpx") or "exec_b" in instruction.mnemonic:
+        return True
+    first = instruction.operands.partition(",")[0]
+    return instruction.mnemonic.startswith(("s_", "v_read")) and bool(_EXEC.search(first))
+
+
+def _nothing(_: Group) -> None:
+    """A step that changes nothing."""

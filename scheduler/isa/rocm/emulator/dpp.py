@@ -1,0 +1,105 @@
+"""Data-parallel primitives: an operand read from other lanes.
+
+Source: AMD's ISA references (CDNA3 6.2.8 "DPP", RDNA3 and RDNA4 "DPP").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.operands import Operands
+
+_ROW = 16
+_BANKS = 4
+Lanes = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Dpp:
+    """``lanes`` [lanes] is where each lane reads, ``valid`` whether there is such a lane,
+    ``written`` whether the lane's result is (row and bank masks). ``zero``: what is invalid reads
+    0, else its lane is not written. ``inactive``: lanes that are off may be read."""
+
+    lanes: Lanes
+    valid: npt.NDArray[np.bool_]
+    written: npt.NDArray[np.bool_]
+    zero: bool
+    inactive: bool
+
+
+def dpp_of(operands: Operands, lanes: int) -> Dpp | None:
+    """What the modifiers say; None without any."""
+    lane = np.arange(lanes)
+    for name, function in _CONTROLS.items():
+        if name in operands.modifiers:
+            chosen = function(lane, operands.modifiers[name])
+            break
+    else:
+        if "row_mirror" in operands.words:
+            chosen = lane ^ 15
+        elif "row_half_mirror" in operands.words:
+            chosen = lane ^ 7
+        else:
+            return None
+    valid = (chosen >= 0) & (chosen < lanes)
+    row_mask = operands.number("row_mask", 15)
+    bank_mask = operands.number("bank_mask", 15)
+    written = (row_mask >> (lane // _ROW) & 1).astype(bool)
+    written &= (bank_mask >> (lane % _ROW // _BANKS) & 1).astype(bool)
+    if "row_bcast" in operands.modifiers:  # only the rows behind are written
+        written &= valid
+    inactive = operands.number("fi") != 0 or "dpp8" in operands.modifiers
+    zero = "bound_ctrl" in operands.modifiers  # 0 was an older way to write 1
+    return Dpp(np.where(valid, chosen, 0), valid, written, zero, inactive)
+
+
+def _quad(lane: Lanes, choice: tuple[int, ...]) -> Lanes:
+    found: Lanes = (lane & ~3) | np.array([*choice, 0, 0, 0, 0][:4])[lane & 3]
+    return found
+
+
+def _eight(lane: Lanes, choice: tuple[int, ...]) -> Lanes:
+    found: Lanes = (lane & ~7) | np.array([*choice, *[0] * 8][:8])[lane & 7]
+    return found
+
+
+def _row_shift(sign: int) -> Callable[[Lanes, tuple[int, ...]], Lanes]:
+    def shift(lane: Lanes, by: tuple[int, ...]) -> Lanes:
+        within = lane % _ROW + sign * by[0]
+        return np.where((within >= 0) & (within < _ROW), lane + sign * by[0], -1)
+
+    return shift
+
+
+def _row_rotate(lane: Lanes, by: tuple[int, ...]) -> Lanes:
+    return (lane & ~15) | ((lane - by[0]) & 15)
+
+
+def _broadcast(lane: Lanes, last: tuple[int, ...]) -> Lanes:
+    """row_bcast:15 gives each row the last lane of the one before, row_bcast:31 rows 2 and 3
+    lane 31."""
+    if last[0] == 15:
+        return np.where((lane // _ROW) % 2 == 1, (lane & ~15) - 1, -1)
+    return np.where(lane >= 32, 31, -1)
+
+
+_CONTROLS: dict[str, Callable[[Lanes, tuple[int, ...]], Lanes]] = {
+    "quad_perm": _quad,
+    "dpp8": _eight,
+    "row_shl": _row_shift(1),
+    "row_shr": _row_shift(-1),
+    "row_ror": _row_rotate,
+    "wave_shl": lambda lane, _: np.where(lane + 1 < len(lane), lane + 1, -1),
+    "wave_shr": lambda lane, _: lane - 1,
+    "wave_rol": lambda lane, _: (lane + 1) % len(lane),
+    "wave_ror": lambda lane, _: (lane - 1) % len(lane),
+    "row_bcast": _broadcast,
+    "row_newbcast": lambda lane, at: (lane & ~15) | (at[0] & 15),
+    "row_share": lambda lane, at: (lane & ~15) | (at[0] & 15),
+    "row_xmask": lambda lane, by: lane ^ (by[0] & 15),
+}

@@ -1,0 +1,257 @@
+"""Memory that kernels reach by address: mapped regions whose pages are made when touched."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+PAGE = 4096
+_WORDS = PAGE // 4
+ALIGNMENT = 256
+
+Filler = Callable[[int, int], bytes]
+Addresses = npt.NDArray[Any]
+Words = npt.NDArray[Any]
+
+
+class MemoryLimitError(Exception):
+    """More pages were touched than may be."""
+
+
+@dataclass(eq=False)
+class Region:
+    """``size`` bytes from ``address``. ``fill(offset, count)`` gives the first contents of a
+    stretch of whole pages (cut at the region's end); without it they are zeros. ``table`` maps
+    the region's pages to those of the pool, 0 where there is none yet."""
+
+    name: str
+    address: int
+    size: int
+    fill: Filler | None
+    table: npt.NDArray[np.int32] = field(repr=False)
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+
+class Memory:
+    """Regions [address, address + size) of bytes, little-endian. ``pages`` bounds what is made."""
+
+    def __init__(self, pages: int = 1 << 17) -> None:
+        self._limit = pages
+        self._starts: list[int] = []
+        self._regions: list[Region] = []
+        self._pool: Words = np.zeros(64 * _WORDS, np.uint32)
+        self._bytes = self._pool.view(np.uint8)
+        self._used = 1  # page 0 stands for "none"
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        return tuple(self._regions)
+
+    def map(
+        self,
+        name: str,
+        address: int,
+        size: int,
+        data: bytes | None = None,
+        fill: Filler | None = None,
+    ) -> Region:
+        """A new region. ``data`` are its first bytes; ``fill`` makes pages when they are touched.
+
+        Raises:
+            ValueError: it is not aligned to 256 bytes, overlaps another, or is empty.
+        """
+        if address % ALIGNMENT or address <= 0 or size <= 0 or address + size >= 1 << 47:
+            raise ValueError(f"{name}: {size} bytes at {address:#x} is no region of memory")
+        position = bisect_right(self._starts, address)
+        before = self._regions[position - 1] if position else None
+        after = self._regions[position] if position < len(self._regions) else None
+        if (before and before.end > address) or (after and address + size > after.address):
+            raise ValueError(f"{name}: {size} bytes at {address:#x} overlap another region")
+        region = Region(name, address, size, fill, np.zeros(-(-size // PAGE), np.int32))
+        self._starts.insert(position, address)
+        self._regions.insert(position, region)
+        if data:
+            self.write(address, data)
+        return region
+
+    def unmap(self, region: Region) -> None:
+        """The region's addresses mean nothing from here on."""
+        position = self._regions.index(region)
+        del self._regions[position], self._starts[position]
+
+    def free_address(self, size: int) -> int:
+        """Where a region of that size may be mapped, behind all others."""
+        end = self._regions[-1].end if self._regions else 0
+        del size
+        return max(0x10_0000, -(-(end + PAGE) // PAGE) * PAGE)
+
+    def region_at(self, address: int) -> Region | None:
+        position = bisect_right(self._starts, address) - 1
+        if position < 0 or address >= self._regions[position].end:
+            return None
+        return self._regions[position]
+
+    # -- by the host ----------------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes as they are now; zeros outside all regions."""
+        out = np.empty(size, np.uint8)
+        addresses = np.arange(address, address + size, dtype=np.int64)
+        self.load_bytes(addresses, 1, out.reshape(1, size))
+        return out.tobytes()
+
+    def write(self, address: int, data: bytes) -> None:
+        """Replace bytes; what lies outside all regions is dropped."""
+        values = np.frombuffer(data, np.uint8).reshape(1, -1)
+        self.store_bytes(np.arange(address, address + len(data), dtype=np.int64), values)
+
+    # -- by lanes -------------------------------------------------------------------------------
+
+    def load(self, addresses: Addresses, count: int) -> tuple[Words, Addresses]:
+        """[count, n] words at [n] addresses, and which addresses lie outside all regions (zeros
+        are read there)."""
+        aligned = not (addresses & 3).any()
+        region = self._one_region(addresses, 4 * count) if aligned else None
+        if region is not None:
+            offsets = addresses - region.address
+            out = np.empty((count, len(addresses)), np.uint32)
+            if count > 1 and not (offsets & (4 * count - 1)).any() and not count & (count - 1):
+                base = self._positions(region, offsets)
+                for word in range(count):
+                    np.take(self._pool, base + word, out=out[word])
+            else:
+                for word in range(count):
+                    np.take(self._pool, self._positions(region, offsets + 4 * word), out=out[word])
+            return out, _NONE
+        raw = np.empty((4 * count, len(addresses)), np.uint8)
+        bad = self.load_bytes(addresses, 4 * count, raw)
+        return np.ascontiguousarray(raw.T).view(np.uint32).T, bad
+
+    def load_small(self, addresses: Addresses, size: int) -> tuple[Words, Addresses]:
+        """[n] values of 1 or 2 bytes as words, and the addresses outside."""
+        if size == 1 or not (addresses & 1).any():
+            words, bad = self.load(addresses & ~3, 1)
+            shift = ((addresses & 3) << 3).astype(np.uint32)
+            return (words[0] >> shift) & np.uint32(0xFF if size == 1 else 0xFFFF), bad
+        raw = np.empty((size, len(addresses)), np.uint8)
+        bad = self.load_bytes(addresses, size, raw)
+        values = raw[0].astype(np.uint32)
+        for byte in range(1, size):
+            values |= raw[byte].astype(np.uint32) << np.uint32(8 * byte)
+        return values, bad
+
+    def store(self, addresses: Addresses, values: Words) -> Addresses:
+        """Write [count, n] words at [n] addresses, of equal ones the last; gives those outside."""
+        count = len(values)
+        region = self._one_region(addresses, 4 * count) if not (addresses & 3).any() else None
+        if region is not None:
+            offsets = addresses - region.address
+            for word in range(count):
+                self._pool_at(region, offsets + 4 * word, values[word])
+            return _NONE
+        raw = np.ascontiguousarray(values.T).view(np.uint8).reshape(len(addresses), -1)
+        return self.store_bytes(addresses, raw.T)
+
+    def load_bytes(self, addresses: Addresses, size: int, out: npt.NDArray[np.uint8]) -> Addresses:
+        """Into [size, n], whatever the alignment."""
+        out[:] = 0
+        return self._each_region(
+            addresses, size, lambda byte, lanes, at: self._take(out, byte, lanes, at)
+        )
+
+    def store_bytes(self, addresses: Addresses, values: npt.NDArray[np.uint8]) -> Addresses:
+        """Write [size, n] bytes at [n] addresses; gives those outside all regions."""
+        return self._each_region(
+            addresses, len(values), lambda byte, lanes, at: self._put(values, byte, lanes, at)
+        )
+
+    def _take(self, out: npt.NDArray[np.uint8], byte: int, lanes: Addresses, at: Addresses) -> None:
+        out[byte, lanes] = self._bytes[at]
+
+    def _put(
+        self, values: npt.NDArray[np.uint8], byte: int, lanes: Addresses, at: Addresses
+    ) -> None:
+        self._bytes[at] = values[byte, lanes]
+
+    def _each_region(
+        self, addresses: Addresses, size: int, move: Callable[[int, Addresses, Addresses], None]
+    ) -> Addresses:
+        """``move(byte, lanes, positions in the pool)`` for all bytes that lie in a region."""
+        outside = np.zeros(len(addresses), bool)
+        starts = np.asarray(self._starts, np.int64)
+        for byte in range(size):
+            each = addresses + byte
+            numbers = np.searchsorted(starts, each, side="right") - 1
+            inside = np.zeros(len(addresses), bool)
+            for number in np.unique(numbers):
+                if number < 0:
+                    continue
+                region = self._regions[number]
+                lanes = np.nonzero((numbers == number) & (each < region.end))[0]
+                if len(lanes):
+                    inside[lanes] = True
+                    offsets = each[lanes] - region.address
+                    slots = self._slots(region, offsets)
+                    move(byte, lanes, slots * PAGE + (offsets & (PAGE - 1)))
+            outside |= ~inside
+        return addresses[outside]
+
+    def _one_region(self, addresses: Addresses, size: int) -> Region | None:
+        """The region in which all of them lie."""
+        if not len(addresses):
+            return None
+        low = int(addresses.min())
+        region = self.region_at(low)
+        if region is None or int(addresses.max()) + size > region.end:
+            return None
+        return region
+
+    def _slots(self, region: Region, offsets: Addresses) -> Addresses:
+        """Pages of the pool, made where they are not yet."""
+        pages = offsets >> 12
+        slots = region.table[pages]
+        if not slots.all():
+            self._make(region, np.unique(pages[slots == 0]))
+            slots = region.table[pages]
+        found: Addresses = slots.astype(np.int64)
+        return found
+
+    def _positions(self, region: Region, offsets: Addresses) -> Addresses:
+        """Words of the pool."""
+        slots = self._slots(region, offsets)
+        return (slots << 10) + ((offsets & (PAGE - 1)) >> 2)
+
+    def _pool_at(self, region: Region, offsets: Addresses, values: Words) -> None:
+        positions = self._positions(region, offsets)
+        self._pool[positions] = values
+
+    def _make(self, region: Region, pages: Addresses) -> None:
+        needed = self._used + len(pages)
+        if needed > self._limit:
+            raise MemoryLimitError
+        if needed * _WORDS > len(self._pool):
+            grown = np.zeros(min(max(needed, 2 * self._used), self._limit) * _WORDS, np.uint32)
+            grown[: len(self._pool)] = self._pool
+            self._pool, self._bytes = grown, grown.view(np.uint8)
+        region.table[pages] = np.arange(self._used, needed, dtype=np.int32)
+        self._used = needed
+        if region.fill is None:
+            return
+        breaks = np.nonzero(np.diff(pages) != 1)[0] + 1
+        for stretch in np.split(pages, breaks):
+            first = int(stretch[0]) * PAGE
+            size = min(len(stretch) * PAGE, region.size - first)
+            data = np.frombuffer(region.fill(first, size), np.uint8)[:size]
+            start = int(region.table[stretch[0]]) * PAGE
+            self._bytes[start : start + len(data)] = data
+
+
+_NONE: Addresses = np.zeros(0, np.int64)

@@ -1,0 +1,192 @@
+"""The operands of an instruction, from the text of a listing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class File(StrEnum):
+    """Where an operand lies."""
+
+    VECTOR = "v"
+    ACCUMULATION = "a"
+    SCALAR = "s"
+    CONSTANT = "constant"
+    OFF = "off"
+    OTHER = "other"  # a label, a symbol, what this reader does not know
+
+
+# Scalar registers by number, as the state has them: s0 to s105, then those with names.
+VCC, TTMP, NULL, M0, EXEC = 106, 108, 124, 125, 126
+SCC, VCCZ, EXECZ, ZERO64 = 128, 129, 130, 131
+SCALARS = 136
+_NAMED: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        **{"vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1)},
+        **{"exec": (EXEC, 2), "exec_lo": (EXEC, 1), "exec_hi": (EXEC + 1, 1)},
+        **{"m0": (M0, 1), "null": (NULL, 1), "flat_scratch": (102, 2)},
+        **{"flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1)},
+        **{"xnack_mask": (104, 2), "xnack_mask_lo": (104, 1), "xnack_mask_hi": (105, 1)},
+        **{"scc": (SCC, 1), "src_scc": (SCC, 1), "vccz": (VCCZ, 1), "src_vccz": (VCCZ, 1)},
+        **{"execz": (EXECZ, 1), "src_execz": (EXECZ, 1)},
+    }
+)
+_APERTURES = frozenset(["src_shared_base", "src_private_base"])
+# The upper halves of generic addresses of LDS and of scratch are ours to choose.
+SHARED_APERTURE, PRIVATE_APERTURE = 0x0001_0000, 0x0002_0000
+
+_REGISTER = re.compile(r"([vas]|ttmp)(?:(\d+)|\[(\d+)(?::(\d+))?\])(\.l|\.h)?")
+_HEXADECIMAL = re.compile(r"-?0x[0-9a-fA-F]{1,16}")
+_DECIMAL = re.compile(r"-?\d{1,20}")
+_FLOAT = re.compile(r"-?\d{1,20}\.\d{0,20}(?:e[-+]?\d{1,3})?")
+_WRAPPED = re.compile(r"(abs|neg|sext|lit|lit64)\((.*)\)")
+_MAX_REGISTER = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand. Of registers ``index`` is the first of ``count``; a constant's ``value`` is as
+    written (``literal``: in hexadecimal, so its bits). ``half`` is "l" or "h"."""
+
+    file: File
+    index: int = 0
+    count: int = 1
+    value: int | float = 0
+    literal: bool = False
+    half: str = ""
+    negative: bool = False
+    absolute: bool = False
+    extended: bool = False
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What follows a mnemonic. ``modifiers`` are those with values, by name (a single number is a
+    tuple of one, words are in ``words``: ``{"offset": (16,)}``, ``{"glc"}``)."""
+
+    operands: tuple[Operand, ...]
+    modifiers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    words: frozenset[str] = frozenset()
+
+    def number(self, name: str, default: int = 0) -> int:
+        """A modifier's first value."""
+        found = self.modifiers.get(name)
+        return found[0] if found else default
+
+
+def parse(text: str) -> Operands:
+    """The operands of one instruction (of one half of a dual one). Nothing is raised."""
+    parts = _split(text, ",")
+    if not parts:
+        return Operands(())
+    operands = [parse_operand(part) for part in parts[:-1]]
+    modifiers: dict[str, tuple[int, ...]] = {}
+    words: set[str] = set()
+    for position, word in enumerate(_split(parts[-1], " \t")):
+        if position == 0 and not _is_modifier(word):
+            operands.append(parse_operand(word))
+            continue
+        name, colon, value = word.partition(":")
+        numbers = _numbers(value) if colon else None
+        if numbers is None:
+            words.add(word)
+        else:
+            modifiers[name] = numbers
+    return Operands(tuple(operands), modifiers, frozenset(words))
+
+
+def _is_modifier(word: str) -> bool:
+    return ":" in word and "[" not in word.partition(":")[0]
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    found = []
+    for each in text.strip("[]").split(","):
+        number = each.strip()
+        if _HEXADECIMAL.fullmatch(number):
+            found.append(int(number, 16))
+        elif _DECIMAL.fullmatch(number):
+            found.append(int(number))
+        else:
+            return None
+    return tuple(found)
+
+
+def _split(text: str, separators: str) -> list[str]:
+    """Cut where a separator stands outside all brackets; what is empty is left out."""
+    parts, start, depth = [], 0, 0
+    for position, letter in enumerate(text):
+        if letter in "[(":
+            depth += 1
+        elif letter in "])":
+            depth -= 1
+        elif depth == 0 and letter in separators:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
+
+
+def parse_operand(text: str) -> Operand:
+    """One operand with what stands around it."""
+    text = text.strip()
+    wrapped = _WRAPPED.fullmatch(text)
+    if wrapped:
+        inner = parse_operand(wrapped[2])
+        return replace(
+            inner,
+            absolute=inner.absolute or wrapped[1] == "abs",
+            negative=inner.negative or wrapped[1] == "neg",
+            extended=inner.extended or wrapped[1] == "sext",
+        )
+    if len(text) > 2 and text[0] == "|" and text[-1] == "|":
+        return replace(parse_operand(text[1:-1]), absolute=True)
+    if (text.startswith("-") and text[1:2].isalpha()) or text.startswith("-|"):
+        return replace(parse_operand(text[1:]), negative=True)
+    return _register(text) or _constant(text) or _named(text)
+
+
+def _register(text: str) -> Operand | None:
+    match = _REGISTER.fullmatch(text)
+    if not match:
+        return None
+    first = int((match[2] or match[3])[:6])
+    last = int(match[4][:6]) if match[4] else first
+    if last < first or last >= _MAX_REGISTER:
+        return Operand(File.OTHER, text=text)
+    half = (match[5] or "").lstrip(".")
+    if match[1] in "va":
+        return Operand(File(match[1]), first, last - first + 1, half=half, text=text)
+    if match[1] == "ttmp":
+        first, last = first + TTMP, last + TTMP
+    if last >= NULL or (match[1] == "s" and last >= VCC):
+        return Operand(File.OTHER, text=text)
+    return Operand(File.SCALAR, first, last - first + 1, half=half, text=text)
+
+
+def _constant(text: str) -> Operand | None:
+    if _HEXADECIMAL.fullmatch(text):
+        return Operand(File.CONSTANT, value=int(text, 16), literal=True, text=text)
+    if _DECIMAL.fullmatch(text):
+        return Operand(File.CONSTANT, value=int(text), text=text)
+    if _FLOAT.fullmatch(text):
+        return Operand(File.CONSTANT, value=float(text), text=text)
+    return None
+
+
+def _named(text: str) -> Operand:
+    bare, _, half = text.partition(".")
+    if bare in _NAMED and half in ("", "l", "h"):
+        index, count = _NAMED[bare]
+        return Operand(File.SCALAR, index, count, half=half, text=text)
+    if text in _APERTURES:
+        aperture = SHARED_APERTURE if text == "src_shared_base" else PRIVATE_APERTURE
+        return Operand(File.CONSTANT, value=aperture << 32, literal=True, text=text)
+    if text == "off":
+        return Operand(File.OFF, text=text)
+    return Operand(File.OTHER, text=text)

@@ -1,0 +1,125 @@
+"""A kernel ready to be run: its instructions, what its descriptor and its metadata say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.isa.listing import Function
+from scheduler.isa.rocm.reader import GPU
+from scheduler.outcome import UserError
+
+_DESCRIPTOR = re.compile(
+    r"^\s*\.amdhsa_kernel[ \t]+(\S+)[ \t]*\n(.*?)^\s*\.end_amdhsa_kernel", re.MULTILINE | re.DOTALL
+)
+_DIRECTIVE = re.compile(r"^\s*\.amdhsa_(\w+)[ \t]+(-?\d+|0x[0-9a-fA-F]+)\s*(?:;.*)?$", re.MULTILINE)
+_METADATA = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
+_TARGET = re.compile(r'\.amdgcn_target\s+"[^"]*--(gfx\w+)')
+_KERNEL = re.compile(r"^ {2}- ", re.MULTILINE)
+_ARGUMENT = re.compile(r"^ {6}- ", re.MULTILINE)
+_FIELD = re.compile(r"\.(\w+):[ \t]*(\S*)")
+_MAX_SEGMENT = 1 << 20
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One piece of the kernarg segment: bytes ``offset`` to ``offset + size``; ``kind`` as the
+    metadata has it (``global_buffer``, ``by_value``, ``hidden_block_count_x`` …)."""
+
+    offset: int
+    size: int
+    kind: str
+
+    @property
+    def hidden(self) -> bool:
+        return self.kind.startswith("hidden_")
+
+
+@dataclass(frozen=True)
+class Program:
+    """``processor`` is gfx942 and the like; ``directives`` the descriptor's values by name
+    (without ``.amdhsa_``). ``lds_bytes`` are a block's, ``scratch_bytes`` a lane's."""
+
+    processor: str
+    function: Function
+    directives: Mapping[str, int]
+    arguments: tuple[Argument, ...]
+    kernarg_bytes: int
+    lds_bytes: int
+    scratch_bytes: int
+    lanes: int
+
+    @property
+    def gfx9(self) -> bool:
+        return self.processor.startswith("gfx9")
+
+    @property
+    def gfx12(self) -> bool:
+        return self.processor.startswith("gfx12")
+
+
+def program_of(listing: str, name: str, processor: str = "") -> Program:
+    """The kernel of that name. ``processor`` counts where the listing does not say it.
+
+    Raises:
+        UserError: the listing has no such kernel, or not what is needed to start one.
+    """
+    function = GPU.parse(listing).function(name)
+    if function is None:
+        raise UserError(f"the listing has no function {name!r}")
+    target = _TARGET.search(listing)
+    found = target[1] if target else processor
+    directives = _directives(listing, name)
+    fields, arguments = _metadata(listing, name)
+    if directives is None:
+        raise UserError(f"{name}: the listing has no kernel descriptor (.amdhsa_kernel) of it")
+    lds = directives.get("group_segment_fixed_size", 0)
+    scratch = directives.get("private_segment_fixed_size", 0)
+    wave32 = directives.get("wavefront_size32", 0 if found.startswith("gfx9") else 1)
+    kernarg = max(
+        directives.get("kernarg_size", 0),
+        fields.get("kernarg_segment_size", 0),
+        *(argument.offset + argument.size for argument in arguments),
+        0,
+    )
+    for what, size in (("LDS", lds), ("scratch", scratch), ("arguments", kernarg)):
+        if not 0 <= size <= _MAX_SEGMENT:
+            raise UserError(f"{name}: {size} bytes of {what} are more than a kernel can have")
+    return Program(
+        *(found, function, directives, arguments, kernarg, lds, scratch),
+        lanes=32 if wave32 else 64,
+    )
+
+
+def _directives(listing: str, name: str) -> dict[str, int] | None:
+    for match in _DESCRIPTOR.finditer(listing):
+        if match[1] == name:
+            return {each[1]: int(each[2], 0) for each in _DIRECTIVE.finditer(match[2])}
+    return None
+
+
+def _metadata(listing: str, name: str) -> tuple[dict[str, int], tuple[Argument, ...]]:
+    """The kernel's own numbers, and its arguments."""
+    block = _METADATA.search(listing)
+    if not block:
+        return {}, ()
+    for item in _KERNEL.split(block[1].partition("amdhsa.kernels:")[2])[1:]:
+        own = re.sub(r"^ {6,}.*$", "", item, flags=re.MULTILINE)
+        fields = {match[1]: match[2].strip("'\"") for match in _FIELD.finditer(own)}
+        if fields.get("name") != name:
+            continue
+        text = item.partition(".args:")[2]
+        text = re.split(r"^ {4}\.", text, maxsplit=1, flags=re.MULTILINE)[0]
+        arguments = [_argument(each) for each in _ARGUMENT.split(text)[1:]]
+        numbers = {key: int(value) for key, value in fields.items() if value.isdecimal()}
+        return numbers, tuple(each for each in arguments if each is not None)
+    return {}, ()
+
+
+def _argument(text: str) -> Argument | None:
+    fields = {match[1]: match[2] for match in _FIELD.finditer(text)}
+    offset, size = fields.get("offset", ""), fields.get("size", "")
+    if not offset.isdecimal() or not size.isdecimal():
+        return None
+    return Argument(int(offset), int(size), fields.get("value_kind", "by_value"))

@@ -1,0 +1,261 @@
+"""Runs blocks of a launch: groups of waves in lockstep, split where they part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator import groups
+from scheduler.isa.rocm.emulator.control import Ending
+from scheduler.isa.rocm.emulator.decode import Code
+from scheduler.isa.rocm.emulator.decode import Run as Stretch
+from scheduler.isa.rocm.emulator.launch import Launch
+from scheduler.isa.rocm.emulator.limits import Limits
+from scheduler.isa.rocm.emulator.log import Segment, trace
+from scheduler.isa.rocm.emulator.memory import Memory, MemoryLimitError
+from scheduler.isa.rocm.emulator.program import Program
+from scheduler.isa.rocm.emulator.start import begin, kernarg, packet
+from scheduler.isa.rocm.emulator.state import Finding, Group, Machine
+from scheduler.isa.rocm.emulator.trace import WaveTrace
+from scheduler.outcome import UserError
+
+_MAX_THREADS = 1024
+_MAX_LDS = 1 << 18
+
+
+@dataclass(frozen=True)
+class Run:
+    """``traces`` are in the order of blocks and waves. ``unknown`` counts the instructions (places
+    in the code that were reached) that the emulator does not know, by mnemonic; their results
+    are zeros. ``findings`` are accesses outside all memory. ``cut`` says which limit ended it."""
+
+    traces: tuple[WaveTrace, ...]
+    unknown: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    cut: str = ""
+
+
+def run(
+    program: Program,
+    launch: Launch,
+    memory: Memory,
+    blocks: Sequence[int] = (0,),
+    limits: Limits = Limits(),
+    values: bool = True,
+) -> Run:
+    """Run the waves of ``blocks`` (numbers in the grid, x fastest) from their begin to their end.
+
+    ``values``: matrix instructions are computed; without, their results stay as they are, which
+    leaves all addresses exact where none depends on a product. Stores change ``memory``.
+
+    Raises:
+        UserError: the launch does not fit the kernel.
+    """
+    _check(program, launch, blocks)
+    with np.errstate(all="ignore"):
+        return _Runner(program, launch, memory, blocks, limits, values).run()
+
+
+def _check(program: Program, launch: Launch, blocks: Sequence[int]) -> None:
+    name = program.function.name
+    if min(*launch.grid, *launch.block) < 1 or launch.threads > _MAX_THREADS:
+        raise UserError(f"{name}: blocks of {launch.block} in a grid of {launch.grid} cannot run")
+    if not 0 <= launch.dynamic_lds_bytes + program.lds_bytes <= _MAX_LDS:
+        raise UserError(f"{name}: {launch.dynamic_lds_bytes} bytes of dynamic LDS cannot be")
+    if not blocks or min(blocks) < 0 or max(blocks) >= launch.blocks:
+        raise UserError(f"{name}: the blocks to run must be of the launch's {launch.blocks}")
+
+
+class _Runner:
+    def __init__(
+        self,
+        program: Program,
+        launch: Launch,
+        memory: Memory,
+        blocks: Sequence[int],
+        limits: Limits,
+        values: bool,
+    ) -> None:
+        self.program, self.launch, self.memory = program, launch, memory
+        self.limits = limits
+        self.code = Code(program)
+        each = -(-launch.threads // program.lanes)
+        self.waves = [(block, wave) for block in blocks for wave in range(each)]
+        if len(self.waves) > limits.waves:
+            raise UserError(
+                f"{program.function.name}: {len(self.waves)} waves are more than the "
+                f"{limits.waves} that run at a time: choose fewer blocks"
+            )
+        self.slots = np.repeat(np.arange(len(blocks)), each)
+        words = -(-(program.lds_bytes + launch.dynamic_lds_bytes) // 16) * 4
+        self.machine = Machine(
+            *(memory, program.lanes, np.zeros(len(blocks) * words, np.uint32), words, values),
+            scratch_words=-(-program.scratch_bytes // 4),
+        )
+        self.parts: list[list[tuple[Segment, int]]] = [[] for _ in self.waves]
+        self.waiting: dict[int, set[int]] = {}  # waves at a barrier, by block
+        self.alive = Counter(self.slots.tolist())
+        self.cut_waves: set[int] = set()
+        self.cut = ""
+        self.calls = limits.calls
+        self.steps = limits.steps
+
+    def run(self) -> Run:
+        data = kernarg(self.program, self.launch)
+        room = -(-len(data) // 256) * 256
+        at = self.memory.free_address(room + 256)
+        region = self.memory.map("arguments", at, room + 256, data)
+        self.memory.write(at + room, packet(self.program, self.launch, at))
+        try:
+            ready = [self._first(at)]
+            self._all(ready)
+        finally:
+            self.memory.unmap(region)
+        unknown = Counter(self.code.unknown.values())
+        traces = tuple(
+            trace(block, wave, self.parts[number], number in self.cut_waves)
+            for number, (block, wave) in enumerate(self.waves)
+        )
+        return Run(traces, dict(unknown), self.machine.findings(), self.cut)
+
+    def _first(self, at: int) -> Group:
+        group = Group(self.machine, list(range(len(self.waves))), self.slots, self.code.registers)
+        if self.machine.scratch_words:
+            shape = (group.count, group.lanes, self.machine.scratch_words)
+            group.scratch = np.zeros(shape, np.uint32)
+        begin(self.program, self.launch, group, self.waves, at)
+        return group
+
+    def _all(self, ready: list[Group]) -> None:
+        """The group that is furthest behind goes on, until all have ended."""
+        parked: list[Group] = []
+        while ready or parked:
+            if not ready:
+                ready = self._released(parked, True)
+                continue
+            group = min(ready, key=lambda each: each.pc) if len(ready) > 1 else ready[0]
+            ready.remove(group)
+            if self.cut:
+                self._end(group, True)
+                continue
+            bound = min((each.pc for each in ready), default=-1)
+            for after, at_barrier in self._advance(group, bound):
+                (parked if at_barrier else ready).append(after)
+            if parked:
+                ready += self._released(parked, False)
+            if len(ready) > 1:
+                ready = self._merged(ready)
+
+    def _advance(self, group: Group, bound: int) -> list[tuple[Group, bool]]:
+        """Run a group until it ends, parts, waits, or comes to where others wait."""
+        while True:
+            stretch = self.code.run_at(group.pc)
+            if not self._allowed(group, stretch):
+                self._end(group, True)
+                return []
+            try:
+                active = group.active
+                for step in stretch.steps:
+                    step(group)
+            except MemoryLimitError:
+                self.cut = "more memory was touched than may be"
+                self._end(group, True)
+                return []
+            group.segment.runs.append((stretch.first, stretch.end, active, False))
+            after = self._after(group, stretch)
+            if after is not None:
+                return after
+            if bound >= 0 and group.pc >= bound:
+                return [(group, False)]
+
+    def _after(self, group: Group, stretch: Stretch) -> list[tuple[Group, bool]] | None:
+        """Where it goes on; None: the group as it is, at its new instruction."""
+        control = stretch.control
+        if control.ending is Ending.FALLS or control.ending is Ending.JUMPS:
+            group.pc = control.target
+            return None
+        if control.ending is Ending.BRANCHES:
+            assert control.condition is not None
+            chosen = control.condition(group)
+            if isinstance(chosen, int):
+                group.pc = control.target if chosen else stretch.end
+                return None
+            return self._split(group, chosen, control.target, stretch.end)
+        if control.ending is Ending.BARRIER:
+            group.pc = stretch.end
+            if self._whole_blocks(group):
+                return None
+            return [(group, True)]
+        self._end(group, control.ending is Ending.CUT)
+        return []
+
+    def _split(
+        self, group: Group, chosen: list[int], target: int, following: int
+    ) -> list[tuple[Group, bool]]:
+        self._close(group)
+        result = []
+        for where, value in ((target, 1), (following, 0)):
+            columns = [number for number, each in enumerate(chosen) if each == value]
+            if columns:
+                part = groups.part(group, columns)
+                part.pc = where
+                result.append((part, False))
+        return result
+
+    def _merged(self, ready: list[Group]) -> list[Group]:
+        by_pc: dict[int, list[Group]] = {}
+        for group in ready:
+            by_pc.setdefault(group.pc, []).append(group)
+        result = []
+        for several in by_pc.values():
+            if len(several) > 1:
+                for group in several:
+                    self._close(group)
+                result.append(groups.merge(several))
+            else:
+                result += several
+        return result
+
+    def _whole_blocks(self, group: Group) -> bool:
+        present = Counter(group.blocks.tolist())
+        return all(present[block] == self.alive[block] for block in present)
+
+    def _released(self, parked: list[Group], forced: bool) -> list[Group]:
+        """Groups at a barrier whose blocks are all there."""
+        present: Counter[int] = Counter()
+        for group in parked:
+            present.update(group.blocks.tolist())
+        result = [
+            group
+            for group in parked
+            if forced
+            or all(present[block] == self.alive[block] for block in set(group.blocks.tolist()))
+        ]
+        for group in result:
+            parked.remove(group)
+        return result
+
+    def _allowed(self, group: Group, stretch: Stretch) -> bool:
+        length = stretch.end - stretch.first
+        self.calls -= length
+        self.steps -= length * group.count
+        if self.calls < 0 or self.steps < 0:
+            self.cut = "more instructions were executed than may be"
+        elif self.machine.recorded > self.limits.recorded:
+            self.cut = "traces hold more addresses than they may"
+        return not self.cut
+
+    def _close(self, group: Group) -> None:
+        """What the waves did as this group goes into their traces."""
+        for column, wave in enumerate(group.waves):
+            self.parts[wave].append((group.segment, column))
+        group.segment = Segment()
+
+    def _end(self, group: Group, cut: bool) -> None:
+        self._close(group)
+        self.alive.subtract(group.blocks.tolist())
+        if cut:
+            self.cut_waves.update(group.waves)

@@ -1,0 +1,1 @@
+"""The scalar unit: its instructions as functions of Python's integers, exact at any width."""

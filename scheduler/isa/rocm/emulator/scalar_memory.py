@@ -1,0 +1,80 @@
+"""Loads of the scalar unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.operands import EXEC, NULL, File, Operand, Operands
+from scheduler.isa.rocm.emulator.sources import UnreadableError, scalar
+from scheduler.isa.rocm.emulator.state import Group, Value, both, collapse
+
+Step = Callable[[Group], None]
+_LOAD = re.compile(r"s_(buffer_)?load_(ubyte|sbyte|ushort|sshort|dword)(?:x(\d+))?")
+_SIZES = {"ubyte": 1, "sbyte": 1, "ushort": 2, "sshort": 2, "dword": 4}
+
+
+def make(name: str, operands: Operands, index: int) -> Step | None:
+    """``s_load_*`` and ``s_buffer_load_*``; None for other instructions."""
+    match = _LOAD.fullmatch(name)
+    if not match:
+        return None
+    target, base = operands.operands[:2]
+    if target.file is not File.SCALAR or base.file is not File.SCALAR:
+        raise UnreadableError(name)
+    count = int(match[3] or 1)
+    first = target.index
+    if first + count > EXEC:
+        raise UnreadableError(target.text)
+    at = _address(operands, base, scalar(base, 64), match[1] is not None)
+    size = _SIZES[match[2]]
+    signed = match[2][0] == "s"
+
+    def step(g: Group) -> None:
+        address = at(g)
+        whole = np.array([address] if isinstance(address, int) else address, np.uint64)
+        addresses = whole.view(np.int64)
+        if size == 4:
+            addresses = addresses & ~3
+        g.record(index, addresses[:, None], size * count, scalar=True)
+        if size == 4:
+            words, bad = g.machine.memory.load(addresses, count)
+        else:
+            small, bad = g.machine.memory.load_small(addresses, size)
+            words = small[None]
+        if len(bad):
+            g.machine.missed("read outside all buffers", index, bad)
+        for word in range(count):
+            values: Value = collapse(words[word].tolist())
+            if signed:
+                values = both(lambda value: _extended(value, 8 * size), values)
+            if first != NULL:
+                g.s[first + word] = values
+
+    return step
+
+
+def _extended(value: int, bits: int) -> int:
+    return value - ((value >> (bits - 1)) << bits) & 0xFFFF_FFFF
+
+
+def _address(
+    operands: Operands, base: Operand, start: Callable[[Group], Value], buffer: bool
+) -> Callable[[Group], Value]:
+    """A 64-bit base (the lower 48 bits of a buffer's descriptor), and offsets."""
+    parts = [scalar(each, 32) for each in operands.operands[2:]]
+    fixed = operands.number("offset")
+    literal = operands.operands[2:]
+    if len(literal) == 1 and literal[0].file is File.CONSTANT:
+        value = literal[0].value
+        assert isinstance(value, int)
+        parts, fixed = [], fixed + value
+    mask = (1 << 48) - 1 if buffer else (1 << 64) - 1
+    del base
+
+    def at(*values: int) -> int:
+        return ((values[0] & mask) + sum(values[1:]) + fixed) & ((1 << 64) - 1)
+
+    return lambda g: both(at, start(g), *[part(g) for part in parts])

@@ -1,0 +1,52 @@
+"""Sub-dword addressing (GFX9): a byte or a half of an operand, and of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.operands import Operands
+
+_BITS = {"DWORD": (0, 32), "WORD_0": (0, 16), "WORD_1": (16, 16)}
+_BITS |= {f"BYTE_{n}": (8 * n, 8) for n in range(4)}
+
+
+def _word(operands: Operands, name: str, default: str) -> str:
+    return next(
+        (each.partition(":")[2] for each in operands.words if each.startswith(name + ":")), default
+    )
+
+
+def select(operands: Operands, number: int, extended: bool) -> Callable[[Any], Any] | None:
+    """What becomes of source ``number``'s register; None: all of it is read."""
+    shift, bits = _BITS.get(_word(operands, f"src{number}_sel", "DWORD"), (0, 32))
+    if bits == 32:
+        return None
+    low, mask = np.uint32(shift), np.uint32((1 << bits) - 1)
+    sign = np.uint32(1 << (bits - 1))
+    if extended:
+        return lambda value: (((value >> low) & mask) ^ sign) - sign
+    return lambda value: (value >> low) & mask
+
+
+def placed(operands: Operands) -> Callable[[Any, Any], Any] | None:
+    """The register's new value from the result and the old value; None: the result is all."""
+    shift, bits = _BITS.get(_word(operands, "dst_sel", "DWORD"), (0, 32))
+    if bits == 32:
+        return None
+    unused = _word(operands, "dst_unused", "UNUSED_PAD")
+    low, mask = np.uint32(shift), np.uint32((1 << bits) - 1)
+    kept = np.uint32(~(((1 << bits) - 1) << shift) & 0xFFFF_FFFF)
+    sign = np.uint32(1 << (bits - 1))
+
+    def place(result: Any, old: Any) -> Any:
+        chosen = result & mask
+        if unused == "UNUSED_PRESERVE":
+            return (old & kept) | (chosen << low)
+        if unused == "UNUSED_SEXT":
+            return ((chosen ^ sign) - sign) << low
+        return chosen << low
+
+    return place

@@ -1,0 +1,271 @@
+"""Closures that read a vector instruction's operands, typed, and write its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.alu.row import Type
+from scheduler.isa.rocm.emulator.constants import bits_of, width
+from scheduler.isa.rocm.emulator.operands import (
+    EXECZ,
+    NULL,
+    SCC,
+    VCCZ,
+    File,
+    Operand,
+)
+from scheduler.isa.rocm.emulator.state import Group, Value, both
+
+Read = Callable[[Group], npt.NDArray[Any]]
+Write = Callable[[Group, Any], None]
+
+DTYPES: dict[Type, type[np.generic]] = {
+    Type.B16: np.uint16,
+    Type.U16: np.uint16,
+    Type.I16: np.int16,
+    Type.F16: np.float16,
+    Type.BF16: np.uint16,
+    Type.B32: np.uint32,
+    Type.U32: np.uint32,
+    Type.I32: np.int32,
+    Type.F32: np.float32,
+    Type.B64: np.uint64,
+    Type.U64: np.uint64,
+    Type.I64: np.int64,
+    Type.F64: np.float64,
+}
+FLOATS = frozenset([Type.F16, Type.BF16, Type.F32, Type.F64])
+_UNSIGNED = {16: np.uint16, 32: np.uint32, 64: np.uint64}
+_32 = np.uint64(32)
+
+
+class UnreadableError(Exception):
+    """An operand that this emulator does not know: the instruction counts as unknown."""
+
+
+def row_of(operand: Operand, accumulation: int) -> int:
+    """The row of a vector register; accumulation registers begin at ``accumulation``."""
+    return operand.index + (accumulation if operand.file is File.ACCUMULATION else 0)
+
+
+def scalar(operand: Operand, bits: int, kind: Type = Type.B32) -> Callable[[Group], Value]:
+    """A scalar operand as a number of that many bits."""
+    if operand.file is File.CONSTANT:
+        constant = bits_of(operand, kind) & ((1 << bits) - 1)
+        return lambda _: constant
+    if operand.file is not File.SCALAR:
+        raise UnreadableError(operand.text)
+    index = operand.index
+    if index == NULL:
+        return lambda _: 0
+    if index in (SCC, VCCZ, EXECZ):
+        return _STATUS[index]
+    if bits == 64:
+        return lambda g: g.pair(index)
+    if bits == 16:
+        shift = 16 if operand.half == "h" else 0
+        return lambda g: both(lambda value: value >> shift & 0xFFFF, g.s[index])
+    return lambda g: g.s[index]
+
+
+_STATUS: dict[int, Callable[[Group], Value]] = {
+    SCC: lambda g: g.scc,
+    VCCZ: lambda g: both(lambda value: int(value == 0), g.wide(106)),
+    EXECZ: lambda g: both(lambda value: int(value == 0), g.exec),
+}
+
+
+def raw(operand: Operand, bits: int, accumulation: int, kind: Type, half: int = 0) -> Read:
+    """The operand's bits as unsigned integers of 16, 32 or 64 bits."""
+    if operand.file in (File.VECTOR, File.ACCUMULATION):
+        row = row_of(operand, accumulation)
+        if bits == 32:
+            return lambda g: g.v[row]
+        if bits == 64:
+            return lambda g: (g.v[row + 1].astype(np.uint64) << _32) | g.v[row]
+        at = 1 if operand.half == "h" else half
+        return lambda g: g.vh[row][:, at::2]
+    if operand.file is File.CONSTANT:
+        number = bits_of(operand, kind)
+        if bits == 16 and half:
+            number = bits_of(operand, Type.B32) >> 16
+        constant = np.array([[number & ((1 << bits) - 1)]], _UNSIGNED[bits])
+        return lambda _: constant
+    value = scalar(operand, bits, kind)
+    dtype = _UNSIGNED[bits]
+    if bits == 16 and half and not operand.half:
+        index = operand.index
+        value = lambda g: both(lambda number: number >> 16, g.s[index])  # noqa: E731
+
+    def read(g: Group) -> npt.NDArray[Any]:
+        number = value(g)
+        if isinstance(number, int):
+            return np.array([[number]], dtype)
+        return np.array(number, dtype)[:, None]
+
+    return read
+
+
+def typed(bits: Read, kind: Type) -> Read:
+    """Unsigned integers as what they mean."""
+    if kind is Type.BF16:
+        return lambda g: (bits(g).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    dtype = DTYPES[kind]
+    if dtype in (np.uint16, np.uint32, np.uint64):
+        return bits
+    if width(kind) == 16:
+        return lambda g: np.ascontiguousarray(bits(g)).view(dtype)
+    return lambda g: bits(g).view(dtype)
+
+
+def modified(read: Read, operand: Operand, kind: Type) -> Read:
+    """With its negation and absolute value: of floats by their sign bit, as the hardware does."""
+    if not operand.negative and not operand.absolute:
+        return read
+    bits = width(kind)
+    dtype = _UNSIGNED[bits]
+    sign, rest = dtype(1 << (bits - 1)), dtype((1 << (bits - 1)) - 1)
+    if operand.absolute and operand.negative:
+        return lambda g: (read(g) | sign).astype(dtype, copy=False)
+    if operand.absolute:
+        return lambda g: (read(g) & rest).astype(dtype, copy=False)
+    return lambda g: (read(g) ^ sign).astype(dtype, copy=False)
+
+
+def source(operand: Operand, kind: Type, accumulation: int, half: int = 0) -> Read:
+    """A typed operand with all its own modifiers."""
+    if kind is Type.MASK:
+        return mask(operand)
+    plain = not operand.negative and not operand.absolute
+    if plain and operand.file in (File.VECTOR, File.ACCUMULATION):
+        row = row_of(operand, accumulation)
+        if kind is Type.F32:
+            return lambda g: g.vf[row]
+        if kind is Type.I32:
+            return lambda g: g.vi[row]
+    if operand.file is File.CONSTANT:
+        fixed = typed(modified(raw(operand, width(kind), 0, kind, half), operand, kind), kind)
+        return _once(fixed)
+    read = raw(operand, width(kind), accumulation, kind, half)
+    return typed(modified(read, operand, kind), kind)
+
+
+def _once(read: Read) -> Read:
+    """Of a constant: made once."""
+    value = read(None)  # type: ignore[arg-type] # a constant does not look at the state
+    return lambda _: value
+
+
+def mask(operand: Operand) -> Read:
+    """A mask in scalar registers as booleans of lanes."""
+    if operand.file is not File.SCALAR:
+        raise UnreadableError(operand.text)
+    index = operand.index
+    return lambda g: g.mask_at(index)
+
+
+# -- results --------------------------------------------------------------------------------------
+
+
+def write(operand: Operand, kind: Type, accumulation: int, half: int, keeps: bool) -> Write:
+    """Write a result where lanes are on. Of 16 bits ``half`` says which half of the register is
+    written, ``keeps`` whether the other one stays (or becomes zero)."""
+    if kind is Type.MASK:
+        return _write_mask(operand)
+    if operand.file is File.SCALAR and operand.index == NULL:
+        return _dropped
+    if operand.file not in (File.VECTOR, File.ACCUMULATION):
+        raise UnreadableError(operand.text)
+    row = row_of(operand, accumulation)
+    bits = width(kind)
+    if bits == 32:
+        return _write_word(row, kind)
+    if bits == 64:
+        return _write_pair(row)
+    at = {"l": 0, "h": 1}.get(operand.half, half)
+    return _write_half(row, kind, at, keeps or bool(operand.half))
+
+
+def _write_mask(operand: Operand) -> Write:
+    if operand.file is not File.SCALAR:
+        raise UnreadableError(operand.text)
+    index = operand.index
+    if index == NULL:
+        return _dropped
+    return lambda g, result: g.set_mask(index, result)
+
+
+def _write_word(row: int, kind: Type) -> Write:
+    if kind is Type.F32:
+
+        def single(g: Group, result: Any) -> None:
+            if g.full:
+                g.vf[row] = result
+            else:
+                np.copyto(g.vf[row], result, casting="unsafe", where=g.mask)
+
+        return single
+
+    def word(g: Group, result: Any) -> None:
+        if result.dtype.itemsize == 4:
+            result = result.view(np.uint32)
+        if g.full:
+            g.v[row] = result
+        else:
+            np.copyto(g.v[row], result, casting="unsafe", where=g.mask)
+
+    return word
+
+
+def _write_pair(row: int) -> Write:
+    def pair(g: Group, result: Any) -> None:
+        number = result.view(np.uint64)
+        if g.full:
+            g.v[row] = number
+            g.v[row + 1] = number >> _32
+        else:
+            np.copyto(g.v[row], number, casting="unsafe", where=g.mask)
+            np.copyto(g.v[row + 1], number >> _32, casting="unsafe", where=g.mask)
+
+    return pair
+
+
+def halves(result: Any, kind: Type) -> npt.NDArray[np.uint16]:
+    """Results of 16 bits as bits."""
+    if kind is Type.BF16:
+        return bfloat16(np.asarray(result, np.float32))
+    return np.ascontiguousarray(result, DTYPES[kind]).view(np.uint16)
+
+
+def bfloat16(result: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """Rounded to the nearest, ties to even; a NaN stays one."""
+    bits = np.ascontiguousarray(result).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return np.where(np.isnan(result), (bits >> np.uint32(16)) | np.uint32(0x40), rounded).astype(
+        np.uint16
+    )
+
+
+def _write_half(row: int, kind: Type, at: int, keeps: bool) -> Write:
+    def half(g: Group, result: Any) -> None:
+        number = halves(result, kind)
+        if not keeps:
+            word = number.astype(np.uint32)
+            if g.full:
+                g.v[row] = word
+            else:
+                np.copyto(g.v[row], word, where=g.mask)
+        elif g.full:
+            g.vh[row][:, at::2] = number
+        else:
+            np.copyto(g.vh[row][:, at::2], number, where=g.mask)
+
+    return half
+
+
+def _dropped(_: Group, __: Any) -> None:
+    """A result that goes nowhere."""

@@ -1,0 +1,201 @@
+"""The memories that vector instructions reach, all with the same four operations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.memory import Addresses, Words
+from scheduler.isa.rocm.emulator.state import Group
+from scheduler.isa.rocm.emulator.transfers import Transfer, extended
+
+Lanes = npt.NDArray[np.int64]
+
+
+class Space(ABC):
+    """``addresses`` are [waves, lanes] bytes; [n] are those of lanes that are on, in order."""
+
+    what: str
+
+    def load(self, g: Group, index: int, addresses: Addresses, transfer: Transfer) -> Words:
+        """[words, n] for the lanes that are on; ``index`` is the instruction."""
+        return self.fetch(g, index, self.flat(g, addresses), transfer)
+
+    def store(
+        self, g: Group, index: int, addresses: Addresses, transfer: Transfer, values: Words
+    ) -> None:
+        self.put(g, index, self.flat(g, addresses), transfer, values)
+
+    @abstractmethod
+    def flat(self, g: Group, addresses: Addresses) -> Addresses:
+        """[n] addresses of lanes that are on, in the numbering of the memory behind."""
+
+    @abstractmethod
+    def fetch(self, g: Group, index: int, flat: Addresses, transfer: Transfer) -> Words: ...
+
+    @abstractmethod
+    def put(
+        self, g: Group, index: int, flat: Addresses, transfer: Transfer, values: Words
+    ) -> None: ...
+
+
+class Global(Space):
+    """Memory by address."""
+
+    def flat(self, g: Group, addresses: Addresses) -> Addresses:
+        return addresses.reshape(-1) if g.full else addresses[g.mask]
+
+    def fetch(self, g: Group, index: int, flat: Addresses, transfer: Transfer) -> Words:
+        memory = g.machine.memory
+        if transfer.size < 4:
+            small, bad = memory.load_small(flat, transfer.size)
+            words = extended(small, transfer)[None]
+        else:
+            words, bad = memory.load(flat, transfer.words)
+        if len(bad):
+            g.machine.missed("read outside all buffers", index, bad)
+        return words
+
+    def put(self, g: Group, index: int, flat: Addresses, transfer: Transfer, values: Words) -> None:
+        memory = g.machine.memory
+        if transfer.size < 4:
+            octets = [
+                (values[0] >> np.uint32(8 * n)).astype(np.uint8) for n in range(transfer.size)
+            ]
+            bad = memory.store_bytes(flat, np.stack(octets))
+        else:
+            bad = memory.store(flat, values)
+        if len(bad):
+            g.machine.missed("write outside all buffers", index, bad)
+
+
+class Flat(Space):
+    """A stretch of words of each block or lane: LDS, scratch. Addresses count from its begin;
+    behind its end zeros are read and nothing is written."""
+
+    @abstractmethod
+    def words(self, g: Group) -> Words:
+        """All of it."""
+
+    def fetch(self, g: Group, index: int, flat: Addresses, transfer: Transfer) -> Words:
+        store = self.words(g)
+        inside = self._inside(g, index, flat, transfer, "read")
+        if inside is not None:
+            result = np.zeros((transfer.words, len(flat)), np.uint32)
+            result[:, inside] = self.fetch(g, index, flat[inside], transfer)
+            return result
+        count = transfer.words
+        if transfer.size < 4:
+            return extended(self._small(store, flat, transfer.size), transfer)[None]
+        if (flat & 3).any():
+            octets = store.view(np.uint8)[flat[:, None] + np.arange(transfer.size)]
+            return np.ascontiguousarray(octets).view(np.uint32).T
+        at = flat >> 2
+        found: Words
+        if count == 1:
+            found = store[at][None]
+        elif count != 3 and not (at & (count - 1)).any():
+            found = store.reshape(-1, count)[at // count].T
+        else:
+            found = np.stack([store[at + word] for word in range(count)])
+        return found
+
+    @staticmethod
+    def _small(store: Words, flat: Addresses, size: int) -> Words:
+        octets = store.view(np.uint8)
+        values = octets[flat].astype(np.uint32)
+        if size == 2:
+            values |= octets[flat + 1].astype(np.uint32) << np.uint32(8)
+        return values
+
+    def put(self, g: Group, index: int, flat: Addresses, transfer: Transfer, values: Words) -> None:
+        store = self.words(g)
+        inside = self._inside(g, index, flat, transfer, "write")
+        if inside is not None:
+            self.put(g, index, flat[inside], transfer, values[:, inside])
+            return
+        if transfer.size < 4:
+            octets = store.view(np.uint8)
+            for byte in range(transfer.size):
+                octets[flat + byte] = (values[0] >> np.uint32(8 * byte)).astype(np.uint8)
+        elif (flat & 3).any():
+            raw = np.ascontiguousarray(values.T).view(np.uint8)
+            store.view(np.uint8)[flat[:, None] + np.arange(transfer.size)] = raw
+        else:
+            at = flat >> 2
+            for word in range(transfer.words):
+                store[at + word] = values[word]
+
+    @abstractmethod
+    def _inside(
+        self, g: Group, index: int, flat: Addresses, transfer: Transfer, verb: str
+    ) -> npt.NDArray[np.int64] | None:
+        """Which of the lanes lie within; None: all."""
+
+
+class Lds(Flat):
+    """A block's own memory."""
+
+    def words(self, g: Group) -> Words:
+        return g.machine.lds
+
+    def flat(self, g: Group, addresses: Addresses) -> Addresses:
+        """What lies outside its block's is -1."""
+        size = g.machine.lds_words * 4
+        if not g.full:
+            absolute = (addresses + g.lds_base)[g.mask]
+            addresses = addresses[g.mask]
+        else:
+            absolute = (addresses + g.lds_base).reshape(-1)
+        if len(absolute) and (addresses.max() >= size or addresses.min() < 0):
+            relative = addresses.reshape(-1)
+            absolute = np.where((relative < 0) | (relative >= size), -1, absolute)
+        return absolute
+
+    def _inside(
+        self, g: Group, index: int, flat: Addresses, transfer: Transfer, verb: str
+    ) -> npt.NDArray[np.int64] | None:
+        size = g.machine.lds_words * 4
+        if not len(flat):
+            return None
+        good = flat >= 0
+        if transfer.size > 1 and size:
+            good &= flat % size + transfer.size <= size
+        if good.all():
+            return None
+        g.machine.missed(f"{verb} outside the block's LDS", index, flat[~good])
+        return np.nonzero(good)[0]
+
+
+class Scratch(Flat):
+    """A lane's own memory: words [waves, lanes, words] of the group."""
+
+    def words(self, g: Group) -> Words:
+        assert g.scratch is not None
+        return g.scratch.reshape(-1)
+
+    def flat(self, g: Group, addresses: Addresses) -> Addresses:
+        size = g.machine.scratch_words * 4
+        lane = np.arange(g.count * g.lanes, dtype=np.int64).reshape(g.count, g.lanes) * size
+        outside = (addresses < 0) | (addresses >= size)
+        absolute = np.where(outside, -1, addresses + lane)
+        return absolute.reshape(-1) if g.full else absolute[g.mask]
+
+    def _inside(
+        self, g: Group, index: int, flat: Addresses, transfer: Transfer, verb: str
+    ) -> npt.NDArray[np.int64] | None:
+        size = g.machine.scratch_words * 4
+        if not len(flat):
+            return None
+        good = flat >= 0
+        if size:
+            good &= flat % size + transfer.size <= size
+        if good.all():
+            return None
+        g.machine.missed(f"{verb} outside the lane's scratch", index, flat[~good])
+        return np.nonzero(good)[0]
+
+
+GLOBAL, LDS, SCRATCH = Global(), Lds(), Scratch()

@@ -1,0 +1,219 @@
+"""The registers of waves that run together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.log import Record, Segment
+from scheduler.isa.rocm.emulator.memory import Memory
+from scheduler.isa.rocm.emulator.operands import EXEC, M0, SCALARS
+
+Value = int | list[int]
+"""A scalar: one number of all waves, or each wave's. Lists are never changed in place."""
+Mask = npt.NDArray[np.bool_]
+M32 = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An access outside all memory: the first address of an instruction, and how many lanes."""
+
+    what: str
+    instruction: int
+    address: int
+    count: int
+
+
+@dataclass(eq=False)
+class Machine:
+    """What all waves of a run share. ``lds`` are the blocks' memories one after another, of
+    ``lds_words`` each; ``scratch`` are words of each lane."""
+
+    memory: Memory
+    lanes: int
+    lds: npt.NDArray[np.uint32]
+    lds_words: int
+    values: bool
+    scratch_words: int = 0
+    unknown: dict[int, str] = field(default_factory=dict)
+    outside: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    recorded: int = 0
+
+    def missed(self, what: str, instruction: int, addresses: npt.NDArray[np.int64]) -> None:
+        """Note accesses outside all memory."""
+        entry = self.outside.setdefault((what, instruction), [int(addresses[0]), 0])
+        entry[1] += len(addresses)
+
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(
+            Finding(what, instruction, first, count)
+            for (what, instruction), (first, count) in sorted(
+                self.outside.items(), key=lambda item: item[0][1]
+            )
+        )
+
+
+class Group:
+    """Waves at the same instruction, in lockstep.
+
+    ``v`` are vector registers [registers, waves, lanes] with views of other types, accumulation
+    registers behind the architectural ones; ``s`` the scalar registers by number (``operands.py``
+    names the special ones). ``full``: every lane of every wave is on; else ``mask`` says which.
+    """
+
+    def __init__(
+        self, machine: Machine, waves: list[int], blocks: npt.NDArray[np.int64], registers: int
+    ) -> None:
+        self.machine = machine
+        self.waves = waves
+        self.blocks = blocks
+        self.pc = 0
+        self.scc: Value = 0
+        self.s: list[Value] = [0] * SCALARS
+        self.segment = Segment()
+        self._masks: dict[int, tuple[Value, Value, Mask]] = {}
+        self.modes: dict[str, int] = {}
+        self.set_registers(np.zeros((registers, len(waves), machine.lanes), np.uint32))
+        self.scratch: npt.NDArray[np.uint32] | None = None
+        self.executive(self.everything)
+
+    def set_registers(self, v: npt.NDArray[np.uint32]) -> None:
+        self.v = v
+        self.vi = v.view(np.int32)
+        self.vf = v.view(np.float32)
+        self.vh = v.view(np.uint16)
+        self.count, self.lanes = v.shape[1:]
+        self.everything = (1 << self.lanes) - 1
+        self.lds_base = (self.blocks * self.machine.lds_words * 4)[:, None]
+
+    # -- masks ----------------------------------------------------------------------------------
+
+    def pair(self, index: int) -> Value:
+        """64 bits of two scalar registers."""
+        return both(lambda low, high: low | high << 32, self.s[index], self.s[index + 1])
+
+    def wide(self, index: int) -> Value:
+        """As many bits as there are lanes."""
+        return self.pair(index) if self.lanes == 64 else self.s[index]
+
+    def set_wide(self, index: int, value: Value) -> None:
+        if self.lanes == 64:
+            self.set_pair(index, value)
+        else:
+            self.s[index] = value
+
+    def set_pair(self, index: int, value: Value) -> None:
+        if isinstance(value, int):
+            self.s[index], self.s[index + 1] = value & M32, value >> 32
+        else:
+            self.s[index] = [each & M32 for each in value]
+            self.s[index + 1] = [each >> 32 for each in value]
+
+    def mask_at(self, index: int) -> Mask:
+        """The bits of a mask in scalar registers as [waves or 1, lanes] booleans."""
+        low, high = self.s[index], self.s[index + 1]
+        known = self._masks.get(index)
+        if known is not None and known[0] is low and known[1] is high:
+            return known[2]
+        found = unpack(self.wide(index), self.lanes)
+        self._masks[index] = (low, high, found)
+        return found
+
+    def set_mask(self, index: int, bits: Mask) -> None:
+        """Write [waves, lanes] booleans as a mask; of lanes that are off, zeros."""
+        if bits.shape != (self.count, self.lanes):
+            bits = np.broadcast_to(bits, (self.count, self.lanes))
+        if not self.full:
+            bits = bits & self.mask
+        self.set_wide(index, pack(bits))
+        self._masks[index] = (self.s[index], self.s[index + 1], bits)
+        if index == EXEC:
+            self.refresh()
+
+    def executive(self, value: Value) -> None:
+        """Set EXEC."""
+        self.set_wide(EXEC, value)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """After a change of EXEC."""
+        value = self.wide(EXEC)
+        self.full = value == self.everything
+        self.mask = np.broadcast_to(self.mask_at(EXEC), (self.count, self.lanes))
+        self.exec: Value = value
+        self.active: Value = (
+            value.bit_count() if isinstance(value, int) else [each.bit_count() for each in value]
+        )
+
+    # -- other ----------------------------------------------------------------------------------
+
+    @property
+    def m0(self) -> Value:
+        return self.s[M0]
+
+    def vector(self, value: Value) -> npt.NDArray[np.uint32]:
+        """A scalar as [waves or 1, 1]."""
+        if isinstance(value, int):
+            return np.array([[value]], np.uint32)
+        return np.array(value, np.uint32)[:, None]
+
+    def wide_vector(self, value: Value) -> npt.NDArray[np.int64]:
+        """A scalar of 64 bits as [waves or 1, 1] signed."""
+        if isinstance(value, int):
+            return np.array([[value]], np.uint64).view(np.int64)
+        return np.array(value, np.uint64).view(np.int64)[:, None]
+
+    def record(
+        self,
+        index: int,
+        addresses: npt.NDArray[np.int64],
+        size: int,
+        second: npt.NDArray[np.int64] | None = None,
+        scalar: bool = False,
+    ) -> None:
+        """Note an access of the present run."""
+        self.machine.recorded += addresses.size
+        mask = None if scalar or self.full else self.mask
+        self.segment.records.append(
+            Record(len(self.segment.runs), index, addresses, mask, size, second)
+        )
+
+
+T = TypeVar("T")
+
+
+def both(function: Callable[..., T], *values: Value) -> T | list[T]:
+    """A function of numbers for all waves: once where all are the same."""
+    for value in values:
+        if not isinstance(value, int):
+            break
+    else:
+        return function(*values)
+    count = next(len(value) for value in values if not isinstance(value, int))
+    columns = [[value] * count if isinstance(value, int) else value for value in values]
+    return [function(*each) for each in zip(*columns, strict=True)]
+
+
+def collapse(values: list[int]) -> Value:
+    """One number where all waves have the same."""
+    first = values[0]
+    return first if values.count(first) == len(values) else values
+
+
+def unpack(value: Value, lanes: int) -> Mask:
+    """Bits of 64 or 32 lanes as [waves or 1, lanes] booleans."""
+    numbers = np.array([value], np.uint64) if isinstance(value, int) else np.array(value, np.uint64)
+    octets = numbers.view(np.uint8).reshape(-1, 8)
+    return np.unpackbits(octets, axis=1, bitorder="little")[:, :lanes].view(np.bool_)
+
+
+def pack(bits: Mask) -> Value:
+    """[waves, lanes] booleans as numbers."""
+    octets = np.packbits(bits, axis=1, bitorder="little")
+    numbers = octets.view(np.uint64 if octets.shape[1] == 8 else np.uint32)
+    return collapse(numbers[:, 0].tolist())

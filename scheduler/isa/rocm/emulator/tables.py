@@ -1,0 +1,40 @@
+"""All rows of all tables, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import TypeVar
+
+from scheduler.isa.rocm.emulator.alu import bits, integer_compares, integers
+from scheduler.isa.rocm.emulator.alu.float_rows import BLOCK_ROWS, FLOAT_ROWS
+from scheduler.isa.rocm.emulator.alu.row import Alu, Block
+from scheduler.isa.rocm.emulator.scalar import arithmetic
+from scheduler.isa.rocm.emulator.scalar import bits as scalar_bits
+from scheduler.isa.rocm.emulator.scalar.row import Scalar
+
+Row = TypeVar("Row", Alu, Block)
+
+SCALARS: Mapping[str, Scalar] = MappingProxyType(
+    {row.name: row for row in (*arithmetic.ROWS, *scalar_bits.ROWS)}
+)
+
+
+@cache
+def vector_rows(processor: str) -> Mapping[str, Alu]:
+    """The vector unit's rows for a processor (gfx942 …)."""
+    rows = (*FLOAT_ROWS, *bits.ROWS, *integers.ROWS, *integer_compares.ROWS)
+    return MappingProxyType(_of(rows, processor))
+
+
+@cache
+def block_rows(processor: str) -> Mapping[str, Block]:
+    """Rows over blocks of registers, for a processor."""
+    return MappingProxyType(_of(BLOCK_ROWS, processor))
+
+
+def _of(rows: Iterable[Row], processor: str) -> dict[str, Row]:
+    return {
+        row.name: row for row in rows if not row.processors or processor.startswith(row.processors)
+    }

@@ -1,0 +1,78 @@
+"""What loads and stores move: how many bytes of a lane, from which half, extended how."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.state import Group
+
+_SIZES = {"ubyte": 1, "sbyte": 1, "byte": 1, "ushort": 2, "sshort": 2, "short": 2}
+_SIZES |= {"dword": 4, "dwordx2": 8, "dwordx3": 12, "dwordx4": 16}
+_SIZES |= {"u8": 1, "i8": 1, "b8": 1, "u16": 2, "i16": 2, "b16": 2}
+_SIZES |= {"b32": 4, "b64": 8, "b96": 12, "b128": 16}
+_NAME = re.compile(r"([a-z]+\d*?(?:x\d)?|[bui]\d+)(_d16(?:_hi)?)?")
+_16 = np.uint32(16)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """``size`` bytes of a lane; ``signed``: fewer than a register are extended with their sign.
+    ``half``: the half of the register, which keeps its other one, or None."""
+
+    size: int
+    signed: bool = False
+    half: int | None = None
+
+    @property
+    def words(self) -> int:
+        return max(1, self.size // 4)
+
+
+def transfer_of(name: str, loads: bool) -> Transfer | None:
+    """Of the last part of a mnemonic (``dwordx2``, ``ubyte_d16_hi``, ``b64``)."""
+    match = _NAME.fullmatch(name)
+    if not match or match[1] not in _SIZES:
+        return None
+    size = _SIZES[match[1]]
+    half = None
+    if match[2]:
+        half = 1 if match[2].endswith("_hi") else 0
+        half = half if loads or half else None
+    return Transfer(size, match[1][0] in "si" and size < 4, half)
+
+
+def extended(values: npt.NDArray[np.uint32], transfer: Transfer) -> npt.NDArray[np.uint32]:
+    """Values of 1 or 2 bytes as the register (or its half) gets them."""
+    if not transfer.signed:
+        return values
+    sign = np.uint32(1 << (8 * transfer.size - 1))
+    return (values ^ sign) - sign
+
+
+def put(g: Group, row: int, transfer: Transfer, values: npt.NDArray[np.uint32]) -> None:
+    """Registers of the lanes that are on become [words, n] values in their order."""
+    if transfer.half is not None:
+        target, number = g.vh[row][:, transfer.half :: 2], values[0].astype(np.uint16)
+        if g.full:
+            target[:] = number.reshape(target.shape)
+        else:
+            target[g.mask] = number
+        return
+    for word, value in enumerate(values):
+        if g.full:
+            g.v[row + word] = value.reshape(g.count, g.lanes)
+        else:
+            g.v[row + word][g.mask] = value
+
+
+def take(g: Group, row: int, transfer: Transfer) -> npt.NDArray[np.uint32]:
+    """[words, n] of the lanes that are on."""
+    registers = g.v[row : row + transfer.words]
+    values = registers.reshape(transfer.words, -1) if g.full else registers[:, g.mask]
+    if transfer.half:
+        values = values >> _16
+    return values

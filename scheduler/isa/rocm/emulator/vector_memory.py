@@ -1,0 +1,164 @@
+"""Global, flat and scratch loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator.alu.row import Type
+from scheduler.isa.rocm.emulator.memory import Addresses
+from scheduler.isa.rocm.emulator.operands import (
+    PRIVATE_APERTURE,
+    SHARED_APERTURE,
+    File,
+    Operand,
+    Operands,
+)
+from scheduler.isa.rocm.emulator.sources import UnreadableError, raw, row_of, scalar
+from scheduler.isa.rocm.emulator.spaces import GLOBAL, LDS, SCRATCH, Space
+from scheduler.isa.rocm.emulator.state import Group
+from scheduler.isa.rocm.emulator.transfers import Transfer, put, take, transfer_of
+
+Step = Callable[[Group], None]
+At = Callable[[Group], Addresses]
+_VECTOR = (File.VECTOR, File.ACCUMULATION)
+
+
+def global_address(address: Operand, base: Operand, offset: int, accumulation: int) -> At:
+    """[waves, lanes] bytes: a 64-bit address of each lane, or a scalar one and 32 bits of each."""
+    if base.file is File.OFF:
+        pair = raw(address, 64, accumulation, Type.U64)
+        if offset:
+            return lambda g: pair(g).view(np.int64) + offset
+        return lambda g: pair(g).view(np.int64)
+    start = scalar(base, 64)
+    if address.file is File.OFF:
+        return lambda g: np.broadcast_to(g.wide_vector(start(g)) + offset, (g.count, g.lanes))
+    word = raw(address, 32, accumulation, Type.U32)
+    return lambda g: word(g).astype(np.int64) + (g.wide_vector(start(g)) + offset)
+
+
+def scratch_address(address: Operand, base: Operand, offset: int, accumulation: int) -> At:
+    """[waves, lanes] bytes of the lane's own."""
+    parts = [
+        raw(each, 32, accumulation, Type.U32)
+        for each in (address, base)
+        if each.file is not File.OFF
+    ]
+
+    def at(g: Group) -> Addresses:
+        total = np.full((g.count, g.lanes), offset, np.int64)
+        for part in parts:
+            total = total + part(g).astype(np.int32)
+        return total
+
+    return at
+
+
+def loads(space: Space, at: At, row: int, transfer: Transfer, index: int) -> Step:
+    size = transfer.size
+
+    def step(g: Group) -> None:
+        addresses = at(g)
+        g.record(index, addresses, size)
+        put(g, row, transfer, space.load(g, index, addresses, transfer))
+
+    return step
+
+
+def stores(space: Space, at: At, row: int, transfer: Transfer, index: int) -> Step:
+    size = transfer.size
+
+    def step(g: Group) -> None:
+        addresses = at(g)
+        g.record(index, addresses, size)
+        space.store(g, index, addresses, transfer, take(g, row, transfer))
+
+    return step
+
+
+def loads_to_lds(at: At, offset: int, transfer: Transfer, index: int) -> Step:
+    """Each lane's value goes to LDS: M0's base, then lane after lane."""
+
+    def step(g: Group) -> None:
+        addresses = at(g)
+        g.record(index, addresses, transfer.size)
+        values = GLOBAL.load(g, index, addresses, transfer)
+        lane = np.arange(g.lanes, dtype=np.int64)[None] * max(4, transfer.size)
+        target = (g.vector(g.m0) & np.uint32(0xFFFF)).astype(np.int64) + offset + lane
+        target = np.broadcast_to(target, (g.count, g.lanes))
+        whole = transfer if transfer.size >= 4 else Transfer(4)
+        LDS.store(g, index, target, whole, values)
+
+    return step
+
+
+def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
+    """``global_load_dword`` and its like; None for other instructions."""
+    space, _, rest = name.partition("_")
+    verb, _, kind = rest.partition("_")
+    if space not in ("global", "flat", "scratch") or verb not in ("load", "store"):
+        return None
+    to_lds = kind.startswith("lds_")
+    transfer = transfer_of(kind.removeprefix("lds_"), verb == "load")
+    if transfer is None:
+        return None
+    found = list(operands.operands)
+    offset = operands.number("offset")
+    if space == "flat" and len(found) == 2:
+        found.append(Operand(File.OFF, text="off"))
+    if to_lds or "lds" in operands.words:
+        address, base = found[-2:]
+        return loads_to_lds(
+            global_address(address, base, offset, accumulation), offset, transfer, index
+        )
+    if len(found) != 3:
+        raise UnreadableError(name)
+    data, address = (found[0], found[1]) if verb == "load" else (found[1], found[0])
+    if data.file not in _VECTOR:
+        raise UnreadableError(data.text)
+    row = row_of(data, accumulation)
+    if transfer.half is None and data.half and transfer.size == 2:
+        transfer = Transfer(2, transfer.signed, 1 if data.half == "h" else 0)
+    move = loads if verb == "load" else stores
+    if space == "scratch":
+        at = scratch_address(address, found[2], offset, accumulation)
+        return move(SCRATCH, at, row, transfer, index)
+    at = global_address(address, found[2], offset, accumulation)
+    if space == "global":
+        return move(GLOBAL, at, row, transfer, index)
+    return _by_aperture(move, at, row, transfer, index)
+
+
+def _by_aperture(
+    move: Callable[..., Step], at: At, row: int, transfer: Transfer, index: int
+) -> Step:
+    """A generic address: in LDS, in scratch, or in memory, by its upper half."""
+    spaces = {SHARED_APERTURE: LDS, PRIVATE_APERTURE: SCRATCH}
+    chosen: list[tuple[Addresses, Space]] = []
+    steps = {
+        aperture: move(space, lambda _: chosen[-1][0] & 0xFFFF_FFFF, row, transfer, index)
+        for aperture, space in spaces.items()
+    }
+    plain = move(GLOBAL, lambda _: chosen[-1][0], row, transfer, index)
+
+    def step(g: Group) -> None:
+        addresses = at(g)
+        upper = addresses >> 32
+        chosen.append((addresses, GLOBAL))
+        mask, full = g.mask, g.full
+        rest = mask
+        for aperture, each in steps.items():
+            here = (upper == aperture) & rest
+            if here.any():
+                g.mask, g.full = here, bool(here.all())
+                each(g)
+                rest = rest & ~here
+        if rest.any() or not mask.any():
+            g.mask, g.full = rest, bool(rest.all())
+            plain(g)
+        g.mask, g.full = mask, full
+        chosen.pop()
+
+    return step
