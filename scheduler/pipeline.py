@@ -17,7 +17,8 @@ from scheduler.build.model import Build
 from scheduler.build.parallel import Progress, Request, build_all
 from scheduler.build.process import Cancellation
 from scheduler.build.toolchains import ToolchainFor
-from scheduler.bundle.manifest import ChosenBy, ExternEntry, Manifest
+from scheduler.bundle.loops import Loops
+from scheduler.bundle.manifest import ChosenBy, ExternEntry, LoopEntry, Manifest
 from scheduler.bundle.writer import manifest_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, Choice, ChoiceSource, KernelCall, RenderedKernel
@@ -61,12 +62,14 @@ class Generated:
     externs: tuple[ExternEntry, ...]
     chosen: Mapping[str, TemplateCaller]
     chosen_by: ChosenBy | None = None
+    loops: tuple[LoopEntry, ...] = ()
 
     def manifest(self) -> Manifest:
         """The bundle's manifest."""
         names = tuple(target.name for target in self.targets)
         return manifest_of(
-            self.schedule, names, self.kernels, self.calls, self.externs, self.chosen_by
+            *(self.schedule, names, self.kernels, self.calls, self.externs, self.chosen_by),
+            loops=self.loops,
         )
 
 
@@ -115,7 +118,11 @@ def generate(
     calls: list[KernelCall] = []
     externs: list[ExternEntry] = []
     chosen: dict[str, TemplateCaller] = {}
+    loops = Loops()
     for node in plan.nodes:
+        if node.kind is GroupKind.LOOP:
+            loops.note(node.members[0], (len(calls), len(externs)))
+            continue
         if node.kind is GroupKind.EXTERN:
             externs += [_extern(extern, plan.lowered, len(calls)) for extern in node.externs]
             continue
@@ -123,7 +130,8 @@ def generate(
         call = replace(backend.codegen(node, chosen[node.name])[1], choice=choice)
         calls.append(replace(call, variants=_variants(backend, node, call, buckets)))
     return Generated(
-        plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen, chosen_by
+        *(plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen, chosen_by),
+        loops=loops.entries,
     )
 
 

@@ -46,13 +46,16 @@ class Prepared:
 
 
 def prepare(scheduled: Scheduled) -> list[Prepared]:
-    """Every node with its problem and candidates. This is the long part: nothing is written.
+    """Every node with its problem and candidates, but for where loops begin and end. This is the
+    long part: nothing is written.
 
     Nodes of one problem are offered the same; its configurations are tried for the first alone.
     """
     offers: dict[str, Offer] = {}
     prepared: list[Prepared] = []
     for node in scheduled.schedule.nodes:
+        if node.kind is GroupKind.LOOP:
+            continue
         if node.kind is GroupKind.EXTERN:
             prepared.append(Prepared(node, None, None))
             continue

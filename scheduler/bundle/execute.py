@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from scheduler.bundle.inputs import GIVEN
-from scheduler.bundle.manifest import ExternEntry, KernelEntry
+from scheduler.bundle.looping import Looping, needed, sizes_of
+from scheduler.bundle.manifest import ExternEntry, KernelEntry, LoopEntry
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen.kernel import KernelCall
+from scheduler.codegen.program import What
 from scheduler.ir.bindings import Bindings, backed, learn
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate, unbacked
@@ -24,6 +26,9 @@ Array: TypeAlias = npt.NDArray[Any]
 RunExtern: TypeAlias = Callable[[ExternEntry, Mapping[str, Array], Bindings], Mapping[str, Array]]
 """An extern on the host: all buffers that it reads by name, logical values, and the sizes that are
 known by then, to what it fills."""
+
+
+NO_SIZE = "a size that depends on data, which nothing makes"
 
 
 class NoReferenceError(UserError):
@@ -44,6 +49,8 @@ class BundleRun:
         self.bindings = dict(self._given)
         self._run_extern = run_extern
         self.buffers: dict[str, BoundBuffer] = {}
+        loops = bundle.manifest.loops
+        self._borrowed = {name for loop in loops for name in loop.borrowed}
         self._memory: list[int] = []
         self._late: list[int] = []  # of what depends on data, for one run
         self._pools: dict[str, int] = {}
@@ -72,18 +79,18 @@ class BundleRun:
         self._forget()
         self._write_inputs(values)
         manifest = self._bundle.manifest
-        externs: dict[int, list[ExternEntry]] = {}
-        for extern in manifest.externs:
-            externs.setdefault(extern.position, []).append(extern)
-        for position, each in enumerate(manifest.calls):
-            self._externs(externs.get(position, ()))
+        looping = Looping(manifest.loops, self.buffers, self._pointers, self.bindings, self._holds)
+        for what, number in looping.order(manifest.program, self._lacks_of_loop):
+            if what is What.EXTERN:
+                self._extern(manifest.externs[number])
+                continue
+            each = manifest.calls[number]
             if self._lacks_size(each):
                 continue
             call = each.at(self.bindings)
             entry = manifest.kernels[call.kernel]
             if not self._is_missing(call, entry):
                 self._call(call, entry)
-        self._externs(externs.get(len(manifest.calls), ()))
         self._device.synchronize()
         outputs = {name: self.read(name) for name in manifest.outputs if name not in self.missing}
         if manifest.outputs and not outputs:
@@ -110,6 +117,8 @@ class BundleRun:
             if name in self.buffers or not self._is_known(*buffer.size, *buffer.stride):
                 continue
             bound = self.buffers[name] = bind_buffer(buffer, self.bindings)
+            if name in self._borrowed:
+                continue
             self._pointers[name] = (
                 self._pools[manifest.storage[name]]
                 if name in manifest.storage
@@ -153,20 +162,35 @@ class BundleRun:
         if buffer.elements:
             self._device.write(self._pointers[buffer.name], to_storage(value, buffer))
 
-    def _externs(self, externs: Iterable[ExternEntry]) -> None:
-        for extern in externs:
-            self._device.synchronize()
-            try:
-                made = self._run_extern(extern, _Lazy(self._made), self.bindings)
-            except NoReferenceError as error:
-                self.missing.update(dict.fromkeys(extern.outputs, str(error)))
-                continue
-            sizes = {size_of_buffer(name): int(v) for name, v in made.items() if _is_size(name)}
-            if sizes:
-                learn(self.bindings, self._bundle.manifest.symbols, sizes)
-                self._allocate(self._late)
-            for name, value in made.items():
-                self._write(self.buffers[name], value)
+    def _extern(self, extern: ExternEntry) -> None:
+        self._device.synchronize()
+        try:
+            made = self._run_extern(extern, _Lazy(self._made), self.bindings)
+        except NoReferenceError as error:
+            self.missing.update(dict.fromkeys(extern.outputs, str(error)))
+            return
+        sizes = {size_of_buffer(name): int(v) for name, v in made.items() if _is_size(name)}
+        if sizes:
+            learn(self.bindings, self._bundle.manifest.symbols, sizes)
+            self._allocate(self._late)
+        for name, value in made.items():
+            self._write(self.buffers[name], value)
+
+    def _holds(self, name: str) -> bool:
+        """What a buffer of one boolean says, once all before it is done."""
+        self._device.synchronize()
+        return bool(self.read(name).item())
+
+    def _lacks_of_loop(self, loop: LoopEntry, after_a_step: bool) -> bool:
+        """Whether a loop needs what is missing: all that it leaves is missing too."""
+        due = needed(loop, after_a_step=after_a_step)
+        sizes = (size_buffer(n) for e in sizes_of(loop) for n in unbacked(e))
+        lacking = [name for name in due if name in self.missing]
+        lacking += [name for name in sizes if size_of_buffer(name) not in self.bindings]
+        if lacking:
+            why = self.missing.get(lacking[0], NO_SIZE)
+            self.missing.update(dict.fromkeys(loop.results, why))
+        return bool(lacking)
 
     def _made(self, name: str) -> Array:
         if name in self.missing:
@@ -186,7 +210,7 @@ class BundleRun:
         if not lacking:
             return False
         entry = self._bundle.manifest.kernels[call.kernel]
-        why = self.missing.get(lacking[0], "a size that depends on data, which nothing makes")
+        why = self.missing.get(lacking[0], NO_SIZE)
         written = (str(call.args[arg.name]) for arg in entry.args if arg.is_output)
         self.missing.update(dict.fromkeys(written, why))
         return True

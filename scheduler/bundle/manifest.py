@@ -20,6 +20,7 @@ from scheduler.codegen.kernel import (
     Launch,
     RenderedKernel,
 )
+from scheduler.codegen.program import Step, program
 from scheduler.ir.graph import Expr, SymbolInfo
 from scheduler.ir.index.text import parse_expr
 from scheduler.ir.operations import Buffer, BufferKind
@@ -59,6 +60,59 @@ class ExternEntry:
 
 
 @dataclass(frozen=True)
+class CarriedEntry:
+    """What a loop carries, by buffers. ``inside`` is where ``before`` lies; after each step
+    ``before`` and ``next`` change places; ``after`` is where ``before`` lies in the end."""
+
+    before: str
+    inside: str
+    next: str
+    after: str
+
+
+@dataclass(frozen=True)
+class SliceEntry:
+    """``slice`` is a part of the buffer ``whole`` along its first dimension, in its memory."""
+
+    whole: str
+    slice: str
+
+
+@dataclass(frozen=True)
+class LoopEntry:
+    """Calls that run once a step, and what changes from one step to the next.
+
+    ``begin`` and ``end`` are how many calls and how many externs come before. Either ``steps``
+    says how many there are, or the buffer ``condition`` (one boolean) whether there is a first
+    step and ``again`` whether another follows. The slice that is read is number ``first`` + step,
+    that which is made is number step.
+    """
+
+    node: str
+    op: str
+    begin: tuple[int, int]
+    end: tuple[int, int]
+    carried: tuple[CarriedEntry, ...] = ()
+    steps: Expr | None = None
+    condition: str = ""
+    again: str = ""
+    reads: tuple[SliceEntry, ...] = ()
+    first: int = 0
+    makes: tuple[SliceEntry, ...] = ()
+
+    @property
+    def borrowed(self) -> tuple[str, ...]:
+        """The buffers that are names for other buffers' memory, and have none."""
+        renamed = (name for one in self.carried for name in (one.inside, one.after))
+        return (*renamed, *(one.slice for one in (*self.reads, *self.makes)))
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What it leaves."""
+        return (*(one.after for one in self.carried), *(one.whole for one in self.makes))
+
+
+@dataclass(frozen=True)
 class MutationEntry:
     """An input that the model writes: its new value is the output at this place of ``outputs``."""
 
@@ -90,12 +144,21 @@ class Manifest:
     kernels: Mapping[str, KernelEntry]
     calls: tuple[KernelCall, ...]
     externs: tuple[ExternEntry, ...]
+    loops: tuple[LoopEntry, ...] = ()  # in the order in which they begin
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     mutations: tuple[MutationEntry, ...] = ()  # outputs that are written back, not returned
     fused: bool = True  # whether the schedule was made with fusion
     split: tuple[str, ...] = ()  # fused nodes that were split again
     chosen_by: ChosenBy | None = None  # without it every kernel is the default
+
+    @property
+    def program(self) -> tuple[Step, ...]:
+        """Calls, externs and loops in the order in which they run. ``UserError`` where there is
+        none."""
+        positions = [extern.position for extern in self.externs]
+        places = [(loop.begin, loop.end) for loop in self.loops]
+        return program(len(self.calls), positions, places)
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as ``schema.json`` describes it."""
@@ -142,11 +205,13 @@ def _codec() -> Converter:
     named(codec, Buffer)
     renamed(codec, KernelArg, {"is_output": "output"})
     renamed(codec, ExternEntry, where_default=("inputs",))
+    optional = ("steps", "condition", "again", "reads", "first", "makes")
+    renamed(codec, LoopEntry, where_default=optional)
     renamed(codec, Launch, where_default=("dynamic_lds",))
     renamed(codec, Choice, where_default=("not_made",))
     renamed(codec, CallVariant, where_default=("choice",))
     renamed(codec, KernelCall, where_default=("variants", "choice"))
-    renamed(codec, Manifest, where_default=("mutations", "split", "chosen_by"))
+    renamed(codec, Manifest, where_default=("loops", "mutations", "split", "chosen_by"))
     return codec
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from scheduler.build.recipe import recipe_of
-from scheduler.bundle.manifest import GIVEN, Manifest
+from scheduler.bundle.manifest import GIVEN, LoopEntry, Manifest
 from scheduler.codegen import layout
+from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr, Graph
 from scheduler.ir.index.parsing import check_name
 from scheduler.ir.serialize import graph_from_json
@@ -67,6 +68,7 @@ def read(folder: Path) -> Bundle:
     manifest = Manifest.from_json(data, str(path))
     _check_names(manifest, path)
     _check_symbols(manifest, path)
+    _check_loops(manifest, path)
     return Bundle(folder, manifest)
 
 
@@ -79,6 +81,7 @@ def _check_names(manifest: Manifest, path: Path) -> None:
             if variant.symbol not in manifest.symbols:
                 raise UserError(f"{path}: a call depends on {variant.symbol}, which is no size")
     filled = [name for e in manifest.externs for name in (*e.outputs, *e.inputs)]
+    filled += [name for loop in manifest.loops for name in _buffers_of(loop)]
     for name in (*manifest.inputs, *manifest.outputs, *manifest.storage, *filled):
         if name not in manifest.buffers:
             raise UserError(f"{path}: the buffer {name} is not there")
@@ -94,6 +97,31 @@ def _check_names(manifest: Manifest, path: Path) -> None:
             raise UserError(f"{path}: the extern {extern.node} runs after the last call is done")
 
 
+def _buffers_of(loop: LoopEntry) -> Iterator[str]:
+    for carried in loop.carried:
+        yield from (carried.before, carried.inside, carried.next, carried.after)
+    for part in (*loop.reads, *loop.makes):
+        yield from (part.whole, part.slice)
+    yield from (name for name in (loop.condition, loop.again) if name)
+
+
+def _check_loops(manifest: Manifest, path: Path) -> None:
+    """Each has an end, and says how often it runs; nothing else lies where it renames memory."""
+    try:
+        _ = manifest.program
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    for loop in manifest.loops:
+        what = f"{path}: the loop {loop.node}"
+        if (loop.steps is None) is not bool(loop.condition and loop.again):
+            raise UserError(f"{what} must have either a number of steps or conditions")
+        if shared := set(_buffers_of(loop)) & set(manifest.storage) - {loop.condition, loop.again}:
+            raise UserError(f"{what} needs {min(shared)} in memory of its own")
+        for name in (loop.condition, loop.again):
+            if name and manifest.buffers[name].dtype is not DType.BOOL:
+                raise UserError(f"{what}: {name} is no boolean")
+
+
 def _check_symbols(manifest: Manifest, path: Path) -> None:
     """Every expression is over what has a value."""
     known = set(manifest.symbols)
@@ -103,6 +131,9 @@ def _check_symbols(manifest: Manifest, path: Path) -> None:
         _check_known(known, path, f"buffer {name}", *buffer.size, *buffer.stride)
     for name, size in manifest.pools.items():
         _check_known(known, path, f"pool {name}", size)
+    for loop in manifest.loops:
+        if loop.steps is not None:
+            _check_known(known, path, f"the loop {loop.node}", loop.steps)
     for call in manifest.calls:
         for args in (call.args, *(variant.args for variant in call.variants)):
             values = (value for value in args.values() if not isinstance(value, str))

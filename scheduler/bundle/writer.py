@@ -16,6 +16,7 @@ from scheduler.bundle.manifest import (
     GIVEN,
     ChosenBy,
     ExternEntry,
+    LoopEntry,
     Manifest,
     MutationEntry,
     kernel_entry,
@@ -46,6 +47,7 @@ def manifest_of(
     calls: Sequence[KernelCall],
     externs: Sequence[ExternEntry],
     chosen_by: ChosenBy | None = None,
+    loops: Sequence[LoopEntry] = (),
 ) -> Manifest:
     """The manifest of a schedule whose kernels were chosen, by the times ``chosen_by`` names."""
     lowered = schedule.lowered
@@ -62,6 +64,7 @@ def manifest_of(
         },
         calls=tuple(calls),
         externs=tuple(externs),
+        loops=tuple(loops),
         inputs=lowered.inputs,
         outputs=lowered.outputs,
         mutations=_mutations(lowered),

@@ -16,13 +16,15 @@ from typing import Any
 
 import jinja2
 
-from scheduler.codegen import layout, wrapper_host
+from scheduler.codegen import layout, wrapper_host, wrapper_loops
 from scheduler.codegen.names import size_names
+from scheduler.codegen.program import What, ends_of, program
 from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
 from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.ir.operations import size_buffer
 from scheduler.ir.random import SEED
+from scheduler.limits import MAX_ITERATIONS
 from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
 
 _GIVEN = ("input", "parameter", "constant")
@@ -59,12 +61,16 @@ class _Wrapper:
         self._buffers: Mapping[str, Mapping[str, Any]] = manifest["buffers"]
         self._symbols = size_names(manifest["graph"]["symbols"])
         self._storage: Mapping[str, str] = manifest.get("storage", {})
-        used = set(self._symbols.values())
+        used = {*self._symbols.values(), *wrapper_loops.variables(manifest.get("loops", ()))}
         self._names = _variables(self._buffers, used)
         self._pools = _variables(manifest.get("pools", {}), used, "pool")
-        self._externs: dict[int, list[Mapping[str, Any]]] = {}
-        for extern in manifest["externs"]:
-            self._externs.setdefault(extern["position"], []).append(extern)
+        self._externs: Sequence[Mapping[str, Any]] = manifest["externs"]
+        self._loops: Sequence[Mapping[str, Any]] = manifest.get("loops", ())
+        places = [(tuple(loop["begin"]), tuple(loop["end"])) for loop in self._loops]
+        positions = [extern["position"] for extern in self._externs]
+        self._program = program(len(manifest["calls"]), positions, places)
+        self._ends = ends_of(self._program)
+        self._borrowed = {name for loop in self._loops for name in wrapper_loops.borrowed(loop)}
         self._missing = self._find_missing()
         outputs, mutations = manifest["outputs"], manifest.get("mutations", ())
         written = {each["output"] for each in mutations}
@@ -85,6 +91,8 @@ class _Wrapper:
         used.update(name for name, _ in self._written)
         used.update(name for call in self._manifest["calls"] for name in self._buffers_of(call))
         used.update(name for e in self._manifest["externs"] for name in e.get("inputs", ()))
+        used.update(name for loop in self._loops for name in wrapper_loops.own_memory(loop))
+        used.update(name for loop in self._loops for name in wrapper_loops.conditions(loop))
         given = [name for name in self._buffers if self._kind(name) in _GIVEN and name in used]
         inputs = [name for name in given if self._kind(name) == "input"]
         late = [name for name in self._symbols if is_unbacked(name)]
@@ -104,6 +112,8 @@ class _Wrapper:
             seed=repr(SEED) if SEED in self._symbols else "",
             body=list(self._body(given)),
             library=self._library(),
+            loops=bool(self._loops),
+            limit=MAX_ITERATIONS,
             cutedsl=any(one["source"].endswith(".py") for one in kernels.values()),
             outputs=repr([self._key(name) for name in self._returned]),
             written=[(repr(self._key(name)), repr(saved)) for name, saved in self._saved()],
@@ -148,19 +158,29 @@ class _Wrapper:
             if made not in self._missing:
                 yield f"run.check_written(inputs, {self._key(name)!r})"
         yield from self._without_result()
-        calls = self._manifest["calls"]
         last = self._last_uses()
         allocated: set[str] = set()
-        for position, call in enumerate(calls):
-            yield from self._host(position, allocated)
-            if self._lacks(call):
-                yield f"# {comment(shortened(call['kernel']))} is left out: it needs that"
+        place = depth = 0
+        while place < len(self._program):
+            what, number = self._program[place]
+            lines: Iterable[str] = ()
+            if what is What.EXTERN:
+                lines = self._host(self._externs[number], allocated)
+            elif what is What.CALL:
+                lines = self._one_call(self._manifest["calls"][number], allocated)
+            elif what is What.END:
+                depth -= 1
+                lines = ("    " + line for line in self._loop_end(number))
+            elif self._loop_lacks(number):
+                place = self._ends[place]
+                lines = [f"# {comment(self._of_loop(number))} is left out: it needs that"]
             else:
-                yield from self._allocations(self._buffers_of(call), allocated)
-                yield from self._call(call)
-            for place in last.get(position, ()):
-                yield f"run.device.free({place})"
-        yield from self._host(len(calls), allocated)
+                lines = self._loop_begin(number, place, allocated)
+            yield from ("    " * depth + line if line else line for line in list(lines))
+            depth += what is What.BEGIN and self._program[place].what is What.BEGIN
+            for pointer in last.get(place, ()):
+                yield f"run.device.free({pointer})"
+            place += 1
         yield "run.device.synchronize()"
         comma = "," if self._returned else ""
         results = f"({', '.join(self._result(name) for name in self._returned)}{comma})"
@@ -178,8 +198,8 @@ class _Wrapper:
 
     # -- what no kernel makes --------------------------------------------------------------------
 
-    def _host(self, position: int, allocated: set[str]) -> Iterator[str]:
-        """What runs on the host before the call at a position, or stays out."""
+    def _host(self, extern: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
+        """What runs on the host, or stays out."""
 
         def store(name: str, value: str) -> Iterator[str]:
             yield from self._allocations([name], allocated)
@@ -187,39 +207,82 @@ class _Wrapper:
             about = f"{item['dtype']}, {item['size']}, {item['stride']}"
             yield f"run.store({self._names[name]}, {value}, {about})"
 
-        for extern in self._externs.get(position, ()):
-            runs = wrapper_host.function_of(extern, self._buffers)
-            if not runs or any(name in self._missing for name in extern["outputs"]):
-                yield f"# {comment(self._needs(extern))}"
-                continue
-            yield f"# {comment(shortened(extern['node']))}, on the host"
-            yield from wrapper_host.lines(
-                extern, self._buffers, self._result, self._symbols.__getitem__, store
-            )
+        runs = wrapper_host.function_of(extern, self._buffers)
+        if not runs or any(name in self._missing for name in extern["outputs"]):
+            yield f"# {comment(self._needs(extern))}"
+            return
+        yield f"# {comment(shortened(extern['node']))}, on the host"
+        yield from wrapper_host.lines(
+            extern, self._buffers, self._result, self._symbols.__getitem__, store
+        )
 
     def _find_missing(self) -> dict[str, Mapping[str, Any]]:
         """Buffers that are not filled, each with the extern that it depends on: all from there on
         for an extern that does not say what it fills, as bundles once did not."""
         missing: dict[str, Mapping[str, Any]] = {}
         unknown: Mapping[str, Any] | None = None
-        calls = self._manifest["calls"]
-        for position in range(len(calls) + 1):
-            for extern in self._externs.get(position, ()):
+        for what, number in self._program:
+            if what is What.EXTERN:
+                extern = self._externs[number]
                 if wrapper_host.function_of(extern, self._buffers):
                     causes = [missing[name] for name in extern["inputs"] if name in missing]
                     missing.update((name, causes[0]) for name in extern["outputs"] if causes)
                     continue
                 missing.update(dict.fromkeys(extern.get("outputs", ()), extern))
                 unknown = unknown or (None if extern.get("outputs") else extern)
-            if position < len(calls):
-                arguments = list(self._pointers(calls[position]))
-                read = [name for name, writes in arguments if not writes and name in missing]
-                read += [name for name in self._late_sizes(calls[position]) if name in missing]
-                why = missing[read[0]] if read else unknown
-                if why is not None:
-                    made = (name for name, writes in arguments if writes)
-                    missing.update(dict.fromkeys(made, why))
+                continue
+            if what is What.CALL:
+                call = self._manifest["calls"][number]
+                arguments = list(self._pointers(call))
+                read = [name for name, writes in arguments if not writes]
+                read += self._late_sizes(call)
+                made = [name for name, writes in arguments if writes]
+            else:
+                loop = self._loops[number]
+                read, made = wrapper_loops.reads_and_writes(loop, at_end=what is What.END)
+                read += map(size_buffer, unbacked(parse_expr(loop.get("steps", "0"))))
+            lacking = [name for name in read if name in missing]
+            why = missing[lacking[0]] if lacking else unknown
+            if why is not None:
+                missing.update(dict.fromkeys(made, why))
         return missing
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def _of_loop(self, number: int) -> str:
+        loop = self._loops[number]
+        return f"{shortened(loop['node'])}, {shortened(loop['op'])}"
+
+    def _loop_lacks(self, number: int) -> bool:
+        return any(name in self._missing for name in wrapper_loops.results(self._loops[number]))
+
+    def _lacks_at(self, begin: int) -> bool:
+        return self._loop_lacks(self._program[begin].number)
+
+    def _loop_begin(self, number: int, place: int, allocated: set[str]) -> Iterator[str]:
+        """Memory of all that it needs, so that no step asks for it again; then its first line."""
+        for what, inside in self._program[place : self._ends[place]]:
+            if what is What.CALL:
+                call = self._manifest["calls"][inside]
+                yield from self._allocations(self._buffers_of(call), allocated)
+            elif what is What.BEGIN:
+                names = wrapper_loops.own_memory(self._loops[inside])
+                yield from self._allocations(names, allocated)
+        yield f"# {comment(self._of_loop(number))}"
+        yield from wrapper_loops.begin(self._loops[number], number, self._loop_texts)
+
+    def _loop_end(self, number: int) -> Iterator[str]:
+        return wrapper_loops.end(self._loops[number], number, self._loop_texts)
+
+    @property
+    def _loop_texts(self) -> wrapper_loops.Texts:
+        return wrapper_loops.Texts(self._names.__getitem__, self._python, self._step)
+
+    def _step(self, whole: str) -> str:
+        """The bytes from one slice of a buffer to the next."""
+        buffer = self._buffers[whole]
+        stride = self._python(buffer["stride"][0])
+        return f"({stride}) * {DType.from_label(buffer['dtype']).itemsize}"
 
     def _late_sizes(self, call: Mapping[str, Any]) -> Iterator[str]:
         """The buffers of the sizes that a call is given and that depend on data."""
@@ -270,7 +333,7 @@ class _Wrapper:
 
     def _allocations(self, names: Sequence[str], allocated: set[str]) -> Iterator[str]:
         for name in names:
-            if self._kind(name) in _GIVEN or name in allocated:
+            if self._kind(name) in _GIVEN or name in allocated or name in self._borrowed:
                 continue
             allocated.add(name)
             buffer = self._buffers[name]
@@ -288,6 +351,13 @@ class _Wrapper:
                 amount = self._python(self._manifest["pools"][pool])
                 yield f"{self._pools[pool]} = run.device.allocate({amount})"
             yield f"{self._names[name]} = {self._pools[pool]}  # {about}"
+
+    def _one_call(self, call: Mapping[str, Any], allocated: set[str]) -> Iterator[str]:
+        if self._lacks(call):
+            yield f"# {comment(shortened(call['kernel']))} is left out: it needs that"
+            return
+        yield from self._allocations(self._buffers_of(call), allocated)
+        yield from self._call(call)
 
     def _call(self, call: Mapping[str, Any]) -> Iterator[str]:
         nodes = ", ".join(shortened(node) for node in call.get("nodes", ()))
@@ -333,24 +403,42 @@ class _Wrapper:
     # -- memory ----------------------------------------------------------------------------------
 
     def _last_uses(self) -> dict[int, list[str]]:
-        """What to give back after each call: memory of intermediates after its last use."""
+        """What to give back after each step of the order: memory of intermediates after its last
+        use, and never within a loop."""
         last: dict[str, int] = {}
-        for position, call in enumerate(self._manifest["calls"]):
-            for name in () if self._lacks(call) else self._buffers_of(call):
-                if self._kind(name) == "intermediate" and name not in self._manifest["outputs"]:
+        renamed = {name for loop in self._loops for name in wrapper_loops.own_memory(loop)}
+        until = self._outermost_ends()
+        left_out = {p for b, e in self._ends.items() for p in range(b, e + 1) if self._lacks_at(b)}
+        for place, (what, number) in enumerate(self._program):
+            if place in left_out:
+                continue
+            names: Sequence[str] = ()
+            if what is What.CALL:
+                call = self._manifest["calls"][number]
+                names = () if self._lacks(call) else self._buffers_of(call)
+            elif what is What.EXTERN:
+                names = self._externs[number].get("inputs", ())
+            else:
+                names = wrapper_loops.conditions(self._loops[number])
+            for name in names:
+                is_used_up = self._kind(name) == "intermediate" and name not in renamed
+                if is_used_up and name not in self._borrowed | set(self._manifest["outputs"]):
                     pool = self._storage.get(name)
-                    place = self._pools[pool] if pool is not None else self._names[name]
-                    last[place] = position
-        for position, externs in self._externs.items():
-            for name in (name for extern in externs for name in extern.get("inputs", ())):
-                pool = self._storage.get(name)
-                place = self._pools[pool] if pool is not None else self._names[name]
-                if place in last:
-                    last[place] = max(last[place], position)
+                    pointer = self._pools[pool] if pool is not None else self._names[name]
+                    if what is What.CALL or pointer in last:
+                        last[pointer] = until.get(place, place)
         frees: dict[int, list[str]] = {}
-        for place, position in last.items():
-            frees.setdefault(position, []).append(place)
+        for pointer, place in last.items():
+            frees.setdefault(place, []).append(pointer)
         return frees
+
+    def _outermost_ends(self) -> dict[int, int]:
+        """For each place in a loop the end of the outermost one around it."""
+        ends: dict[int, int] = {}
+        for begin, end in sorted(self._ends.items()):
+            for place in range(begin, end + 1):
+                ends.setdefault(place, end)
+        return ends
 
     def _result(self, name: str) -> str:
         if name in self._missing:

@@ -3,7 +3,7 @@ joins its readers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -40,10 +40,19 @@ Extent: TypeAlias = tuple[int, int]
 
 
 class Fusion:
-    """Groups of operations while they are made. ``run`` gives them; ``decisions`` say why."""
+    """Groups of operations while they are made. ``run`` gives them; ``decisions`` say why.
 
-    def __init__(self, lowered: Lowered) -> None:
-        self.lowered = lowered
+    ``operations`` are a part of the lowered ones, all that may be joined; ``read_elsewhere`` are
+    buffers that others read.
+    """
+
+    def __init__(
+        self,
+        lowered: Lowered,
+        operations: Sequence[Operation],
+        read_elsewhere: Collection[str] = (),
+    ) -> None:
+        self._operations = operations
         self.buffers = lowered.buffers
         self.hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
         self.sizes = Ranges.of_symbols(lowered.graph.symbols)
@@ -51,7 +60,7 @@ class Fusion:
         self.groups: dict[int, Group] = {}
         self.outputs = {
             name for name, b in self.buffers.items() if b.kind is not BufferKind.INTERMEDIATE
-        }
+        }.union(read_elsewhere)
         self._readers: dict[str, list[int]] = {}
         self._writer: dict[str, int] = {}
         self._extents: dict[str, Extent] = {}
@@ -59,7 +68,9 @@ class Fusion:
 
     def run(self) -> list[Group]:
         """The groups, in an order that can be run."""
-        self._ops = inline_views(self.lowered, self.outputs, self.decisions)
+        self._ops = inline_views(
+            self._operations, self.buffers, self.sizes, self.outputs, self.decisions
+        )
         consumers: dict[str, list[Operation]] = {}
         for op in self._ops:
             for name in op.reads:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import sympy
@@ -13,7 +13,7 @@ from scheduler.ir.index.facts import is_nonnegative
 from scheduler.ir.index.functions import evaluate, unbacked
 from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.index.simplify import simplify
-from scheduler.ir.operations import Buffer, BufferKind
+from scheduler.ir.operations import Buffer, BufferKind, in_own_memory, spans
 
 #: How many free allocations are looked at for a new buffer: keeps planning linear.
 _CANDIDATES = 64
@@ -23,15 +23,34 @@ def with_frees(
     nodes: Sequence[SchedulerNode], buffers: Mapping[str, Buffer]
 ) -> tuple[SchedulerNode, ...]:
     """The nodes with the intermediate buffers that die after each."""
+    own = _in_own_memory(nodes)
     last: dict[str, int] = {}
     for position, node in enumerate(nodes):
         for name in (*node.writes, *node.reads):
-            if buffers[name].kind is BufferKind.INTERMEDIATE:
+            if buffers[name].kind is BufferKind.INTERMEDIATE and name not in own:
                 last[name] = position
+    for name, end in needed_again(nodes):
+        if name in last:
+            last[name] = max(last[name], end)
     frees: list[list[str]] = [[] for _ in nodes]
     for name, position in last.items():
         frees[position].append(name)
     return tuple(replace(node, frees=tuple(f)) for node, f in zip(nodes, frees, strict=True))
+
+
+def needed_again(nodes: Sequence[SchedulerNode]) -> Iterator[tuple[str, int]]:
+    """What a loop's body reads and does not write, with the place of the loop's end: the next
+    step reads it again."""
+    for begin, end in spans([node.members[0] if node.members else None for node in nodes]):
+        body = nodes[begin : end + 1]
+        written = {name for node in body for name in node.writes}
+        for name in dict.fromkeys(name for node in body for name in node.reads):
+            if name not in written:
+                yield name, end
+
+
+def _in_own_memory(nodes: Sequence[SchedulerNode]) -> set[str]:
+    return in_own_memory(member for node in nodes for member in node.members)
 
 
 def size_bytes(buffer: Buffer) -> Expr:
@@ -51,8 +70,10 @@ def plan(
 
     A buffer takes over an allocation whose last reader is an earlier node, if of the two sizes
     one can be shown to hold the other at every binding; the allocation then has the larger one.
-    Of the fitting ones the nearest in size at the example's sizes is chosen.
+    Of the fitting ones the nearest in size at the example's sizes is chosen. What loops rename or
+    take slices of is in none of them.
     """
+    own = _in_own_memory(nodes)
     sizes = Ranges.of_symbols(symbols)
     hints = {name: info.hint for name, info in symbols.items()}
     storage: dict[str, str] = {}
@@ -60,7 +81,7 @@ def plan(
     free: list[str] = []
     for node in nodes:
         for name in node.writes:
-            if buffers[name].kind is not BufferKind.INTERMEDIATE:
+            if buffers[name].kind is not BufferKind.INTERMEDIATE or name in own:
                 continue
             size = size_bytes(buffers[name])
             # One that depends on data is allocated when that is known: it shares with none.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from itertools import groupby
+
 from scheduler.fusion.finalize import finalize
 from scheduler.fusion.fuse import Fusion
 from scheduler.fusion.groups import single_node
@@ -9,7 +12,7 @@ from scheduler.fusion.horizontal import fuse_horizontally
 from scheduler.fusion.memory import plan, with_frees
 from scheduler.fusion.nodes import FusionDecision, Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
-from scheduler.ir.operations import Lowered
+from scheduler.ir.operations import GroupKind, Lowered, Operation
 from scheduler.limits import SCHEDULING_STEPS
 from scheduler.steps import counted
 
@@ -41,7 +44,41 @@ def _scheduled(lowered: Lowered, *, fuse: bool) -> Schedule:
 def _fused(
     lowered: Lowered, positions: dict[str, int]
 ) -> tuple[list[SchedulerNode], list[FusionDecision]]:
-    fusion = Fusion(lowered)
+    """Nothing is joined across the begin or the end of a loop, or moved there."""
+    nodes: list[SchedulerNode] = []
+    decisions: list[FusionDecision] = []
+    parts = _parts(lowered.operations)
+    readers: dict[str, set[int]] = {}
+    for number, part in enumerate(parts):
+        for name in (name for op in part for name in op.reads):
+            readers.setdefault(name, set()).add(number)
+    for number, part in enumerate(parts):
+        if part[0].group_kind is GroupKind.LOOP:
+            nodes.append(single_node(part[0], positions))
+            continue
+        elsewhere = {n for op in part for n in op.writes if readers.get(n, set()) - {number}}
+        made, decided = _fused_part(lowered, part, elsewhere, positions)
+        nodes += made
+        decisions += decided
+    return nodes, decisions
+
+
+def _parts(operations: Sequence[Operation]) -> list[list[Operation]]:
+    """The operations between marks, and each mark by itself."""
+    parts: list[list[Operation]] = []
+    for is_mark, run in groupby(operations, lambda op: op.group_kind is GroupKind.LOOP):
+        part = list(run)
+        parts += [[mark] for mark in part] if is_mark else [part]
+    return parts
+
+
+def _fused_part(
+    lowered: Lowered,
+    operations: Sequence[Operation],
+    read_elsewhere: Collection[str],
+    positions: dict[str, int],
+) -> tuple[list[SchedulerNode], list[FusionDecision]]:
+    fusion = Fusion(lowered, operations, read_elsewhere)
     groups = fusion.run()
     readers: dict[str, set[int]] = {}
     for group in groups:

@@ -13,7 +13,7 @@ from scheduler.fusion.memory import plan as plan_memory
 from scheduler.fusion.memory import with_frees
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.verifier import verify
-from scheduler.ir.operations import GroupKind, Operation
+from scheduler.ir.operations import Operation
 
 #: What a kernel's name in the schedule ends with when it was split from a fused one.
 UNFUSED_SUFFIX = "_alone"
@@ -71,7 +71,7 @@ def _operations(plan: Schedule, node: SchedulerNode, written: Collection[str]) -
 
     What was written by then is not computed again.
     """
-    if node.kind is GroupKind.EXTERN:
+    if not node.kind.has_kernel:
         return []
     operations = plan.lowered.operations
     writer = {name: number for number, op in enumerate(operations) for name in op.writes}

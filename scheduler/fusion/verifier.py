@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from scheduler.fusion.memory import needed_again
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.operations import BufferKind, GroupKind
 from scheduler.lowering.verifier import InconsistentError, Verifier
@@ -33,10 +34,19 @@ def verify(plan: Schedule) -> None:
             operations.write(member)
         results = {name for member in node.members for name in member.writes}
         operations.forget(results.difference(node.writes))
+    _check_steps(plan)
     written = {name for node in plan.nodes for name in node.writes}
     for name, buffer in lowered.buffers.items():
         if buffer.kind is BufferKind.OUTPUT and name not in written:
             raise InconsistentError(f"output {name} is written by no kernel")
+
+
+def _check_steps(plan: Schedule) -> None:
+    """What a loop's body reads and does not make is still there for the next step."""
+    freed = {name: place for place, node in enumerate(plan.nodes) for name in node.frees}
+    for name, end in needed_again(plan.nodes):
+        if freed.get(name, end) < end:
+            raise InconsistentError(f"{name} is freed in a loop whose next step reads it")
 
 
 def _check_group(node: SchedulerNode) -> None:
@@ -56,7 +66,7 @@ def _check_group(node: SchedulerNode) -> None:
 
 def _check_readers(node: SchedulerNode, plan: Schedule, read: Collection[str]) -> None:
     """What is computed has a reader. An extern's reference gives all of its results."""
-    if node.kind is GroupKind.EXTERN:
+    if not node.kind.has_kernel:
         return
     buffers = plan.lowered.buffers
     for name in node.writes:
@@ -97,7 +107,9 @@ def _check_memory(
     for name in node.writes:
         if plan.lowered.buffers[name].kind is not BufferKind.INTERMEDIATE:
             continue
-        pool = plan.storage[name]
+        pool = plan.storage.get(name)
+        if pool is None:  # of a loop, in memory of its own
+            continue
         if pool in alive:
             raise InconsistentError(
                 f"kernel {node.name} writes {name} where {alive[pool]} is still needed"

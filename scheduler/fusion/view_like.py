@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from scheduler.fusion.cost import is_view_like
 from scheduler.fusion.group import Group, begin
 from scheduler.fusion.inline import inlined, replace_loads
 from scheduler.fusion.nodes import FusionDecision
 from scheduler.ir.index.ranges import Ranges
-from scheduler.ir.operations import GroupKind, Lowered, Operation
+from scheduler.ir.operations import Buffer, GroupKind, Operation
 
 
 def inline_views(
-    lowered: Lowered, outputs: set[str], decisions: list[FusionDecision]
+    operations: Sequence[Operation],
+    buffers: Mapping[str, Buffer],
+    sizes: Ranges,
+    outputs: set[str],
+    decisions: list[FusionDecision],
 ) -> list[Operation]:
     """Casts and index arithmetic into every reader: each reads no more than it did."""
     consumers: dict[str, list[Operation]] = {}
-    for op in lowered.operations:
+    for op in operations:
         for name in op.reads:
             consumers.setdefault(name, []).append(op)
-    sizes = Ranges.of_symbols(lowered.graph.symbols)
     pending: dict[str, Group] = {}
     result: list[Operation] = []
-    for op in lowered.operations:
+    for op in operations:
         made = op
         for name in op.reads:
             if name in pending:
                 value, nodes = inlined(pending[name], name)
                 reader = begin(0, made, 0, sizes)
-                changed = replace_loads(
-                    made, name, value, nodes, pending[name], reader, lowered.buffers
-                )
+                changed = replace_loads(made, name, value, nodes, pending[name], reader, buffers)
                 assert changed is not None
                 decisions.append(
                     FusionDecision(pending[name].name, op.name, True, "as cheap to read as a view")

@@ -1,4 +1,8 @@
-"""Higher-order ops: their inner graphs are lowered in place, a loop's body once for each step.
+"""Higher-order ops: their inner graphs are lowered in place.
+
+A loop of few steps is unrolled, its body lowered once for each; of any other the body is lowered
+once, between the marks of a loop (``looping.py``). The condition of a while_loop is computed
+before the loop and again at the end of each step, where it fuses with what the body makes.
 
 A branch computes nothing but its results, so both are computed and the condition chooses: a
 kernel's reads stay inside its buffers whatever the indices are.
@@ -18,6 +22,7 @@ from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.joining import joined
+from scheduler.lowering.looping import Loop, condition, own
 from scheduler.lowering.pointwise import stored
 from scheduler.lowering.tensor import Index, Tensor
 
@@ -49,6 +54,25 @@ def _chosen(b: Builder, pred: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     return stored(b, Tensor(yes.size, yes.dtype, read))
 
 
+def while_loop(
+    b: Builder,
+    cond_fn: Subgraph,
+    body_fn: Subgraph,
+    carried_inputs: tuple[Tensor | int, ...],
+    additional_inputs: tuple[Tensor | int, ...] = (),
+) -> tuple[Tensor, ...]:
+    given = [x for x in carried_inputs if isinstance(x, Tensor)]
+    if len(given) != len(carried_inputs):
+        raise Unsupported("it carries a number that is no tensor")
+    more = additional_inputs
+    init = tuple(own(b, x) for x in given)
+    loop = Loop(b, init, condition=condition(b, b.inlined(cond_fn, (*init, *more))))
+    made = b.inlined(body_fn, (*loop.carried, *more))
+    handed = _handed_on(b, loop, given, made)
+    again = condition(b, b.inlined(cond_fn, (*handed, *more)))
+    return loop.end(handed, again=again).carried
+
+
 def scan(
     b: Builder,
     combine_fn: Subgraph,
@@ -56,9 +80,16 @@ def scan(
     xs: tuple[Tensor, ...],
     additional_inputs: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
+    steps = _unrolled(combine_fn, xs)
+    if steps is None:
+        loop = Loop(b, [own(b, x) for x in init], xs, steps=xs[0].size[0])
+        results = b.inlined(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
+        handed = _handed_on(b, loop, init, results[: len(init)])
+        left = loop.end(handed, [loop.own(x) for x in results[len(init) :]])
+        return (*left.carried, *left.stacked)
     carried: tuple[Tensor, ...] = init
     made: list[tuple[Tensor, ...]] = []
-    for step in range(_steps(combine_fn, xs)):
+    for step in range(steps):
         given = (*carried, *(_slice(x, step) for x in xs), *additional_inputs)
         results = b.inlined(combine_fn, given)
         carried = _in_memory(b, results[: len(init)])
@@ -72,9 +103,20 @@ def associative_scan(
     xs: tuple[Tensor, ...],
     additional_inputs: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
+    steps = _unrolled(combine_fn, xs)
     running = tuple(_slice(x, 0) for x in xs)
+    if steps is None:
+        loop = Loop(b, [own(b, x) for x in running], xs, steps=xs[0].size[0] - 1, first=1)
+        results = b.inlined(combine_fn, (*loop.carried, *loop.sliced, *additional_inputs))
+        handed = _handed_on(b, loop, running, results)
+        left = loop.end(handed, [loop.own(x) for x in handed])
+        firsts = [x.view((_ONE, *x.size), lambda index: index[1:]) for x in running]
+        return tuple(
+            stored(b, joined([one, rest], 0, one.dtype))
+            for one, rest in zip(firsts, left.stacked, strict=True)
+        )
     made = [running]
-    for step in range(1, _steps(combine_fn, xs)):
+    for step in range(1, steps):
         given = (*running, *(_slice(x, step) for x in xs), *additional_inputs)
         running = _in_memory(b, b.inlined(combine_fn, given))
         made.append(running)
@@ -87,24 +129,48 @@ def mapped(
     xs: tuple[Tensor, ...],
     pos_args: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
+    steps = _unrolled(f, xs)
+    if steps is None:
+        loop = Loop(b, (), xs, steps=xs[0].size[0])
+        results = b.inlined(f, (*loop.sliced, *pos_args))
+        return loop.end((), [loop.own(x) for x in results]).stacked
     made = [
         _in_memory(b, b.inlined(f, (*(_slice(x, step) for x in xs), *pos_args)))
-        for step in range(_steps(f, xs))
+        for step in range(steps)
     ]
     return _stacked(b, made)
 
 
-def _steps(body: Subgraph, xs: Sequence[Tensor]) -> int:
-    """How many times a body is lowered, where that is a fixed number and not too many."""
-    if not xs or not xs[0].size or not xs[0].size[0].is_Integer:
-        raise Unsupported("its number of steps is known only while the model runs")
+def _handed_on(
+    b: Builder, loop: Loop, before: Sequence[Tensor], made: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """What a body hands on to the next step: shaped as what it got."""
+    if len(before) != len(made):
+        raise Unsupported("its body hands on another number of tensors than it gets")
+    for old, new in zip(before, made, strict=True):
+        agree = len(old.size) == len(new.size) and all(map(b.agree, old.size, new.size))
+        if not agree or old.dtype is not new.dtype:
+            raise Unsupported("its body hands on a tensor of another shape or type than it gets")
+    shaped = (
+        Tensor(old.size, new.dtype, new.at, new.buffer, new.nodes)
+        for old, new in zip(before, made, strict=True)
+    )
+    return tuple(loop.own(x) for x in shaped)
+
+
+def _unrolled(body: Subgraph, xs: Sequence[Tensor]) -> int | None:
+    """How many times a body is lowered, one step after the other; None where it is a loop's."""
+    if not xs or not xs[0].size:
+        raise Unsupported("it goes over no tensors")
+    if any(not x.size or not x.size[0] == xs[0].size[0] for x in xs):
+        raise Unsupported("it goes over tensors of different lengths")
+    if not xs[0].size[0].is_Integer:
+        return None
     steps = int(xs[0].size[0])
-    if not 0 < steps <= MAX_UNROLLED_STEPS or steps * len(body.nodes) > MAX_UNROLLED_NODES:
-        raise Unsupported(
-            f"{steps} steps of {len(body.nodes)} nodes; at most {MAX_UNROLLED_STEPS} steps and "
-            f"{MAX_UNROLLED_NODES} nodes together become kernels"
-        )
-    return steps
+    if not steps:
+        raise Unsupported("it goes over no slices")
+    few = steps <= MAX_UNROLLED_STEPS and steps * len(body.nodes) <= MAX_UNROLLED_NODES
+    return steps if few else None
 
 
 def _slice(x: Tensor, step: int) -> Tensor:

@@ -112,10 +112,12 @@ class _Lowering:
     def _inlined(self, part: Subgraph, given: Sequence[Any]) -> tuple[Tensor, ...]:
         """What an inner graph of the node being lowered makes of these values."""
         b = self._b
-        node, sources, outer = b.node, b.sources, b.outer
+        node, sources, outer, memory_of = b.node, b.sources, b.outer, b.memory_of
         b.outer = outer or node
-        made = _Lowering(self._graph.inner(part), b).with_inputs(given)
-        b.outer = outer
+        try:
+            made = _Lowering(self._graph.inner(part), b).with_inputs(given)
+        finally:
+            b.outer, b.memory_of = outer, memory_of
         assert node is not None
         b.begin(node, sources)
         return made

@@ -58,6 +58,7 @@ def evaluate(
     dtypes: Mapping[str, DType] | None = None,
     graph: Graph | None = None,
     round_casts: bool = False,
+    roundings: Roundings | None = None,
 ) -> dict[str, Any]:
     """The values that a node makes, by name, in float64.
 
@@ -65,7 +66,7 @@ def evaluate(
     the one that the node is of: few ops ask for their tensors' own types (``rms_norm`` without
     eps), and some for graphs among their arguments. ``dtypes`` are those types where there is no
     graph yet. An in-place op gives its new value and leaves ``values`` as they are. A result may
-    be a view of an argument.
+    be a view of an argument. ``roundings`` are those of ``run``, in graphs among the arguments.
 
     Raises ``UnsupportedOpError`` where there is no rule for the op or for this use of it, and
     ``UserError`` where the arguments do not fit the op.
@@ -78,7 +79,7 @@ def evaluate(
     if spec.op.name in _OF_STRIDES:
         args[STRIDES] = None if graph is None else _strides(node, graph, bindings)
     if graph is not None:
-        args[RUN] = _runner(graph, bindings, round_casts)
+        args[RUN] = _runner(graph, bindings, round_casts, roundings)
     with np.errstate(all="ignore"):
         try:
             result = spec.op.reference(args)
@@ -185,12 +186,14 @@ def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int
     return tuple(evaluate_expr(step, sizes) for step in graph.tensors[name].stride)
 
 
-def _runner(graph: Graph, bindings: Mapping[str, int], rounds: bool) -> Any:
+def _runner(
+    graph: Graph, bindings: Mapping[str, int], rounds: bool, roundings: Roundings | None
+) -> Any:
     """What runs the graphs among a node's arguments: from one and its inputs to its outputs."""
 
     def run_inner(part: Subgraph, given: Iterable[Any]) -> tuple[Any, ...]:
         inputs = dict(zip(part.inputs, given, strict=True))
-        inner = _Run(graph.inner(part), inputs, bindings, rounds)
+        inner = _Run(graph.inner(part), inputs, bindings, rounds, roundings)
         made = inner.outputs(set())
         if inner.missing:
             raise next(iter(inner.missing.values()))
@@ -312,6 +315,7 @@ class _Run:
             self.bindings,
             graph=self._graph,
             round_casts=self._rounds,
+            roundings=self._roundings,
         )
         sizes = read_sizes(self._graph, made)
         new = {name: size for name, size in sizes.items() if name not in self.bindings}

@@ -14,7 +14,6 @@ from scheduler.codegen.title import title
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings, format_bindings
 from scheduler.ir.dtypes import DType
-from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
 from scheduler.targets import Target
 from scheduler.tuning.ledger import Operand
@@ -104,7 +103,7 @@ def find_problems(
     ``backend``'s take the untuned default, ``shared`` is what makes that. Raises ``UserError`` for
     a name that no kernel has.
     """
-    chosen = [node for node in schedule.nodes if node.kind is not GroupKind.EXTERN]
+    chosen = [node for node in schedule.nodes if node.kind.has_kernel]
     if only:
         chosen = _named(chosen, only)
     groups: dict[Problem, list[SchedulerNode]] = {}

@@ -66,7 +66,7 @@ def work_of(node: SchedulerNode, lowered: Lowered, bindings: Bindings) -> Work:
 
 
 def _vector_ops(operation: Operation, bindings: Bindings) -> int:
-    if operation.group_kind is GroupKind.EXTERN:
+    if not operation.group_kind.has_kernel:
         return 0
     if operation.group_kind is GroupKind.SCATTER:
         return _scattered_ops(operation, bindings)

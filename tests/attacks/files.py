@@ -35,7 +35,6 @@ from scheduler.codegen.problem import problem_of
 from scheduler.codegen.scheduling import served_together
 from scheduler.codegen.title import title
 from scheduler.ir.bindings import hints
-from scheduler.ir.operations import GroupKind
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
 from scheduler.tuning.work import work_of
@@ -87,7 +86,7 @@ def take(path: Path) -> str:
         wrapper_of(pipeline.generate(plan, served).manifest())
         backend = pipeline.scheduling(plan, served)
         for node in plan.nodes:
-            if node.kind is not GroupKind.EXTERN:
+            if node.kind.has_kernel:
                 problem_of(node, plan.lowered)
                 title(node, plan.lowered)
                 backend.candidates(node)

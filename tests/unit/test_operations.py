@@ -143,7 +143,7 @@ def test_every_operation_describes_itself() -> None:
     for operation in found():
         assert_describes_itself(operation)
         seen[operation.group_kind] = seen.get(operation.group_kind, 0) + 1
-    assert set(seen) == set(GroupKind)
+    assert set(seen) == set(GroupKind) - {GroupKind.LOOP}  # marks have no trees: see test_loops
 
 
 def test_an_operation_with_its_trees_changed_is_the_same_but_for_what_it_reads() -> None:

@@ -71,11 +71,103 @@ def test_a_loop_goes_on_while_its_condition_holds(tmp_path: Path) -> None:
     agree(Weighted(loop), (X,), tmp_path)
 
 
-def test_a_scan_over_many_slices_is_left_to_the_reference(tmp_path: Path) -> None:
+def test_a_loop_goes_on_until_it_has_converged(tmp_path: Path) -> None:
+    """Newton's iteration: how often the body runs is in the data, and none is enough for zeros."""
+
+    def roots(x: Any) -> Any:
+        def goes_on(root: Any, moved: Any) -> Any:
+            return moved.abs().max() > 1e-9
+
+        def body(root: Any, _moved: Any) -> Any:
+            better = (root + x.abs() / root) / 2
+            return better, better - root
+
+        start = x.abs() + 1
+        found, left = torch._higher_order_ops.while_loop(goes_on, body, (start, start - x.abs()))
+        none, _ = torch._higher_order_ops.while_loop(goes_on, body, (start, start * 0))
+        return found, left, none * 2
+
+    agree(as_module(roots), (X,), tmp_path)
+
+
+def test_a_loop_hands_on_what_it_got_and_fixed_values(tmp_path: Path) -> None:
+    def fibonacci(x: Any, flag: Any) -> Any:
+        def goes_on(i: Any, a: Any, b: Any, fixed: Any, on: Any) -> Any:
+            return on.clone()
+
+        def body(i: Any, a: Any, b: Any, fixed: Any, on: Any) -> Any:
+            return i + 1, b.clone(), a + b, torch.ones_like(fixed), i < 7
+
+        loop = torch._higher_order_ops.while_loop
+        first = loop(goes_on, body, (torch.tensor(0), x, x + 1, x, flag))
+        return loop(goes_on, body, (first[0] - 20, first[1], first[2], x, flag)), x + first[3]
+
+    as_tuple = as_module(lambda x, flag: sum(map(_listed, fibonacci(x, flag)), ()))
+    agree(as_tuple, (X, torch.tensor(True)), tmp_path)
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def test_a_loop_within_the_body_of_another(tmp_path: Path) -> None:
+    def loop(layer: Any, x: Any) -> Any:
+        while_loop = torch._higher_order_ops.while_loop
+
+        def inner(j: Any, y: Any) -> Any:
+            return j + 1, layer(y).softmax(-1)
+
+        def body(i: Any, y: Any) -> Any:
+            _, made = while_loop(lambda j, y: j < i, inner, (i * 0, y))
+            return i + 1, made + x
+
+        return while_loop(lambda i, y: i < 4, body, (torch.tensor(0), x))
+
+    agree(Weighted(loop), (X,), tmp_path)
+
+
+def test_a_scan_over_many_slices_is_a_loop(tmp_path: Path) -> None:
+    """Slices of 4, 3 and 1 elements: the latter two begin where kernels cannot read runs."""
+
     def step(carried: Any, x: Any) -> Any:
-        return carried * 0.5 + x, carried - x
+        hidden, count = carried
+        hidden = (hidden * 0.5 + x["a"]).tanh()
+        return [hidden, count + 1], {"b": hidden - x["a"], "c": x["b"] * count, "d": x["c"].clone()}
 
     def loop(x: Any) -> Any:
-        return torch._higher_order_ops.scan(step, x[0] * 0, x)
+        xs = {"a": x, "b": x[:, :3], "c": x.T.contiguous().T[:, 0].float()}
+        carried, made = torch._higher_order_ops.scan(step, [x[0] * 0, torch.tensor(0)], xs)
+        return (*carried, *made.values())
 
-    agree(as_module(loop), (X.repeat(100, 1),), tmp_path)
+    agree(as_module(loop), (X.repeat(30, 1),), tmp_path)
+
+
+def test_a_recurrent_cell_over_many_steps(tmp_path: Path) -> None:
+    def loop(layer: Any, x: Any) -> Any:
+        def step(hidden: Any, x: Any) -> Any:
+            hidden = torch.tanh(layer(hidden) + x)
+            return hidden, hidden.softmax(-1)
+
+        return torch._higher_order_ops.scan(step, x[0], x, reverse=True)
+
+    agree(Weighted(loop), (X.repeat(200, 2).reshape(200, 6, 4),), tmp_path)
+
+
+def test_a_function_of_many_slices(tmp_path: Path) -> None:
+    def every(layer: Any, x: Any) -> Any:
+        square = torch._higher_order_ops.map(lambda y, w: layer(y) @ w, x, x[0, :4] * 2)
+        return square, torch._higher_order_ops.map(lambda y: y.sort(-1)[1], x.float())
+
+    agree(Weighted(every), (X.repeat(100, 2).reshape(100, 6, 4),), tmp_path)
+
+
+def test_loops_over_as_many_slices_as_the_model_is_given(tmp_path: Path) -> None:
+    def every(layer: Any, x: Any) -> Any:
+        def step(carried: Any, x: Any) -> Any:
+            return layer(carried) * 0.5 + x, carried.cumsum(-1)
+
+        carried, made = torch._higher_order_ops.scan(step, x[0] * 0, x)
+        return carried, made, torch._higher_order_ops.map(lambda y: y.exp(), x[:, :3])
+
+    steps = {"args": ({0: torch.export.Dim("steps", min=3, max=500)},)}
+    agree(Weighted(every), (X.repeat(30, 1),), tmp_path, dynamic_shapes=steps, bindings={})

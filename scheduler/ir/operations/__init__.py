@@ -22,6 +22,7 @@ from scheduler.ir.operations.base import (
 )
 from scheduler.ir.operations.contraction import Contraction
 from scheduler.ir.operations.extern import Extern
+from scheduler.ir.operations.loop import LoopBegin, LoopEnd, borrowed, in_own_memory, spans
 from scheduler.ir.operations.loops import Pointwise, Reduction, ReductionKind, Scan
 from scheduler.ir.operations.lowered import Buffer, BufferKind, Lowered
 from scheduler.ir.operations.scatter import ATOMIC, COMBINES, Scatter
@@ -38,6 +39,8 @@ __all__ = [
     "Contraction",
     "Extern",
     "GroupKind",
+    "LoopBegin",
+    "LoopEnd",
     "Lowered",
     "Operation",
     "Pointwise",
@@ -49,8 +52,11 @@ __all__ = [
     "Sort",
     "Store",
     "ViewOf",
+    "borrowed",
+    "in_own_memory",
     "live",
     "numel",
     "size_buffer",
     "size_of_buffer",
+    "spans",
 ]

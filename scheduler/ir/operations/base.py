@@ -29,6 +29,12 @@ class GroupKind(StrEnum):
     CONVOLUTION = "convolution"
     ATTENTION = "attention"
     EXTERN = "extern"
+    LOOP = "loop"
+
+    @property
+    def has_kernel(self) -> bool:
+        """Not what the reference computes, nor where a loop begins or ends."""
+        return self not in (GroupKind.EXTERN, GroupKind.LOOP)
 
 
 @dataclass(frozen=True)

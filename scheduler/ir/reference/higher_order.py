@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import RUN, Args, Array, UnsupportedUseError
+from scheduler.ir.reference.rule import RUN, Args, Array, EndlessLoopError, UnsupportedUseError
 from scheduler.limits import MAX_ITERATIONS
 from scheduler.outcome import UserError
 
@@ -26,7 +26,7 @@ def while_loop(a: Args) -> tuple[Any, ...]:
         if not np.all(goes_on):
             return carried
         carried = a[RUN](a["body_fn"], (*carried, *more))
-    raise UserError(f"a while_loop goes on after {MAX_ITERATIONS} iterations")
+    raise EndlessLoopError(f"a while_loop goes on after {MAX_ITERATIONS} steps")
 
 
 def scan(a: Args) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.ir.dtypes import DType
+from scheduler.outcome import UserError
 
 Array: TypeAlias = npt.NDArray[Any]
 # Arguments by their schema's names, references exchanged for values. A rule gives an array or a
@@ -30,6 +31,10 @@ Rule: TypeAlias = Callable[[Args], Result]
 
 class UnsupportedUseError(Exception):
     """A use of its op that a rule does not cover; the text is one line for the user."""
+
+
+class EndlessLoopError(UserError):
+    """A loop that goes on after as many steps as are run."""
 
 
 def held(dtype: DType) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import NoKernel, op
+from scheduler.ir.ops import op
 from scheduler.ir.reference import higher_order as ref
 from scheduler.lowering import higher_order
 
@@ -10,8 +10,8 @@ ROWS = (
     op("higher_order.cond", "pred, true_fn, false_fn, operands", higher_order.cond, ref.cond),
     op(
         "higher_order.while_loop",
-        "cond_fn, body_fn, carried_inputs, additional_inputs",
-        NoKernel("how often its body runs is known only while the model runs"),
+        "cond_fn, body_fn, carried_inputs, additional_inputs=()",
+        higher_order.while_loop,
         ref.while_loop,
     ),
     op(

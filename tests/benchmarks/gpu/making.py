@@ -127,6 +127,8 @@ def made(plan: Schedule, shop: Shop, choose: pipeline.Chooser | None = None) -> 
     """Every kernel, by the default configurations where nothing is chosen. Raises ``UserError``
     where one is rejected."""
     generated = pipeline.generate(plan, [shop.target], choose)
+    if generated.loops:
+        raise UserError(f"{generated.loops[0].node} is a loop, whose steps are not timed here")
     if generated.externs:
         raise UserError(f"no kernel: {generated.externs[0].op}: {generated.externs[0].reason}")
     built = pipeline.build_kernels(generated.kernels, [shop.target], shop.compiler, shop.cache)

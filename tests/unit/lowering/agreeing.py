@@ -19,7 +19,6 @@ from tests.unit.lowering.running import run_schedule
 WITHOUT = {
     "aten.repeat_interleave.self_Tensor",  # by what another tensor says
     "aten.repeat_interleave.Tensor",
-    "higher_order.scan",  # over many slices
 }
 
 

@@ -1,0 +1,112 @@
+"""The lines of ``wrapper.py`` that make a loop of what is between them.
+
+Memory is named, not copied: ``inside`` and slices are variables that are given a pointer anew for
+each step, and two pointers change places after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from scheduler.text import shortened
+
+#: A loop of ``manifest.json``.
+Loop = Mapping[str, Any]
+
+
+class Texts(NamedTuple):
+    """What names of the manifest are as Python: a buffer's variable, an expression, and the bytes
+    from one slice of a buffer to the next."""
+
+    name: Callable[[str], str]
+    expression: Callable[[str], str]
+    step: Callable[[str], str]
+
+
+def variables(loops: Sequence[Loop]) -> Iterator[str]:
+    """What the lines of all loops call their own."""
+    for number in range(len(loops)):
+        yield from (_step(number), _more(number))
+
+
+def _step(number: int) -> str:
+    return f"step_{number}"
+
+
+def _more(number: int) -> str:
+    return f"more_{number}"
+
+
+def begin(loop: Loop, number: int, texts: Texts) -> Iterator[str]:
+    """From what comes before a loop to the first lines of its body, which are indented."""
+    name = texts.name
+    step, more = _step(number), _more(number)
+    for one in loop["carried"]:
+        yield f"{name(one['after'])} = {name(one['before'])}"
+    if "steps" in loop:
+        count = f"run.steps({shortened(loop['node'])!r}, {texts.expression(loop['steps'])})"
+        yield f"for {step} in range({count}):"
+    else:
+        yield f"{step}, {more} = 0, run.holds({name(loop['condition'])})"
+        yield f"while {more}:"
+    for one in loop["carried"]:
+        yield f"    {name(one['inside'])} = {name(one['before'])}"
+    first = loop.get("first", 0)
+    for place, parts in ((f"({first} + {step})" if first else step, "reads"), (step, "makes")):
+        for one in loop.get(parts, ()):
+            offset = f"{place} * {texts.step(one['whole'])}"
+            yield f"    {name(one['slice'])} = at({name(one['whole'])}, {offset})"
+
+
+def end(loop: Loop, number: int, texts: Texts) -> Iterator[str]:
+    """The last lines of a loop's body."""
+    name = texts.name
+    if "steps" not in loop:
+        yield f"{_step(number)} += 1"
+        given = f"{shortened(loop['node'])!r}, {name(loop['again'])}, {_step(number)}"
+        yield f"{_more(number)} = run.goes_on({given})"
+    for one in loop["carried"]:
+        before, made = name(one["before"]), name(one["next"])
+        yield f"{before}, {made} = {made}, {before}"
+        yield f"{name(one['after'])} = {before}"
+
+
+def borrowed(loop: Loop) -> Iterator[str]:
+    """Buffers that are names for others' memory."""
+    for one in loop["carried"]:
+        yield from (one["inside"], one["after"])
+    for parts in ("reads", "makes"):
+        yield from (one["slice"] for one in loop.get(parts, ()))
+
+
+def own_memory(loop: Loop) -> list[str]:
+    """Buffers whose memory it names, or changes for one another's."""
+    names = [one[key] for one in loop["carried"] for key in ("before", "next")]
+    return names + [one["whole"] for key in ("reads", "makes") for one in loop.get(key, ())]
+
+
+def conditions(loop: Loop) -> list[str]:
+    """The buffers that say whether there is a step."""
+    return [loop[key] for key in ("condition", "again") if key in loop]
+
+
+def results(loop: Loop) -> list[str]:
+    """What it leaves."""
+    made = [one["whole"] for one in loop.get("makes", ())]
+    return [one["after"] for one in loop["carried"]] + made
+
+
+def reads_and_writes(loop: Loop, *, at_end: bool) -> tuple[list[str], list[str]]:
+    """What a loop's begin or its end needs and gives."""
+    if not at_end:
+        read = [one["before"] for one in loop["carried"]]
+        read += [one["whole"] for one in loop.get("reads", ())]
+        read += [loop["condition"]] if "condition" in loop else []
+        inside = [one["inside"] for one in loop["carried"]]
+        return read, inside + [one["slice"] for one in loop.get("reads", ())]
+    read = [one["next"] for one in loop["carried"]]
+    read += [one["inside"] for one in loop["carried"]]  # missing where there is no first step
+    read += [one["slice"] for one in (*loop.get("reads", ()), *loop.get("makes", ()))]
+    read += [loop["again"]] if "again" in loop else []
+    return read, results(loop)
