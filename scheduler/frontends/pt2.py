@@ -211,15 +211,25 @@ class _Reader:
         renamed = _renamed(node, names)
         args = tuple(inner.get(at, argument) for at, argument in enumerate(renamed.args))
         if target in _DISTINCT:
-            self._as_indices(renamed.outputs[1:])
+            self._retyped(renamed.outputs[1:], DType.I64)
+        if target == "aten.bincount.default":
+            self._retyped(renamed.outputs, self._counted_in(renamed))
         return replace(renamed, name=name, args=args)
 
-    def _as_indices(self, names: Iterable[str]) -> None:
-        """Places and counts are int64, whatever the file says: torch exports them in the type of
-        the values that they are of, and computes them as int64."""
+    def _retyped(self, names: Iterable[str], dtype: DType) -> None:
+        """Values are of that type, whatever the file says: torch exports places and counts in the
+        type of the values that they are of, and computes them as int64."""
         for name in names:
             if name in self._tensors:
-                self._tensors[name] = replace(self._tensors[name], dtype=DType.I64)
+                self._tensors[name] = replace(self._tensors[name], dtype=dtype)
+
+    def _counted_in(self, node: Node) -> DType:
+        """What ``bincount`` counts in: sums of weights are float64, if those are not float32."""
+        weights = node.args[1] if len(node.args) > 1 else node.kwargs.get("weights")
+        if not isinstance(weights, Ref):
+            return DType.I64
+        meta = self._tensors.get(weights.name)
+        return DType.F32 if meta is not None and meta.dtype is DType.F32 else DType.F64
 
     def _subgraph(self, content: Json, node: str, depth: int) -> Subgraph:
         where = f"node {node!r}"

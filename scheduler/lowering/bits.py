@@ -54,6 +54,13 @@ def _cast(value: Value, source: DType, target: DType) -> Value:
     return Call("bit_cast", (trees.cast(value, source),), target)
 
 
+def exactly(value: Value, dtype: DType) -> Value:
+    """``value`` rounded to ``dtype`` on the way, for what else would be exact where operations are
+    interpreted: of that type, to be held like an element that is read."""
+    whole = _UNSIGNED[dtype.itemsize]
+    return _cast(_cast(value, dtype, whole), whole, dtype)
+
+
 def _split(tensor: Tensor, target: DType) -> Tensor:
     source, whole = tensor.dtype, _UNSIGNED[tensor.dtype.itemsize]
     part, count = _UNSIGNED[target.itemsize], source.itemsize // target.itemsize

@@ -10,6 +10,7 @@ from scheduler.ir.graph import Expr, TensorMeta
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.values import Cast, IndexValue, Value
 from scheduler.lowering import trees
+from scheduler.lowering.bits import exactly
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.pointwise import Argument, element, promoted, stored
 from scheduler.lowering.tensor import Index, Tensor
@@ -92,7 +93,7 @@ def _late_arange(meta: TensorMeta, start: Argument, step: Argument) -> Tensor:
 
 
 def linspace(b: Builder, start: Argument, end: Argument, steps: int, **_: Any) -> Tensor:
-    return spaced(b, start, end, steps, lambda value: value)
+    return spaced(b, start, end, steps, lambda value: value, in_type=True)
 
 
 def logspace(
@@ -103,41 +104,63 @@ def logspace(
     def power(value: Value) -> Value:
         return trees.call("pow", trees.const(base, value.dtype), value)
 
-    return spaced(b, start, end, steps, power)
+    return spaced(b, start, end, steps, power, in_type=False)
+
+
+_NARROW = (DType.F16, DType.BF16)
 
 
 def spaced(
-    b: Builder, start: Argument, end: Argument, steps: int, function: Callable[[Value], Value]
+    b: Builder,
+    start: Argument,
+    end: Argument,
+    steps: int,
+    function: Callable[[Value], Value],
+    *,
+    in_type: bool,
 ) -> Tensor:
     """``function`` of ``start + i * step`` in the first half, ``end - (steps - 1 - i) * step`` in
-    the second. Integers are computed in float64 and cut, between bounds that are cut too."""
+    the second. Integers are computed in float64 and cut, between bounds that are cut too. Bounds
+    of 16 bits, and how far they are from each other, are rounded to their type; with ``in_type``
+    (linspace) so is all that is computed from them, the numbers of the elements too. Without it
+    (logspace) the bound of a single element is taken as it is given."""
     meta = b.meta()
     dtype = meta.dtype
     held = dtype.compute if dtype.is_inexact else DType.F64
 
-    def bound(value: Argument) -> Value:
+    def rounded(value: Value) -> Value:
+        return trees.held(exactly(value, dtype), held) if dtype in _NARROW else value
+
+    def stepped(value: Value) -> Value:
+        return rounded(value) if in_type else value
+
+    def given_bound(value: Argument) -> Value:
         wide = DType.C128 if isinstance(value, complex) else DType.F64
-        given = element(value, (), value.dtype if isinstance(value, Tensor) else wide)
-        return trees.held(given if dtype.is_inexact else trees.held(given, dtype), held)
+        return element(value, (), value.dtype if isinstance(value, Tensor) else wide)
+
+    def bound(value: Argument) -> Value:
+        given = given_bound(value)
+        return rounded(trees.held(given if dtype.is_inexact else trees.held(given, dtype), held))
 
     def read(i: Index) -> Value:
-        first, last = bound(start), bound(end)
         if steps == 1:
-            return trees.held(function(first), dtype)
-        width = trees.call("sub", last, first)
-        if not isinstance(start, Tensor) and not isinstance(end, Tensor):
+            only = bound(start) if in_type else trees.held(given_bound(start), held)
+            return trees.held(function(only), dtype)
+        first, last = bound(start), bound(end)
+        if dtype not in _NARROW and not (isinstance(start, Tensor) or isinstance(end, Tensor)):
             step: Value = trees.const(_width(start, end, dtype) / (steps - 1), held)
         else:
-            step = trees.call("truediv", width, trees.const(steps - 1, held))
+            width = rounded(trees.call("sub", last, first))
+            step = stepped(trees.call("truediv", width, stepped(trees.const(steps - 1, held))))
         low, high = (
-            trees.call("mul", step, trees.held(trees.index_value(n), held))
+            stepped(trees.call("mul", step, stepped(trees.held(trees.index_value(n), held))))
             for n in (i[0], steps - 1 - i[0])
         )
         value = trees.call(
             "where",
             trees.less(i[0], as_expr(steps // 2)),
-            trees.call("add", first, low),
-            trees.call("sub", last, high),
+            stepped(trees.call("add", first, low)),
+            stepped(trees.call("sub", last, high)),
         )
         return trees.held(function(value), dtype)
 

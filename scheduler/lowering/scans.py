@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import sympy
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.operations import ReductionKind
-from scheduler.ir.values import Value
+from scheduler.ir.values import Const, Value
 from scheduler.lowering import trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.creation import full
@@ -63,8 +64,98 @@ def logcumsumexp(b: Builder, self: Tensor, dim: int) -> Tensor:
         axis(dim, 1)
         return self
     if self.dtype.is_complex:
-        raise Unsupported("a running log-sum-exp of complex numbers")
+        return _logcumsumexp_of_complex(b, self, axis(dim, self.rank))
     return running(b, self, axis(dim, self.rank), ReductionKind.LOGSUMEXP, self.dtype)
+
+
+_MANY = 4096  # numbers of which each one sums up all before it
+
+
+def _logcumsumexp_of_complex(b: Builder, x: Tensor, dim: int) -> Tensor:
+    """The logarithm of the sum of all up to each, shifted by the greatest real part among them, and
+    turned as often as torch's is.
+
+    torch takes ``log(exp(a) + exp(x))`` step by step, about whichever has the greater real part:
+    the angle follows that one, within a quarter turn, past half a turn too. So it goes on from the
+    step before, or begins anew from an element that is greater than all before it.
+    """
+    size, held, real = x.size, x.dtype, x.dtype.real
+    extent = size[dim]
+    if not extent.is_Integer or int(extent) > _MANY:
+        raise Unsupported(f"a running log-sum-exp of more than {_MANY} complex numbers")
+    plain = _sums_of_exponents(b, x, dim)
+    turn = const(2 * math.pi, real)
+
+    def part(which: str, tensor: Tensor, index: Index) -> Value:
+        return call(which, trees.held(tensor.at(index), held))
+
+    def turns(angle: Value, index: Index) -> Value:
+        """How many turns an angle is from the plain one here."""
+        return call("round", call("truediv", call("sub", angle, part("imag", plain, index)), turn))
+
+    def after_first(index: Index, value: Callable[[Index], Value], first: Value) -> Value:
+        before = (*index[:dim], index[dim] - 1, *index[dim + 1 :])
+        return trees.masked(trees.less(_ZERO, index[dim]), value(before), first)
+
+    def begins(index: Index) -> Value:
+        anew = after_first(
+            index,
+            lambda before: call("lt", part("real", plain, before), part("real", x, index)),
+            Const(True, DType.BOOL),
+        )
+        return call("where", anew, trees.index_value(index[dim]), const(0, DType.I64))
+
+    def going_on(index: Index) -> Value:
+        return after_first(
+            index, lambda before: turns(part("imag", plain, before), index), const(0, real)
+        )
+
+    starts = running(b, Tensor(size, DType.I64, begins), dim, ReductionKind.MAX, DType.I64)
+    gone = running(b, Tensor(size, real, going_on), dim, ReductionKind.SUM, real)
+
+    def at_start(index: Index, start: Expr) -> Value:
+        there = (*index[:dim], start, *index[dim + 1 :])
+        return call("sub", turns(part("imag", x, there), there), gone.at(there))
+
+    def turned(index: Index) -> Value:
+        since = b.indirect(starts, index, extent, lambda start: at_start(index, start))
+        angle = call("mul", turn, call("add", gone.at(index), since))
+        return call(
+            "complex",
+            part("real", plain, index),
+            call("add", part("imag", plain, index), angle),
+        )
+
+    return stored(b, Tensor(size, held, turned))
+
+
+def _sums_of_exponents(b: Builder, x: Tensor, dim: int) -> Tensor:
+    """The principal value at each."""
+    held, real = x.dtype, x.dtype.real
+
+    def at(index: Index, place: Expr) -> Value:
+        return trees.held(x.at((*index[:dim], place, *index[dim + 1 :])), held)
+
+    parts = Tensor(x.size, real, lambda i: call("real", trees.held(x.at(i), held)))
+    top = running(b, parts, dim, ReductionKind.MAX, real)
+
+    def finite(index: Index) -> Value:
+        greatest = top.at(index)
+        return trees.held(call("where", call("isinf", greatest), const(0, real), greatest), held)
+
+    def term(index: Index, inner: Index) -> Value:
+        power = call("exp", call("sub", at(index, inner[0]), finite(index)))
+        return trees.masked(trees.less(inner[0], index[dim] + 1), power, const(0, held))
+
+    return b.reduction(
+        x.size,
+        (x.size[dim],),
+        ReductionKind.SUM,
+        term,
+        dtype=held,
+        accumulate=held,
+        after=lambda total, index: call("add", call("log", total), finite(index)),
+    )
 
 
 def _areas(y: Tensor, x: Any, dim: int) -> Tensor:

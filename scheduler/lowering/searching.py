@@ -12,13 +12,16 @@ from typing import Any
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv, as_expr
+from scheduler.ir.index.functions import FloorDiv, as_expr, unbacked
 from scheduler.ir.index.simplify import product
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.lowering import trees, views
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.externs import SIZED
 from scheduler.lowering.pointwise import promoted, stored
+from scheduler.lowering.scans import running
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
 from scheduler.lowering.views import reshape
@@ -216,3 +219,47 @@ def _among_sorted(
         return answer(call("logical_and", inside, found))
 
     return stored(b, Tensor(size, DType.BOOL, read))
+
+
+def repeat_interleave(
+    b: Builder, repeats: Any, self: Tensor | None = None, dim: Any = None, **_: Any
+) -> Tensor:
+    """Each element as many times as ``repeats`` says; without a tensor, the elements' places. How
+    often each, read from a tensor, is summed up, and each place of the result looked up there."""
+    if isinstance(repeats, int) and self is not None:
+        return views.repeat_interleave(b, repeats, self, dim)
+    meta = b.meta()
+    if not isinstance(repeats, Tensor) or any(unbacked(extent) for extent in meta.size):
+        raise Unsupported(SIZED.reason)
+    if self is None:
+        if 0 in (repeats.size[0], meta.size[0]):
+            return Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
+        found = _sources(b, repeats, repeats.size[0], meta.size[0])
+        return stored(b, Tensor(meta.size, meta.dtype, lambda i: trees.cast(found(i), meta.dtype)))
+    if dim is None:
+        self = views.reshape(b, self, (product(self.size),))
+    at = views.axis(0 if dim is None else dim, self.rank)
+    length = self.size[at]
+    if 0 in meta.size or length == 0:
+        return Tensor(meta.size, meta.dtype, lambda _: const(0, meta.dtype))
+    source = _sources(b, repeats, length, meta.size[at])
+    places_found = Tensor(meta.size[at : at + 1], DType.I64, source)
+    read = self.at
+
+    def element(i: Index) -> Value:
+        place = i[at : at + 1]
+        return b.indirect(places_found, place, length, lambda x: read((*i[:at], x, *i[at + 1 :])))
+
+    return stored(b, Tensor(meta.size, meta.dtype, element))
+
+
+def _sources(b: Builder, repeats: Tensor, length: Expr, size: Expr) -> Callable[[Index], Value]:
+    """Of which of ``length`` elements each of ``size`` ones is a repetition."""
+    counts = views.broadcast(views.reshape(b, repeats, (product(repeats.size),)), (length,))
+    wide = Tensor(counts.size, DType.I64, lambda i: trees.held(counts.at(i), DType.I64))
+    sums = running(b, wide, 0, ReductionKind.SUM, DType.I64)
+
+    def before(index: Index, x: Expr) -> Value:
+        return call("le", sums.at((x,)), trees.index_value(index[0]))
+
+    return places(b, (size,), length, before).at

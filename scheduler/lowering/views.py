@@ -268,13 +268,13 @@ def flip(b: Builder, self: Tensor, dims: tuple[int, ...]) -> Tensor:
 def roll(b: Builder, self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     by = shifts if isinstance(shifts, tuple) else (shifts,)
     along = dims if isinstance(dims, tuple) else (dims,)
+    size = self.size
+    if any(extent == 0 for extent in size):
+        return self
     if not along:
         flat = reshape(b, self, (product(self.size),))
         rolled = roll(b, flat, by, (0,))
         return reshape(b, rolled, self.size)
-    size = self.size
-    if any(extent == 0 for extent in size):
-        return self
     shift = {axis(d, self.rank): as_expr(s) for d, s in zip(along, by, strict=True)}
     return self.view(
         size,
@@ -291,11 +291,8 @@ def repeat(b: Builder, self: Tensor, **_: Any) -> Tensor:
     )
 
 
-def repeat_interleave(
-    b: Builder, repeats: Any, self: Tensor | None = None, dim: Any = None, **_: Any
-) -> Tensor:
-    if self is None or not isinstance(repeats, int):
-        raise Unsupported("repeat_interleave with repeats that are read from a tensor")
+def repeat_interleave(b: Builder, repeats: int, self: Tensor, dim: Any = None) -> Tensor:
+    """Each element as many times after itself."""
     if dim is None:
         flat = reshape(b, self, (product(self.size),))
         return repeat_interleave(b, repeats, flat, 0)

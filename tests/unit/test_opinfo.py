@@ -183,7 +183,7 @@ def test_a_process_that_dies_takes_one_use_with_it(
 
     monkeypatch.setattr(running, "judge", deadly)
     database()
-    tasks = [task for op in ("sub", "cos") for task in running.tasks_of(op, ["f32"], None)]
+    tasks = [task for op in ("sub", "cos") for task in running.tasks_of(op, ["f32"], None, {})]
     found = list(running.verdicts(tasks, Tools(Level.REFERENCE, tmp_path), jobs=2))
     assert {(v.op, v.failed) for v in found if v.index == 1} == {
         ("sub", "kernels"),
@@ -202,7 +202,7 @@ def test_a_fault_of_the_judge_itself_ends_it(
         yield
 
     monkeypatch.setattr(running, "judge", broken)
-    tasks = list(running.tasks_of("sin", ["f32"], 1))
+    tasks = list(running.tasks_of("sin", ["f32"], 1, {}))
     with pytest.raises(RuntimeError, match="of the judge"):
         list(running.verdicts(tasks, Tools(Level.REFERENCE, tmp_path), jobs=1))
 

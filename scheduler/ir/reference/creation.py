@@ -69,27 +69,46 @@ def arange(a: Args) -> Array:
     return np.asarray(start + np.arange(count) * step).astype(dtype)
 
 
-def _spaced(a: Args) -> tuple[Array, Any]:
-    """Between both ends in float64, and the type asked for. Integers begin from cut ends."""
+_NARROW = (DType.F16, DType.BF16)
+
+
+def _spaced(a: Args, *, in_type: bool) -> tuple[Array, Any]:
+    """Between both ends in float64, and the type asked for. Integers begin from cut ends, floats of
+    16 bits from rounded ones; torch's linspace (``in_type``) then computes in that type, and its
+    logspace takes the only element of one as it is given."""
     dtype = held_or(a["dtype"], np.float64)
-    if a["steps"] > MAX_MADE:
-        raise UnsupportedUseError(f"{a['steps']} steps")
+    steps = a["steps"]
+    if steps > MAX_MADE:
+        raise UnsupportedUseError(f"{steps} steps")
     start, end = (np.asarray(a[name]).item() for name in ("start", "end"))
+    if steps == 1 and not in_type:
+        return np.array([start]), dtype
     if not np.issubdtype(dtype, np.inexact):
         start, end = int(start), int(end)
-    step = (end - start) / max(a["steps"] - 1, 1)
-    number = np.arange(a["steps"])
-    low, high = start + step * number, end - step * (a["steps"] - 1 - number)
-    return np.where(number < a["steps"] // 2 + (a["steps"] == 1), low, high), dtype
+    narrow = a["dtype"] if a["dtype"] in _NARROW else None
+
+    def own(value: Any) -> Any:
+        return value if narrow is None else rounded(np.asarray(value, np.float64), narrow)
+
+    def each(value: Any) -> Any:
+        return own(value) if in_type else value
+
+    start, end = own(start), own(end)
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = each(own(end - start) / each(max(steps - 1, 1)))
+        number = np.arange(steps)
+        low = each(start + each(step * each(number)))
+        high = each(end - each(step * each(steps - 1 - number)))
+    return np.where(number < steps // 2 + (steps == 1), low, high), dtype
 
 
 def linspace(a: Args) -> Array:
-    values, dtype = _spaced(a)
+    values, dtype = _spaced(a, in_type=True)
     return values.astype(dtype)
 
 
 def logspace(a: Args) -> Array:
-    values, dtype = _spaced(a)
+    values, dtype = _spaced(a, in_type=False)
     return np.asarray(np.power(a["base"] * 1.0, values)).astype(dtype)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.ir.ops import Elements, op
 from scheduler.ir.reference import indexing as ref_indexing
 from scheduler.ir.reference import views as ref
-from scheduler.lowering import bits, views
+from scheduler.lowering import bits, searching, views
 
 ROWS = (
     op(
@@ -41,7 +41,7 @@ ROWS = (
         "aten.repeat_interleave",
         "self_int self_Tensor: self, repeats, dim=None, *, output_size=None; "
         "Tensor: repeats, *, output_size=None",
-        views.repeat_interleave,
+        searching.repeat_interleave,
         ref_indexing.repeat_interleave,
         Elements.COPIED,
     ),

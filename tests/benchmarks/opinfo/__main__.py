@@ -39,6 +39,7 @@ import torch
 
 from scheduler.build.cache import CodeCache
 from scheduler.build.toolchains import bundled
+from scheduler.lowering.ops.table import catalogue
 from tests.benchmarks.opinfo import report
 from tests.benchmarks.opinfo.database import DTYPES, database
 from tests.benchmarks.opinfo.exceptions import needless
@@ -59,12 +60,13 @@ def main() -> int:
 
 
 def _judged(options: argparse.Namespace, cache: Path, out: TextIO) -> list[Verdict]:
-    tasks = [
+    counts = catalogue()["samples"]
+    every = [
         task
-        for place, op in enumerate(_chosen(options))
-        if place % options.shard[1] == options.shard[0]
-        for task in tasks_of(op, options.dtype, options.sample)
+        for op in _chosen(options)
+        for task in tasks_of(op, options.dtype, options.sample, counts.get(op, {}))
     ]
+    tasks = every[options.shard[0] :: options.shard[1]]
     say(f"{len(tasks)} tasks, {options.jobs} processes, level {options.level.name.lower()}")
     if options.level is Level.KERNELS:
         bundled(CodeCache(cache))

@@ -10,6 +10,9 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+import torch
+from torch.torch_version import TorchVersion
+
 from tests.benchmarks.opinfo.judging import Verdict
 
 _FILE = Path(__file__).with_name("exceptions.toml")
@@ -18,12 +21,14 @@ _FILE = Path(__file__).with_name("exceptions.toml")
 @dataclass(frozen=True)
 class Exempt:
     """Uses of ops whose name fits one of ``ops`` (shell patterns), of these types (none: all),
-    where the failure's text contains ``text`` (a regular expression), and why."""
+    where the failure's text contains ``text`` (a regular expression), and why; with torch
+    ``before`` a version alone (none: with any)."""
 
     ops: tuple[str, ...]
     reason: str
     dtypes: tuple[str, ...] = ()
     text: str = ""
+    before: str = ""
 
     def names(self, verdict: Verdict) -> bool:
         """Whether it is of this op and type."""
@@ -41,8 +46,15 @@ def exceptions() -> tuple[Exempt, ...]:
     """All of the file."""
     rows = tomllib.loads(_FILE.read_text()).get("exception", [])
     return tuple(
-        Exempt(tuple(row["ops"]), row["reason"], tuple(row.get("dtypes", ())), row.get("text", ""))
+        Exempt(
+            ops=tuple(row["ops"]),
+            reason=row["reason"],
+            dtypes=tuple(row.get("dtypes", ())),
+            text=row.get("text", ""),
+            before=row.get("before", ""),
+        )
         for row in rows
+        if not row.get("before") or torch.__version__ < TorchVersion(row["before"])
     )
 
 

@@ -125,7 +125,8 @@ def _known(use: Use) -> _Known:
     own = _called(use, use.tensors, seed=1)
     again = _called(use, use.tensors, seed=2)
     try:
-        wide: list[Any] = _called(use, [widened(one) for one in use.tensors], seed=1)
+        with _wide_floats():
+            wide: list[Any] = _called(use, [widened(one) for one in use.tensors], seed=1)
     except Exception:  # the op has no such types
         wide = []
     if len(wide) != len(own):
@@ -136,6 +137,17 @@ def _known(use: Use) -> _Known:
     )
     expected = tuple(Expected(a, b) for a, b in zip(own, wide, strict=True))
     return _Known(use, expected, not same or use.op in UNDEFINED or _seeded(use))
+
+
+@contextmanager
+def _wide_floats() -> Iterator[None]:
+    """Floats that torch makes of integers are float64."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _seeded(use: Use) -> bool:

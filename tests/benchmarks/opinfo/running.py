@@ -7,7 +7,7 @@ import os
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeAlias
@@ -19,31 +19,41 @@ from tests.benchmarks.opinfo.judging import Tools, Verdict, judge
 
 Key: TypeAlias = tuple[str, str, int]
 _TOGETHER = 3  # types of one task where all samples run: the fewer, the better cores share them
+_LONG = 384  # samples of one task, about: an op has up to thousands of a type
 _LIMIT_S = 300.0  # of a stage of many uses; of one use a fifth
 
 
 @dataclass(frozen=True)
 class Task:
-    """Samples of one op: of each of these types those at these places, None for a choice."""
+    """Samples of one op: of each of these types those at these places, None for a choice, of which
+    ``share`` says the part: the first of how many, each that many after the last."""
 
     op: str
     samples: tuple[tuple[str, tuple[int, ...] | None], ...]
     sample: int | None = None
+    share: tuple[int, int] = (0, 1)
 
     def uses(self) -> Iterator[Use]:
         for dtype, wanted in self.samples:
             found = list(uses(self.op, dtype))
-            places = spread(len(found), self.sample) if wanted is None else wanted
-            yield from (found[place] for place in places)
+            first, step = self.share
+            chosen = spread(len(found), self.sample)[first::step] if wanted is None else wanted
+            yield from (found[place] for place in chosen)
 
 
-def tasks_of(op: str, dtypes: Sequence[str], sample: int | None) -> Iterator[Task]:
-    """All that is asked of an op, some of its types at a time."""
+def tasks_of(
+    op: str, dtypes: Sequence[str], sample: int | None, counts: Mapping[str, int]
+) -> Iterator[Task]:
+    """All that is asked of an op, some of its types and of their samples at a time. ``counts`` has
+    how many samples there are of a type, about; a type of which nothing is known has few."""
     wanted = [dtype for dtype in dtypes_of(op) if not dtypes or dtype in dtypes]
     together = len(wanted) if sample is not None else _TOGETHER
     for start in range(0, len(wanted), together or 1):
         part = wanted[start : start + together]
-        yield Task(op, tuple((dtype, None) for dtype in part), sample)
+        many = sum(counts.get(dtype, 0) for dtype in part) if sample is None else 0
+        shares = max(1, -(-many // _LONG))
+        for share in range(shares):
+            yield Task(op, tuple((dtype, None) for dtype in part), sample, (share, shares))
 
 
 @dataclass

@@ -199,9 +199,10 @@ KILN_INLINE complex<T> asinh(complex<T> z) {
 }
 template <typename T>
 KILN_INLINE complex<T> atanh(complex<T> z) {
-  const T less = T(1) - z.re, square = z.im * z.im;
-  const T size = log1p(T(4) * z.re / (less * less + square));
-  return {T(0.25) * size, T(0.5) * atan2(T(2) * z.im, less * (T(1) + z.re) - square)};
+  // By its own symmetry: on the left the logarithm's argument would lose its digits near 0.
+  const T re = abs(z.re), less = T(1) - re, square = z.im * z.im;
+  const T size = T(0.25) * log1p(T(4) * re / (less * less + square));
+  return {copysign(size, z.re), T(0.5) * atan2(T(2) * z.im, less * (T(1) + re) - square)};
 }
 template <typename T>
 KILN_INLINE complex<T> atan(complex<T> z) {
