@@ -8,8 +8,10 @@ gfx9 stores count as loads, up to gfx11 LDS and scalar loads share one.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 from scheduler.cycles import matrix
 from scheduler.cycles.constants import Rates
@@ -129,13 +131,18 @@ _FREE = (
 )
 
 
-def decode(function: Function, processor: str, rates: Rates) -> tuple[Decoded, ...]:
-    """All instructions of a function."""
+def decode(
+    function: Function, processor: str, rates: Rates, executed: Container[int] | None = None
+) -> tuple[Decoded, ...]:
+    """The instructions of a function; those that are not executed are not looked at."""
     reader = _Decoder(processor, rates)
     address, found = 0, []
     for index, instruction in enumerate(function.instructions):
         line = address // rates.instruction_line
-        found.append(reader.decode(index, instruction, line))
+        if executed is None or index in executed:
+            found.append(reader.decode(index, instruction, line))
+        else:
+            found.append(Decoded(index, Act.FREE, None, 0, line=line))
         address += size(instruction)
     return tuple(found)
 
@@ -159,7 +166,7 @@ class _Decoder:
 
     def _vector(self, index: int, name: str, operands: str, line: int) -> Decoded:
         rates = self._rates
-        reads, writes = registers(name, operands)
+        reads, writes = _registers(name, operands)
         passes = matrix.cycles(name, self._processor, operands)
         if passes is not None:
             parts = operands.split(",")
@@ -198,7 +205,7 @@ class _Decoder:
         return busy, busy + more if more else 0.0
 
     def _local(self, index: int, name: str, operands: str, line: int) -> Decoded:
-        reads, writes = registers(name, operands)
+        reads, writes = _registers(name, operands)
         if name in ("ds_nop",):
             return Decoded(index, Act.FREE, None, 0, line=line)
         return Decoded(
@@ -211,7 +218,7 @@ class _Decoder:
     def _memory(self, index: int, name: str, operands: str, line: int) -> Decoded:
         if any(part in name for part in ("_inv", "_wb", "gl0", "gl1")):
             return Decoded(index, Act.FREE, None, 0, line=line)
-        reads, writes = registers(name, operands)
+        reads, writes = _registers(name, operands)
         returns = bool(writes) or "_load" in name
         counts = [Counter.LOADS if returns or self._old else Counter.STORES]
         if name.startswith("flat_"):
@@ -268,6 +275,9 @@ class _Decoder:
                 return ((counters[0], value >> 8 & 63), (counters[1], value & 63))
             return tuple((counter, value) for counter in counters)
         return None
+
+
+_registers = lru_cache(maxsize=1 << 16)(registers)  # decoded at each end of the constants
 
 
 def _symbolic(operands: str) -> tuple[tuple[Counter, int], ...]:

@@ -129,7 +129,8 @@ class Memory:
                     np.take(self._pool, base + word, out=out[word])
             else:
                 for word in range(count):
-                    np.take(self._pool, self._positions(region, offsets + 4 * word), out=out[word])
+                    at = self._positions(region, offsets + 4 * word)  # may replace the pool
+                    np.take(self._pool, at, out=out[word])
             return out, _NONE
         raw = np.empty((4 * count, len(addresses)), np.uint8)
         bad = self.load_bytes(addresses, 4 * count, raw)

@@ -1,0 +1,297 @@
+"""The report of one launch, from the runs of its unit at both ends of the constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler.cycles.constants import End, Machine, Rates
+from scheduler.cycles.decode import Act, Decoded
+from scheduler.cycles.device import DeviceTime
+from scheduler.cycles.paths import BlockPaths
+from scheduler.cycles.report import (
+    Band,
+    Figures,
+    Lane,
+    LaunchReport,
+    Limit,
+    LoopFigures,
+    Pipe,
+    Reason,
+    Sharing,
+)
+from scheduler.cycles.sentence import L2_LIMIT, LAST_LEVEL_LIMIT, MEMORY_LIMIT, sentence
+from scheduler.isa.listing import Function
+from scheduler.isa.rocm.emulator.launch import Launch
+from scheduler.targets import Board
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """All that is known of a launch when its report is written."""
+
+    function: Function
+    decoded: Sequence[Decoded]
+    launch: Launch
+    board: Board
+    machine: Machine
+    waves: int
+    resident: int
+    limiter: str
+    blocks: tuple[BlockPaths, ...]
+    weights: tuple[float, ...]
+    ends: Mapping[End, DeviceTime]
+    sharing: Sharing | None
+    notes: tuple[str, ...]
+
+
+def launch_report(modelled: Modelled) -> LaunchReport:
+    """Write it."""
+    middle = modelled.ends[End.MID]
+    means = _Means(middle, modelled)
+    cycles = Band(*(modelled.ends[end].cycles for end in End))
+    pipes = means.pipes()
+    time = _times(modelled, cycles, pipes[Pipe.MATRIX])
+    waits = means.waits()
+    figures = means.figures()
+    limits = _limits(modelled, means)
+    outcome = middle.outcomes[0]
+    return LaunchReport(
+        function=modelled.function.name,
+        grid=modelled.launch.grid,
+        block=modelled.launch.block,
+        waves=modelled.waves,
+        resident=modelled.resident,
+        limiter=modelled.limiter,
+        rounds=middle.rounds,
+        tail=middle.tail,
+        time_us=time,
+        cycles=cycles,
+        pipes=pipes,
+        waits=waits,
+        limits=limits,
+        instructions=figures,
+        loops=means.loops(),
+        timeline=tuple(
+            Lane(wave.block, wave.wave, wave.simd, wave.spans)
+            for wave in outcome.waves
+            if wave.spans
+        ),
+        sharing=modelled.sharing,
+        sentence=sentence(modelled.function, time.mid, pipes, waits, limits, figures, middle.tail),
+        notes=modelled.notes,
+    )
+
+
+def _times(modelled: Modelled, cycles: Band, matrix: float) -> Band:
+    """Microseconds. At the slow end the clock sinks by how busy the matrix pipes are."""
+    hertz = modelled.board.clock_mhz
+    lowered = 1 - min(1.0, matrix) * (1 - modelled.machine.at(End.SLOW).matrix_clock)
+    return Band(cycles.low / hertz, cycles.mid / hertz, cycles.high / hertz / lowered)
+
+
+class _Means:
+    """Means over the waves of a launch, each class of blocks by how many it stands for."""
+
+    def __init__(self, time: DeviceTime, modelled: Modelled) -> None:
+        self._time, self._modelled = time, modelled
+        self._rates: Rates = modelled.machine.at(End.MID)
+        whole = sum(time.weights)
+        # What a sum over an outcome's waves counts for in the mean of one wave.
+        self._scale = [
+            weight / whole / max(1, len(outcome.waves))
+            for outcome, weight in zip(time.outcomes, time.weights, strict=True)
+        ]
+        count = len(modelled.decoded)
+        self.busy = [0.0] * count
+        self.spent = [0.0] * count
+        self.executed = [0.0] * count
+        self.stalls: dict[Reason, list[float]] = {reason: [0.0] * count for reason in Reason}
+        self.pipe = dict.fromkeys(Pipe, 0.0)
+        for outcome, scale in zip(time.outcomes, self._scale, strict=True):
+            totals = outcome.totals
+            for index in range(count):
+                self.busy[index] += scale * totals.busy[index]
+                self.spent[index] += scale * totals.spent[index]
+                self.executed[index] += scale * totals.executed[index]
+            for reason, values in totals.stalls.items():
+                own = self.stalls[reason]
+                for index in range(count):
+                    own[index] += scale * values[index]
+            for pipe, value in totals.pipes.items():
+                self.pipe[pipe] += scale * value
+
+    @property
+    def all_waves(self) -> float:
+        return float(self._modelled.launch.blocks * self._modelled.waves)
+
+    def instances(self, pipe: Pipe) -> int:
+        """How many of a pipe the board has."""
+        each = 1 if pipe in (Pipe.LDS, Pipe.MEMORY) else self._rates.simds
+        return each * self._modelled.board.compute_units
+
+    def pipes(self) -> dict[Pipe, float]:
+        cycles = self._time.cycles or 1.0
+        return {
+            pipe: min(1.0, self.pipe[pipe] * self.all_waves / self.instances(pipe) / cycles)
+            for pipe in Pipe
+        }
+
+    def waits(self) -> dict[Reason, float]:
+        whole = sum(self.spent) or 1.0
+        found = {reason: sum(values) / whole for reason, values in self.stalls.items()}
+        return {reason: share for reason, share in found.items() if share > 0}
+
+    def figures(self) -> tuple[Figures, ...]:
+        found = []
+        for one in self._modelled.decoded:
+            index = one.index
+            if not self.executed[index]:
+                continue
+            reasons = {
+                reason: values[index] for reason, values in self.stalls.items() if values[index]
+            }
+            found.append(
+                Figures(
+                    index=index,
+                    executed=self.executed[index],
+                    lanes=self._lanes(index),
+                    issue=self.busy[index],
+                    stall=sum(reasons.values()),
+                    reasons=reasons,
+                    **self._memory(one),
+                )
+            )
+        return tuple(found)
+
+    def _lanes(self, index: int) -> float:
+        executed = lanes = 0.0
+        for block, weight in zip(self._modelled.blocks, self._modelled.weights, strict=True):
+            touched = block.touched.get(index)
+            if touched is not None:
+                executed += weight * touched.executed
+                lanes += weight * touched.lanes
+        return lanes / executed if executed else 0.0
+
+    def _memory(self, one: Decoded) -> dict[str, float]:
+        if one.act not in (Act.LDS, Act.MEMORY):
+            return {}
+        count = banks = free = requests = used = moved = 0.0
+        for block, weight in zip(self._modelled.blocks, self._modelled.weights, strict=True):
+            touched = block.touched.get(one.index)
+            if touched is not None:
+                count += weight * touched.count
+                banks += weight * touched.banks
+                free += weight * touched.free
+                requests += weight * touched.requests
+                used += weight * touched.used
+                moved += weight * touched.moved
+        if not count:
+            return {}
+        if one.act is Act.LDS:
+            return {"conflict": banks / free if free else 1.0}
+        return {
+            "requests": requests / count,
+            "bytes_used": used / count,
+            "bytes_moved": moved / count,
+        }
+
+    def loops(self) -> tuple[LoopFigures, ...]:
+        function = self._modelled.function
+        held = self._modelled.resident * self._modelled.waves / self._rates.simds
+        found = []
+        for loop in function.loops:
+            blocks = [function.blocks[number] for number in sorted(loop.blocks)]
+            header = function.blocks[loop.header].first
+            rounds = self.executed[header]
+            if not rounds:
+                continue
+            members = [index for block in blocks for index in range(block.first, block.end)]
+            cycles = sum(self.spent[index] for index in members) / rounds
+            matrix = sum(
+                self.busy[index]
+                for index in members
+                if self._modelled.decoded[index].act is Act.MATRIX
+            )
+            found.append(
+                LoopFigures(
+                    first=min(block.first for block in blocks),
+                    last=max(block.end for block in blocks) - 1,
+                    iterations=rounds,
+                    cycles=cycles,
+                    matrix_busy=min(1.0, max(1.0, held) * matrix / rounds / cycles)
+                    if cycles
+                    else 0.0,
+                )
+            )
+        return tuple(found)
+
+
+_NAMES = {
+    Pipe.MATRIX: "matrix pipes",
+    Pipe.VECTOR: "vector pipes",
+    Pipe.LDS: "LDS",
+    Pipe.MEMORY: "address units and L1",
+}
+
+
+def _limits(modelled: Modelled, means: _Means) -> tuple[Limit, ...]:
+    """The least time of each resource alone, the longest first; of what is used at all."""
+    hertz = modelled.board.clock_mhz
+    found = []
+    for pipe, name in _NAMES.items():
+        time = means.pipe[pipe] * means.all_waves / means.instances(pipe) / hertz
+        if time:
+            found.append(Limit(name, Band(time, time, time), "if it were busy all the time"))
+    shared = modelled.sharing
+    if shared is not None:
+        found += _memory_limits(modelled, shared)
+    found.sort(key=lambda limit: -limit.time_us.mid)
+    launch = modelled.machine.launch_us
+    found.append(
+        Limit(
+            "launch",
+            Band(launch.fast, launch.mid, launch.slow),
+            "from one launch to the next; not in the modelled time",
+        )
+    )
+    return tuple(found)
+
+
+def _memory_limits(modelled: Modelled, shared: Sharing) -> list[Limit]:
+    board, known = modelled.board, modelled.machine
+    peak = board.memory_bytes_per_s / 1e6
+    found = [
+        Limit(
+            MEMORY_LIMIT,
+            Band(*(shared.distinct / (peak * known.memory_share.at(end)) for end in End)),
+            f"{_bytes(shared.distinct)} that differ, each once",
+        )
+    ]
+    if known.last_level_bytes_s.mid:
+        rate = {end: known.last_level_bytes_s.at(end) / 1e6 for end in End}
+        fetched = shared.fetched
+        found.append(
+            Limit(
+                LAST_LEVEL_LIMIT,
+                Band(
+                    fetched.low / rate[End.FAST],
+                    fetched.mid / rate[End.MID],
+                    fetched.high / rate[End.SLOW],
+                ),
+                f"{_bytes(fetched.mid)} that the L2 caches fetch",
+            )
+        )
+    cycle = known.l2_bytes_cycle.mid * board.compute_units * board.clock_mhz
+    asked = shared.asked / cycle
+    found.append(
+        Limit(L2_LIMIT, Band(asked, asked, asked), f"{_bytes(shared.asked)} that blocks ask for")
+    )
+    return found
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,163 @@
+"""Long loops, shortened: of many equal iterations of a loop a few are kept, and how many each of
+them stands for is written down.
+
+Waves of a block meet at barriers, so an iteration counts as equal to the next only where it is for
+all waves of the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.listing import Function
+
+# Iterations kept: until the pipes have settled, those that are measured, and the last ones, which
+# run into what follows.
+SETTLING, MEASURED, LAST = 3, 4, 2
+_FEWEST_LEFT_OUT = 3
+
+Indices = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """``left_out`` iterations between two positions of a shortened trace. They are like the
+    ``measured`` ones from ``start`` to ``end``, positions of the shortened trace too."""
+
+    start: int
+    end: int
+    measured: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Shortened:
+    """A wave's trace without the iterations that are like others. ``kept`` are positions of the
+    whole trace, ``weights`` how many executions each stands for."""
+
+    kept: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64]
+    cuts: tuple[Cut, ...]
+
+
+@dataclass
+class _Removed:
+    """Positions [start, end) of the whole trace; the iterations measured for them."""
+
+    start: int
+    end: int
+    measured_start: int
+    measured_end: int
+    left_out: int
+
+
+def shorten(
+    function: Function, waves: Sequence[Indices], barriers: frozenset[int]
+) -> list[Shortened]:
+    """The traces of one block's waves; ``barriers`` are the instructions at which they meet."""
+    removed: list[list[_Removed]] = [[] for _ in waves]
+    if len({len(each) for each in waves}) == 1 and all((w == waves[0]).all() for w in waves[1:]):
+        found = _cuts(function, waves[:1], barriers)[0]
+        removed = [found for _ in waves]
+    else:
+        removed = _cuts(function, waves, barriers)
+    return [_apply(len(wave), each) for wave, each in zip(waves, removed, strict=True)]
+
+
+def _cuts(
+    function: Function, waves: Sequence[Indices], barriers: frozenset[int]
+) -> list[list[_Removed]]:
+    removed: list[list[_Removed]] = [[] for _ in waves]
+    for loop in function.loops:  # outer ones first
+        members = np.zeros(len(function.instructions), np.bool_)
+        for number in loop.blocks:
+            block = function.blocks[number]
+            members[block.first : block.end] = True
+        header = function.blocks[loop.header].first
+        found = [_iterations(wave, members, header) for wave in waves]
+        counts = [[len(run) for run in runs] for runs in found]
+        if all(count == counts[0] for count in counts[1:]):
+            groups = [list(range(len(waves)))]
+        elif any(members[barrier] for barrier in barriers):
+            continue
+        else:
+            groups = [[number] for number in range(len(waves))]
+        for group in groups:
+            _cut_runs(
+                [waves[n] for n in group], [found[n] for n in group], [removed[n] for n in group]
+            )
+    return removed
+
+
+def _iterations(wave: Indices, members: npt.NDArray[np.bool_], header: int) -> list[list[int]]:
+    """For each time that a wave goes through a loop: where its iterations start, and the end."""
+    inside = members[wave]
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], inside, [False])).astype(np.int8)))
+    starts = np.flatnonzero(wave == header)
+    runs = []
+    for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        low, high = np.searchsorted(starts, [first, end])
+        if high > low:
+            runs.append([*starts[low:high].tolist(), end])
+    return runs
+
+
+def _cut_runs(
+    waves: Sequence[Indices], found: Sequence[list[list[int]]], removed: Sequence[list[_Removed]]
+) -> None:
+    for entry in range(len(found[0])):
+        starts = [runs[entry] for runs in found]
+        if len(starts[0]) - 1 < SETTLING + MEASURED + LAST + _FEWEST_LEFT_OUT:
+            continue
+        if _within(starts[0][0], removed[0]):
+            continue
+        alike = [
+            tuple(
+                wave[each[i] : each[i + 1]].tobytes()
+                for wave, each in zip(waves, starts, strict=True)
+            )
+            for i in range(len(starts[0]) - 1)
+        ]
+        for first, count in _equal_runs(alike):
+            left_out = count - SETTLING - MEASURED - LAST
+            if left_out < _FEWEST_LEFT_OUT:
+                continue
+            for each, into in zip(starts, removed, strict=True):
+                measured = first + SETTLING
+                begin = measured + MEASURED
+                into.append(
+                    _Removed(
+                        *(each[begin], each[begin + left_out], each[measured], each[begin]),
+                        left_out,
+                    )
+                )
+
+
+def _within(position: int, removed: Sequence[_Removed]) -> bool:
+    return any(one.start <= position < one.end for one in removed)
+
+
+def _equal_runs(values: Sequence[object]) -> list[tuple[int, int]]:
+    """First and length of each run of equal neighbours."""
+    breaks = [0, *(i for i in range(1, len(values)) if values[i] != values[i - 1]), len(values)]
+    return [(first, end - first) for first, end in pairwise(breaks)]
+
+
+def _apply(length: int, removed: Sequence[_Removed]) -> Shortened:
+    keep = np.ones(length, np.bool_)
+    weights = np.ones(length, np.float64)
+    for one in removed:
+        keep[one.start : one.end] = False
+    for one in removed:
+        weights[one.measured_start : one.measured_end] *= 1 + one.left_out / MEASURED
+    kept = np.flatnonzero(keep)
+    cuts = []
+    for one in removed:
+        start, end = np.searchsorted(kept, [one.measured_start, one.measured_end])
+        cuts.append(Cut(int(start), int(end), MEASURED, one.left_out))
+    return Shortened(kept, weights[kept], tuple(cuts))

@@ -1,0 +1,233 @@
+"""From a compute unit to the device: how many blocks each gets, their rounds, and what is shared.
+
+Blocks go to the unit that has room first, in their order. Where the blocks that were run differ in
+length (causal attention), the others' are taken to lie between those of their neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapreplace
+from itertools import pairwise
+
+from scheduler.cycles.constants import Rates
+from scheduler.cycles.cuts import Cut
+from scheduler.cycles.decode import Decoded
+from scheduler.cycles.paths import BlockPaths
+from scheduler.cycles.report import Pipe
+from scheduler.cycles.unit import Outcome, Setting, Unit, WaveTimes
+from scheduler.targets import Board
+
+_ALIKE = 0.03  # of the instructions: blocks that differ less count as equal
+_SCHEDULED = 200_000  # blocks that are put on the units one by one
+_ROUNDS = 4  # of blocks that are run behind one another on a unit
+_INSTRUCTIONS = 60_000  # of one run of a unit, where fewer blocks or rounds show the same
+
+
+@dataclass(frozen=True)
+class Share:
+    """What of a board one compute unit has: bytes a cycle of the memory behind L2, of L2; lines
+    of its caches."""
+
+    setting: Setting
+    units: int
+
+
+def share(board: Board, rates: Rates, blocks: int, last_level: float) -> Share:
+    """For a launch of so many blocks. ``last_level`` is the share of what L2 fetches that the cache
+    behind it has."""
+    units = min(board.compute_units, max(1, blocks))
+    hertz = board.clock_mhz * 1e6
+    memory = board.memory_bytes_per_s * rates.memory_share
+    if rates.last_level_bytes_s and last_level > 0:
+        behind = (1 - last_level) / memory + last_level / rates.last_level_bytes_s
+        memory = 1 / behind
+    # The last round leaves units without work, and their bandwidth to the others.
+    busy = blocks / -(-blocks // units)
+    own = memory / hertz / busy
+    return Share(
+        Setting(
+            memory_bytes_cycle=min(own, rates.l1_bytes_cycle),
+            l2_bytes_cycle=rates.l2_bytes_cycle,
+            l1_lines=rates.l1_bytes // rates.line,
+            code_lines=board.instruction_cache_bytes // rates.instruction_line,
+        ),
+        units,
+    )
+
+
+@dataclass(frozen=True)
+class DeviceTime:
+    """``cycles`` of the launch, ``alone`` those of a unit's first round. ``weights`` says how many
+    blocks of the launch each of ``outcomes`` stands for; ``tail`` which share of the units' time
+    has no work."""
+
+    cycles: float
+    alone: float
+    rounds: float
+    tail: float
+    outcomes: tuple[Outcome, ...]
+    weights: tuple[float, ...]
+
+
+def device_time(
+    decoded: Sequence[Decoded],
+    sampled: Sequence[BlockPaths],
+    *,
+    blocks: int,
+    resident: int,
+    rates: Rates,
+    shared: Share,
+    timeline: int = 0,
+) -> DeviceTime:
+    """A launch of ``blocks`` blocks, of which some were run; ``resident`` fit on a unit."""
+    most = -(-blocks // shared.units)
+    held = min(resident, most)
+    classes = _classes(sampled, blocks)
+    if len(classes) == 1:
+        return _equal(
+            *(decoded, classes[0].paths, blocks, most, held, rates, shared), timeline=timeline
+        )
+    outcomes, lengths = [], []
+    for number, each in enumerate(classes):
+        unit = Unit(*(decoded, rates, shared.setting, held), timeline=0 if number else timeline)
+        outcome = unit.run([each.paths.paths] * _affordable(each.paths, held))
+        outcomes.append(outcome)
+        whole = _mean(outcome.ends) + extra(each.paths, outcome)
+        lengths.append(max(whole, least(outcome, rates)))
+    cycles, busy = _scheduled(
+        [each.paths.block for each in classes], lengths, blocks, shared.units * held
+    )
+    return DeviceTime(
+        cycles,
+        max(lengths),
+        blocks / (shared.units * held),
+        1 - busy / cycles if cycles else 0.0,
+        tuple(outcomes),
+        tuple(each.weight for each in classes),
+    )
+
+
+@dataclass(frozen=True)
+class _Class:
+    """Blocks alike: one of them, and how many of the launch it stands for."""
+
+    paths: BlockPaths
+    weight: float
+
+
+def _classes(sampled: Sequence[BlockPaths], blocks: int) -> list[_Class]:
+    ordered = sorted(sampled, key=lambda each: each.block)
+    longest = max(each.executed for each in ordered)
+    if all(each.executed >= (1 - _ALIKE) * longest for each in ordered):
+        middle = ordered[len(ordered) // 2]
+        return [_Class(middle, float(blocks))]
+    edges = [0.0]
+    for one, other in pairwise(ordered):
+        edges.append((one.block + other.block + 1) / 2)
+    edges.append(float(blocks))
+    return [_Class(each, edges[n + 1] - edges[n]) for n, each in enumerate(ordered)]
+
+
+def _affordable(paths: BlockPaths, count: int) -> int:
+    """How many copies of a block are run together at most, at least one."""
+    length = sum(len(path.indices) for path in paths.paths)
+    return max(1, min(count, _INSTRUCTIONS // max(1, length)))
+
+
+def _equal(
+    decoded: Sequence[Decoded],
+    paths: BlockPaths,
+    blocks: int,
+    most: int,
+    held: int,
+    rates: Rates,
+    shared: Share,
+    *,
+    timeline: int,
+) -> DeviceTime:
+    """All blocks alike: the first round, and as many more as there are at the pace of the last
+    that was run."""
+    first = _affordable(paths, held)
+    rounds = max(1, min(_ROUNDS, _affordable(paths, _ROUNDS * first) // first))
+    runs = min(most, rounds * first)
+    outcome = Unit(decoded, rates, shared.setting, first, timeline).run([paths.paths] * runs)
+    more = extra(paths, outcome)
+    scale = held / first  # where not all that fit were run, they are taken to share one pipe
+    ends = sorted(outcome.ends)
+    served = least(outcome, rates) * first / runs
+    alone = max(max(ends[:first]) + more, served) * scale
+    if most <= held:
+        cycles = alone
+    else:
+        pace = max(_pace(ends, first) + more, served)
+        cycles = alone + pace * scale * (most - held) / held
+    tail = 1 - blocks / (most * shared.units)
+    return DeviceTime(
+        *(cycles, alone, blocks / (shared.units * held), tail, (outcome,), (float(blocks),))
+    )
+
+
+def least(outcome: Outcome, rates: Rates) -> float:
+    """Cycles that the busiest of the unit's resources works for all that was run, left out
+    iterations too: whatever else goes on, it cannot be faster."""
+    pipes = (Pipe.MATRIX, Pipe.VECTOR, Pipe.SCALAR, Pipe.BRANCH)
+    of_simds = (outcome.totals.pipes[pipe] / rates.simds for pipe in pipes)
+    return max(*outcome.totals.served.values(), *of_simds)
+
+
+def _pace(ends: Sequence[float], first: int) -> float:
+    """Cycles of a round of ``first`` blocks behind another, by the last one that was run."""
+    if len(ends) <= first:
+        return ends[-1]
+    count = min(first, len(ends) - first)
+    return _mean(ends[-count:]) - _mean(ends[-first - count : len(ends) - first])
+
+
+def extra(paths: BlockPaths, outcome: Outcome) -> float:
+    """Cycles of the iterations that were left out of one block: of its slowest wave, mean over the
+    blocks that were run."""
+    by_block: dict[int, float] = {}
+    for wave in outcome.waves:
+        cuts = paths.cuts[wave.wave]
+        by_block[wave.block] = max(by_block.get(wave.block, 0.0), _left_out(cuts, wave))
+    return _mean(list(by_block.values()))
+
+
+def _left_out(cuts: Sequence[Cut], wave: WaveTimes) -> float:
+    found: list[tuple[int, int, float]] = []
+    for cut in sorted(cuts, key=lambda one: one.end - one.start):
+        length = wave.marks.get(cut.end, wave.ended) - wave.marks.get(cut.start, wave.started)
+        length += sum(more for start, end, more in found if cut.start <= start and end <= cut.end)
+        found.append((cut.start, cut.end, length * cut.left_out / cut.measured))
+    return sum(more for _, _, more in found)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _scheduled(
+    places: Sequence[int], lengths: Sequence[float], blocks: int, slots: int
+) -> tuple[float, float]:
+    """When the last block ends where each goes to the first free slot, and the mean time that a
+    slot has work."""
+    step = max(1, -(-blocks // _SCHEDULED))
+    total, ends = 0.0, [0.0] * max(1, min(slots, -(-blocks // step)))
+    for block in range(0, blocks, step):
+        length = _between(block, places, lengths) * step
+        total += length
+        heapreplace(ends, ends[0] + length)
+    return max(ends), total / len(ends)
+
+
+def _between(block: int, places: Sequence[int], lengths: Sequence[float]) -> float:
+    """The length of a block by those of its neighbours that were run."""
+    if block <= places[0]:
+        return lengths[0]
+    for n in range(1, len(places)):
+        if block <= places[n]:
+            part = (block - places[n - 1]) / (places[n] - places[n - 1])
+            return lengths[n - 1] + part * (lengths[n] - lengths[n - 1])
+    return lengths[-1]

@@ -1,0 +1,251 @@
+"""A kernel's launches, modelled: the emulator's traces through the model of a unit and the device.
+
+Of each launch a few blocks are run from begin to end, and a round of blocks of one die up to their
+first accesses, for what they share in L2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Count
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from scheduler.build.rocm.metadata import kernels
+from scheduler.build.rocm.occupancy import Demand, occupancy
+from scheduler.cycles.assemble import Modelled, launch_report
+from scheduler.cycles.constants import TARGETS, End, machine
+from scheduler.cycles.decode import Act, Counter, Decoded, decode
+from scheduler.cycles.device import device_time, share
+from scheduler.cycles.paths import BlockPaths, paths_of
+from scheduler.cycles.report import VERSION, Band, LaunchReport, Report
+from scheduler.cycles.sharing import Round, round_of, sharing, together
+from scheduler.isa.rocm.emulator.launch import Launch
+from scheduler.isa.rocm.emulator.limits import Limits as EmulatorLimits
+from scheduler.isa.rocm.emulator.memory import Memory
+from scheduler.isa.rocm.emulator.program import Program, program_of
+from scheduler.isa.rocm.emulator.run import Run, run
+from scheduler.isa.rocm.emulator.trace import WaveTrace
+from scheduler.outcome import UserError
+from scheduler.targets import Board, Target
+from scheduler.targets.amd import amd_hardware
+
+__all__ = ["TARGETS", "Limits", "model_kernel"]
+
+_DIFFERENT = 0.03  # of the instructions: more blocks are run where the first ones differ so much
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What modelling may take: the emulator's limits for the blocks that are run whole, how many
+    blocks of a round are looked at for what they share, and for how many instructions of each."""
+
+    emulator: EmulatorLimits = EmulatorLimits()
+    round_waves: int = 256
+    round_calls: int = 4000
+
+
+def model_kernel(
+    listing: str,
+    target: Target,
+    board: Board,
+    launches: Sequence[Launch],
+    memory: Memory,
+    *,
+    kernel: str,
+    sizes: Mapping[str, int],
+    limits: Limits = Limits(),
+) -> Report:
+    """All launches of a kernel on a board, modelled. ``listing`` has their functions; ``memory``
+    what their arguments point to (stores change it).
+
+    Raises:
+        UserError: the model does not know the target, or the listing lacks a function.
+    """
+    if amd_hardware(target).processor not in TARGETS:
+        known = ", ".join(TARGETS)
+        raise UserError(f"{target.name}: modelled are {known}")
+    unknown: Count[str] = Count()
+    reports, sampled = [], []
+    for launch in launches:
+        report, missing, text = _Launch(listing, target, board, launch, memory, limits).report()
+        reports.append(report)
+        unknown.update(missing)
+        sampled.append(text)
+    time = Band(
+        *(sum(getattr(report.time_us, end) for report in reports) for end in ("low", "mid", "high"))
+    )
+    longest = max(reports, key=lambda report: report.time_us.mid, default=None)
+    return Report(
+        version=VERSION,
+        kernel=kernel,
+        target=amd_hardware(target).processor,
+        board=board.name,
+        sizes=dict(sizes),
+        time_us=time,
+        sentence=longest.sentence if longest else "nothing is launched",
+        launches=tuple(reports),
+        unknown=dict(unknown),
+        sampled="; ".join(dict.fromkeys(sampled)),
+    )
+
+
+class _Launch:
+    """One launch on its way to a report."""
+
+    def __init__(
+        self,
+        listing: str,
+        target: Target,
+        board: Board,
+        launch: Launch,
+        memory: Memory,
+        limits: Limits,
+    ) -> None:
+        self._target, self._board, self._launch = target, board, launch
+        self._memory, self._limits = memory, limits
+        self._processor = amd_hardware(target).processor
+        self._machine = machine(target)
+        self._program: Program = program_of(listing, launch.function, self._processor)
+        self._function = self._program.function
+        self._demand = self._asked(listing)
+        held = occupancy(self._demand, target, exact_lds=True)
+        self._limiter = held.limiter.value
+        rates = self._machine.at(End.MID)
+        self._waves = -(-launch.threads // rates.wave)
+        self._resident = max(1, held.waves * rates.simds // self._waves)
+        self._unknown: Count[str] = Count()
+        self._notes: list[str] = []
+
+    def _asked(self, listing: str) -> Demand:
+        known = kernels(listing).get(self._launch.function)
+        if known is not None:
+            return known.demand(self._launch.threads, self._launch.dynamic_lds_bytes)
+        directives = self._program.directives
+        return Demand(
+            vgpr=directives.get("next_free_vgpr", 256),
+            sgpr=directives.get("next_free_sgpr", 100),
+            lds_bytes=self._program.lds_bytes + self._launch.dynamic_lds_bytes,
+            workgroup=self._launch.threads,
+        )
+
+    def report(self) -> tuple[LaunchReport, Mapping[str, int], str]:
+        traces = self._sampled()
+        rates = self._machine.at(End.MID)
+        executed = {
+            int(index)
+            for waves in traces.values()
+            for wave in waves
+            for index in np.unique(wave.executed)
+        }
+        decoded = decode(self._function, self._processor, rates, executed)
+        first = self._first_round(decoded, traces)
+        blocks = self._paths(decoded, traces, first)
+        weights = _weights([each.block for each in blocks], self._launch.blocks)
+        shared = sharing(list(zip(blocks, weights, strict=True)), first, self._memory, rates)
+        behind = 0.0
+        if shared and shared.fetched.mid:
+            behind = max(0.0, 1 - shared.distinct / shared.fetched.mid)
+        ends = {}
+        for end in End:
+            own = self._machine.at(end)
+            times = decode(self._function, self._processor, own, executed)
+            ends[end] = device_time(
+                *(times, blocks),
+                blocks=self._launch.blocks,
+                resident=self._resident,
+                rates=own,
+                shared=share(self._board, own, self._launch.blocks, behind),
+                timeline=8 if end is End.MID else 0,
+            )
+        modelled = Modelled(
+            function=self._function,
+            decoded=decoded,
+            launch=self._launch,
+            board=self._board,
+            machine=self._machine,
+            waves=self._waves,
+            resident=min(self._resident, -(-self._launch.blocks // self._board.compute_units)),
+            limiter=self._limiter,
+            blocks=tuple(blocks),
+            weights=tuple(weights),
+            ends=ends,
+            sharing=shared,
+            notes=tuple(self._notes),
+        )
+        text = f"{len(blocks)} of {self._launch.blocks} blocks run"
+        return launch_report(modelled), self._unknown, text
+
+    def _sampled(self) -> dict[int, list[WaveTrace]]:
+        """A few whole blocks: the first, one in the middle, the last; more where they differ."""
+        last = self._launch.blocks - 1
+        traces = self._run(sorted({0, last // 2, last}), self._limits.emulator)
+        lengths = [sum(len(wave.executed) for wave in waves) for waves in traces.values()]
+        if last > 4 and min(lengths) < (1 - _DIFFERENT) * max(lengths):
+            more = sorted({last // 4, 3 * last // 4, last // 8, 7 * last // 8} - set(traces))
+            traces |= self._run(more, self._limits.emulator)
+        if any(wave.cut for waves in traces.values() for wave in waves):
+            self._notes.append("the emulator's limits cut some waves: times are of what was run")
+        return dict(sorted(traces.items()))
+
+    def _run(
+        self, blocks: Sequence[int], limits: EmulatorLimits, *, values: bool = True
+    ) -> dict[int, list[WaveTrace]]:
+        outcome: Run = run(self._program, self._launch, self._memory, blocks, limits, values)
+        for mnemonic, count in outcome.unknown.items():
+            self._unknown[mnemonic] = max(self._unknown[mnemonic], count)
+        if outcome.findings:
+            self._notes.append("addresses outside all buffers were touched")
+        found: dict[int, list[WaveTrace]] = {}
+        for wave in outcome.traces:
+            found.setdefault(wave.block, []).append(wave)
+        return found
+
+    def _first_round(
+        self, decoded: Sequence[Decoded], traces: Mapping[int, Sequence[WaveTrace]]
+    ) -> Round:
+        rates = self._machine.at(End.MID)
+        most = max(1, self._limits.round_waves // self._waves)
+        numbers = together(
+            *(self._launch.blocks, self._board.compute_units, self._resident, rates.xcds, most)
+        )
+        if len(numbers) == 1:
+            return round_of(self._function, decoded, traces[0], rates)
+        calls = min(self._limits.round_calls, 2 * _reach(decoded, traces[0]))
+        limits = replace(self._limits.emulator, calls=calls)
+        found = self._run(numbers, limits, values=False)
+        every = [wave for waves in found.values() for wave in waves]
+        return round_of(self._function, decoded, every, rates)
+
+    def _paths(
+        self,
+        decoded: Sequence[Decoded],
+        traces: Mapping[int, Sequence[WaveTrace]],
+        first: Round,
+    ) -> list[BlockPaths]:
+        rates = self._machine.at(End.MID)
+        return [
+            paths_of(self._function, decoded, waves, self._processor, rates, first.fresh)
+            for waves in traces.values()
+        ]
+
+
+def _reach(decoded: Sequence[Decoded], waves: Sequence[WaveTrace]) -> int:
+    """How many instructions a wave has executed when it has met each of its loads once."""
+    loads = [one.index for one in decoded if one.act is Act.MEMORY and Counter.LOADS in one.counts]
+    reach = 0
+    for wave in waves:
+        first = np.unique(wave.executed, return_index=True)
+        reach = max([reach, *(int(at) for index, at in zip(*first, strict=True) if index in loads)])
+    return reach + 1
+
+
+def _weights(sampled: Sequence[int], blocks: int) -> list[float]:
+    """How many blocks of the launch each of those that were run stands for: those nearest to it."""
+    edges = [0.0]
+    for one, other in pairwise(sampled):
+        edges.append((one + other + 1) / 2)
+    edges.append(float(blocks))
+    return [edges[n + 1] - edges[n] for n in range(len(sampled))]

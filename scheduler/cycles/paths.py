@@ -1,0 +1,203 @@
+"""From the traces of a block's waves to what a unit runs: shortened, each access with its costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduler.cycles import banks
+from scheduler.cycles.constants import Rates
+from scheduler.cycles.cuts import Cut, shorten
+from scheduler.cycles.decode import Act, Decoded, LocalAccess, local_access
+from scheduler.cycles.lines import transfers
+from scheduler.cycles.unit import Effect, Global, Local, Path
+from scheduler.isa.listing import Function
+from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
+
+
+@dataclass
+class Touched:
+    """Sums over the executions of one instruction: ``count`` of those that touched memory,
+    ``lanes`` over ``executed`` ones; cycles of LDS's banks and those without conflicts."""
+
+    executed: float = 0.0
+    lanes: float = 0.0
+    count: float = 0.0
+    banks: float = 0.0
+    free: float = 0.0
+    requests: float = 0.0
+    used: float = 0.0
+    moved: float = 0.0
+
+
+@dataclass(frozen=True)
+class BlockPaths:
+    """One block: its waves' paths, what was left out of each, and how often it was cut short by
+    the emulator's limits."""
+
+    block: int
+    paths: tuple[Path, ...]
+    cuts: tuple[tuple[Cut, ...], ...]
+    touched: Mapping[int, Touched]
+    executed: float
+    cut: bool
+
+
+@dataclass
+class _Accesses:
+    """The accesses of one instruction: where they stand and what they are."""
+
+    waves: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    found: list[Access] = field(default_factory=list)
+
+
+def paths_of(
+    function: Function,
+    decoded: Sequence[Decoded],
+    traces: Sequence[WaveTrace],
+    processor: str,
+    rates: Rates,
+    fresh: Mapping[int, float],
+) -> BlockPaths:
+    """The waves of one block. ``fresh`` says of instructions which share of their lines comes from
+    memory behind L2 (1 where nothing is said)."""
+    barriers = frozenset(one.index for one in decoded if one.act is Act.BARRIER)
+    shortened = shorten(function, [trace.executed for trace in traces], barriers)
+    effects: list[list[Effect]] = [[None] * len(each.kept) for each in shortened]
+    accesses: dict[int, _Accesses] = {}
+    touched: dict[int, Touched] = {}
+    for wave, (trace, short) in enumerate(zip(traces, shortened, strict=True)):
+        _lanes(trace, short.kept, short.weights, touched)
+        indices = trace.executed[short.kept].tolist()
+        for position, (index, at) in enumerate(zip(indices, short.kept.tolist(), strict=True)):
+            if decoded[index].act in (Act.LDS, Act.MEMORY) and at in trace.accesses:
+                entry = accesses.setdefault(index, _Accesses())
+                entry.waves.append(wave)
+                entry.positions.append(position)
+                entry.found.append(trace.accesses[at])
+    for index, entry in accesses.items():
+        weights = [
+            float(shortened[wave].weights[position])
+            for wave, position in zip(entry.waves, entry.positions, strict=True)
+        ]
+        name = function.instructions[index].mnemonic
+        if decoded[index].act is Act.LDS:
+            costs = _local(name, entry.found, weights, processor, rates, touched[index])
+        else:
+            costs = _global(
+                name, entry.found, weights, rates, fresh.get(index, 1.0), touched[index]
+            )
+        for wave, position, cost in zip(entry.waves, entry.positions, costs, strict=True):
+            effects[wave][position] = cost
+    paths = tuple(
+        Path(
+            trace.executed[short.kept].tolist(),
+            effects[wave],
+            short.weights.tolist(),
+            frozenset(at for cut in short.cuts for at in (cut.start, cut.end)),
+        )
+        for wave, (trace, short) in enumerate(zip(traces, shortened, strict=True))
+    )
+    return BlockPaths(
+        traces[0].block,
+        paths,
+        tuple(short.cuts for short in shortened),
+        touched,
+        float(sum(len(trace.executed) for trace in traces)),
+        any(trace.cut for trace in traces),
+    )
+
+
+def _lanes(
+    trace: WaveTrace,
+    kept: np.ndarray[tuple[int], np.dtype[np.int64]],
+    weights: np.ndarray[tuple[int], np.dtype[np.float64]],
+    touched: dict[int, Touched],
+) -> None:
+    """How often each instruction was executed, with how many lanes."""
+    indices = trace.executed[kept]
+    size = int(indices.max()) + 1 if len(indices) else 0
+    executed = np.bincount(indices, weights, size)
+    lanes = np.bincount(indices, weights * trace.active[kept], size)
+    for index in np.flatnonzero(executed).tolist():
+        entry = touched.setdefault(index, Touched())
+        entry.executed += float(executed[index])
+        entry.lanes += float(lanes[index])
+
+
+def _local(
+    name: str,
+    accesses: Sequence[Access],
+    weights: Sequence[float],
+    processor: str,
+    rates: Rates,
+    touched: Touched,
+) -> list[Effect]:
+    what = local_access(name)
+    width = accesses[0].bytes
+    addressed = 4.0 * rates.wave
+    if what.crossbar:
+        exchanged = 4.0 * rates.wave
+        cycles = exchanged / (4.0 * rates.lds_banks)
+        touched.count += sum(weights)
+        touched.banks += cycles * sum(weights)
+        touched.free += cycles * sum(weights)
+        return [Local(cycles, addressed + exchanged, exchanged) for _ in accesses]
+    total = np.zeros(len(accesses))
+    free = np.zeros(len(accesses))
+    for second in (False, True):
+        given = [one.second if second else one.addresses for one in accesses]
+        if any(each is None for each in given):
+            continue
+        spread = banks.spread(processor, accesses, [each for each in given if each is not None])
+        total += banks.cycles(processor, spread, width, reads=_as_read(what), atomic=what.atomic)
+        free += _conflict_free(processor, accesses, width, what)
+    total, free = np.maximum(total, 1), np.maximum(free, 1)
+    touched.count += sum(weights)
+    touched.banks += float(np.dot(total, weights))
+    touched.free += float(np.dot(free, weights))
+    pieces = [2 if one.second is not None else 1 for one in accesses]
+    moved = [max(4, width) * len(one.lanes) * n for one, n in zip(accesses, pieces, strict=True)]
+    return [
+        Local(
+            float(cycles),
+            addressed + (bytes_moved if what.writes else 0),
+            float(bytes_moved) if what.reads else 0.0,
+        )
+        for cycles, bytes_moved in zip(total, moved, strict=True)
+    ]
+
+
+def _as_read(what: LocalAccess) -> bool:
+    return what.reads and not what.writes
+
+
+def _conflict_free(
+    processor: str, accesses: Sequence[Access], width: int, what: LocalAccess
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    groups = banks.group_of(processor, width, _as_read(what))
+    return np.array([len(np.unique(groups[one.lanes])) for one in accesses], np.float64)
+
+
+def _global(
+    name: str,
+    accesses: Sequence[Access],
+    weights: Sequence[float],
+    rates: Rates,
+    fresh: float,
+    touched: Touched,
+) -> list[Effect]:
+    store = "_store" in name
+    found = transfers(accesses, line=rates.line, transfer=int(rates.l1_bytes_cycle), stores=store)
+    for one, weight in zip(found, weights, strict=True):
+        touched.count += weight
+        touched.requests += weight * one.requests
+        touched.used += weight * one.bytes_used
+        touched.moved += weight * one.bytes_moved
+    return [
+        Global(float(one.pieces), one.lines, one.bytes_moved, one.bytes_used, store, fresh)
+        for one in found
+    ]

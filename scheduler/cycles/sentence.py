@@ -1,0 +1,114 @@
+"""One plain sentence on where a launch's time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scheduler.cycles.report import Figures, Limit, Pipe, Reason
+from scheduler.isa.listing import Function
+
+_BOUND = 0.6  # of the time: a pipe that is busy for so much is called the bound
+_WORTH_SAYING = 0.1
+_CONFLICT = 1.15
+_USED = 0.6
+TIMES = "\N{MULTIPLICATION SIGN}"
+
+_PIPES = {
+    Pipe.MATRIX: "matrix instructions",
+    Pipe.VECTOR: "vector instructions",
+    Pipe.SCALAR: "scalar instructions",
+    Pipe.LDS: "LDS",
+    Pipe.MEMORY: "requests to memory",
+    Pipe.BRANCH: "branches",
+}
+MEMORY_LIMIT = "memory"
+LAST_LEVEL_LIMIT = "last-level cache"
+L2_LIMIT = "L2"
+_MEMORY_LIMITS = (MEMORY_LIMIT, LAST_LEVEL_LIMIT, L2_LIMIT)
+
+
+def sentence(
+    function: Function,
+    time_us: float,
+    pipes: Mapping[Pipe, float],
+    waits: Mapping[Reason, float],
+    limits: Sequence[Limit],
+    figures: Sequence[Figures],
+    tail: float,
+) -> str:
+    """``pipes`` are shares of the launch's time, ``waits`` of the waves'; ``tail`` the share in
+    which units have no work."""
+    name, busy = _bound(time_us, pipes, limits)
+    share = f"{round(100 * busy)}%"
+    if busy >= _BOUND:
+        first = f"bound by {name} ({share} of the time)"
+    else:
+        first = f"bound by latency: {name} are busy {share} of the time"
+        if name in ("LDS", *_MEMORY_LIMITS):
+            first = f"bound by latency: {name} is busy {share} of the time"
+    parts = [first, *_conflicts(function, pipes, figures), *_unused(function, figures)]
+    reason = max(waits, key=lambda each: waits[each], default=None)
+    if reason is not None and waits[reason] >= _WORTH_SAYING:
+        parts.append(f"waves wait for {reason.value} {round(100 * waits[reason])}% of the time")
+    if tail >= 2 * _WORTH_SAYING:
+        parts.append(f"{round(100 * tail)}% of the units' time has no work")
+    return "; ".join(parts)
+
+
+def _bound(
+    time_us: float, pipes: Mapping[Pipe, float], limits: Sequence[Limit]
+) -> tuple[str, float]:
+    found = [(busy, _PIPES[pipe]) for pipe, busy in pipes.items()]
+    if time_us:
+        found += [
+            (min(1.0, limit.time_us.mid / time_us), limit.name)
+            for limit in limits
+            if limit.name in _MEMORY_LIMITS
+        ]
+    busy, name = max(found, default=(0.0, "nothing"))
+    return name, busy
+
+
+def _conflicts(
+    function: Function, pipes: Mapping[Pipe, float], figures: Sequence[Figures]
+) -> list[str]:
+    """The kind of access to LDS that loses most by conflicts, if it loses much."""
+    if pipes.get(Pipe.LDS, 0.0) < _WORTH_SAYING:
+        return []
+    wasted: dict[str, list[float]] = {}
+    for each in figures:
+        if each.conflict is not None:
+            kind = _access(function.instructions[each.index].mnemonic)
+            entry = wasted.setdefault(kind, [0.0, 0.0])
+            entry[0] += each.issue
+            entry[1] += each.issue / each.conflict
+    kind, (spent, free) = max(
+        wasted.items(), key=lambda item: item[1][0] - item[1][1], default=("", (0.0, 1.0))
+    )
+    whole = sum(entry[0] for entry in wasted.values())
+    if not kind or spent - free < _WORTH_SAYING * whole or spent < _CONFLICT * free:
+        return []
+    return [f"{kind} conflict {TIMES}{spent / free:.2f}"]
+
+
+def _access(mnemonic: str) -> str:
+    wide = {"b128": "128-bit", "b96": "96-bit", "b64": "64-bit", "b32": "32-bit"}
+    width = next((text for part, text in wide.items() if part in mnemonic), "narrow")
+    reads = "read" in mnemonic or "load" in mnemonic
+    return f"{width} {'reads' if reads else 'writes'}"
+
+
+def _unused(function: Function, figures: Sequence[Figures]) -> list[str]:
+    """Whether loads or stores use little of what they move."""
+    found = []
+    for kind, word in (("loads", "_load"), ("stores", "_store")):
+        chosen = [
+            each
+            for each in figures
+            if each.bytes_moved and word in function.instructions[each.index].mnemonic
+        ]
+        used = sum(each.executed * (each.bytes_used or 0.0) for each in chosen)
+        moved = sum(each.executed * (each.bytes_moved or 0.0) for each in chosen)
+        if moved and used < _USED * moved:
+            found.append(f"{kind} use {round(100 * used / moved)}% of the bytes they move")
+    return found

@@ -1,0 +1,109 @@
+"""What blocks that run together share in L2: how much of what they ask for it must fetch.
+
+Blocks are dealt to the dies of a device in turn (HIP documentation, "Hardware implementation", and
+AMD's blogs on XCDs), so every eighth block of an MI300X meets in one L2. For a round of blocks on
+the first of them the lines of each instruction's first accesses are compared: where 20 blocks read
+the same row of A, one in 20 of those lines is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler.cycles.constants import Rates
+from scheduler.cycles.decode import Act, Decoded
+from scheduler.cycles.lines import transfers
+from scheduler.cycles.paths import BlockPaths
+from scheduler.cycles.report import Band, Sharing
+from scheduler.isa.listing import Function
+from scheduler.isa.rocm.emulator.memory import Memory
+from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
+
+_ACCESSES = 16  # of an instruction and wave that are looked at
+
+
+@dataclass(frozen=True)
+class Round:
+    """Of blocks that run together on one die: the share of each instruction's lines that are
+    new to its L2, and an address that it touched."""
+
+    fresh: Mapping[int, float]
+    address: Mapping[int, int]
+
+
+def round_of(
+    function: Function, decoded: Sequence[Decoded], traces: Iterable[WaveTrace], rates: Rates
+) -> Round:
+    """Traces of those blocks; they may be cut after their first accesses."""
+    asked: dict[int, int] = {}
+    blocks: dict[tuple[int, int], set[int]] = {}
+    address: dict[int, int] = {}
+    for trace in traces:
+        for index, accesses in _by_instruction(decoded, trace).items():
+            store = "_store" in function.instructions[index].mnemonic
+            found = blocks.setdefault((index, trace.block), set())
+            for one in transfers(accesses, line=rates.line, transfer=64, stores=store):
+                found.update(one.lines)
+            address.setdefault(index, int(accesses[0].addresses[0]))
+    distinct: dict[int, set[int]] = {}
+    for (index, _), lines in blocks.items():
+        asked[index] = asked.get(index, 0) + len(lines)
+        distinct.setdefault(index, set()).update(lines)
+    fresh = {index: len(distinct[index]) / total for index, total in asked.items() if total}
+    return Round(fresh, address)
+
+
+def _by_instruction(decoded: Sequence[Decoded], trace: WaveTrace) -> dict[int, list[Access]]:
+    found: dict[int, list[Access]] = {}
+    for position in trace.accesses:
+        index = int(trace.executed[position])
+        if decoded[index].act is not Act.MEMORY:
+            continue
+        kept = found.setdefault(index, [])
+        if len(kept) < _ACCESSES:
+            access = trace.accesses[position]
+            if len(access.addresses):
+                kept.append(access)
+    return {index: accesses for index, accesses in found.items() if accesses}
+
+
+def together(blocks: int, units: int, resident: int, caches: int, most: int) -> list[int]:
+    """The first blocks that run at a time on the first die, at most ``most``."""
+    held = -(-units * resident // caches)
+    return list(range(0, blocks, caches))[: max(1, min(held, most))]
+
+
+def sharing(
+    sampled: Sequence[tuple[BlockPaths, float]],
+    found: Round,
+    memory: Memory,
+    rates: Rates,
+) -> Sharing | None:
+    """For the launch: ``sampled`` blocks with how many each stands for. None where no memory is
+    touched."""
+    asked: dict[int, float] = {}
+    for block, weight in sampled:
+        for index, touched in block.touched.items():
+            if touched.moved:
+                asked[index] = asked.get(index, 0.0) + weight * touched.moved
+    if not asked:
+        return None
+    regions: dict[str, list[float]] = {}
+    for index, moved in asked.items():
+        at = found.address.get(index)
+        region = memory.region_at(at) if at is not None else None
+        name, size = (region.name, float(region.size)) if region else ("", moved)
+        entry = regions.setdefault(name, [0.0, 0.0, size])
+        entry[0] += moved
+        entry[1] += moved * found.fresh.get(index, 1.0)
+    # What L2 keeps from one round to the next lies between nothing and all of a buffer.
+    high = sum(fetched for _, fetched, _ in regions.values())
+    low = sum(min(fetched, rates.xcds * size) for _, fetched, size in regions.values())
+    distinct = sum(min(moved, size) for moved, _, size in regions.values())
+    return Sharing(
+        asked=sum(asked.values()),
+        distinct=min(distinct, low),
+        fetched=Band(low, (low + high) / 2, high),
+        caches=rates.xcds,
+    )
