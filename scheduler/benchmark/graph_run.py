@@ -20,6 +20,7 @@ import numpy as np
 
 from scheduler.benchmark.places import HANDED, HOME, memory_for_kernels
 from scheduler.build.process import Cancellation, signal_name
+from scheduler.bundle.emulated import library_for
 from scheduler.bundle.reader import Bundle
 from scheduler.codegen import layout
 from scheduler.fence.python import start_python
@@ -57,7 +58,7 @@ def run_fenced(
         folder = Path(name)
         for place in (HANDED, HOME):
             (folder / place).mkdir()
-        _hand_over(folder / HANDED, bundle, target, bindings, inputs)
+        _hand_over(folder / HANDED, bundle, device, target, bindings, inputs)
         process = start_python(
             _CHILD,
             [str(folder), device, str(memory_for_kernels())],
@@ -82,17 +83,26 @@ def link_or_copy(file: Path, to: Path) -> None:
 
 
 def _hand_over(
-    handed: Path, bundle: Bundle, target: str, bindings: Bindings, inputs: Mapping[str, Array]
+    handed: Path,
+    bundle: Bundle,
+    device: str,
+    target: str,
+    bindings: Bindings,
+    inputs: Mapping[str, Array],
 ) -> None:
     copy = handed / BUNDLE
     copy.mkdir()
     for name in (layout.MANIFEST, layout.GRAPH):
         link_or_copy(bundle.folder / name, copy / name)
     for kernel in bundle.manifest.kernels:
-        library = bundle.library(kernel, target)
+        name = bundle.library(kernel, target).name
         place = copy / layout.build_folder(kernel, target)
         place.mkdir(parents=True)
-        link_or_copy(library, place / library.name)
+        library = library_for(bundle, kernel, target, device, place)
+        if library.parent != place:
+            link_or_copy(library, place / name)
+        else:
+            library.rename(place / name)
     (handed / INPUTS).mkdir()
     for number, value in enumerate(inputs.values()):
         np.save(handed / INPUTS / f"{number}.npy", value)

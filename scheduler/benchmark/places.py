@@ -12,7 +12,7 @@ from scheduler.fence.model import MIB
 HANDED, HOME = "handed", "home"
 _LOG_BYTES = 64 * MIB
 _LEAST_MEMORY = 8 << 30
-_EMULATION = "cpu"  # ids of devices that are this machine's cores begin so
+_EMULATIONS = ("cpu", "isa:")  # ids of devices that are this machine's cores begin so
 _GPU_FILES = tuple(
     Path(name)
     for name in (
@@ -29,7 +29,7 @@ def places(folder: Path, device: str, memory_bytes: int) -> Fence:
     """The fence of a process with this folder and device. The emulation needs no file to write
     and no device; a GPU's runtime keeps files in its home and drives the device."""
     handed = (folder / HANDED,)
-    if device.startswith(_EMULATION):
+    if device.startswith(_EMULATIONS):
         return Fence(read=handed, limits=Limits(memory_bytes=memory_bytes, file_bytes=_LOG_BYTES))
     return Fence(
         read=(*handed, *_GPU_FILES, *_rocm()),

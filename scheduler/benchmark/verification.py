@@ -18,6 +18,7 @@ from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.moved import most_moved
 from scheduler.benchmark.problem import make_case, node_tolerance, quantizes
 from scheduler.benchmark.tolerance import Tolerance, chain_tolerance
+from scheduler.bundle.emulated import library_for
 from scheduler.bundle.execute import BundleRun
 from scheduler.bundle.externs import extern_runner
 from scheduler.bundle.inputs import by_buffer, written_names
@@ -127,7 +128,10 @@ def _kernels(
 ) -> Iterator[Finding]:
     target = device_target(device)
     seen: set[tuple[str, str]] = set()
-    with Bench(device, limits) as bench:
+    with (
+        Bench(device, limits) as bench,
+        tempfile.TemporaryDirectory(prefix="kiln-libraries-") as libraries,
+    ):
         for node, each in zip(kernel_nodes(plan), bundle.manifest.calls, strict=True):
             call = each.at(bindings)
             key = call.kernel, problem_of(node, plan.lowered).key(bindings)
@@ -135,8 +139,8 @@ def _kernels(
                 continue  # an identical layer: same kernel, same problem, same sizes
             seen.add(key)
             request = request_of(bundle.manifest, call, target, bindings)
-            library = str(bundle.library(call.kernel, target))
-            candidate = BuiltCandidate(call.kernel, library, request)
+            library = library_for(bundle, call.kernel, target, device, Path(libraries))
+            candidate = BuiltCandidate(call.kernel, str(library), request)
             try:
                 for moved in (False, True):  # the second where the first finds it wrong
                     rng = np.random.default_rng([seed, len(seen)])

@@ -30,7 +30,10 @@ from scheduler.outcome import UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path, metavar="DIR", help="a bundle")
     parser.add_argument(
-        "--device", default="cpu", metavar="ID", help="cpu, rocm:0, cuda:0 … (%(default)s)"
+        "--device",
+        default="cpu",
+        metavar="ID",
+        help="cpu, rocm:0, cuda:0, isa:gfx942 … (%(default)s)",
     )
     parser.add_argument("--inputs", type=Path, required=True, metavar="IN.npz")
     parser.add_argument("--outputs", type=Path, required=True, metavar="OUT.npz")

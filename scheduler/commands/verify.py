@@ -28,7 +28,10 @@ from scheduler.ir.graph import SymbolInfo
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path, metavar="DIR", help="a bundle")
     parser.add_argument(
-        "--device", default="cpu", metavar="ID", help="cpu, rocm:0, cuda:0 … (%(default)s)"
+        "--device",
+        default="cpu",
+        metavar="ID",
+        help="cpu, rocm:0, cuda:0, isa:gfx942 … (%(default)s)",
     )
     options.add_bindings(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs (%(default)s)")

@@ -25,6 +25,7 @@ from scheduler.runtime.device import (
     LoadedKernel,
     Timing,
 )
+from scheduler.runtime.instructions import is_emulated, open_instructions
 from scheduler.runtime.library import ExportedKernel, Library, elapsed_ns
 from scheduler.targets import Target
 from scheduler.targets.amd import EMULATIONS
@@ -196,12 +197,15 @@ def _failures(library: Library) -> Callable[[int], None]:
 
 
 class CpuDevices:
-    """One device for each target that can be emulated."""
+    """One device for each target that can be emulated, and those that emulate instructions, which
+    run what no compiler of this machine made and so are opened by name only."""
 
     def probe(self) -> tuple[DeviceInfo, ...]:
         return tuple(device_info(target) for target in EMULATIONS)
 
     def open(self, device_id: str, threads: int | None) -> Device | None:
+        if is_emulated(device_id):
+            return open_instructions(device_id)
         found = (target for target in EMULATIONS if target.name == device_id)
         return next((CpuDevice(target, threads) for target in found), None)
 

@@ -84,7 +84,7 @@ BUILT_IN = (
         compilers="scheduler.build.toolchains:clang_compilers",
         listings="scheduler.isa.rocm.reader:EMULATION",
         devices="scheduler.runtime.cpu:DEVICES",
-        device_ids=r"cpu(-gfx\w+)?",
+        device_ids=r"cpu(-gfx\w+)?|isa:gfx\w+",
         default_device="{target}",
     ),
 )

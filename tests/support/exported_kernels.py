@@ -83,12 +83,13 @@ def logical(tensor: Any) -> Any:
     return (tensor.to(torch.complex128) if tensor.is_complex() else tensor).numpy()
 
 
-def bundle_of(graph: Graph, folder: Path) -> Bundle:
-    """A graph's bundle for the emulation, written and read."""
+def bundle_of(graph: Graph, folder: Path, targets: Sequence[str] = ("cpu",)) -> Bundle:
+    """A graph's bundle for the emulation, or other targets of AMD's, written and read."""
     plan = pipeline.schedule(pipeline.lower(graph))
-    generated = pipeline.generate(plan, [CPU])
+    chosen = [find(name) for name in targets]
+    generated = pipeline.generate(plan, chosen)
     toolchain = bundled(KEPT)
-    results = pipeline.build_kernels(generated.kernels, [CPU], lambda *_: toolchain, KEPT)
+    results = pipeline.build_kernels(generated.kernels, chosen, lambda *_: toolchain, KEPT)
     builds = {key: one for key, one in results.items() if isinstance(one, Build)}
     missing = {key: one for key, one in results.items() if key not in builds}
     assert not missing, missing

@@ -113,6 +113,13 @@ class Memory:
         values = np.frombuffer(data, np.uint8).reshape(1, -1)
         self.store_bytes(np.arange(address, address + len(data), dtype=np.int64), values)
 
+    def copy_out(self, region: Region, out: npt.NDArray[np.uint8]) -> None:
+        """Into the region's bytes as they are: what of it was touched since it was mapped."""
+        for page in np.nonzero(region.table)[0].tolist():
+            part = out[page * PAGE : (page + 1) * PAGE]
+            start = int(region.table[page]) * PAGE
+            part[:] = self._bytes[start : start + len(part)]
+
     # -- by lanes -------------------------------------------------------------------------------
 
     def load(self, addresses: Addresses, count: int) -> tuple[Words, Addresses]:
@@ -140,8 +147,9 @@ class Memory:
         """[n] values of 1 or 2 bytes as words, and the addresses outside."""
         if size == 1 or not (addresses & 1).any():
             words, bad = self.load(addresses & ~3, 1)
-            shift = ((addresses & 3) << 3).astype(np.uint32)
-            return (words[0] >> shift) & np.uint32(0xFF if size == 1 else 0xFFFF), bad
+            if not len(bad):  # a region's last word may be cut: then byte by byte
+                shift = ((addresses & 3) << 3).astype(np.uint32)
+                return (words[0] >> shift) & np.uint32(0xFF if size == 1 else 0xFFFF), bad
         raw = np.empty((size, len(addresses)), np.uint8)
         bad = self.load_bytes(addresses, size, raw)
         values = raw[0].astype(np.uint32)

@@ -45,18 +45,20 @@ def run(
     blocks: Sequence[int] = (0,),
     limits: Limits = Limits(),
     values: bool = True,
+    traced: bool = True,
 ) -> Run:
     """Run the waves of ``blocks`` (numbers in the grid, x fastest) from their begin to their end.
 
     ``values``: matrix instructions are computed; without, their results stay as they are, which
-    leaves all addresses exact where none depends on a product. Stores change ``memory``.
+    leaves all addresses exact where none depends on a product. Without ``traced`` there are no
+    traces. Stores change ``memory``.
 
     Raises:
         UserError: the launch does not fit the kernel.
     """
     _check(program, launch, blocks)
     with np.errstate(all="ignore"):
-        return _Runner(program, launch, memory, blocks, limits, values).run()
+        return _Runner(program, launch, memory, blocks, limits, values, traced).run()
 
 
 def _check(program: Program, launch: Launch, blocks: Sequence[int]) -> None:
@@ -78,6 +80,7 @@ class _Runner:
         blocks: Sequence[int],
         limits: Limits,
         values: bool,
+        traced: bool,
     ) -> None:
         self.program, self.launch, self.memory = program, launch, memory
         self.limits = limits
@@ -94,6 +97,7 @@ class _Runner:
         self.machine = Machine(
             *(memory, program.lanes, np.zeros(len(blocks) * words, np.uint32), words, values),
             scratch_words=-(-program.scratch_bytes // 4),
+            traced=traced,
         )
         self.parts: list[list[tuple[Segment, int]]] = [[] for _ in self.waves]
         self.waiting: dict[int, set[int]] = {}  # waves at a barrier, by block
@@ -118,6 +122,7 @@ class _Runner:
         traces = tuple(
             trace(block, wave, self.parts[number], number in self.cut_waves)
             for number, (block, wave) in enumerate(self.waves)
+            if self.machine.traced
         )
         return Run(traces, dict(unknown), self.machine.findings(), self.cut)
 
@@ -164,7 +169,8 @@ class _Runner:
                 self.cut = "more memory was touched than may be"
                 self._end(group, True)
                 return []
-            group.segment.runs.append((stretch.first, stretch.end, active, False))
+            if self.machine.traced:
+                group.segment.runs.append((stretch.first, stretch.end, active, False))
             after = self._after(group, stretch)
             if after is not None:
                 return after

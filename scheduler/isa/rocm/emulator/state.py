@@ -43,6 +43,7 @@ class Machine:
     unknown: dict[int, str] = field(default_factory=dict)
     outside: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     recorded: int = 0
+    traced: bool = True
 
     def missed(self, what: str, instruction: int, addresses: npt.NDArray[np.int64]) -> None:
         """Note accesses outside all memory."""
@@ -177,6 +178,8 @@ class Group:
         scalar: bool = False,
     ) -> None:
         """Note an access of the present run."""
+        if not self.machine.traced:
+            return
         self.machine.recorded += addresses.size
         mask = None if scalar or self.full else self.mask
         self.segment.records.append(

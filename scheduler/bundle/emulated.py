@@ -1,0 +1,41 @@
+"""A bundle's kernel as a device takes it that emulates its instructions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scheduler.build.recipe import recipe_of
+from scheduler.bundle.reader import Bundle
+from scheduler.codegen import layout
+from scheduler.outcome import UserError
+from scheduler.runtime.instructions import EmulatedKernel, is_emulated
+from scheduler.targets import find
+
+
+def emulated_kernel(bundle: Bundle, kernel: str, target: str) -> EmulatedKernel:
+    """The kernel's listing and what its function launches. ``UserError`` where the bundle has no
+    listing of it for the target."""
+    entry = bundle.manifest.kernels[kernel]
+    listing = recipe_of(find(target), Path(entry.source).name).listing_file
+    path = bundle.folder / layout.build_folder(kernel, target) / listing
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        raise UserError(
+            f"{bundle.folder} has no listing of {kernel} for {target}: compile the model for"
+            f" {target} too"
+        ) from None
+    return EmulatedKernel(
+        target, text, entry.symbol, entry.args, entry.launches, entry.workspace_bytes
+    )
+
+
+def library_for(bundle: Bundle, kernel: str, target: str, device: str, folder: Path) -> Path:
+    """What the device loads for a kernel: the bundle's library, or where the device emulates
+    instructions a file of them, written into ``folder``. Raises ``UserError`` as they do."""
+    library = bundle.library(kernel, target)
+    if not is_emulated(device):
+        return library
+    made = folder / f"{kernel}.json"
+    made.write_text(emulated_kernel(bundle, kernel, target).to_json())
+    return made
