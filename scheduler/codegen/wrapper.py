@@ -23,7 +23,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
 from scheduler.ir.index.text import parse_expr, print_expr
 from scheduler.ir.operations import size_buffer
-from scheduler.ir.random import SEED
+from scheduler.ir.random import BLOCKS, SEED, defaults
 from scheduler.limits import MAX_ITERATIONS
 from scheduler.text import MAX_LINE, MAX_NAME, comment, docstring, one_line, shortened
 
@@ -110,6 +110,8 @@ class _Wrapper:
             late_table=_table(symbols, late) if late else "",
             from_shapes=list(self._from_shapes(inputs)),
             seed=repr(SEED) if SEED in self._symbols else "",
+            blocks=repr(BLOCKS) if BLOCKS in self._symbols else "",
+            drawn=[(repr(name), value) for name, value in defaults(self._symbols).items()],
             body=list(self._body(given)),
             library=self._library(),
             loops=bool(self._loops),

@@ -8,7 +8,7 @@ Other graphs among a node's arguments are ``Subgraph``, their values named after
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,16 @@ from scheduler.ir.graph import (
     TensorMeta,
 )
 from scheduler.ir.index.functions import is_unbacked, symbol, unbacked
-from scheduler.ir.random import SEED, SEED_END, draws
+from scheduler.ir.random import (
+    BLOCKS,
+    BLOCKS_END,
+    DEFAULT_BLOCKS,
+    PHILOX_RAND,
+    SEED,
+    SEED_END,
+    calls,
+    draws,
+)
 from scheduler.ir.serialize import with_digest
 from scheduler.limits import (
     MAX_ARGUMENTS,
@@ -155,7 +164,7 @@ class _Reader:
         return Graph(
             name=name,
             digest="",
-            symbols=self._symbols() | _seed(nodes),
+            symbols=self._symbols() | _drawn(nodes),
             inputs=inputs,
             outputs=tuple(outputs),
             nodes=tuple(nodes),
@@ -368,11 +377,14 @@ class _Reader:
         return found
 
 
-def _seed(nodes: Iterable[Node]) -> dict[str, SymbolInfo]:
-    """The seed of a graph that draws random numbers, as one of its symbols."""
-    if not any(draws(node) for node in nodes):
-        return {}
-    return {SEED: SymbolInfo(SEED, hint=0, minimum=0, maximum=SEED_END - 1)}
+def _drawn(nodes: Sequence[Node]) -> dict[str, SymbolInfo]:
+    """The symbols of a graph that draws random numbers: our seed, torch's blocks of threads."""
+    found: dict[str, SymbolInfo] = {}
+    if any(draws(node) for node in nodes):
+        found[SEED] = SymbolInfo(SEED, hint=0, minimum=0, maximum=SEED_END - 1)
+    if any(calls(node, PHILOX_RAND) for node in nodes):
+        found[BLOCKS] = SymbolInfo(BLOCKS, DEFAULT_BLOCKS, minimum=1, maximum=BLOCKS_END - 1)
+    return found
 
 
 def _is_read(expr: Expr, sizes: set[str]) -> bool:

@@ -185,19 +185,27 @@ def philox(word: int) -> Callable[[Any, Any], Any]:
     """A word of 32 bits of Philox 4x32-10, of a counter and a key of 64 bits each."""
 
     def function(counter: Any, key: Any) -> Any:
-        own = np.asarray(counter).dtype
-        low, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
-        wide = [np.asarray(value).astype(np.int64).astype(np.uint64) for value in (counter, key)]
-        (x0, x1), (k0, k1) = ((value & mask, value >> low) for value in wide)
-        x2 = x3 = np.zeros_like(x0)
-        for turn in range(10):
-            p0, p1 = x0 * np.uint64(0xD2511F53), x2 * np.uint64(0xCD9E8D57)
-            r0, r1 = np.uint64(turn * 0x9E3779B9), np.uint64(turn * 0xBB67AE85)
-            x0, x2 = (
-                (p1 >> low) ^ x1 ^ ((k0 + r0) & mask),
-                (p0 >> low) ^ x3 ^ ((k1 + r1) & mask),
-            )
-            x1, x3 = p1 & mask, p0 & mask
-        return (x0, x1, x2, x3)[word].astype(own)
+        return _philox(counter, np.int64(0), key)[word].astype(np.asarray(counter).dtype)
 
     return function
+
+
+def philox_word(counter: Any, upper: Any, key: Any, word: Any) -> Any:
+    """Whichever of its four words, of a counter in two halves of 64 bits and a key."""
+    words = np.broadcast_arrays(*_philox(counter, upper, key))
+    return np.choose(np.asarray(word) & 3, words).astype(np.asarray(counter).dtype)
+
+
+def _philox(*parts: Any) -> tuple[Any, Any, Any, Any]:
+    low, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    wide = [np.asarray(value).astype(np.int64).astype(np.uint64) for value in parts]
+    (x0, x1), (x2, x3), (k0, k1) = ((value & mask, value >> low) for value in wide)
+    for turn in range(10):
+        p0, p1 = x0 * np.uint64(0xD2511F53), x2 * np.uint64(0xCD9E8D57)
+        r0, r1 = np.uint64(turn * 0x9E3779B9), np.uint64(turn * 0xBB67AE85)
+        x0, x2 = (
+            (p1 >> low) ^ x1 ^ ((k0 + r0) & mask),
+            (p0 >> low) ^ x3 ^ ((k1 + r1) & mask),
+        )
+        x1, x3 = p1 & mask, p0 & mask
+    return x0, x1, x2, x3

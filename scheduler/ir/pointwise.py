@@ -174,7 +174,8 @@ def _bits(name: str, arity: int, numpy: Any, operator: str) -> PointwiseFunction
 # ``maximum`` and ``minimum`` hand a NaN on, as torch's do; ``floordiv`` and ``remainder`` follow
 # Python (towards minus infinity, the divisor's sign), ``truncdiv`` and ``fmod`` follow C;
 # ``round`` is half to even; ``lshift``/``rshift`` are C's on the type (rshift is arithmetic);
-# ``philox_word0`` and ``1`` are words of a counter and a key of 64 bits each.
+# ``philox_word0`` and ``1`` are words of a counter and a key of 64 bits each; ``philox_word`` is
+# whichever of the four words of a counter in two halves and a key.
 FUNCTIONS: dict[str, PointwiseFunction] = {
     function.name: function
     for function in (
@@ -271,6 +272,7 @@ FUNCTIONS: dict[str, PointwiseFunction] = {
         _bits("bitwise_not", 1, np.bitwise_not, "~"),
         PointwiseFunction("philox_word0", 2, Domain.INTEGER, Result.SAME, numerics.philox(0), 64),
         PointwiseFunction("philox_word1", 2, Domain.INTEGER, Result.SAME, numerics.philox(1), 64),
+        PointwiseFunction("philox_word", 4, Domain.INTEGER, Result.SAME, numerics.philox_word, 64),
         _bits("lshift", 2, np.left_shift, "<<"),
         _bits("rshift", 2, np.right_shift, ">>"),
         PointwiseFunction(

@@ -8,7 +8,7 @@ graph, the stream comes from the name of the op's first result.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from scheduler.ir.check import subgraphs
 from scheduler.ir.graph import Node
@@ -16,6 +16,14 @@ from scheduler.ir.graph import Node
 #: The symbol of a graph that draws random numbers: bound like a size, 0 where nothing is given.
 SEED = "seed"
 SEED_END = 1 << 31
+
+#: torch's own generator as a function: what a file says where torch drew on an NVIDIA GPU.
+PHILOX_RAND = "rngprims.philox_rand.default"
+#: The symbol of a graph that calls it: how many blocks of 256 threads torch's GPU holds at once.
+BLOCKS = "rng_blocks"
+#: Those of an H100 or H200: 132 multiprocessors of 2048 threads.
+DEFAULT_BLOCKS = 132 * 2048 // 256
+BLOCKS_END = 1 << 20
 
 #: Ops that always draw.
 DRAWING = frozenset(
@@ -57,6 +65,18 @@ def _aten_name(target: str) -> str:
     """The name of torch's op that a target is, also in place; empty for what is none."""
     namespace, _, rest = target.partition(".")
     return rest.partition(".")[0].removesuffix("_") if namespace == "aten" else ""
+
+
+def calls(node: Node, target: str) -> bool:
+    """Whether a node is of this target, or one of those in the graphs among its arguments."""
+    inner = (one for part in subgraphs(node) for one in part.nodes)
+    return node.target == target or any(calls(one, target) for one in inner)
+
+
+def defaults(names: Iterable[str]) -> dict[str, int]:
+    """What those of the symbols that random numbers need are, where nothing is given."""
+    known = {SEED: 0, BLOCKS: DEFAULT_BLOCKS}
+    return {name: known[name] for name in names if name in known}
 
 
 def stream_of(name: str) -> int:

@@ -24,7 +24,7 @@ from scheduler.ir.graph import Argument, Graph, Node, Ref, Subgraph
 from scheduler.ir.index.functions import evaluate as evaluate_expr
 from scheduler.ir.index.functions import is_unbacked, unbacked
 from scheduler.ir.ops import Elements, UnsupportedOpError
-from scheduler.ir.random import SEED, may_draw, stream_of
+from scheduler.ir.random import BLOCKS, DEFAULT_BLOCKS, PHILOX_RAND, SEED, may_draw, stream_of
 from scheduler.ir.reference.rounding import rounded
 from scheduler.ir.reference.rule import (
     OWN_DTYPE,
@@ -76,6 +76,8 @@ def evaluate(
     args[OWN_DTYPE] = _own_dtype(node, dtypes or {}, graph)
     if may_draw(node.target):
         args[RANDOM] = (bindings.get(SEED, 0), stream_of(node.outputs[0]))
+    if node.target == PHILOX_RAND:
+        args[RANDOM] = bindings.get(BLOCKS, DEFAULT_BLOCKS)
     if spec.op.name in _OF_STRIDES:
         args[STRIDES] = None if graph is None else _strides(node, graph, bindings)
     if graph is not None:

@@ -23,7 +23,8 @@ OWN_DTYPE = "own dtype"
 # Under this name stands what runs a ``Subgraph`` among the arguments: from it and the values of
 # its inputs to those of its outputs.
 RUN = "run"
-# Under this name stands the key of the op's random numbers: the seed, and its stream.
+# Under this name stands the key of the op's random numbers: the seed, and its stream; of torch's
+# own numbers how many blocks of threads its GPU holds.
 RANDOM = "random key"
 Result: TypeAlias = Any
 Rule: TypeAlias = Callable[[Args], Result]

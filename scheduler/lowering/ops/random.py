@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from scheduler.ir.ops import Elements, NoKernel, op
+from scheduler.ir.reference import philox as ref_philox
 from scheduler.ir.reference import random as ref
-from scheduler.lowering import random
+from scheduler.lowering import philox, random
 from scheduler.lowering.ops.creation import OPTIONS
 
 LIKE = f"{OPTIONS}, memory_format=None"
@@ -12,6 +13,12 @@ ORDER = NoKernel("no kernel is made for drawing an order or places: they are sor
 
 ROWS = (
     op("aten.rand", f"size, {OPTIONS}", random.rand, ref.rand),
+    op(
+        "rngprims.philox_rand",
+        "default: size, seed, offset, stride, device=None, dtype=None",
+        philox.philox_rand,
+        ref_philox.philox_rand,
+    ),
     op("aten.rand_like", f"self, {LIKE}", random.rand, ref.rand),
     op("aten.randn", f"size, {OPTIONS}", random.randn, ref.randn),
     op("aten.randn_like", f"self, {LIKE}", random.randn, ref.randn),

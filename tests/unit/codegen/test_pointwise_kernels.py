@@ -80,7 +80,7 @@ HIP = Language(template, run)
 NOT_IN_CUTEDSL = frozenset(
     [
         *("erfinv", "erfcx", "ndtri", "lgamma", "digamma", "i0", "i0e", "i1", "i1e", "nextafter"),
-        *("gcd", "float32_of", "philox_word0", "philox_word1"),
+        *("gcd", "float32_of", "philox_word", "philox_word0", "philox_word1"),
     ]
 )
 CUTEDSL = Language(cutedsl_template, support_cutedsl.run, NOT_IN_CUTEDSL)
@@ -122,7 +122,7 @@ def arguments(name: str, dtype: DType) -> list[np.ndarray]:
         second = np.abs(second) % 8
     if FUNCTIONS[name].result is Result.SECOND:
         return [first > second, first, second]
-    return [first, second]
+    return [first, second] if arity == 2 else [first, second, first * second, second - first]
 
 
 @in_each_language

@@ -1,0 +1,112 @@
+"""``rngprims.philox_rand``: what torch draws on an NVIDIA GPU from a seed and an offset.
+
+docs/random.md says which numbers; the reference is written from it, apart from this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import FloorDiv, symbol
+from scheduler.ir.index.simplify import product
+from scheduler.ir.random import BLOCKS
+from scheduler.ir.values import Cast, Const, Value
+from scheduler.lowering import layout, trees
+from scheduler.lowering.bits import exactly
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.errors import Unsupported
+from scheduler.lowering.tensor import Index, Tensor
+from scheduler.lowering.trees import call, const
+
+_BLOCK = 256  # threads
+_PER_CALL = 4  # numbers that a call of the generator counts as, whatever it draws
+_CALLS = 2  # shift of an offset, which counts numbers, to calls
+
+
+def philox_rand(
+    b: Builder, seed: Tensor, offset: Tensor, stride: Any = None, **_: Any
+) -> tuple[Tensor, Tensor]:
+    """Uniform numbers, and how much further the offset is after them."""
+    meta = b.meta()
+    if stride is not None or not meta.dtype.is_float or meta.dtype.is_float8:
+        raise Unsupported(
+            f"torch's uniform numbers of type {meta.dtype.label}, or in other strides"
+        )
+    count = product(meta.size)
+    threads = _threads(count)
+    first = call(
+        "bitwise_and",
+        call("rshift", _number(offset), Const(_CALLS, DType.I64)),
+        Const((1 << 62) - 1, DType.I64),  # an offset is unsigned
+    )
+    each = 2 if meta.dtype is DType.F64 else 4  # numbers that a call draws
+
+    def words(index: Index) -> tuple[Value, Value, Value]:
+        """The counter's halves of an element, and which of a call's numbers it is."""
+        strides = layout.contiguous(meta.size)
+        place = trees.index_value(sympy.Add(*(i * s for i, s in zip(index, strides, strict=True))))
+        turn = call("floordiv", place, threads)
+        counter = call("add", first, call("floordiv", turn, Const(each, DType.I64)))
+        which = call("remainder", turn, Const(each, DType.I64))
+        return counter, call("remainder", place, threads), which
+
+    def read(index: Index) -> Value:
+        counter, thread, which = words(index)
+
+        def word(number: Value) -> Value:
+            return call("philox_word", counter, thread, _number(seed), number)
+
+        if meta.dtype is DType.F64:
+            return _double(word, which)
+        return _single(word(which), meta.dtype)
+
+    values = b.pointwise(meta.size, meta.dtype, read)
+    return values, b.pointwise((), DType.I64, lambda _: _consumed(count, threads))
+
+
+def _number(tensor: Tensor) -> Value:
+    return trees.held(tensor.at((sympy.Integer(0),) * tensor.rank), DType.I64)
+
+
+def _threads(count: Expr) -> Value:
+    """How many threads draw: one an element, as long as torch's GPU holds so many at once."""
+    needed = FloorDiv(count + (_BLOCK - 1), sympy.Integer(_BLOCK)) * _BLOCK
+    held = trees.index_value(symbol(BLOCKS) * _BLOCK)
+    least = Const(_BLOCK, DType.I64)
+    return call("minimum", held, call("maximum", trees.index_value(needed), least))
+
+
+def _consumed(count: Expr, threads: Value) -> Value:
+    """By calls that draw four numbers each, whatever the type."""
+    by_round = call("mul", threads, Const(_PER_CALL, DType.I64))
+    rounds = call("floordiv", trees.index_value(count - 1), by_round)
+    more = call("add", rounds, Const(1, DType.I64))
+    return call("mul", more, Const(_PER_CALL, DType.I64))
+
+
+def _single(word: Value, dtype: DType) -> Value:
+    """32 bits between 0 and 1, rounded to float32, then to the type; 0 for what became 1."""
+    f32 = DType.F32
+    whole = exactly(Cast(word, f32), f32)
+    scaled = call("mul", whole, const(2.0**-32, f32))
+    return _below_one(call("add", scaled, const(2.0**-33, f32)), dtype)
+
+
+def _double(word: Any, which: Value) -> Value:
+    """53 bits of two neighbouring words."""
+    low = call("mul", which, Const(2, DType.I64))
+    high = call("lshift", word(call("add", low, Const(1, DType.I64))), Const(21, DType.I64))
+    whole = Cast(call("bitwise_xor", word(low), high), DType.F64)
+    scaled = call("mul", whole, const(2.0**-53, DType.F64))
+    return _below_one(call("add", scaled, const(2.0**-54, DType.F64)), DType.F64)
+
+
+def _below_one(value: Value, dtype: DType) -> Value:
+    held = dtype.compute
+    if dtype is not DType.F64:
+        value = trees.held(exactly(exactly(value, DType.F32), dtype), held)
+    return call("where", call("eq", value, const(1, held)), const(0, held), value)
