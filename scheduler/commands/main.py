@@ -23,6 +23,7 @@ COMMANDS = {
         "run",
         "verify",
         "tune",
+        "model",
         "compare_results",
     )
 }

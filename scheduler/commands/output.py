@@ -32,6 +32,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
         sys.stdout.write("  ".join(padded).rstrip() + "\n")
 
 
+def print_line(text: str) -> None:
+    """A line on standard output, whatever names are in it."""
+    sys.stdout.write(one_line(text) + "\n")
+
+
 def print_progress(text: str) -> None:
     """A line of progress, on standard error so that ``--json`` stays clean."""
     sys.stderr.write(one_line(text) + "\n")

@@ -25,11 +25,13 @@ _MAX_SEGMENT = 1 << 20
 @dataclass(frozen=True)
 class Argument:
     """One piece of the kernarg segment: bytes ``offset`` to ``offset + size``; ``kind`` as the
-    metadata has it (``global_buffer``, ``by_value``, ``hidden_block_count_x`` …)."""
+    metadata has it (``global_buffer``, ``by_value``, ``hidden_block_count_x`` …); ``name`` is the
+    source's, where the metadata has one."""
 
     offset: int
     size: int
     kind: str
+    name: str = ""
 
     @property
     def hidden(self) -> bool:
@@ -122,4 +124,5 @@ def _argument(text: str) -> Argument | None:
     offset, size = fields.get("offset", ""), fields.get("size", "")
     if not offset.isdecimal() or not size.isdecimal():
         return None
-    return Argument(int(offset), int(size), fields.get("value_kind", "by_value"))
+    name = fields.get("name", "").strip("'\"")
+    return Argument(int(offset), int(size), fields.get("value_kind", "by_value"), name)

@@ -1,0 +1,174 @@
+"""Where kernels' cycles go on an AMD GPU, modelled: a code object and its launch, or a bundle."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from scheduler.bundle.reader import read
+from scheduler.commands import options
+from scheduler.commands.output import print_json, print_line, print_progress
+from scheduler.cycles.bundles import modelled_kernels
+from scheduler.cycles.facade import TARGETS
+from scheduler.cycles.kernel_file import model_file, read_kernels
+from scheduler.cycles.launches.reading import read_launch
+from scheduler.cycles.record import to_json
+from scheduler.cycles.report import Band, Figures, LaunchReport, Pipe, Reason, Report
+from scheduler.ir.bindings import check_backed, check_bindings, hints, parse_bindings
+from scheduler.isa.listing import Instruction
+from scheduler.isa.rocm.reader import GPU
+from scheduler.outcome import UserError
+from scheduler.targets import Board, Target, boards, find
+from scheduler.text import shortened
+
+_MOST_STALLS = 8
+_SMALL = 0.005  # of a launch's stall: less is not listed
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="a code object (.hsaco, .co), a listing (.s, .amdgcn), or a bundle's folder",
+    )
+    parser.add_argument(
+        "--target", required=True, metavar="NAME", help=f"one of {', '.join(TARGETS)}"
+    )
+    parser.add_argument(
+        "--launch",
+        type=Path,
+        metavar="JSON",
+        help="grid, block and arguments of a code object's launch (docs/model.md)",
+    )
+    parser.add_argument(
+        "--board", default="", metavar="NAME", help="MI300X, … (default: the target's first)"
+    )
+    options.add_bindings(parser)
+    parser.add_argument("--kernel", default="", metavar="NAME", help="of a bundle, this one alone")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Model one launch, or each kernel of a bundle at the sizes that are bound."""
+    target = find(arguments.target)
+    board = _board(target, arguments.board)
+    if arguments.file.is_dir():
+        found = _of_bundle(arguments, target, board)
+    else:
+        found = _of_file(arguments, target, board)
+    if arguments.json:
+        print_json({"modelled": [to_json(report) for _, report in found]})
+        return 0
+    for listing, report in found:
+        for line in described(listing, report):
+            print_line(line)
+    return 0
+
+
+def _board(target: Target, asked: str) -> Board:
+    there = boards(target.name)
+    for board in there:
+        if asked.casefold() in board.name.casefold():
+            return board
+    names = ", ".join(board.name for board in there) or "none"
+    raise UserError(f"--board: no board {shortened(asked)} with {target.name}; there are: {names}")
+
+
+def _of_file(
+    arguments: argparse.Namespace, target: Target, board: Board
+) -> list[tuple[str, Report]]:
+    if arguments.launch is None:
+        raise UserError("--launch: a code object or listing needs its launch as JSON")
+    try:
+        text = read_launch(arguments.launch.read_bytes(), arguments.launch.name)
+        kernels = read_kernels(arguments.file, target, text.function)
+    except OSError as error:
+        raise UserError(f"{error.filename}: {error.strerror}") from None
+    return [(kernels.listing, model_file(kernels, target, board, text))]
+
+
+def _of_bundle(
+    arguments: argparse.Namespace, target: Target, board: Board
+) -> list[tuple[str, Report]]:
+    if arguments.launch is not None:
+        raise UserError("--launch: a bundle has its launches; sizes are bound with --bind")
+    bundle = read(arguments.file)
+    symbols = bundle.manifest.symbols
+    with options.named("--bind"):
+        given = parse_bindings(arguments.bind, symbols)
+        check_backed(given)
+        check_bindings(given, symbols)
+    found = []
+    for kernel, listing, report in modelled_kernels(
+        bundle, target, board, hints(symbols, given), arguments.kernel
+    ):
+        print_progress(f"{shortened(kernel)}: {report.sampled}")
+        found.append((listing, report))
+    return found
+
+
+def described(listing: str, report: Report) -> Iterator[str]:
+    """What people read of a report: each launch's time, sentence, pipes, and longest waits."""
+    sizes = ", ".join(f"{name}={value}" for name, value in report.sizes.items())
+    yield f"{report.kernel}  ({', '.join(filter(None, (report.board, sizes)))})"
+    yield f"  modelled {_band(report.time_us, 'µs')}: {report.sentence}"
+    if report.unknown:
+        names = ", ".join(f"{name} ({count})" for name, count in report.unknown.items())
+        yield f"  instructions that the emulator does not know: {names}"
+    functions = {each.name: each for each in GPU.parse(listing).functions}
+    for launch in report.launches:
+        if len(report.launches) > 1:
+            yield f"  {launch.function}: {_band(launch.time_us, 'µs')}: {launch.sentence}"
+        yield from _launch(launch, functions[launch.function].instructions)
+    yield f"  {report.sampled}"
+
+
+def _launch(launch: LaunchReport, instructions: Sequence[Instruction]) -> Iterator[str]:
+    x, y, z = launch.grid
+    yield (
+        f"  grid {x}x{y}x{z}, {launch.waves} waves a block, {launch.resident} blocks a compute"
+        f" unit (by {launch.limiter}), {launch.rounds:.3g} rounds, tail {launch.tail:.0%}"
+    )
+    yield f"  pipes: {_shares(launch.pipes)}"
+    yield f"  waits: {_shares(launch.waits)}"
+    for loop in launch.loops:
+        lines = _lines(instructions, loop.first, loop.last)
+        yield (
+            f"  loop{lines}: {loop.iterations:.3g} times {loop.cycles:.0f} cycles, matrix pipes"
+            f" busy {loop.matrix_busy:.0%}"
+        )
+    whole = sum(each.stall for each in launch.instructions) or 1.0
+    longest = sorted(launch.instructions, key=lambda each: -each.stall)[:_MOST_STALLS]
+    for each in longest:
+        if each.stall / whole >= _SMALL:
+            yield f"  {_stall(each, instructions[each.index], whole)}"
+    for note in launch.notes:
+        yield f"  note: {note}"
+
+
+def _stall(figures: Figures, instruction: Instruction, whole: float) -> str:
+    reason = max(figures.reasons, key=lambda one: figures.reasons[one], default=None)
+    text = f"{instruction.mnemonic} {instruction.operands}"
+    line = f"line {instruction.source_line}: " if instruction.source_line else ""
+    more = ""
+    if figures.conflict is not None and figures.conflict > 1:
+        more += f", conflicts x{figures.conflict:.2f}"
+    if figures.bytes_moved:
+        more += f", {figures.bytes_used or 0:.0f} of {figures.bytes_moved:.0f} B used"
+    why = f" for {reason}" if reason else ""
+    return f"{figures.stall / whole:6.1%} of waiting{why}: {line}{shortened(text, 80)}{more}"
+
+
+def _lines(instructions: Sequence[Instruction], first: int, last: int) -> str:
+    lines = [each.source_line for each in instructions[first : last + 1] if each.source_line]
+    return f" of lines {min(lines)} to {max(lines)}" if lines else ""
+
+
+def _shares(found: Mapping[Pipe, float] | Mapping[Reason, float]) -> str:
+    ordered = sorted(found.items(), key=lambda each: -each[1])
+    return ", ".join(f"{name} {share:.0%}" for name, share in ordered if share >= _SMALL) or "none"
+
+
+def _band(band: Band, unit: str) -> str:
+    return f"{band.mid:.4g} {unit} ({band.low:.4g} to {band.high:.4g})"

@@ -1,0 +1,74 @@
+"""The kernels of a bundle at some sizes, each modelled once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.build.rocm.commands import LISTING
+from scheduler.bundle.reader import Bundle
+from scheduler.bundle.requests import request_of
+from scheduler.codegen import layout
+from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg
+from scheduler.cycles.facade import Limits, model_kernel
+from scheduler.cycles.problem import launches_at
+from scheduler.cycles.report import Report
+from scheduler.ir.bindings import Bindings
+from scheduler.ir.index.functions import evaluate
+from scheduler.outcome import UserError
+from scheduler.targets import Board, Target
+
+
+def modelled_kernels(
+    bundle: Bundle,
+    target: Target,
+    board: Board,
+    bindings: Bindings,
+    asked: str = "",
+    limits: Limits = Limits(),
+) -> Iterator[tuple[str, str, Report]]:
+    """Each kernel that runs at the bindings, once, with its listing and report, in the order of
+    the first calls. ``asked``: the one of that name alone. Raises ``UserError``."""
+    manifest = bundle.manifest
+    if asked and asked not in manifest.kernels:
+        raise UserError(f"the bundle has no kernel {asked}")
+    done: set[tuple[object, ...]] = set()
+    for call in manifest.calls:
+        name = call.at(bindings).kernel
+        if asked and name != asked:
+            continue
+        entry = manifest.kernels[name]
+        request = request_of(manifest, call, target.name, bindings)
+        problem = (name, _problem(request))
+        if problem in done:
+            continue
+        done.add(problem)
+        file = bundle.folder / layout.build_folder(name, target.name) / LISTING
+        if not file.is_file():
+            raise UserError(f"the bundle was not built for {target.name}: {name} has no listing")
+        listing = file.read_text("utf-8")
+        workspace = evaluate(entry.workspace_bytes, dict(bindings))
+        launches, memory = launches_at(entry.launches, request, workspace_bytes=workspace)
+        sizes = {key: int(value) for key, value in bindings.items()}
+        yield (
+            name,
+            listing,
+            model_kernel(
+                *(listing, target, board, launches, memory),
+                kernel=name,
+                sizes=sizes,
+                limits=limits,
+            ),
+        )
+
+
+def _problem(request: BenchmarkRequest) -> tuple[object, ...]:
+    """What of a request decides its figures: sizes and strides, and which buffers are the same."""
+    numbers: dict[str, int] = {}
+    found: list[object] = []
+    for arg in request.args:
+        if isinstance(arg, ScalarArg):
+            found.append((arg.name, arg.value))
+            continue
+        number = numbers.setdefault(arg.buffer, len(numbers))
+        found.append((arg.name, arg.dtype, tuple(arg.size), tuple(arg.stride), number))
+    return tuple(found)

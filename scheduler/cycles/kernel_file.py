@@ -1,0 +1,96 @@
+"""A kernel in a file of its own, a code object or a listing, with its launch: modelled."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.build.process import Cancellation
+from scheduler.cycles.facade import Limits, model_kernel
+from scheduler.cycles.launches.placing import placed
+from scheduler.cycles.launches.reading import LaunchText
+from scheduler.cycles.report import Report
+from scheduler.isa.rocm.emulator.program import program_of
+from scheduler.isa.rocm.objects import reading
+from scheduler.outcome import UserError
+from scheduler.targets import Board, Target
+from scheduler.targets.amd import amd_hardware
+from scheduler.text import shortened
+
+MOST_BYTES = 64 << 20  # of a listing
+_OBJECTS = (b"\x7fELF", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
+_KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.MULTILINE)
+_TARGET = re.compile(r'\.amdgcn_target[ \t]+"[^"\n]*--(gfx\w+)')
+# Letters that no listing has, which terminals and pages would act upon.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class KernelFile:
+    """A file's listing in LLVM's syntax, and the names of the kernels in it."""
+
+    name: str
+    listing: str
+    kernels: tuple[str, ...]
+
+    def one(self, asked: str) -> str:
+        """The kernel of that name, or the only one. ``UserError`` naming those that there are."""
+        there = ", ".join(map(shortened, self.kernels[:20])) or "none"
+        if asked and asked not in self.kernels:
+            raise UserError(f"{self.name}: no kernel {shortened(asked)}; there are: {there}")
+        if not asked and len(self.kernels) != 1:
+            raise UserError(f"{self.name}: the launch must name its function; there are: {there}")
+        return asked or self.kernels[0]
+
+
+def read_kernels(
+    file: Path, target: Target, asked: str = "", cancellation: Cancellation | None = None
+) -> KernelFile:
+    """What is in a file, by its content: a code object is disassembled (the kernel that is asked
+    for, or all), a listing taken as it is. Raises ``UserError`` for what is neither, or for
+    another target."""
+    processor = amd_hardware(target).processor
+    if file.stat().st_size > MOST_BYTES:
+        raise UserError(f"{file.name}: larger than the {MOST_BYTES >> 20} MiB that are read")
+    with file.open("rb") as opened:
+        begin = opened.read(32)
+    if begin.startswith(_OBJECTS):
+        found = reading.read(file, processor, (asked,) if asked else (), cancellation=cancellation)
+        return KernelFile(file.name, found.listing, found.kernels)
+    try:
+        listing = file.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{file.name}: neither a code object nor a listing") from None
+    kernels = tuple(dict.fromkeys(match[1] for match in _KERNEL.finditer(listing)))
+    if not kernels or _CONTROL.search(listing):
+        raise UserError(
+            f"{file.name}: no listing of AMD's assembler with a kernel (.amdhsa_kernel) in it"
+        )
+    made_for = _TARGET.search(listing)
+    if made_for and made_for[1] != processor:
+        raise UserError(f"{file.name}: made for {made_for[1]}, not for {processor}")
+    return KernelFile(file.name, listing, kernels)
+
+
+def model_file(
+    kernels: KernelFile,
+    target: Target,
+    board: Board,
+    text: LaunchText,
+    limits: Limits = Limits(),
+) -> Report:
+    """One launch of a kernel of the file on a board. Raises ``UserError``."""
+    function = kernels.one(text.function)
+    program = program_of(kernels.listing, function, amd_hardware(target).processor)
+    launch, memory = placed(text, program, target)
+    return model_kernel(
+        kernels.listing,
+        target,
+        board,
+        [launch],
+        memory,
+        kernel=function,
+        sizes=text.sizes,
+        limits=limits,
+    )

@@ -1,0 +1,35 @@
+"""What is in a launch's buffers: elements that were given, or drawn as a problem's are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scheduler.cycles.problem import filler
+from scheduler.ir.dtypes import DType
+from scheduler.ir.storage import rounded_storage
+from scheduler.isa.rocm.emulator.memory import Filler
+
+DTYPES = {dtype.torch.removeprefix("torch."): dtype for dtype in DType}
+"""Element types by torch's names."""
+
+
+def random_values(dtype: DType, seed: int, below: int | None = None) -> Filler | None:
+    """Floats around 0, integers from 0 up to ``below``; none where all is zero."""
+    if below is None and not dtype.is_inexact:
+        return None
+    return filler(dtype, below, np.random.default_rng(seed))
+
+
+def given_values(dtype: DType, values: Sequence[float]) -> bytes:
+    """The elements as bytes. ``ValueError`` for what the type does not hold."""
+    if dtype.is_inexact:
+        return rounded_storage(np.array(values, np.float64), dtype).astype(dtype.numpy).tobytes()
+    held = np.array(values, object)
+    limits = np.iinfo(dtype.numpy) if dtype is not DType.BOOL else None
+    least, most = (int(limits.min), int(limits.max)) if limits else (0, 1)
+    for value in values:
+        if value != int(value) or not least <= value <= most:
+            raise ValueError(f"{value} is no {dtype.torch.removeprefix('torch.')}")
+    return held.astype(dtype.numpy).tobytes()

@@ -1,0 +1,184 @@
+"""A launch in JSON says what a kernel is started with, or one line says where it is wrong."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import pytest
+
+from scheduler import targets
+from scheduler.cycles.kernel_file import read_kernels
+from scheduler.cycles.launches.placing import placed
+from scheduler.cycles.launches.reading import LaunchText, read_launch
+from scheduler.isa.rocm.emulator.launch import Launch
+from scheduler.isa.rocm.emulator.memory import Memory
+from scheduler.isa.rocm.emulator.program import program_of
+from scheduler.isa.rocm.emulator.start import kernarg
+from scheduler.outcome import UserError
+
+GFX942 = targets.find("gfx942")
+ARGUMENTS = (
+    ("x", 0, 8, "global_buffer"),
+    ("y", 8, 8, "global_buffer"),
+    ("n", 16, 4, "by_value"),
+    ("scale", 20, 4, "by_value"),
+    ("pad", 24, 8, "by_value"),
+    ("state", 32, 24, "by_value"),
+    ("", 56, 4, "hidden_block_count_x"),
+)
+
+
+def listing(arguments: Any = ARGUMENTS[:5], lds: int = 1024) -> str:
+    lines = ['\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"', "\t.text"]
+    lines += ["\t.type\tk,@function", "k:", "\ts_endpgm", ".Lfunc_end0:", "\t.amdhsa_kernel k"]
+    lines += [f"\t\t.amdhsa_group_segment_fixed_size {lds}", "\t.end_amdhsa_kernel"]
+    lines += ["\t.amdgpu_metadata", "---", "amdhsa.kernels:", "  - .args:"]
+    for name, offset, size, kind in arguments:
+        lines += [f"      - .name: {name}"] if name else []
+        first = "        " if name else "      - "
+        lines += [f"{first}.offset: {offset}", f"        .size: {size}"]
+        lines += [f"        .value_kind: {kind}"]
+    return "\n".join([*lines, "    .name: k", "...", "\t.end_amdgpu_metadata", ""])
+
+
+def launch(arguments: Any, **more: Any) -> str:
+    return json.dumps({"grid": [4, 2], "block": [64], "arguments": arguments, **more})
+
+
+def of(text: str, code: str | None = None) -> tuple[Launch, Memory]:
+    return placed(read_launch(text), program_of(code or listing(), "k"), GFX942)
+
+
+F16 = {"buffer": "float16", "shape": [16, 64]}
+
+
+def test_arguments_by_position_and_by_name_are_the_same_launch() -> None:
+    ordered, memory = of(launch([F16, F16, 7, 0.5, 0], dynamic_lds_bytes=64))
+    named, _ = of(
+        launch({"scale": 0.5, "y": F16, "x": F16, "n": 7}, others=0, dynamic_lds_bytes=64)
+    )
+    assert ordered == named
+    assert (ordered.function, ordered.grid, ordered.block) == ("k", (4, 2, 1), (64, 1, 1))
+    assert ordered.dynamic_lds_bytes == 64
+    x, y = ordered.arguments[:2]
+    assert [region.size for region in memory.regions] == [2048, 2048]
+    assert [region.address for region in memory.regions] == [x, y]
+    segment = kernarg(program_of(listing(), "k"), ordered)
+    assert struct.unpack_from("<QQif", segment) == (x, y, 7, 0.5)
+
+
+def test_what_is_in_memory() -> None:
+    given = {"buffer": "int32", "elements": 4, "values": [1, -2, 3]}
+    table = {"buffer": "int64", "elements": 4096, "below": 5}
+    code = listing((("a", 0, 8, "global_buffer"), ("b", 8, 8, "global_buffer"), *ARGUMENTS[:2]))
+    same = {"same_as": "a", "offset_bytes": 4}
+    made, memory = of(launch([given, table, same, None]), code)
+    a, b, c, d = (int(value) for value in made.arguments)
+    assert struct.unpack("<4i", memory.read(a, 16)) == (1, -2, 3, 0)
+    drawn = struct.unpack("<4096q", memory.read(b, 8 * 4096))
+    assert set(drawn) == {0, 1, 2, 3, 4}
+    assert (c, d) == (a + 4, 0)
+    floats = {"buffer": "bfloat16", "elements": 100, "values": [1.0, -2.0]}
+    made, memory = of(launch([floats, F16, 1, 1.0, 0]))
+    assert memory.read(int(made.arguments[0]), 6) == b"\x80\x3f\x00\xc0\x00\x00"
+    half = struct.unpack("<1024e", memory.read(int(made.arguments[1]), 2048))
+    assert 0.5 < max(half) < 8
+    assert len(set(half)) > 500
+    again = of(launch([floats, F16, 1, 1.0, 0]))[1]
+    assert again.read(int(made.arguments[1]), 2048) == memory.read(int(made.arguments[1]), 2048)
+
+
+def test_a_buffer_takes_no_memory_before_it_is_touched() -> None:
+    huge = {"buffer": "float32", "elements": 1 << 38}
+    made, memory = of(launch([huge, huge, 1, 1.0, 0]))
+    assert memory.regions[0].size == 1 << 40
+    assert len(memory.read(int(made.arguments[1]) + (1 << 39), 64)) == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[", "launch: it is no JSON"),
+        ("[]", "launch: .* is not of type 'object'"),
+        ("{}", "launch: 'grid' is a required property"),
+        (launch([], grid=[0]), "launch: grid\\[0\\]: 0 is less than the minimum"),
+        (launch([], block=[32, 32, 2]), "launch: block: 2048 threads; 1024 are the most"),
+        (launch([], blok=1), "launch: .*'blok' was unexpected"),
+        (launch(["x"]), r"launch: arguments\[0\]: an argument is a number, null, \{"),
+        (launch([{"buffer": "half", "elements": 1}]), r"arguments\[0\]: no type half; there are"),
+        (launch([{"buffer": "int8"}]), r"arguments\[0\]: a buffer has elements, or a shape"),
+        (launch([{**F16, "below": 3}]), r"arguments\[0\]: below is for integers"),
+        (launch([{**F16, "values": [1] * 1025}]), r"1025 values for 1024 elements"),
+        (launch([{"buffer": "float64", "elements": 1 << 38}]), "larger than 1 TiB"),
+        (launch([1], others=1), "others: only where arguments are given by names"),
+        ('{"grid": [1], "block": [1], "arguments": [NaN]}', "NaN is no number of JSON"),
+        ("[" * 100_000, "launch: it is no JSON"),
+        (" " * (1 << 21), "launch: larger than 1 MiB"),
+    ],
+)
+def test_what_is_no_launch_is_said_with_its_place(text: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        read_launch(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (launch([F16]), r"1 arguments; the kernel takes 5 \(x: buffer, y: buffer, n: 4 B, scale"),
+        (launch({"z": 1}), "no argument z; the kernel's are x, y, n, scale, pad"),
+        (launch({"x": F16}), r"arguments\[1\] \(y\) is not given, and no others"),
+        (launch([1, F16, 1, 1.0, 0]), r"arguments\[0\] \(x\): the kernel takes a buffer here"),
+        (launch([F16, F16, F16, 1.0, 0]), r"\(n\): the kernel takes 4 bytes by value here"),
+        (launch([F16, F16, 1 << 33, 1.0, 0]), r"\(n\): 8589934592 does not fit into 32 bits"),
+        (launch([F16, {"same_as": 3}, 1, 1.0, 0]), r"\(y\): 3 is no argument with a buffer"),
+        (launch([F16, F16, 1, 1.0, 0], dynamic_lds_bytes=65536), "66560 bytes of LDS; a block on"),
+        (
+            launch([{"buffer": "int8", "elements": 2, "values": [300]}, F16, 1, 1.0, 0]),
+            "300 is no int8",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_kernel_is_said_with_its_argument(text: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        of(text)
+
+
+def test_structures_by_value_are_named_as_what_is_not_read() -> None:
+    with pytest.raises(UserError, match="24 bytes by value are no number; structures are not"):
+        of(launch([F16, F16, 1, 1.0, 0, 1]), listing(ARGUMENTS))
+
+
+def test_hidden_arguments_are_not_given(tmp_path: Any) -> None:
+    code = listing((*ARGUMENTS[:2], ARGUMENTS[6]))
+    made, _ = of(launch([F16, F16]), code)
+    assert len(made.arguments) == 2
+
+
+def test_a_listing_is_known_by_its_content(tmp_path: Any) -> None:
+    file = tmp_path / "k.txt"
+    file.write_text(listing())
+    found = read_kernels(file, GFX942)
+    assert (found.kernels, found.one(""), found.one("k")) == (("k",), "k", "k")
+    with pytest.raises(UserError, match=r"k.txt: no kernel q; there are: k"):
+        found.one("q")
+    file.write_text(listing() + listing().replace(" k\n", " other\n"))
+    with pytest.raises(UserError, match="the launch must name its function; there are: k, other"):
+        read_kernels(file, GFX942).one("")
+    with pytest.raises(UserError, match=r"k.txt: made for gfx942, not for gfx950"):
+        read_kernels(file, targets.find("gfx950"))
+    for content, says in (
+        (b"int main() {}", "no listing of AMD's assembler with a kernel"),
+        (b"\xff\xfe\x00", "neither a code object nor a listing"),
+        ((listing() + "\x1b[2J").encode(), "no listing of AMD's assembler"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match=says):
+            read_kernels(file, GFX942)
+
+
+def test_a_launch_is_plain_data() -> None:
+    text = read_launch(launch([1], sizes={"M": 4}, function="f"))
+    assert isinstance(text, LaunchText)
+    assert (text.sizes, text.function, text.arguments) == ({"M": 4}, "f", (1,))
