@@ -32,13 +32,16 @@ class Problem(models.Model):
 
 
 class TemplateNode(models.Model):
-    """One scheduled node: a kernel to be, or an extern with the reason why there is none.
+    """One scheduled node: a kernel to be, an extern with the reason why there is none, or where a
+    loop begins or ends (``LOOP``), of which ``extern_reason`` says what it is.
 
     ``group`` is Inductor's group_fn (two expressions as text); ``reads``, ``writes`` and
     ``frees`` name buffers. ``rejected`` keeps the configurations that a legality rule rejected:
     ``[{template, config, stage, reason, detail}]``, and ``offered`` counts those that can serve,
     of which the recorded kernels are a sample. ``graph_nodes`` are what it computes.
     """
+
+    LOOP = "loop"  # the engine's name of the kind
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="template_nodes")
     problem = models.ForeignKey(

@@ -14,9 +14,9 @@ from scheduler.codegen import problem
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue, KernelCall, RenderedKernel
 from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig
-from scheduler.fusion.nodes import SchedulerNode
+from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.index.text import print_expr
-from scheduler.ir.operations import GroupKind
+from scheduler.ir.operations import END_SUFFIX, LoopBegin, LoopEnd
 
 # Sources kept for each node. The engine offers a hundred and more; the tuner renders what it
 # wants to try, and pages show these.
@@ -38,7 +38,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A scheduled node with its problem, both None for an extern's."""
+    """A scheduled node with its problem and offer, both None where there is no kernel."""
 
     node: SchedulerNode
     problem: problem.Problem | None
@@ -46,17 +46,14 @@ class Prepared:
 
 
 def prepare(scheduled: Scheduled) -> list[Prepared]:
-    """Every node with its problem and candidates, but for where loops begin and end. This is the
-    long part: nothing is written.
+    """Every node with its problem and candidates. This is the long part: nothing is written.
 
     Nodes of one problem are offered the same; its configurations are tried for the first alone.
     """
     offers: dict[str, Offer] = {}
     prepared: list[Prepared] = []
     for node in scheduled.schedule.nodes:
-        if node.kind is GroupKind.LOOP:
-            continue
-        if node.kind is GroupKind.EXTERN:
+        if not node.kind.has_kernel:
             prepared.append(Prepared(node, None, None))
             continue
         found = problem.problem_of(node, scheduled.schedule.lowered)
@@ -144,8 +141,8 @@ def _node(
     problems: Mapping[str, Problem],
 ) -> TemplateNode:
     node = one.node
-    extern = next(iter(node.externs), None)
-    op = extern.op if extern else problem.op_name(node, scheduled.schedule.lowered)
+    without = _without_kernel(node, scheduled.schedule)
+    op = without[0] if without else problem.op_name(node, scheduled.schedule.lowered)
     return TemplateNode(
         graph=graph,
         problem=problems[one.problem.digest] if one.problem else None,
@@ -157,10 +154,33 @@ def _node(
         reads=list(node.reads),
         writes=list(node.writes),
         frees=list(node.frees),
-        extern_reason=extern.reason if extern else "",
+        extern_reason=without[1] if without else "",
         rejected=one.offer.rejected if one.offer else [],
         offered=one.offer.offered if one.offer else 0,
     )
+
+
+def _without_kernel(node: SchedulerNode, schedule: Schedule) -> tuple[str, str] | None:
+    """The op of a node without kernel, and what is said of it; None for all others."""
+    for extern in node.externs:
+        return extern.op, extern.reason
+    mark = node.members[0]
+    if isinstance(mark, LoopBegin):
+        return mark.op, _loop_line(mark, schedule)
+    if isinstance(mark, LoopEnd):
+        return mark.begin.op, f"The loop that {mark.begin.name} begins ends here."
+    return None
+
+
+def _loop_line(mark: LoopBegin, schedule: Schedule) -> str:
+    names = [node.name for node in schedule.nodes]
+    body = schedule.nodes[names.index(mark.name) + 1 : names.index(mark.name + END_SUFFIX)]
+    count = sum(node.kind.has_kernel for node in body)
+    kernels = "The kernel" if count == 1 else f"The {count} kernels"
+    runs = f"{kernels} from here to {mark.name}{END_SUFFIX} run{'s' * (count == 1)} once a step"
+    if mark.steps is None:
+        return f"{runs}, as long as the model's condition holds, which is computed in each step."
+    return f"{runs}: {print_expr(mark.steps)} times."
 
 
 def _record_candidates(

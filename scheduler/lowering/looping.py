@@ -16,7 +16,7 @@ from scheduler.ir.graph import Expr
 from scheduler.ir.index.facts import is_multiple
 from scheduler.ir.index.functions import FloorDiv, as_expr
 from scheduler.ir.index.simplify import product, simplify
-from scheduler.ir.operations import BufferKind, LoopBegin, LoopEnd
+from scheduler.ir.operations import END_SUFFIX, BufferKind, LoopBegin, LoopEnd
 from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
@@ -64,7 +64,7 @@ class Loop:
         )
         self._begin = LoopBegin(
             name=b.operation_name(),
-            op=(b.outer or b.node).target,
+            op=b.node.target,
             node=(b.outer or b.node).name,
             steps=steps,
             condition="" if condition is None else condition.buffer,
@@ -101,7 +101,7 @@ class Loop:
         stacked = [_stack(b, steps, x) for x in made] if steps is not None else []
         b.add(
             LoopEnd(
-                name=b.operation_name(),
+                name=self._begin.name + END_SUFFIX,
                 begin=self._begin,
                 condition="" if again is None else again.buffer,
                 carried=tuple((x.buffer, y.buffer) for x, y in zip(carried, after, strict=True)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +13,7 @@ from django.urls import reverse
 from codegen_app.models import Graph, GraphNode, KernelUse, TemplateNode
 from codegen_app.selectors import serving
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.pages.loops import LoopRow, innermost, loops_of
 from codegen_app.selectors.pages.origins import lines_by_node, own_frame
 
 
@@ -33,7 +34,8 @@ class Serving(MeasuredRow):
 @dataclass(frozen=True)
 class ScheduledRow:
     """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1;
-    ``not_legal`` counts the configurations that a legality rule rejected."""
+    ``not_legal`` counts the configurations that a legality rule rejected; ``loop`` is the innermost
+    loop in each of whose steps it runs."""
 
     id: int
     url: str
@@ -49,6 +51,7 @@ class ScheduledRow:
     serving: Serving | None
     share: float | None
     extern_reason: str
+    loop: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class GraphPage:
 
     @property
     def with_kernel(self) -> int:
-        """How many scheduled nodes have a kernel: all but externs."""
+        """How many scheduled nodes have a kernel: all but externs and where loops begin or end."""
         return sum(1 for row in self.scheduled if row.serving)
 
     @property
@@ -147,12 +150,17 @@ class GraphPage:
 
     @property
     def total_ns(self) -> float:
-        """The sum of the serving kernels' times."""
+        """The sum of the serving kernels' times; of loops, of one step each."""
         return sum(
             row.serving.median_ns
             for row in self.scheduled
             if row.serving and row.serving.median_ns is not None
         )
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether kernels run several times, as often as the data say or as there are slices."""
+        return any(row.loop for row in self.scheduled)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -173,6 +181,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         .order_by("position")
     )
     scheduled, bucket = known.nodes, known.find(bucket_name)
+    loops = loops_of(scheduled)
     served = _serving(serving.serving(known, bucket))
     counts = dict(
         KernelUse.objects.filter(template_node__graph=graph)
@@ -200,7 +209,7 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         bucket=bucket,
         buckets=known.buckets,
         scheduled=tuple(
-            _scheduled_row(node, served.get(node.pk), counts.get(node.pk, 0), total)
+            _scheduled_row(node, served.get(node.pk), counts.get(node.pk, 0), total, loops)
             for node in scheduled
         ),
         nodes=_view_nodes(graph, scheduled, _computed(graph, served)),
@@ -220,8 +229,13 @@ def with_not_made(page: GraphPage, not_made: tuple[NotMadeRow, ...]) -> GraphPag
 
 
 def _scheduled_row(
-    node: TemplateNode, serving: Serving | None, candidates: int, total_ns: float
+    node: TemplateNode,
+    serving: Serving | None,
+    candidates: int,
+    total_ns: float,
+    loops: Sequence[LoopRow],
 ) -> ScheduledRow:
+    loop = innermost(loops, node.position)
     members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
     median = serving.median_ns if serving else None
     return ScheduledRow(
@@ -239,6 +253,7 @@ def _scheduled_row(
         serving=serving,
         share=median / total_ns if median is not None and total_ns else None,
         extern_reason=node.extern_reason,
+        loop=loop.name if loop else "",
     )
 
 
@@ -279,6 +294,8 @@ def _view_nodes(
     for node in scheduled:
         for member in node.graph_nodes.all():
             owners.setdefault(member.name, []).append(node)
+    for nodes in owners.values():  # a loop is shown as that, and not as what prepares it
+        nodes.sort(key=lambda node: (node.kind != TemplateNode.LOOP, node.position))
     writes: dict[str, list[str]] = {}
     for given in graph.inputs:
         for node_name in given.get("written_by", ()):

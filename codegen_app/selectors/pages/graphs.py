@@ -54,6 +54,9 @@ def graph_list() -> GraphList:
     return GraphList(graph_rows(Graph.objects.all()))
 
 
+_EXTERN = Q(problem__isnull=True) & ~Q(kind=TemplateNode.LOOP)
+
+
 def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
     """Rows for these graphs (4 queries)."""
     chosen = list(graphs.defer("tensors", "inputs", "decisions", "wrapper", "detail"))
@@ -65,7 +68,7 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
         .values("graph")
         .annotate(
             total=Count("pk", distinct=True),
-            externs=Count("pk", distinct=True, filter=Q(problem__isnull=True)),
+            externs=Count("pk", distinct=True, filter=_EXTERN),
             candidates=Count("uses__kernel", distinct=True),
         )
     }

@@ -22,6 +22,7 @@ from codegen_app.selectors import serving
 from codegen_app.selectors.languages import LanguageRow, Tried, by_language
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.limits import Limits, limits
+from codegen_app.selectors.pages.loops import LoopRow, innermost, loops_of
 from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 from scheduler.codegen.languages import language_of
@@ -100,7 +101,9 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class NodePage:
-    """One scheduled node. Its candidates' times are those of one ``bucket``."""
+    """One scheduled node. Its candidates' times are those of one ``bucket``. ``loop`` is the
+    innermost one in each of whose steps it runs; ``body`` is what runs in a loop that begins here.
+    """
 
     id: int
     url: str
@@ -131,6 +134,8 @@ class NodePage:
     limits: Limits | None
     previous: Neighbour | None
     next: Neighbour | None
+    loop: LoopRow | None = None
+    body: tuple[Neighbour, ...] = ()
 
     @property
     def default(self) -> CandidateRow | None:
@@ -154,7 +159,8 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
         .defer("graph__tensors", "graph__wrapper")
         .get(pk=pk)
     )
-    problem, neighbours = node.problem, _neighbours(node)
+    problem = node.problem
+    neighbours, loops = _neighbours(node)
     known = serving.known([node])
     bucket = known.find(bucket_name)
     candidates = _candidates(node, known, bucket)
@@ -190,6 +196,8 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
         limits=limits(node.problem_id, sizes),
         previous=neighbours.get(node.position - 1),
         next=neighbours.get(node.position + 1),
+        loop=innermost(loops, node.position),
+        body=_body(node, loops),
     )
 
 
@@ -332,11 +340,33 @@ def _timings(
     }
 
 
-def _neighbours(node: TemplateNode) -> dict[int, Neighbour]:
-    """The nodes before and after this one, where there are any, by position (1 query)."""
+def _neighbours(node: TemplateNode) -> tuple[dict[int, Neighbour], tuple[LoopRow, ...]]:
+    """The nodes before and after this one, where there are any, by position; the graph's loops
+    (1 query)."""
     beside = (node.position - 1, node.position + 1)
-    rows = TemplateNode.objects.filter(graph=node.graph_id, position__in=beside)
-    return {
+    rows = TemplateNode.objects.filter(graph=node.graph_id)
+    found = list(
+        rows.filter(Q(position__in=beside) | Q(kind=TemplateNode.LOOP)).only(
+            "name", "position", "kind", "op"
+        )
+    )
+    near = {
         other.position: Neighbour(other.name, other.get_absolute_url())
-        for other in rows.only("name", "position")
+        for other in found
+        if other.position in beside
     }
+    return near, loops_of(found)
+
+
+def _body(node: TemplateNode, loops: Sequence[LoopRow]) -> tuple[Neighbour, ...]:
+    """The nodes of a loop that begins here (1 query, for others none)."""
+    own = next((loop for loop in loops if loop.name == node.name), None)
+    if own is None:
+        return ()
+    rows = TemplateNode.objects.filter(
+        graph=node.graph_id, position__gt=own.first, position__lt=own.last
+    ).order_by("position")
+    return tuple(
+        Neighbour(f"{other.name} {other.op}", other.get_absolute_url())
+        for other in rows.only("name", "op")
+    )

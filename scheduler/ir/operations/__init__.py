@@ -22,7 +22,14 @@ from scheduler.ir.operations.base import (
 )
 from scheduler.ir.operations.contraction import Contraction
 from scheduler.ir.operations.extern import Extern
-from scheduler.ir.operations.loop import LoopBegin, LoopEnd, borrowed, in_own_memory, spans
+from scheduler.ir.operations.loop import (
+    END_SUFFIX,
+    LoopBegin,
+    LoopEnd,
+    borrowed,
+    in_own_memory,
+    spans,
+)
 from scheduler.ir.operations.loops import Pointwise, Reduction, ReductionKind, Scan
 from scheduler.ir.operations.lowered import Buffer, BufferKind, Lowered
 from scheduler.ir.operations.scatter import ATOMIC, COMBINES, Scatter
@@ -31,6 +38,7 @@ from scheduler.ir.operations.sort import Sort
 __all__ = [
     "ATOMIC",
     "COMBINES",
+    "END_SUFFIX",
     "Attention",
     "Axes",
     "Axis",

@@ -19,6 +19,9 @@ from scheduler.ir.index.functions import unbacked
 from scheduler.ir.operations.base import Axes, GroupKind, Operation, Store, ViewOf, size_buffer
 from scheduler.ir.values import Value
 
+#: What a loop's end is called: as its begin, and this.
+END_SUFFIX = "_end"
+
 
 class _Mark(Operation):
     """What all marks say: they compute nothing, and read and write whole buffers."""
