@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from scheduler.isa.rocm.emulator.alu.row import Type
@@ -36,6 +37,14 @@ def _source(operand: Operand, kind: Type) -> Callable[[Group], Value]:
         return [(each ^ sign) - sign for each in value]
 
     return signed
+
+
+def _short(operand: Operand) -> Operand:
+    """The constant of ``s_movk_i32`` and the like: 16 bits with a sign, whichever way written."""
+    if operand.file is not File.CONSTANT or not isinstance(operand.value, int):
+        return operand
+    value = ((operand.value & 0xFFFF) ^ 0x8000) - 0x8000
+    return replace(operand, value=value, literal=False)
 
 
 def store_scalar(operand: Operand, bits: int) -> Callable[[Group, Value], None]:
@@ -76,6 +85,8 @@ def step_of(row: Scalar, operands: Operands) -> Step:
         sources = [*results, *sources]
     if len(sources) != len(row.sources):
         raise UnreadableError(row.name)
+    if "k_" in row.name and row.name.endswith("_i32"):
+        sources[-1] = _short(sources[-1])
     reads = [_source(each, kind) for each, kind in zip(sources, row.sources, strict=True)]
     if row.reads:
         reads.append(lambda g: g.scc)

@@ -1,0 +1,57 @@
+"""One call of a built kernel on a device, in this process: what it stored.
+
+For kernels that are trusted, or that a device emulates; others are called in a process of their own
+(``worker.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.benchmark.candidate import BuiltCandidate
+from scheduler.benchmark.case import Case
+from scheduler.benchmark.gate import check_outputs
+from scheduler.benchmark.measurement import Check
+from scheduler.benchmark.memory import CaseMemory, GuardedBlock
+from scheduler.codegen.benchmark_request import TensorArg
+from scheduler.ir.storage import Array
+from scheduler.runtime.device import Device
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """``storages`` of the case's outputs by buffer; ``damaged``: what was written besides them."""
+
+    storages: Mapping[str, Array]
+    damaged: tuple[str, ...]
+
+    def check(self, case: Case) -> Check:
+        """As ``gate.check_outputs`` judges them."""
+        return check_outputs(case, self.storages, self.damaged)
+
+
+def outputs_of(device: Device, case: Case, candidate: BuiltCandidate) -> Outputs:
+    """Call the kernel once on the case's inputs. Raises ``DeviceError`` as the device does."""
+    request = candidate.request
+    kernel = device.load(Path(candidate.library), request.symbol, request.arg_types)
+    memory = CaseMemory(device, case)
+    args = [
+        memory.pointer(arg.buffer) if isinstance(arg, TensorArg) else arg.value
+        for arg in request.args
+    ]
+    workspace = GuardedBlock(device, kernel.workspace_bytes(args))
+    try:
+        memory.prepare(candidate.outputs)
+        workspace.poison()
+        kernel(args, workspace.pointer)
+        device.synchronize()
+        damaged = memory.damaged(candidate.outputs)
+        if not workspace.intact():
+            damaged = (*damaged, "workspace")
+        storages = {name: memory.read(case.buffers[name]) for name in case.expected}
+        return Outputs(storages, damaged)
+    finally:
+        workspace.free()
+        memory.free()
