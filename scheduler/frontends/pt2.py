@@ -25,6 +25,7 @@ from scheduler.frontends.arguments import (
 from scheduler.frontends.fields import Json, field, name_of, optional, tagged
 from scheduler.frontends.hints import infer_hints
 from scheduler.frontends.mutations import with_written_inputs
+from scheduler.frontends.offsets import counted_from_the_tensor, first_element
 from scheduler.frontends.origins import read_origin
 from scheduler.frontends.output_specs import read_output_specs
 from scheduler.frontends.statistics import with_written_statistics
@@ -148,6 +149,7 @@ class _Reader:
         self._document: Json = _checked_schema(document)
         self._expressions = Expressions(plain=document["schema_version"]["major"] < 8)
         self._tensors: dict[str, TensorMeta] = {}
+        self._begins: dict[str, int | None] = {}  # where they do in their memory
         self._sym_ints: dict[str, Expr] = {}
         self._renamed: dict[str, str] = {}  # sizes of inputs: what the file calls them
         self._count = 0  # nodes read
@@ -178,9 +180,9 @@ class _Reader:
         """Metas of a graph's values; ``names`` renames those of an inner graph."""
         for name, meta in field(data, "tensor_values", dict, "graph").items():
             where = f"value {name!r}"
-            self._tensors.setdefault(
-                names.get(name, name), read_tensor_meta(meta, self._expressions, where)
-            )
+            known = names.get(name, name)
+            self._tensors.setdefault(known, read_tensor_meta(meta, self._expressions, where))
+            self._begins.setdefault(known, first_element(meta))
         for name, size in field(data, "sym_int_values", dict, "graph").items():
             where = f"symbolic integer {name!r}"
             expr = self._expressions.read_number(size, where)
@@ -217,7 +219,7 @@ class _Reader:
         node, graphs = _read_node(part, target, index)
         name = prefix + node.name
         inner = {at: self._subgraph(content, name, depth + 1) for at, content in graphs.items()}
-        renamed = _renamed(node, names)
+        renamed = counted_from_the_tensor(_renamed(node, names), self._begins)
         args = tuple(inner.get(at, argument) for at, argument in enumerate(renamed.args))
         if target in _DISTINCT:
             self._retyped(renamed.outputs[1:], DType.I64)

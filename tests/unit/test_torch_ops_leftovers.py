@@ -13,10 +13,12 @@ torch = pytest.importorskip("torch")
 
 from scheduler.ir.dtypes import DType  # noqa: E402
 from scheduler.ir.operations import Extern  # noqa: E402
+from scheduler.ir.ops import UnsupportedOpError  # noqa: E402
 from scheduler.lowering import lower  # noqa: E402
 from scheduler.reference import run  # noqa: E402
 from tests.support.exported_kernels import outputs_of  # noqa: E402
-from tests.unit.torch_export import agree, as_module, export  # noqa: E402
+from tests.unit.lowering.agreeing import assert_lowers  # noqa: E402
+from tests.unit.torch_export import agree, as_module, export, inputs_of  # noqa: E402
 
 NARROW = (torch.float16, torch.bfloat16)
 
@@ -68,6 +70,43 @@ def test_repetitions_as_a_tensor_says_with_the_size_given(tmp_path: Path) -> Non
 
     x = torch.randn(4, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     agree(as_module(f), (x, torch.tensor([0, 3, 1, 2])), tmp_path)
+
+
+@pytest.mark.parametrize("decompose", [False, True])
+def test_offsets_in_memory_that_an_example_was_a_part_of(tmp_path: Path, decompose: bool) -> None:
+    """torch counts them from the start of that memory; whoever runs the model has only the part."""
+
+    class Parts(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("part", torch.arange(20.0)[4:].view(4, 4).t())
+
+        def forward(self, x: Any) -> Any:
+            y = x.t()
+            return (
+                x.as_strided((2, 2), (2, 1)),
+                x.as_strided((2, 2), (2, 1), 7) + 1,
+                torch.as_strided_copy(y, (3,), (2,), 6),
+                torch.as_strided(self.part, (2, 2), (2, 1), 5) * 2,
+                torch.as_strided_scatter(x, x[0, :2], (2,), (3,), 9),
+                (x * 2).as_strided((2, 2), (2, 1), 1),
+            )
+
+    x, module = torch.arange(30.0)[5:21].view(4, 4), Parts()
+    program, graph = export(module, (x,), tmp_path, decompose=decompose)
+    values = inputs_of(program, graph, (x,))  # copies: their memory begins with them
+    got = run(graph, values, {})
+    for name, expected in zip(graph.outputs, module(x), strict=True):
+        np.testing.assert_array_equal(got[name], expected.numpy(), err_msg=name)
+    assert_lowers(graph, values, {}, got)
+
+
+def test_memory_before_an_example_is_refused(tmp_path: Path) -> None:
+    x = torch.arange(30.0)[5:21].view(4, 4)
+    module = as_module(lambda x: x.as_strided((2, 2), (2, 1), 3))
+    _, graph = export(module, (x,), tmp_path)
+    with pytest.raises(UnsupportedOpError, match="a view by strides that leaves its memory"):
+        run(graph, {graph.inputs[0].name: x.double().numpy()}, {})
 
 
 def test_what_is_rolled_may_be_empty(tmp_path: Path) -> None:

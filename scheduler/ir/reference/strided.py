@@ -29,12 +29,12 @@ def _memory(a: Args, x: Array) -> tuple[Array, tuple[int, ...]]:
 def _view(a: Args, memory: Array) -> Array:
     """The view; what no index of it may reach is no memory of ours."""
     offset, size, stride = a["storage_offset"] or 0, a["size"], a["stride"]
-    if min((offset, *size, *stride), default=0) < 0:
+    if min((*size, *stride), default=0) < 0:
         raise UnsupportedUseError("negative strides")
     last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if 0 in size:
         return np.zeros(size, dtype=memory.dtype)
-    if last >= memory.size:
+    if offset < 0 or last >= memory.size:
         raise UnsupportedUseError("a view by strides that leaves its memory")
     steps = tuple(step * memory.itemsize for step in stride)
     return np.lib.stride_tricks.as_strided(memory.reshape(-1)[offset:], size, steps)
