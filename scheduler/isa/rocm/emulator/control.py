@@ -63,7 +63,7 @@ _NOTHING = (
     *("global_inv", "global_wb", "s_prefetch", "s_setkill", "s_incperflevel", "s_decperflevel"),
     *("s_ttrace", "s_code_end", "s_version", "v_nop", "ds_nop", "s_sched", "s_round_mode"),
     *("s_denorm_mode", "s_monitor_sleep", "s_set_gpr_idx_off", "s_atc_probe", "v_pipeflush"),
-    *("buffer_wbl2", "global_wbinv", "s_memtime", "s_barrier_leave", "global_prefetch"),
+    *("global_wbinv", "s_barrier_leave", "global_prefetch"),
 )
 
 
@@ -87,4 +87,4 @@ def control_of(function: Function, instruction: Instruction, name: str) -> Contr
 
 def does_nothing(name: str) -> bool:
     """Waits, hints and caches: nothing that values or addresses depend on."""
-    return name.startswith(_NOTHING) and name != "s_memtime"
+    return name.startswith(_NOTHING)

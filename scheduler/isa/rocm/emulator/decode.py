@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from scheduler.isa.listing import Instruction
 from scheduler.isa.rocm.emulator import (
+    atomics,
     blocks,
+    buffers,
     lanes,
     lds,
     scalar_floats,
     scalar_memory,
+    system,
+    transposes,
     unit,
     vector,
     vector_memory,
@@ -20,6 +25,7 @@ from scheduler.isa.rocm.emulator import (
 from scheduler.isa.rocm.emulator.alu.float_rows import SPELLINGS
 from scheduler.isa.rocm.emulator.alu.row import Alu
 from scheduler.isa.rocm.emulator.control import Control, Ending, control_of, does_nothing
+from scheduler.isa.rocm.emulator.data import linked
 from scheduler.isa.rocm.emulator.names import canonical
 from scheduler.isa.rocm.emulator.operands import EXEC, File, Operands, parse
 from scheduler.isa.rocm.emulator.program import Program
@@ -47,8 +53,11 @@ class Run:
 class Code:
     """A program's instructions as steps, made when they are first reached."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(
+        self, program: Program, addresses: Mapping[tuple[str, str], int] = MappingProxyType({})
+    ) -> None:
         self.program = program
+        self._addresses = addresses
         self.unknown: dict[int, str] = {}
         self._rows = vector_rows(program.processor)
         self._blocks = block_rows(program.processor)
@@ -107,7 +116,7 @@ class Code:
         try:
             if "::" in instruction.operands:
                 return self._dual(instruction)
-            operands = parse(instruction.operands)
+            operands = parse(linked(instruction.operands, self._addresses))
             step = self._of_tables(index, instruction, name, operands)
             if step is not None:
                 return step
@@ -137,7 +146,12 @@ class Code:
             unit.masked_step(name, operands)
             or vector_memory.make(name, operands, self.accumulation, index)
             or lds.make(name, operands, self.accumulation, index)
+            or transposes.make(name, operands, self.accumulation, index)
             or scalar_memory.make(name, operands, index)
+            or system.make(name, operands)
+            or atomics.make(name, operands, self.accumulation, index)
+            or atomics.make_lds(name, operands, self.accumulation, index)
+            or buffers.make(name, operands, self.accumulation, index, self.program.gfx9)
         )
 
     def _row(self, name: str) -> Alu | None:

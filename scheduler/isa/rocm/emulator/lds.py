@@ -5,30 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import numpy as np
-
-from scheduler.isa.rocm.emulator.memory import Addresses
-from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
-from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
+from scheduler.isa.rocm.emulator.addresses import At, lds_address
+from scheduler.isa.rocm.emulator.operands import Operands
+from scheduler.isa.rocm.emulator.sources import row_of
 from scheduler.isa.rocm.emulator.spaces import LDS
 from scheduler.isa.rocm.emulator.state import Group
 from scheduler.isa.rocm.emulator.transfers import Transfer, put, take, transfer_of
 from scheduler.isa.rocm.emulator.vector_memory import loads, stores
 
 Step = Callable[[Group], None]
-At = Callable[[Group], Addresses]
 _ONE = re.compile(r"ds_(read|write)_(\w+)")
 _TWO = re.compile(r"ds_(read|write)2(st64)?_b(32|64)")
-
-
-def lds_address(operand: Operand, offset: int, accumulation: int) -> At:
-    """[waves, lanes] bytes within the block's LDS."""
-    if operand.file not in (File.VECTOR, File.ACCUMULATION):
-        raise UnreadableError(operand.text)
-    row = row_of(operand, accumulation)
-    if offset:
-        return lambda g: g.v[row].astype(np.int64) + offset
-    return lambda g: g.v[row].astype(np.int64)
 
 
 def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:

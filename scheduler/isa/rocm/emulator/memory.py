@@ -87,10 +87,9 @@ class Memory:
         position = self._regions.index(region)
         del self._regions[position], self._starts[position]
 
-    def free_address(self, size: int) -> int:
-        """Where a region of that size may be mapped, behind all others."""
+    def free_address(self) -> int:
+        """Where a region may be mapped, behind all others."""
         end = self._regions[-1].end if self._regions else 0
-        del size
         return max(0x10_0000, -(-(end + PAGE) // PAGE) * PAGE)
 
     def region_at(self, address: int) -> Region | None:

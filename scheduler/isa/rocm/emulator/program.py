@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduler.isa.listing import Function
+from scheduler.isa.rocm.emulator.data import tables
 from scheduler.isa.rocm.reader import GPU
 from scheduler.outcome import UserError
 
@@ -41,7 +42,8 @@ class Argument:
 @dataclass(frozen=True)
 class Program:
     """``processor`` is gfx942 and the like; ``directives`` the descriptor's values by name
-    (without ``.amdhsa_``). ``lds_bytes`` are a block's, ``scratch_bytes`` a lane's."""
+    (without ``.amdhsa_``). ``lds_bytes`` are a block's, ``scratch_bytes`` a lane's; ``tables`` are
+    constants that instructions refer to by name."""
 
     processor: str
     function: Function
@@ -51,6 +53,7 @@ class Program:
     lds_bytes: int
     scratch_bytes: int
     lanes: int
+    tables: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def gfx9(self) -> bool:
@@ -91,6 +94,7 @@ def program_of(listing: str, name: str, processor: str = "") -> Program:
     return Program(
         *(found, function, directives, arguments, kernarg, lds, scratch),
         lanes=32 if wave32 else 64,
+        tables=tables(listing),
     )
 
 

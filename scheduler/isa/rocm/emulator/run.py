@@ -10,6 +10,7 @@ import numpy as np
 
 from scheduler.isa.rocm.emulator import groups
 from scheduler.isa.rocm.emulator.control import Ending
+from scheduler.isa.rocm.emulator.data import placed
 from scheduler.isa.rocm.emulator.decode import Code
 from scheduler.isa.rocm.emulator.decode import Run as Stretch
 from scheduler.isa.rocm.emulator.launch import Launch
@@ -84,7 +85,6 @@ class _Runner:
     ) -> None:
         self.program, self.launch, self.memory = program, launch, memory
         self.limits = limits
-        self.code = Code(program)
         each = -(-launch.threads // program.lanes)
         self.waves = [(block, wave) for block in blocks for wave in range(each)]
         if len(self.waves) > limits.waves:
@@ -110,9 +110,13 @@ class _Runner:
     def run(self) -> Run:
         data = kernarg(self.program, self.launch)
         room = -(-len(data) // 256) * 256
-        at = self.memory.free_address(room + 256)
-        region = self.memory.map("arguments", at, room + 256, data)
+        image, addresses = placed(self.program.tables, self.memory.free_address() + room + 256)
+        size = room + 256 + len(image)
+        region = self.memory.map("arguments", self.memory.free_address(), size, data)
+        at = region.address
         self.memory.write(at + room, packet(self.program, self.launch, at))
+        self.memory.write(at + room + 256, image)
+        self.code = Code(self.program, addresses)
         try:
             ready = [self._first(at)]
             self._all(ready)

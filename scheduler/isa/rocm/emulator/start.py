@@ -10,6 +10,7 @@ import struct
 
 import numpy as np
 
+from scheduler.isa.rocm.emulator.buffers import SCRATCH_FLAGS
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.operands import TTMP
 from scheduler.isa.rocm.emulator.program import Argument, Program
@@ -111,7 +112,7 @@ def _user_registers(program: Program, group: Group, at: int, packet_at: int) -> 
                 group.s[position] = value
                 position += 1
 
-    place("private_segment_buffer", (0, 0, 0, 0))
+    place("private_segment_buffer", (0, 0, 0xFFFF_FFFF, SCRATCH_FLAGS))
     place("dispatch_ptr", (packet_at & 0xFFFF_FFFF, packet_at >> 32))
     place("queue_ptr", (0, 0))
     place("kernarg_segment_ptr", (at & 0xFFFF_FFFF, at >> 32))

@@ -44,6 +44,12 @@ class Machine:
     outside: dict[tuple[str, int], list[int]] = field(default_factory=dict)
     recorded: int = 0
     traced: bool = True
+    clock: int = 0
+
+    def ticks(self) -> int:
+        """A clock that goes on each time it is read."""
+        self.clock += 64
+        return self.clock
 
     def missed(self, what: str, instruction: int, addresses: npt.NDArray[np.int64]) -> None:
         """Note accesses outside all memory."""

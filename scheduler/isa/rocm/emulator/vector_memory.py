@@ -6,54 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scheduler.isa.rocm.emulator.alu.row import Type
-from scheduler.isa.rocm.emulator.memory import Addresses
-from scheduler.isa.rocm.emulator.operands import (
-    PRIVATE_APERTURE,
-    SHARED_APERTURE,
-    File,
-    Operand,
-    Operands,
-)
-from scheduler.isa.rocm.emulator.sources import UnreadableError, raw, row_of, scalar
+from scheduler.isa.rocm.emulator.addresses import At, by_aperture, global_address, scratch_address
+from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
+from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
 from scheduler.isa.rocm.emulator.spaces import GLOBAL, LDS, SCRATCH, Space
 from scheduler.isa.rocm.emulator.state import Group
 from scheduler.isa.rocm.emulator.transfers import Transfer, put, take, transfer_of
 
 Step = Callable[[Group], None]
-At = Callable[[Group], Addresses]
 _VECTOR = (File.VECTOR, File.ACCUMULATION)
-
-
-def global_address(address: Operand, base: Operand, offset: int, accumulation: int) -> At:
-    """[waves, lanes] bytes: a 64-bit address of each lane, or a scalar one and 32 bits of each."""
-    if base.file is File.OFF:
-        pair = raw(address, 64, accumulation, Type.U64)
-        if offset:
-            return lambda g: pair(g).view(np.int64) + offset
-        return lambda g: pair(g).view(np.int64)
-    start = scalar(base, 64)
-    if address.file is File.OFF:
-        return lambda g: np.broadcast_to(g.wide_vector(start(g)) + offset, (g.count, g.lanes))
-    word = raw(address, 32, accumulation, Type.U32)
-    return lambda g: word(g).astype(np.int64) + (g.wide_vector(start(g)) + offset)
-
-
-def scratch_address(address: Operand, base: Operand, offset: int, accumulation: int) -> At:
-    """[waves, lanes] bytes of the lane's own."""
-    parts = [
-        raw(each, 32, accumulation, Type.U32)
-        for each in (address, base)
-        if each.file is not File.OFF
-    ]
-
-    def at(g: Group) -> Addresses:
-        total = np.full((g.count, g.lanes), offset, np.int64)
-        for part in parts:
-            total = total + part(g).astype(np.int32)
-        return total
-
-    return at
 
 
 def loads(space: Space, at: At, row: int, transfer: Transfer, index: int) -> Step:
@@ -128,37 +89,4 @@ def make(name: str, operands: Operands, accumulation: int, index: int) -> Step |
     at = global_address(address, found[2], offset, accumulation)
     if space == "global":
         return move(GLOBAL, at, row, transfer, index)
-    return _by_aperture(move, at, row, transfer, index)
-
-
-def _by_aperture(
-    move: Callable[..., Step], at: At, row: int, transfer: Transfer, index: int
-) -> Step:
-    """A generic address: in LDS, in scratch, or in memory, by its upper half."""
-    spaces = {SHARED_APERTURE: LDS, PRIVATE_APERTURE: SCRATCH}
-    chosen: list[tuple[Addresses, Space]] = []
-    steps = {
-        aperture: move(space, lambda _: chosen[-1][0] & 0xFFFF_FFFF, row, transfer, index)
-        for aperture, space in spaces.items()
-    }
-    plain = move(GLOBAL, lambda _: chosen[-1][0], row, transfer, index)
-
-    def step(g: Group) -> None:
-        addresses = at(g)
-        upper = addresses >> 32
-        chosen.append((addresses, GLOBAL))
-        mask, full = g.mask, g.full
-        rest = mask
-        for aperture, each in steps.items():
-            here = (upper == aperture) & rest
-            if here.any():
-                g.mask, g.full = here, bool(here.all())
-                each(g)
-                rest = rest & ~here
-        if rest.any() or not mask.any():
-            g.mask, g.full = rest, bool(rest.all())
-            plain(g)
-        g.mask, g.full = mask, full
-        chosen.pop()
-
-    return step
+    return by_aperture(at, lambda where, to: move(where, to, row, transfer, index))

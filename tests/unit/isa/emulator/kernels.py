@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +37,9 @@ k:
 \t\t.amdhsa_user_sgpr_kernarg_segment_ptr 1
 \t\t.amdhsa_system_sgpr_workgroup_id_x 1
 \t\t.amdhsa_system_vgpr_workitem_id {ids}
-{wave32}
+{further}
+\t\t.amdhsa_next_free_vgpr 128
+\t\t.amdhsa_next_free_sgpr 96
 \t.end_amdhsa_kernel
 \t.text
 .Lfunc_end0:
@@ -85,10 +91,35 @@ def listing(
         line.strip() if line.strip().endswith(":") else "\t" + line.strip()
         for line in body.strip().splitlines()
     ]
-    wave32 = "" if processor.startswith("gfx9") else "\t\t.amdhsa_wavefront_size32 1"
+    further = "\t\t.amdhsa_wavefront_size32 1"
+    if processor.startswith("gfx9"):
+        further = "\t\t.amdhsa_accum_offset 64"
+        if processor == "gfx90a":
+            further += "\n\t\t.amdhsa_user_sgpr_private_segment_buffer 0"
     return _LISTING.format(
-        processor=processor, body="\n".join(lines), lds=lds, scratch=scratch, ids=ids, wave32=wave32
+        processor=processor,
+        body="\n".join(lines),
+        lds=lds,
+        scratch=scratch,
+        ids=ids,
+        further=further,
     )
+
+
+@cache
+def assemble(text: str, processor: str) -> str:
+    """What the real assembler has against a listing; "" for nothing."""
+    code = re.sub(r"\t\.amdgpu_metadata.*?\.end_amdgpu_metadata\n", "", text, flags=re.DOTALL)
+    arguments = ["-triple", "amdgcn-amd-amdhsa", "-target-cpu", processor, "-filetype", "obj"]
+    done = subprocess.run(
+        [sys.executable, "-m", "ziglang", "clang", "-cc1as", *arguments, "-o", "/dev/null", "-"],
+        input=code,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.stderr if done.returncode else ""
 
 
 def program(body: str, processor: str = "gfx942", **more: int) -> Program:
@@ -108,15 +139,23 @@ def execute(
     scratch: int = 0,
     limits: Limits = Limits(),
     values: bool = True,
+    real: bool = True,
+    block: tuple[int, int, int] | None = None,
+    ids: int = 0,
+    dynamic_lds: int = 0,
 ) -> Done:
     """Run the kernel ``k(OUT, IN, scalar)``: s[0:1] are its arguments' address, s2 the block, v0
-    the thread. ``data`` lies at IN."""
+    the thread. ``data`` lies at IN. ``real``: the assembler must take the kernel too."""
+    if real:
+        text = listing(body, processor, lds, scratch, ids)
+        assert not assemble(text, processor)
     memory = Memory()
     memory.map("out", OUT, SIZE)
     memory.map("in", IN, SIZE, bytes(data) if isinstance(data, bytes) else data.tobytes())
-    launch = Launch("k", (grid, 1, 1), (threads, 1, 1), 0, (OUT, IN, scalar))
-    program_ = program(body, processor, lds=lds, scratch=scratch)
-    return Done(memory, run(program_, launch, memory, blocks, limits, values))
+    size = block or (threads, 1, 1)
+    launch = Launch("k", (grid, 1, 1), size, dynamic_lds, (OUT, IN, scalar))
+    kernel = program(body, processor, lds=lds, scratch=scratch, ids=ids)
+    return Done(memory, run(kernel, launch, memory, blocks, limits, values))
 
 
 LOAD = """

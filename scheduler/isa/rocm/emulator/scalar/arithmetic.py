@@ -10,6 +10,7 @@ from scheduler.isa.rocm.emulator.scalar.row import Scalar
 
 _M32 = 0xFFFF_FFFF
 _M64 = 0xFFFF_FFFF_FFFF_FFFF
+U16, I16 = Type.U16, Type.I16
 U32, I32, B32 = Type.U32, Type.I32, Type.B32
 U64, I64, B64 = Type.U64, Type.I64, Type.B64
 
@@ -96,9 +97,9 @@ def _compares() -> tuple[Scalar, ...]:
     rows = []
     for name, function in _COMPARED.items():
         compute = _compare(function)
-        for word, kind in (("i32", I32), ("u32", U32)):
+        for word, kind, short in (("i32", I32, I16), ("u32", U32, U16)):
             rows.append(Scalar(f"s_cmp_{name}_{word}", None, (kind, kind), compute, sets=True))
-            rows.append(Scalar(f"s_cmpk_{name}_{word}", None, (kind, kind), compute, sets=True))
+            rows.append(Scalar(f"s_cmpk_{name}_{word}", None, (kind, short), compute, sets=True))
         if name in ("eq", "lg"):
             rows.append(Scalar(f"s_cmp_{name}_u64", None, (U64, U64), compute, sets=True))
     return tuple(rows)
@@ -124,8 +125,8 @@ ROWS: tuple[Scalar, ...] = (
     Scalar("s_sub_i32", I32, (I32, I32), _subtract_signed, sets=True),
     Scalar("s_addc_u32", U32, (U32, U32), _add_carry, sets=True, reads=True),
     Scalar("s_subb_u32", U32, (U32, U32), _subtract_borrow, sets=True, reads=True),
-    Scalar("s_addk_i32", I32, (I32, I32), _add_signed, sets=True, accumulates=True),
-    Scalar("s_mulk_i32", I32, (I32, I32), operator.mul, accumulates=True),
+    Scalar("s_addk_i32", I32, (I32, I16), _add_signed, sets=True, accumulates=True),
+    Scalar("s_mulk_i32", I32, (I32, I16), operator.mul, accumulates=True),
     Scalar("s_add_nc_u64", U64, (U64, U64), operator.add),
     Scalar("s_sub_nc_u64", U64, (U64, U64), operator.sub),
     Scalar("s_add_u64", U64, (U64, U64), operator.add),
@@ -171,11 +172,11 @@ ROWS: tuple[Scalar, ...] = (
     Scalar("s_cselect_b32", B32, (B32, B32), lambda a, b, scc: a if scc else b, reads=True),
     Scalar("s_cselect_b64", B64, (B64, B64), lambda a, b, scc: a if scc else b, reads=True),
     *(
-        Scalar(name, kind, (kind, kind), lambda old, a, scc: a if scc else old, False, True, True)
-        for name, kind in (
-            ("s_cmov_b32", B32),
-            ("s_cmov_b64", B64),
-            ("s_cmovk_i32", I32),
+        Scalar(name, kind, (kind, given), lambda old, a, scc: a if scc else old, False, True, True)
+        for name, kind, given in (
+            ("s_cmov_b32", B32, B32),
+            ("s_cmov_b64", B64, B64),
+            ("s_cmovk_i32", I32, I16),
         )
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from scheduler.isa.rocm.emulator.alu.row import Type
 from scheduler.isa.rocm.emulator.scalar.row import Scalar
 
-U32, I32, B32, B64, I64 = Type.U32, Type.I32, Type.B32, Type.B64, Type.I64
+I16, U32, I32, B32, B64 = Type.I16, Type.U32, Type.I32, Type.B32, Type.B64
 _WIDTHS = ((32, B32, 0xFFFF_FFFF), (64, B64, 0xFFFF_FFFF_FFFF_FFFF))
 
 LOGIC: dict[str, Callable[[int, int], int]] = {
@@ -139,7 +139,7 @@ def _sign_extended(bits: int) -> Callable[[int], int]:
 ROWS: tuple[Scalar, ...] = (
     *_logic(),
     *_sized(),
-    Scalar("s_movk_i32", I32, (I32,), lambda a: a),
+    Scalar("s_movk_i32", I32, (I16,), lambda a: a),
     Scalar("s_flbit_i32", I32, (B32,), lambda a: _leading_signs(a, 32)),
     Scalar("s_flbit_i32_i64", I32, (B64,), lambda a: _leading_signs(a, 64)),
     Scalar("s_sext_i32_i8", I32, (B32,), _sign_extended(8)),

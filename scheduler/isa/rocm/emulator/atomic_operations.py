@@ -1,0 +1,154 @@
+"""What atomic instructions do to one place in memory: (old value, the lane's value) → new value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator.sources import bfloat16
+
+Words = npt.NDArray[np.uint32]
+_32, _16 = np.uint64(32), np.uint32(16)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``words`` of memory; ``compute(old, data)`` of arrays of ``dtype`` [n]. ``compares``: the
+    data has twice the words, the new value and the one to compare with."""
+
+    words: int
+    dtype: type[np.generic]
+    compute: Callable[[Any, Any], Any]
+    compares: bool = False
+
+    def new(self, old: Words, data: Words) -> Words:
+        """[words, n] from [words, n] and [words, n] (or twice as many words)."""
+        if self.compares:
+            fresh, expected = data[: self.words], data[self.words :]
+            same = (old == expected).all(axis=0)
+            return np.where(same, fresh, old)
+        return _split(self.compute(_joined(old, self.dtype), _joined(data, self.dtype)))
+
+
+def _joined(words: Words, dtype: type[np.generic]) -> Any:
+    if len(words) == 1:
+        return np.ascontiguousarray(words[0]).view(dtype)
+    return (words[1].astype(np.uint64) << _32 | words[0]).view(dtype)
+
+
+def _split(values: Any) -> Words:
+    if values.dtype.itemsize == 4:
+        return np.ascontiguousarray(values.view(np.uint32)[None])
+    number = values.view(np.uint64)
+    return np.stack([number.astype(np.uint32), (number >> _32).astype(np.uint32)])
+
+
+def _increment(old: Any, limit: Any) -> Any:
+    return np.where(old >= limit, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def _decrement(old: Any, limit: Any) -> Any:
+    return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
+
+
+def _halves(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Of two f16 in a word."""
+
+    def compute(old: Any, data: Any) -> Any:
+        pairs = [each.view(np.float16).reshape(-1, 2) for each in (old, data)]
+        return np.ascontiguousarray(function(*pairs)).view(np.uint32)[:, 0]
+
+    return compute
+
+
+def _brain(old: Any, data: Any) -> Any:
+    """The sum of two bf16 in a word."""
+    result = np.zeros_like(old)
+    for shift in (np.uint32(0), _16):
+        parts = [((each >> shift) << _16).view(np.float32) for each in (old, data)]
+        result |= bfloat16(parts[0] + parts[1]).astype(np.uint32) << shift
+    return result
+
+
+_INTEGERS: dict[str, tuple[bool, Callable[[Any, Any], Any]]] = {
+    "swap": (False, lambda _, data: data),
+    "add": (False, lambda old, data: old + data),
+    "sub": (False, lambda old, data: old - data),
+    "rsub": (False, lambda old, data: data - old),
+    "smin": (True, np.minimum),
+    "smax": (True, np.maximum),
+    "umin": (False, np.minimum),
+    "umax": (False, np.maximum),
+    "and": (False, np.bitwise_and),
+    "or": (False, np.bitwise_or),
+    "xor": (False, np.bitwise_xor),
+    "inc": (False, _increment),
+    "dec": (False, _decrement),
+    "csub": (False, lambda old, data: np.where(old < data, old.dtype.type(0), old - data)),
+    "sub_clamp": (False, lambda old, data: np.where(old < data, old.dtype.type(0), old - data)),
+    "cond_sub": (False, lambda old, data: np.where(old >= data, old - data, old)),
+}
+_FLOATS: dict[str, Operation] = {
+    "pk_add_f16": Operation(1, np.uint32, _halves(np.add)),
+    "pk_add_bf16": Operation(1, np.uint32, _brain),
+}
+for _word, _dtype, _count in (("f32", np.float32, 1), ("f64", np.float64, 2)):
+    _FLOATS[f"add_{_word}"] = Operation(_count, _dtype, np.add)
+    for _verb, _function in (("min", np.fmin), ("max", np.fmax)):
+        for _num in ("", "_num"):
+            _FLOATS[f"{_verb}{_num}_{_word}"] = Operation(_count, _dtype, _function)
+
+_GLOBAL = re.compile(r"(\w+?)(_x2)?")
+_LDS = re.compile(r"ds_(\w+?)_(?:rtn_)?([uibf])(32|64)")
+_LDS_PACKED = re.compile(r"ds_(pk_add)_(?:rtn_)?(b?f16)")
+
+
+def of_memory(name: str) -> Operation | None:
+    """By what follows ``global_atomic_`` (in the older spelling: ``add_x2``, ``smin``)."""
+    if name in _FLOATS:
+        return _FLOATS[name]
+    match = _GLOBAL.fullmatch(name)
+    if not match:
+        return None
+    words = 2 if match[2] else 1
+    if match[1] in ("cmpswap", "fcmpswap"):
+        return _compare_and_swap(words)
+    return _integers(match[1].removesuffix("_u32"), words)
+
+
+def of_lds(name: str) -> Operation | None:
+    """By the whole mnemonic (``ds_add_rtn_u32``)."""
+    packed = _LDS_PACKED.fullmatch(name)
+    if packed:
+        return _FLOATS[f"{packed[1]}_{packed[2]}"]
+    match = _LDS.fullmatch(name)
+    if not match:
+        return None
+    verb, kind, bits = match[1], match[2], int(match[3])
+    if verb in ("cmpst", "cmpstore"):
+        return _compare_and_swap(bits // 32)
+    if verb in ("wrxchg", "storexchg"):
+        return _integers("swap", bits // 32)
+    if kind == "f":
+        return _FLOATS.get(f"{verb}_f{bits}")
+    if verb in ("min", "max"):
+        verb = ("s" if kind == "i" else "u") + verb
+    return _integers(verb, bits // 32)
+
+
+def _integers(verb: str, words: int) -> Operation | None:
+    found = _INTEGERS.get(verb)
+    if found is None:
+        return None
+    signed = (np.int32, np.int64)
+    unsigned = (np.uint32, np.uint64)
+    return Operation(words, (signed if found[0] else unsigned)[words - 1], found[1])
+
+
+def _compare_and_swap(words: int) -> Operation:
+    return Operation(words, np.uint32, lambda _, data: data, compares=True)

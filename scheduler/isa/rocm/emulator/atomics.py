@@ -1,0 +1,129 @@
+"""Atomic instructions on memory, on buffers and on LDS: lane after lane, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.isa.rocm.emulator import atomic_operations
+from scheduler.isa.rocm.emulator.addresses import At, by_aperture, global_address, lds_address
+from scheduler.isa.rocm.emulator.atomic_operations import Operation
+from scheduler.isa.rocm.emulator.memory import Addresses, Words
+from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
+from scheduler.isa.rocm.emulator.sources import UnreadableError, row_of
+from scheduler.isa.rocm.emulator.spaces import GLOBAL, LDS, Space
+from scheduler.isa.rocm.emulator.state import Group
+from scheduler.isa.rocm.emulator.transfers import Transfer, put, take
+
+Step = Callable[[Group], None]
+_RETURNS = ("glc", "sc0")
+
+
+def returns(operands: Operands) -> bool:
+    """Whether the old value comes back."""
+    return any(word in _RETURNS or "ATOMIC_RETURN" in word for word in operands.words)
+
+
+def step_of(
+    space: Space, at: At, operation: Operation, rows: list[int], result: int | None, index: int
+) -> Step:
+    """``rows``: where the data's registers begin (of a comparison in LDS, two places);
+    ``result``: where the old value goes."""
+    size = 4 * operation.words
+    transfer = Transfer(size)
+    many = 2 if operation.compares and len(rows) == 1 else 1
+    data = Transfer(size * many)
+
+    def step(g: Group) -> None:
+        addresses = at(g)
+        g.record(index, addresses, size)
+        values = np.concatenate([take(g, row, data) for row in rows])
+        old = _in_order(g, index, space, space.flat(g, addresses), transfer, operation, values)
+        if result is not None:
+            put(g, result, transfer, old)
+
+    return step
+
+
+def _in_order(
+    g: Group,
+    index: int,
+    space: Space,
+    flat: Addresses,
+    transfer: Transfer,
+    operation: Operation,
+    values: Words,
+) -> Words:
+    """The old values [words, n]. Lanes with the same address come one after another."""
+    rank = _ranks(flat)
+    last = int(rank.max()) if len(rank) else 0
+    if last == 0:
+        old = space.fetch(g, index, flat, transfer)
+        space.put(g, index, flat, transfer, operation.new(old, values))
+        return old
+    result = np.empty((transfer.words, len(flat)), np.uint32)
+    for turn in range(last + 1):
+        lanes = np.nonzero(rank == turn)[0]
+        old = space.fetch(g, index, flat[lanes], transfer)
+        space.put(g, index, flat[lanes], transfer, operation.new(old, values[:, lanes]))
+        result[:, lanes] = old
+    return result
+
+
+def _ranks(flat: Addresses) -> npt.NDArray[np.int64]:
+    """How many lanes before each have its address."""
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    place = np.arange(len(flat))
+    begins = np.ones(len(flat), bool)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    ranks = np.empty(len(flat), np.int64)
+    ranks[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    return ranks
+
+
+def make(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
+    """``global_atomic_*``, ``flat_atomic_*``; None for other instructions."""
+    space, _, rest = name.partition("_atomic_")
+    if space not in ("global", "flat") or not rest:
+        return None
+    operation = atomic_operations.of_memory(rest)
+    if operation is None:
+        return None
+    found = list(operands.operands)
+    if space == "flat":
+        found.append(Operand(File.OFF, text="off"))
+    result = row_of(_vector(found.pop(0)), accumulation) if returns(operands) else None
+    if len(found) != 3:
+        raise UnreadableError(name)
+    address, data, base = found
+    rows = [row_of(_vector(data), accumulation)]
+    at = global_address(address, base, operands.number("offset"), accumulation)
+    if space == "global":
+        return step_of(GLOBAL, at, operation, rows, result, index)
+    return by_aperture(at, lambda where, to: step_of(where, to, operation, rows, result, index))
+
+
+def make_lds(name: str, operands: Operands, accumulation: int, index: int) -> Step | None:
+    """``ds_add_u32`` and its like; None for other instructions."""
+    operation = atomic_operations.of_lds(name)
+    if operation is None:
+        return None
+    found = list(operands.operands)
+    result = row_of(_vector(found.pop(0)), accumulation) if "_rtn_" in name else None
+    address, *data = found
+    rows = [row_of(_vector(each), accumulation) for each in data]
+    if len(rows) != (2 if operation.compares else 1):
+        raise UnreadableError(name)
+    if name.startswith("ds_cmpst_"):  # the comparison first, other than everywhere else
+        rows.reverse()
+    at = lds_address(address, operands.number("offset"), accumulation)
+    return step_of(LDS, at, operation, rows, result, index)
+
+
+def _vector(operand: Operand) -> Operand:
+    if operand.file not in (File.VECTOR, File.ACCUMULATION):
+        raise UnreadableError(operand.text)
+    return operand

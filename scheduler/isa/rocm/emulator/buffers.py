@@ -1,0 +1,181 @@
+"""Accesses through a buffer's descriptor: base, stride, number of records, what is out of range.
+
+Source: AMD's ISA references (CDNA3 9.1.5 "Memory buffer addressing", RDNA3 and RDNA4 likewise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.isa.rocm.emulator import atomic_operations, atomics
+from scheduler.isa.rocm.emulator.addresses import At, only
+from scheduler.isa.rocm.emulator.alu.row import Type
+from scheduler.isa.rocm.emulator.memory import Addresses
+from scheduler.isa.rocm.emulator.operands import File, Operand, Operands
+from scheduler.isa.rocm.emulator.sources import Read, UnreadableError, raw, row_of
+from scheduler.isa.rocm.emulator.spaces import GLOBAL, SCRATCH
+from scheduler.isa.rocm.emulator.state import Group, Mask
+from scheduler.isa.rocm.emulator.transfers import Transfer, put, transfer_of
+from scheduler.isa.rocm.emulator.vector_memory import loads, loads_to_lds, stores
+
+Step = Callable[[Group], None]
+SCRATCH_FLAGS = 1 << 23
+"""ADD_TID_ENABLE in a descriptor's last word: lanes are interleaved, as in scratch."""
+_NUMBERS = 1 << 32
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """The operands of an access: ``offset`` and ``index`` of each lane where they are given."""
+
+    descriptor: int
+    scalar_offset: Read
+    offset: Read | None
+    index: Read | None
+    fixed: int
+    by_stride: bool
+    """GFX9's rule of what is out of range; later the descriptor says which."""
+
+    def is_scratch(self, g: Group) -> bool:
+        flags = g.s[self.descriptor + 3]
+        return bool((flags if isinstance(flags, int) else flags[0]) & SCRATCH_FLAGS)
+
+    def scratch(self, g: Group) -> Addresses:
+        """Bytes of the lane's own: the scalar offset counts all lanes' bytes."""
+        own = self._offsets(g) + self.scalar_offset(g).astype(np.int64) // g.lanes
+        return np.broadcast_to(own, (g.count, g.lanes))
+
+    def _offsets(self, g: Group) -> Addresses:
+        if self.offset is None:
+            return np.full((1, 1), self.fixed, np.int64)
+        return self.offset(g).astype(np.int64) + self.fixed
+
+    def _places(self, g: Group) -> tuple[Addresses, Addresses, Addresses]:
+        """[waves, lanes] addresses, the offsets that are checked, and indices."""
+        words = [g.vector(g.s[self.descriptor + word]).astype(np.int64) for word in range(2)]
+        base = words[0] | (words[1] & 0xFFFF) << 32
+        stride = words[1] >> 16 & 0x3FFF
+        index = np.zeros((1, 1), np.int64) if self.index is None else self.index(g).astype(np.int64)
+        offset = self._offsets(g)
+        scalar = self.scalar_offset(g).astype(np.int64)
+        addresses = base + scalar + offset + index * stride
+        return np.broadcast_to(addresses, (g.count, g.lanes)), offset + scalar, index
+
+    def addresses(self, g: Group) -> Addresses:
+        return self._places(g)[0]
+
+    def inside(self, g: Group, size: int) -> Mask:
+        """Which lanes' accesses of that many bytes lie within."""
+        _, offset, index = self._places(g)
+        second, records, flags = (
+            g.vector(g.s[self.descriptor + word]).astype(np.int64) for word in (1, 2, 3)
+        )
+        stride = second >> 16 & 0x3FFF
+        raw_fits = offset + size <= records
+        if self.by_stride:
+            fits = np.where(stride == 0, raw_fits, index < records)
+        else:
+            rule = flags >> 28 & 3
+            structured = (index < records) & ((stride == 0) | (offset + size <= stride))
+            fits = np.select(
+                [rule == 0, rule == 1, rule == 2],
+                [structured, index < records, records != 0],
+                raw_fits,
+            )
+        return np.broadcast_to(fits, (g.count, g.lanes))
+
+
+def buffer_of(operands: list[Operand], all_: Operands, accumulation: int, gfx9: bool) -> Buffer:
+    """From the address, the descriptor and the scalar offset."""
+    if len(operands) != 3 or operands[1].file is not File.SCALAR or operands[1].count < 4:
+        raise UnreadableError("a buffer's operands")
+    address, descriptor, scalar = operands
+    words = all_.words
+    offset = index = None
+    if address.file is not File.OFF:
+        rows = [row_of(address, accumulation) + number for number in range(address.count)]
+        if "idxen" in words:
+            index = _row(rows.pop(0))
+        if "offen" in words:
+            offset = _row(rows.pop(0))
+    return Buffer(
+        *(descriptor.index, raw(scalar, 32, accumulation, Type.U32), offset, index),
+        *(all_.number("offset"), gfx9),
+    )
+
+
+def _row(row: int) -> Read:
+    return lambda g: g.v[row]
+
+
+def make(name: str, operands: Operands, accumulation: int, index: int, gfx9: bool) -> Step | None:
+    """``buffer_load_*``, ``buffer_store_*``, ``buffer_atomic_*``; None for other instructions."""
+    if not name.startswith("buffer_"):
+        return None
+    verb, _, kind = name.removeprefix("buffer_").partition("_")
+    found = list(operands.operands)
+    if verb == "atomic":
+        return _atomic(kind, found, operands, accumulation, index, gfx9)
+    if verb not in ("load", "store"):
+        return None
+    to_lds = "lds" in operands.words or kind.startswith("lds_")
+    transfer = transfer_of(kind.removeprefix("lds_"), verb == "load")
+    if transfer is None:
+        return None
+    data = None if to_lds else found.pop(0)
+    buffer = buffer_of(found, operands, accumulation, gfx9)
+    if data is None:
+        at: At = buffer.addresses
+        step = loads_to_lds(at, operands.number("offset"), transfer, index)
+        return _guarded(buffer, step, step_outside=None, size=transfer.size)
+    row = row_of(data, accumulation)
+    if transfer.size == 2 and data.half:
+        transfer = Transfer(2, transfer.signed, 1 if data.half == "h" else 0)
+    move = loads if verb == "load" else stores
+    plain = move(GLOBAL, buffer.addresses, row, transfer, index)
+    own = move(SCRATCH, buffer.scratch, row, transfer, index)
+    outside = _zeros(row, transfer) if verb == "load" else None
+    guarded = _guarded(buffer, plain, outside, transfer.size)
+    return lambda g: own(g) if buffer.is_scratch(g) else guarded(g)
+
+
+def _zeros(row: int, transfer: Transfer) -> Step:
+    def step(g: Group) -> None:
+        put(g, row, transfer, np.zeros((transfer.words, int(g.mask.sum())), np.uint32))
+
+    return step
+
+
+def _guarded(buffer: Buffer, step: Step, step_outside: Step | None, size: int) -> Step:
+    """Lanes out of range touch no memory."""
+
+    def guarded(g: Group) -> None:
+        fits = buffer.inside(g, size)
+        if fits.all():
+            step(g)
+            return
+        if step_outside is not None:
+            with only(g, ~fits):
+                step_outside(g)
+        with only(g, fits):
+            step(g)
+
+    return guarded
+
+
+def _atomic(
+    kind: str, found: list[Operand], operands: Operands, accumulation: int, index: int, gfx9: bool
+) -> Step | None:
+    operation = atomic_operations.of_memory(kind)
+    if operation is None:
+        return None
+    row = row_of(found.pop(0), accumulation)
+    buffer = buffer_of(found, operands, accumulation, gfx9)
+    result = row if atomics.returns(operands) else None
+    step = atomics.step_of(GLOBAL, buffer.addresses, operation, [row], result, index)
+    transfer = Transfer(4 * operation.words)
+    outside = _zeros(row, transfer) if result is not None else None
+    return _guarded(buffer, step, outside, transfer.size)

@@ -1,0 +1,30 @@
+"""What the scalar unit asks of the machine around it: clocks, hardware registers, its address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scheduler.isa.rocm.emulator.operands import Operands
+from scheduler.isa.rocm.emulator.state import Group
+from scheduler.isa.rocm.emulator.unit import store_scalar
+
+Step = Callable[[Group], None]
+_CLOCKS = frozenset(["s_memtime", "s_memrealtime"])
+_NOTHING = frozenset(["s_setreg_b32", "s_setreg_imm32_b32"])  # modes of rounding and denormals
+
+
+def make(name: str, operands: Operands) -> Step | None:
+    """None for other instructions. A clock counts what was recorded so far, so it goes on."""
+    if name in _NOTHING:
+        return lambda _: None
+    if name in _CLOCKS:
+        store = store_scalar(operands.operands[0], 64)
+        return lambda g: store(g, g.machine.ticks())
+    if name == "s_getpc_b64":
+        store = store_scalar(operands.operands[0], 64)
+        return lambda g: store(g, 0)
+    if name == "s_getreg_b32":
+        store = store_scalar(operands.operands[0], 32)
+        clock = any("SHADER_CYCLES" in each.text for each in operands.operands)
+        return lambda g: store(g, g.machine.ticks() & 0xFFFF_FFFF if clock else 0)
+    return None
