@@ -72,8 +72,8 @@ def sizes_of(bundle: Bundle, size: int) -> Bindings:
     """Every symbolic size as near to ``size`` as it may be."""
     found: Bindings = {}
     for name, info in bundle.manifest.symbols.items():
-        most = size if info.max is None else min(size, info.max)
-        found[name] = max(info.min, most)
+        most = size if info.maximum is None else min(size, info.maximum)
+        found[name] = max(info.minimum, most)
     return found
 
 

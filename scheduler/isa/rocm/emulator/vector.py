@@ -277,7 +277,28 @@ _INTEGER_CLAMPS: dict[str, Callable[..., Any]] = {
     "v_sub_i32": lambda a, b: _signed_clip(a.astype(np.int64) - b, np.int32),
     "v_add_i16": lambda a, b: _signed_clip(a.astype(np.int64) + b, np.int16),
     "v_sub_i16": lambda a, b: _signed_clip(a.astype(np.int64) - b, np.int16),
+    "v_pk_add_i16": lambda a, b: _signed_clip(a.astype(np.int64) + b, np.int16),
+    "v_pk_sub_i16": lambda a, b: _signed_clip(a.astype(np.int64) - b, np.int16),
+    "v_pk_add_u16": lambda a, b: _signed_clip(a.astype(np.int64) + b, np.uint16),
+    "v_pk_sub_u16": lambda a, b: _signed_clip(a.astype(np.int64) - b, np.uint16),
+    "v_pk_mad_i16": lambda a, b, c: _signed_clip(a.astype(np.int64) * b + c, np.int16),
+    "v_pk_mad_u16": lambda a, b, c: _signed_clip(a.astype(np.int64) * b + c, np.uint16),
 }
+
+
+# Of these the bit asks for exceptions, or has no meaning.
+_UNCLAMPED = ("v_cvt_", "v_cmp_")
+
+
+def _clamped(row: Alu) -> Callable[..., Any]:
+    """What a row computes where the result is to stay in its type's range; of floats the output's
+    own step does it (``Encoding.finish``)."""
+    found = _INTEGER_CLAMPS.get(row.name)
+    if found is not None:
+        return found
+    if row.results[0] in FLOATS or row.name.startswith(_UNCLAMPED):
+        return row.compute
+    raise UnreadableError(row.name)
 
 
 def _signed_clip(value: Any, dtype: Any) -> Any:
@@ -290,7 +311,7 @@ def computing(encoding: Encoding) -> Callable[[Group], Any]:
     reads = encoding.reads()
     compute = encoding.row.compute
     if "clamp" in encoding.operands.words:
-        compute = _INTEGER_CLAMPS.get(encoding.row.name, compute)
+        compute = _clamped(encoding.row)
     finish = encoding.finish()
     if finish is not None:
         plain, change = compute, finish

@@ -92,6 +92,17 @@ def _insert_byte(value: Lanes, place: Lanes, old: Lanes) -> Bits:
     return np.asarray(kept | (limited << shift), dtype=np.uint32)
 
 
+def _shifted_bytes(least: int, most: int) -> Callable[[Lanes, Lanes, Lanes], Lanes]:
+    """Two integers shifted down and cut to the range of a byte, side by side."""
+
+    def compute(a: Lanes, b: Lanes, shift: Lanes) -> Lanes:
+        by = (shift & np.uint32(31)).astype(np.int32)
+        low, high = (np.clip(each >> by, least, most) & 0xFF for each in (a, b))
+        return np.asarray(low | (high << 8)).astype(np.uint16)
+
+    return compute
+
+
 def _stochastic(dropped: int, result: Callable[[Lanes], Lanes]) -> Callable[[Lanes, Lanes], Lanes]:
     """Rounding after a random number was added below the last digit that is kept."""
 
@@ -149,6 +160,14 @@ def _rows() -> Iterator[Alu]:
     yield Alu("v_cvt_bf16_f32", (Type.BF16,), (f32,), to_bfloat16)
     yield Alu("v_pack_b32_f16", (b32,), (f16, f16), halves)
     yield Alu("v_cvt_pk_u8_f32", (b32,), (f32, b32, b32), _insert_byte)
+    yield Alu("v_cvt_pkaccum_u8_f32", (b32,), (f32, b32, b32), _insert_byte, accumulates=True)
+    for name, limits in (("i8", (-128, 127)), ("u8", (0, 255))):
+        yield Alu(
+            f"v_ashr_pk_{name}_i32",
+            (Type.B16,),
+            (Type.I32, Type.I32, Type.U32),
+            _shifted_bytes(*limits),
+        )
     yield Alu("v_cvt_sr_f16_f32", (f16,), (f32, b32), _stochastic(13, to_type(np.float16)))
     yield Alu("v_cvt_sr_bf16_f32", (Type.BF16,), (f32, b32), _stochastic(16, lambda a: a))
 

@@ -47,6 +47,22 @@ def _floats(element: str) -> Callable[..., Bits]:
     return compute
 
 
+def _halves(element: str) -> Callable[..., Bits]:
+    """Results of 16 bits, in the half that ``op_sel`` says; the other one stays."""
+    decode = ELEMENTS[element].decode
+
+    def compute(a: Bits, b: Bits, c: Bits, old: Bits, *, modifiers: Modifiers) -> Bits:
+        select = (*modifiers.get("op_sel", ()), 0, 0, 0, 0)[:4]
+        left, right = decode(items(a, 16)), decode(items(b, 16))
+        total = (left * right).sum(axis=1) + decode(items(c, 16))[:, select[2]]
+        at = np.uint32(16 * select[3])
+        kept = old[:, 0] & ~(np.uint32(0xFFFF) << at)
+        result: Bits = kept | (encoded(total, element).astype(np.uint32) << at)
+        return result[:, None]
+
+    return compute
+
+
 def _integers(bits: int, signed: tuple[bool, bool] | None) -> Callable[..., Bits]:
     """``signed``: of A and of B; None: as ``neg_lo`` says."""
 
@@ -82,6 +98,8 @@ def _rows() -> Iterator[Block]:
         compute = _floats(element)
         yield Block(f"v_dot2_f32_{element}", 1, (1, 1, 1), compute)
         yield Block(f"v_dot2c_f32_{element}", 1, (1, 1), compute, reads_old=True)
+        name = f"v_dot2_{element}_{element}"
+        yield Block(name, 1, (1, 1, 1), _halves(element), reads_old=True)
     for count, bits in _INTEGERS:
         signed = _integers(bits, (True, True))
         yield Block(f"v_dot{count}_i32_i{bits}", 1, (1, 1, 1), signed)

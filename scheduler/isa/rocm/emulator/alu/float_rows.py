@@ -1,10 +1,12 @@
-"""All rows of floating point and of matrices, and other spellings of their names."""
+"""All rows of floating point, of packed numbers and of blocks of registers, and other spellings
+of their names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from scheduler.isa.rocm.emulator.alu import (
+    bitop,
     compares,
     conversions,
     division,
@@ -12,6 +14,8 @@ from scheduler.isa.rocm.emulator.alu import (
     floats,
     matrix,
     packed,
+    packed_integers,
+    reduction,
     scalar_floats,
     scaled,
     transcendental,
@@ -25,6 +29,8 @@ FLOAT_ROWS: tuple[Alu, ...] = (
     *division.ROWS,
     *compares.ROWS,
     *packed.ROWS,
+    *packed_integers.ROWS,
+    *reduction.ROWS,
     *conversions.ROWS,
     *scalar_floats.ROWS,
     *scaled.ROWS,
@@ -34,6 +40,7 @@ BLOCK_ROWS: tuple[Block, ...] = (
     *wave_matrix.ROWS,
     *scaled.BLOCK_ROWS,
     *dots.BLOCK_ROWS,
+    *bitop.BLOCK_ROWS,
 )
 
 _PREFIXES = ("v_", "s_", "v_pk_")

@@ -185,4 +185,13 @@ _MIXED = (
     _mixed("v_mad_mixhi_f16", Type.F16, _mad_f16),
 )
 
-ROWS = (*(row for kind in FLOATS for row in _of_type(kind)), *_LEGACY, *_MIXED)
+_F16 = Type.F16
+_LEGACY_HALF = (
+    Alu("v_mad_legacy_f16", (_F16,), (_F16, _F16, _F16), lambda a, b, c: a * b + c),
+    *(
+        Alu(f"v_mad_legacy_{kind}", (kind,), (kind, kind, kind), lambda a, b, c: a * b + c)
+        for kind in (Type.U16, Type.I16)
+    ),
+)
+
+ROWS = (*(row for kind in FLOATS for row in _of_type(kind)), *_LEGACY, *_MIXED, *_LEGACY_HALF)
