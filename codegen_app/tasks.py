@@ -22,6 +22,7 @@ from codegen_app.services import (
     tracking,
     work,
 )
+from codegen_app.services.modelling import doing as modelling
 from codegen_app.services.notifying import sending
 from codegen_app.services.remeasuring import doing as remeasuring
 
@@ -41,8 +42,11 @@ def prepare() -> None:
 
 @shared_task  # type: ignore[untyped-decorator]
 def compile() -> None:
-    """Compile the builds that wait."""
-    _drain(builds.for_this_host(), builds.run_build)
+    """Compile the builds that wait, and model kernels once no build does."""
+    while True:
+        _drain(builds.for_this_host(), builds.run_build)
+        if not _one(modelling.waiting(), modelling.run):
+            break
 
 
 @shared_task  # type: ignore[untyped-decorator]

@@ -19,6 +19,7 @@ from codegen_app.models import (
     Environment,
     GeneratedKernel,
     Graph,
+    Modelling,
     Packing,
     Problem,
     Selection,
@@ -131,6 +132,16 @@ class PackingAdmin(ReadOnlyAdmin):
     list_display = ("__str__", "state", "packed", "kernels", "created_at", "reason")
     list_filter = ("state",)
     list_select_related = ("graph",)
+
+
+@admin.register(Modelling)
+class ModellingAdmin(ReadOnlyAdmin):
+    """What the model says of builds on boards."""
+
+    list_display = ("build", "board", "sizes", "state", "time_us", "sentence", "reason")
+    list_filter = ("state", "board")
+    list_select_related = ("build__kernel",)
+    search_fields = ("build__kernel__name",)
 
 
 @admin.register(Artifact)

@@ -115,7 +115,9 @@ class NodeForm(AddressForm):
 class KernelForm(AddressForm):
     """Which build, for which node, at which sizes; a loop alone, by its first line; ``of``: which
     graph node's lines are marked; ``waiting``: the build that the page looks for; ``view``: which
-    of its texts is shown as the listing."""
+    of its texts is shown as the listing; ``model``: which modelling is shown beside it, of it the
+    ``launch`` (from 1) and its timeline from the cycle ``at``; ``part``: what of the page is asked
+    for alone."""
 
     build = Number()
     node = Number()
@@ -124,6 +126,10 @@ class KernelForm(AddressForm):
     waiting = Number()
     of = Text()
     view = Text()
+    model = Number()
+    launch = Number()
+    at = Number()
+    part = OneOf(("modelled",))
 
 
 class KernelsForm(AddressForm):

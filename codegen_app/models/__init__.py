@@ -21,6 +21,7 @@ from codegen_app.models.change import Baseline, Change, SeriesRule
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
 from codegen_app.models.message import Message, Round
+from codegen_app.models.modelling import Modelling
 from codegen_app.models.notification import Channel, ChannelKind, Delivery, DeliveryState
 from codegen_app.models.packing import Packing
 from codegen_app.models.problem_work import ProblemWork
@@ -71,6 +72,7 @@ __all__ = [
     "KernelUse",
     "MeasurementRequest",
     "Message",
+    "Modelling",
     "Occasion",
     "Packing",
     "Problem",

@@ -22,7 +22,7 @@ _OF_WORK = {
     *("graph", "build", "candidate", "tuningrun", "tuningtask", "benchmarkresult"),
     *("series", "datum", "revision", "conditions", "change"),
     *("alert", "alertevent", "delivery"),
-    *("remeasurement", "remeasuredpoint", "measurementrequest", "alertrun"),
+    *("remeasurement", "remeasuredpoint", "measurementrequest", "alertrun", "modelling"),
 }
 # What no page shows, or only pages that are kept for a time (devices).
 _NOT_SHOWN = {"auditentry", "worker", "packing", "apitoken", "batch"}

@@ -1,8 +1,8 @@
 """Which rows a page was made of, in one cheap query: as long as they are the same, so is the page.
 
 PostgreSQL writes a changed row to another place (``ctid``), under another transaction (``xmin``).
-Of builds it is the columns that change together with what is shown: a worker that compiles one
-signs its row every few seconds.
+Of what is worked on it is the columns that change together with what is shown: a worker that
+compiles a build, or models it, signs its row every few seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ SELECT md5(string_agg(of || ' ' || at || ' ' || by, ',' ORDER BY of, at)) FROM (
     UNION ALL
     SELECT 'result', result.ctid::text, result.xmin::text
     FROM codegen_app_benchmarkresult AS result JOIN kernel ON kernel.id = result.kernel_id
+    UNION ALL
+    SELECT 'modelling', modelling.id::text, concat_ws(' ', modelling.state, modelling.reason,
+        modelling.attempts, modelling.started_at, modelling.finished_at, modelling.report_id)
+    FROM codegen_app_modelling AS modelling
+    JOIN codegen_app_build AS build ON build.id = modelling.build_id
+    JOIN kernel ON kernel.id = build.kernel_id
     UNION ALL
     SELECT DISTINCT 'graph', graph.ctid::text, graph.xmin::text
     FROM codegen_app_graph AS graph

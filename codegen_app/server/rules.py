@@ -54,6 +54,8 @@ RULES = {
     "pack": Rule(FORM),  # the view asks for an account
     "cancel_packing": Rule(WRITING),  # and for whose it is
     "build_kernel": Rule(WRITING, permissions.BUILD),
+    "model_kernel": Rule(WRITING, permissions.BUILD),
+    "cancel_modelling": Rule(WRITING, permissions.BUILD),
     "password": Rule(FORM),
     "csp_reports": Rule(WRITING, is_form=False),
     "tokens": Rule(FORM, permissions.TOKENS),

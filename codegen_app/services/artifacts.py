@@ -17,7 +17,7 @@ from scheduler.files import disk_errors, write_whole
 
 # No sweep is that quick, and what is stored often is not written to each time.
 _FRESH = timedelta(hours=1)
-_TEXT = frozenset({".s", ".ptx"})  # a tenth as large, compressed
+_TEXT = frozenset({".s", ".ptx", ".json"})  # a tenth as large, compressed
 
 
 def store(data: bytes, suffix: str = "") -> Artifact:

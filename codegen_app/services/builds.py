@@ -22,6 +22,7 @@ from codegen_app.models import (
 )
 from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
 from codegen_app.services.faults import MachineFaultError
+from codegen_app.services.modelling import following
 from scheduler import targets
 from scheduler.build import compile as compiler
 from scheduler.build.flags import DEFAULT, Flags
@@ -227,6 +228,7 @@ def _ask_again(build: Build) -> None:
     reason = f"asked for again with {here}: this compiler, or its headers, has changed"
     work.finish(build, State.CANCELLED, stage=Stage.COMPILE, reason=reason)
     Candidate.objects.filter(build=build, state__in=OPEN_STATES).update(build=new)
+    following.is_asked_again(build, new)
     if new.state not in OPEN_STATES:
         ledger.build_is_over(new)
 
@@ -270,6 +272,7 @@ def _done(build: Build, result: Built) -> None:
             **kept,
         )
         ledger.build_is_over(build)
+        following.build_is_over(build)
 
 
 def _record_failure(build: Build, rejected: Rejected) -> None:
@@ -284,6 +287,7 @@ def _record_failure(build: Build, rejected: Rejected) -> None:
             diagnostics=_diagnostics(_recipe(build), rejected.detail),
         )
         ledger.build_is_over(build)
+        following.build_is_over(build)
 
 
 def _recipe(build: Build) -> Recipe:

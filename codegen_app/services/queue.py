@@ -21,6 +21,7 @@ from codegen_app.models import (
     Delivery,
     DeliveryState,
     Graph,
+    Modelling,
     Packing,
     Remeasurement,
     State,
@@ -68,8 +69,9 @@ def notify_of_waiting() -> None:
     packings = work.due(Packing.objects.all()).count()
     if graphs or runs or packings:
         notify(Kind.PREPARE, graphs + runs + packings)
-    if builds := work.due(Build.objects.all()).count():
-        notify(Kind.COMPILE, builds)
+    builds = work.due(Build.objects.all()).count()
+    if count := builds + work.due(Modelling.objects.filter(build__state=State.DONE)).count():
+        notify(Kind.COMPILE, count)  # whose workers model, too
     deliveries = Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=Now())
     if count := deliveries.count():
         notify(Kind.NOTIFY, count)

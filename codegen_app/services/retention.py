@@ -26,12 +26,14 @@ from codegen_app.models import (
     Candidate,
     Graph,
     KernelUse,
+    Modelling,
     Packing,
     Selection,
     State,
     TuningRun,
 )
 from codegen_app.services import artifacts, compilers
+from scheduler.cycles.report import VERSION
 from scheduler.files import PART
 
 UNUSED = timedelta(days=1)
@@ -56,6 +58,7 @@ def sweep(*, dry_run: bool = False, at_most: int = _AT_ONCE) -> dict[str, int]:
         "runs": _sweep_runs(dry_run, at_most),
         "builds": _sweep_builds(dry_run, at_most),
         "packed bundles": _sweep_packings(dry_run, at_most),
+        "modelled reports": _sweep_modellings(dry_run, at_most),
         "files without a row": _sweep_files(dry_run, at_most),
         "artifacts": _sweep_artifacts(dry_run, at_most),
     }
@@ -136,6 +139,16 @@ def _sweep_packings(dry_run: bool, at_most: int) -> int:
     return len(keys)
 
 
+def _sweep_modellings(dry_run: bool, at_most: int) -> int:
+    """What earlier versions of the model said, which is not shown any more: their files go as
+    artifacts do. All else goes with its build."""
+    old = Modelling.objects.exclude(version=VERSION)
+    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
+    if not dry_run:
+        Modelling.objects.filter(pk__in=keys).delete()
+    return len(keys)
+
+
 def _unneeded(before: datetime) -> QuerySet[Artifact]:
     of_builds = Build.objects.filter(
         Q(listing=OuterRef("pk"))
@@ -145,7 +158,8 @@ def _unneeded(before: datetime) -> QuerySet[Artifact]:
     )
     of_graphs = Graph.objects.filter(file=OuterRef("pk"))
     of_packings = Packing.objects.filter(file=OuterRef("pk"))
-    needed = (of_builds, of_graphs, of_packings)
+    of_modellings = Modelling.objects.filter(report=OuterRef("pk"))
+    needed = (of_builds, of_graphs, of_packings, of_modellings)
     return Artifact.objects.filter(*(~Exists(rows) for rows in needed), used_at__lt=before)
 
 

@@ -23,6 +23,7 @@ from codegen_app.services import (
     work,
 )
 from codegen_app.services.alerting import missing
+from codegen_app.services.modelling import following
 
 _KEEP_SILENT_WORKERS = timedelta(days=1)
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ def look_for_missing() -> None:
 _STEPS: tuple[Callable[[], object], ...] = (
     _give_on,
     ledger.reconcile,
+    following.reconcile,
     _ask_again,
     schedules.run_due,
     audit.delete_old,

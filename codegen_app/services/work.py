@@ -23,7 +23,17 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from codegen_app.models import Build, Graph, Packing, Remeasurement, State, TuningTask, Work, Worker
+from codegen_app.models import (
+    Build,
+    Graph,
+    Modelling,
+    Packing,
+    Remeasurement,
+    State,
+    TuningTask,
+    Work,
+    Worker,
+)
 from codegen_app.services.faults import Fault, fault_of
 
 WORK_MODELS: tuple[type[Work], ...] = (
@@ -32,6 +42,7 @@ WORK_MODELS: tuple[type[Work], ...] = (
     TuningTask,
     Packing,
     Remeasurement,
+    Modelling,
 )
 _HEARTBEATS_A_LEASE = 4
 _LONGEST_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled

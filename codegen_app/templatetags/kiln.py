@@ -85,6 +85,58 @@ def us(value_ns: float | None) -> str:
 
 
 @register.filter
+def microseconds(value: float | None) -> str:
+    """Microseconds with about four digits, for a column headed µs."""
+    return "" if value is None else us(value * 1000)
+
+
+@register.filter
+def band(found: Any) -> str:
+    """A modelled figure in microseconds from the low ends of its constants to the high ones."""
+    return f"{microseconds(found.low)} \N{EN DASH} {microseconds(found.high)}"
+
+
+@register.filter
+def cycles(value: float | None) -> str:
+    """A mean of cycles, or of counts, with as many digits as say something."""
+    if value is None:
+        return ""
+    whole = value >= 100 or value == round(value)
+    return grouped(value) if whole else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
+
+
+@register.filter
+def figure(value: float | None, unit: str) -> str:
+    """A modelled figure of that unit; nothing for None."""
+    if value is None:
+        return ""
+    return microseconds(value) if unit == "µs" else fixed(value, _DIGITS.get(unit, 2))
+
+
+_DIGITS = {"%": 1, "cycles": 0}
+
+
+@register.filter
+def difference(value: float | None, unit: str) -> str:
+    """A difference of two such figures with its sign; nothing for None, or where there is none."""
+    if value is None or not (text := figure(abs(value), unit)).strip("0."):
+        return ""
+    return f"+{text}" if value > 0 else f"\u2212{text}"
+
+
+@register.filter
+def percentage(value: float) -> float:
+    """Percent as a share (0 to 1)."""
+    return value / 100
+
+
+@register.filter
+def at(values: Sequence[Any], place: int) -> Any:
+    """The value at a place."""
+    return values[place]
+
+
+@register.filter
 def interval(measured: Any) -> str:
     """``low_ns`` to ``high_ns`` of a row in microseconds; nothing where it was not measured."""
     low, high = getattr(measured, "low_ns", None), getattr(measured, "high_ns", None)
@@ -262,6 +314,21 @@ def emulated(flag: bool) -> SafeString:
         '<span class="tag emulated" title="{}">emulated</span>',
         "Time of the CPU emulation: it says nothing of a GPU",
     )
+
+
+@register.simple_tag
+def modelled(where: str) -> SafeString:
+    """The label of figures that the model says; of which board and sizes is in its title."""
+    title = f"From the instructions by a model of {where}: nothing of it was measured"
+    return format_html('<span class="tag modelled" title="{}">modelled</span>', title)
+
+
+@register.simple_tag
+def share_bar(share: float) -> SafeString:
+    """A share (0 to 1) as a bar; the figure stands beside it."""
+    width = f"{100 * min(max(share, 0.0), 1.0):.1f}"
+    bar = '<svg class="bar" aria-hidden="true"><rect width="{}%" height="8"></rect></svg>'
+    return format_html(bar, width)
 
 
 @register.simple_tag

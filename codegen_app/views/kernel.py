@@ -7,9 +7,10 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
-from codegen_app import charts, codeview
+from codegen_app import charts, codeview, timelineview
 from codegen_app.forms.address import KernelForm
 from codegen_app.forms.builds import BuildForm
+from codegen_app.forms.modelling import ModelForm
 from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page
 from codegen_app.selectors.pages.listing import FunctionRow
 from codegen_app.views.page import Crumb, changed, found, respond
@@ -17,14 +18,23 @@ from scheduler.isa.instructions import titles
 
 
 def kernel(
-    request: HttpRequest, name: str, *, as_json: bool = False, builds: BuildForm | None = None
+    request: HttpRequest,
+    name: str,
+    *,
+    as_json: bool = False,
+    builds: BuildForm | None = None,
+    modelling: ModelForm | None = None,
 ) -> HttpResponse:
-    """Source beside instructions. ``builds`` is a form that was filled in wrongly."""
+    """Source beside instructions. ``builds`` and ``modelling`` are forms that were filled in
+    wrongly."""
     address = KernelForm(request.GET)
     build, node, sizes = map(address.number, ("build", "node", "sizes"))
     view = address.text("view")
-    page = found(f"kernel {name}", kernel_page, name, build, node, sizes or 0, view)
+    model = address.number("model"), address.number("launch") or 0, address.number("at")
+    page = found(f"kernel {name}", kernel_page, name, build, node, sizes or 0, view, model)
     if request.headers.get("HX-Request"):
+        if address.text("part") == "modelled":
+            return _modelled_alone(request, page)
         return _builds_alone(request, page, address)
     return respond(
         request,
@@ -33,10 +43,12 @@ def kernel(
         as_json=as_json,
         title=page.name,
         stages=[*(_stages(page.use) if page.use else ()), Crumb(page.name)],
-        status=422 if builds else 200,
+        status=422 if builds or modelling else 200,
         address=address,
         builds=builds or BuildForm(page.source_file),
         polling=_polling(request, page),
+        modelling=modelling or model_form(page),
+        modelled_polling=_modelled_polling(request, page),
         **({} if as_json else _shown(request, page, address)),
     )
 
@@ -57,13 +69,42 @@ def _builds_alone(request: HttpRequest, page: KernelPage, address: KernelForm) -
     return answer
 
 
+def _modelled_alone(request: HttpRequest, page: KernelPage) -> HttpResponse:
+    """The list of modellings, for a page that waits for one; once all are over it is loaded anew,
+    since there is more to show."""
+    answer = respond(
+        request,
+        "partials/kernel/modellings.html",
+        page,
+        as_json=False,
+        title=page.name,
+        modelled_polling=_modelled_polling(request, page),
+    )
+    if not page.modelled.is_open:
+        answer.headers["HX-Refresh"] = "true"
+    return answer
+
+
+def _modelled_polling(request: HttpRequest, page: KernelPage) -> str:
+    """Where to look for what becomes of the modellings that are not over; empty where all are."""
+    return changed(request, part="modelled") if page.modelled.is_open else ""
+
+
+def model_form(page: KernelPage) -> ModelForm | None:
+    """The form that asks for a modelling of the page's kernel; None where nothing calls it."""
+    if page.use is None:
+        return None
+    return ModelForm(page.source_file, page.use.symbols, node=page.use.node_id)
+
+
 def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[str, Any]:
     """What only the whole page shows: panes, instructions, limits."""
     loop = address.number("loop") or 0
     only = page.listing.loop_at(loop) if page.listing else None
     whole = changed(request, loop="")
     return {
-        "code": codeview.panes(page, only, address.text("of")),
+        "code": codeview.panes(page, only, address.text("of"), page.modelled.shown),
+        "timeline": _timeline(page, whole),
         "only": only,
         "whole": whole,
         "blocks": _blocks(page, whole),
@@ -71,6 +112,13 @@ def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[
         "kinds": titles(page.words),
         "roofline": charts.roofline(page.limits),
     }
+
+
+def _timeline(page: KernelPage, whole: str) -> SafeString | None:
+    shown = page.modelled.shown
+    if shown is None or shown.timeline is None:
+        return None
+    return timelineview.timeline(shown.timeline, whole)
 
 
 def _is_over(page: KernelPage, waiting: int | None) -> bool:

@@ -16,6 +16,8 @@ from django.utils.safestring import mark_safe
 from codegen_app import codeview, files
 from codegen_app.forms.address import KernelForm
 from codegen_app.models import Build, GeneratedKernel
+from codegen_app.selectors.modelled.rows import report_of
+from codegen_app.selectors.modelled.view import view_of
 from codegen_app.selectors.pages.kernel import kernel_page, listing_of
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
@@ -26,14 +28,18 @@ OFFLINE_MAX_BYTES = 4 << 20
 
 
 def lines(request: HttpRequest, name: str, build: int, first: int) -> HttpResponse:
-    """A chunk of a long listing, for the page's script."""
+    """A chunk of a long listing, for the page's script, with what the modelling ``model`` says."""
+    address = KernelForm(request.GET)
     try:
-        view = listing_of(name, build, KernelForm(request.GET).text("view"))
+        view = listing_of(name, build, address.text("view"))
     except (Build.DoesNotExist, FileNotFoundError):
         raise Http404(f"build {build} has no listing") from None
     if not 1 <= first <= len(view.lines):
         raise Http404(f"the listing has {len(view.lines)} lines")
-    return HttpResponse(codeview.listing_chunk(view, first))
+    model, launch = address.number("model"), address.number("launch") or 0
+    report = report_of(model, build) if model is not None else None
+    modelled = view_of(report, view, launch) if report else None
+    return HttpResponse(codeview.listing_chunk(view, first, modelled))
 
 
 def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:

@@ -42,6 +42,7 @@ from codegen_app.views.imports import import_graph
 from codegen_app.views.kernel import kernel
 from codegen_app.views.kernel_files import download, lines, source
 from codegen_app.views.kernels import kernels
+from codegen_app.views.modelling import cancel_modelling, model_kernel, modelled_report
 from codegen_app.views.node import template_node
 from codegen_app.views.ops import ops
 from codegen_app.views.overview import overview
@@ -121,6 +122,9 @@ urlpatterns = [
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
     path("retune", retune, name="retune"),
     path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),
+    path("kernels/<slug:name>/model", model_kernel, name="model_kernel"),
+    path("modelled/<int:pk>/report.json", modelled_report, name="modelled_report"),
+    path("modelled/<int:pk>/cancel", cancel_modelling, name="cancel_modelling"),
     *twin("alerts/<int:pk>/actions", actions, "alert_actions"),
     path("alerts/<int:pk>/retune", retune_alert, name="retune_alert"),
     path("alerts/<int:pk>/remeasure", remeasure_alert, name="remeasure_alert"),

@@ -22,6 +22,7 @@ const PARTS = {
   "[data-panes]": () => import("./codepanes.js").then((part) => part.bindPanes()),
   "[data-graph]": () => import("./graph.js").then((part) => part.bindGraph()),
   "[data-triage]": () => import("./triage.js").then((part) => part.bindTriage()),
+  "[data-timeline]": () => import("./timeline.js").then((part) => part.bindTimelines()),
   "[data-drop]": () => import("./drop.js").then((part) => part.bindDrop()),
 };
 const wanted = Object.keys(PARTS).filter((selector) => document.querySelector(selector));

@@ -42,7 +42,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             *("kernel_bundle", "graph_bundle", "kernel_lines", "kernel_download", "packed_bundle"),
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
             *("api_schema", "api_client", "compare_revisions_md"),
-            *("series_csv", "series_points"),
+            *("series_csv", "series_points", "modelled_report"),
         ),
         (READ, ""),
     ),
@@ -56,7 +56,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         ("retune_alert", "remeasure_alert", "withdraw_requests", "cancel_remeasurement"),
         (("POST",), RETUNE),
     ),
-    "build_kernel": (("POST",), BUILD),
+    **dict.fromkeys(("build_kernel", "model_kernel", "cancel_modelling"), (("POST",), BUILD)),
     "pack": ((*READ, "POST"), ANYBODY),  # asking needs an account
     "cancel_packing": (("POST",), LOGIN),
     "password": ((*READ, "POST"), LOGIN),

@@ -11,6 +11,7 @@ from codegen_app import files
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.modelled.beside import Beside, beside
 from scheduler import targets
 from scheduler.codegen.languages import language_of
 from scheduler.isa.diff import Change, common_runs, diff, summary
@@ -122,6 +123,7 @@ class ComparePage:
     unpaired: tuple[str, ...]
     missing: tuple[str, ...]
     too_large: tuple[str, ...] = ()
+    modelled: Beside | None = None
 
     @property
     def left(self) -> Side:
@@ -135,7 +137,8 @@ class ComparePage:
 
 
 def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
-    """Builds by number (2 queries), in that order; raises ``Build.DoesNotExist``.
+    """Builds by number (3 queries, and one a side that was modelled), in that order; raises
+    ``Build.DoesNotExist``.
 
     ``shown`` says by its place which one's texts are shown, the second where there is no such.
     """
@@ -169,6 +172,7 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
             if of is None and _LISTINGS not in too_large
         ),
         too_large=too_large,
+        modelled=beside(builds),
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +25,8 @@ from codegen_app.models import (
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.models.build import ELSEWHERE
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.modelled.rows import ModelledRow, report_of, rows_of
+from codegen_app.selectors.modelled.view import ModelledView, view_of
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.listing import ListingView, next_steps, read_listing
 from codegen_app.selectors.pages.origins import lines_by_node
@@ -48,6 +50,7 @@ class UseRow:
     graph: str
     graph_url: str
     problem: str
+    symbols: Mapping[str, Any]
     is_default: bool
     description: str
     metadata_comment: str
@@ -163,11 +166,28 @@ class ResourceTable:
 
 @dataclass(frozen=True)
 class ProvenanceRow:
-    """A graph node and the lines of the source that compute it."""
+    """A graph node and the lines of the source that compute it; ``waits`` is the part of all
+    waiting that lies there, where that is modelled."""
 
     node: str
     url: str
     lines: tuple[tuple[int, int], ...]
+    waits: float | None
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """What the model says of the kernel: every row, and the one whose report is shown beside the
+    build (None where there is none, ``shown`` also where its file is missing)."""
+
+    rows: tuple[ModelledRow, ...]
+    row: ModelledRow | None
+    shown: ModelledView | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some are still to be made."""
+        return any(row.is_open for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -193,6 +213,7 @@ class KernelPage:
     view: str
     resources: tuple[ResourceRow, ...]
     listing: ListingView | None
+    modelled: Modelled
     provenance: tuple[ProvenanceRow, ...]
     results: tuple[ResultRow, ...]
     limits: Limits | None
@@ -246,13 +267,20 @@ def _emulates(target: str) -> bool:
 
 
 def kernel_page(
-    name: str, build_id: int | None, node_id: int | None, sizes: int = 0, view: str = ""
+    name: str,
+    build_id: int | None,
+    node_id: int | None,
+    sizes: int = 0,
+    view: str = "",
+    model: tuple[int | None, int, int | None] = (None, 0, None),
 ) -> KernelPage:
-    """One kernel (8 queries); raises ``GeneratedKernel.DoesNotExist``.
+    """One kernel (10 queries); raises ``GeneratedKernel.DoesNotExist``.
 
     ``build_id`` and ``node_id`` say which build and which use to show; without them, or where
     they are not this kernel's, the first that is done, and the first. ``sizes`` says at which of
     the known sizes the limits are shown, ``view`` which of the build's texts is its listing.
+    ``model`` is the modelling that is shown with its build, its launch, and where its timeline
+    begins; without it, or where it is not this kernel's, the newest of the build's.
     """
     kernel = GeneratedKernel.objects.get(name=name)
     uses = _uses(kernel)
@@ -265,9 +293,13 @@ def kernel_page(
     # The emulation's build is the last thing that somebody wants to read.
     builds = tuple(sorted(found, key=lambda build: (_emulates(build.target), build.target)))
     use = next((use for use in uses if use.node_id == node_id), uses[0] if uses else None)
-    build = _shown(builds, build_id)
+    rows = rows_of(kernel.pk)
+    asked = next((row.build for row in rows if row.id == model[0] and row.is_shown), build_id)
+    build = _shown(builds, asked)
     shown = _view_of(build, view)
     paths = _listing_paths(builds)
+    listing = _listing(build, paths, shown)
+    modelled = _modelled(rows, build, listing, model)
     return KernelPage(
         name=kernel.name,
         url=kernel.get_absolute_url(),
@@ -286,11 +318,30 @@ def kernel_page(
         build=build,
         view=shown,
         resources=tuple(_resource_rows(builds, paths)),
-        listing=_listing(build, paths, shown),
-        provenance=_provenance(use) if use else (),
+        listing=listing,
+        modelled=modelled,
+        provenance=_provenance(use, modelled.shown) if use else (),
         results=_results(kernel),
         limits=limits(use.problem_id, sizes, kernel.pk) if use else None,
     )
+
+
+def _modelled(
+    rows: tuple[ModelledRow, ...],
+    build: BuildRow | None,
+    listing: ListingView | None,
+    model: tuple[int | None, int, int | None],
+) -> Modelled:
+    """The report that is asked for, else the newest of the build that is shown (1 query)."""
+    asked, launch, at = model
+    here = [row for row in rows if build and row.build == build.id and row.is_shown]
+    row = next((row for row in here if row.id == asked), max(here, key=_newest, default=None))
+    report = report_of(row.id) if row else None
+    return Modelled(rows, row, view_of(report, listing, launch, at) if report else None)
+
+
+def _newest(row: ModelledRow) -> tuple[datetime, int]:
+    return row.finished_at or datetime.min.replace(tzinfo=UTC), row.id
 
 
 def _listing_paths(builds: tuple[BuildRow, ...]) -> dict[str, str]:
@@ -377,12 +428,18 @@ def _resource_rows(builds: tuple[BuildRow, ...], paths: Mapping[str, str]) -> It
             )
 
 
-def _provenance(use: UseRow) -> tuple[ProvenanceRow, ...]:
+def _provenance(use: UseRow, modelled: ModelledView | None) -> tuple[ProvenanceRow, ...]:
     """Each graph node of the use with its lines, in the order of the source."""
     lines = lines_by_node(use.line_origins)
     names = sorted({*use.links, *lines}, key=lambda name: (lines.get(name, ((10**9, 0),)), name))
     return tuple(
-        ProvenanceRow(name, use.links.get(name, ""), lines.get(name, ())) for name in names
+        ProvenanceRow(
+            name,
+            use.links.get(name, ""),
+            lines.get(name, ()),
+            modelled.share_of(lines.get(name, ())) if modelled else None,
+        )
+        for name in names
     )
 
 
@@ -408,6 +465,7 @@ def _uses(kernel: GeneratedKernel) -> tuple[UseRow, ...]:
             graph=node.graph.name,
             graph_url=graph_url,
             problem=node.problem.summary if node.problem else "",
+            symbols=node.problem.symbols if node.problem else {},
             is_default=use.is_default,
             description=use.description,
             metadata_comment=use.metadata_comment,

@@ -1,0 +1,1 @@
+"""What the model says of kernels, as pages show it: modelled, never measured."""

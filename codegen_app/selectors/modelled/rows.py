@@ -1,0 +1,116 @@
+"""Modellings in lists: which boards and sizes there are of a kernel, and how long it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from django.db.models import F, QuerySet
+from django.urls import reverse
+
+from codegen_app import files
+from codegen_app.models import OPEN_STATES, Modelling, State
+from scheduler.cycles import record
+from scheduler.cycles.report import VERSION, Report
+from scheduler.outcome import UserError
+
+
+@dataclass(frozen=True)
+class ModelledRow:
+    """One modelling. Times in microseconds, None while there are none; ``is_stale`` says that the
+    build has other code by now."""
+
+    id: int
+    build: int
+    target: str
+    board: str
+    sizes: Mapping[str, int]
+    state: str
+    stage: str
+    reason: str
+    is_open: bool
+    is_stale: bool
+    low_us: float | None
+    time_us: float | None
+    high_us: float | None
+    sentence: str
+    unknown: Mapping[str, int]
+    url: str
+    report_url: str
+    finished_at: datetime | None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether there is a report of the code that the build has."""
+        return self.state == State.DONE and not self.is_stale
+
+
+def rows_of(kernel: int) -> tuple[ModelledRow, ...]:
+    """What was modelled of a kernel, or is asked for, by target and board (1 query)."""
+    rows = _current().filter(build__kernel=kernel)
+    return tuple(map(_row, rows.order_by("build__target", "board", "-finished_at", "-pk")[:_MOST]))
+
+
+def rows_of_builds(builds: Collection[int]) -> tuple[ModelledRow, ...]:
+    """What there is of these builds, the newest first (1 query)."""
+    rows = _current().filter(build__in=builds, state=State.DONE)
+    found = map(_row, rows.order_by("-finished_at", "-pk"))
+    return tuple(row for row in found if row.is_shown)
+
+
+def report_of(row: int, build: int | None = None) -> Report | None:
+    """The report of a row, if it is of that build (1 query); None where there is none, or its file
+    is missing."""
+    rows = Modelling.objects.filter(pk=row, version=VERSION, state=State.DONE)
+    if build is not None:
+        rows = rows.filter(build=build, code_digest=F("build__code_digest"))
+    found = rows.select_related("report").first()
+    if found is None or found.report is None:
+        return None
+    with suppress(FileNotFoundError, UserError):
+        return _read(found.report.path, found.report.digest)
+    return None
+
+
+# A file is found by its content's digest, so what was read of it once stays true.
+@lru_cache(maxsize=8)
+def _read(path: str, digest: str) -> Report:
+    return record.read(files.read(path, digest))
+
+
+_MOST = 200
+
+
+def _current() -> QuerySet[Modelling]:
+    return (
+        Modelling.objects.filter(version=VERSION)
+        .select_related("build__kernel")
+        .defer("build__kernel__source", "build__log")
+    )
+
+
+def _row(row: Modelling) -> ModelledRow:
+    is_done = row.state == State.DONE
+    return ModelledRow(
+        id=row.pk,
+        build=row.build_id,
+        target=row.build.target,
+        board=row.board,
+        sizes=row.sizes,
+        state=row.state,
+        stage=row.stage,
+        reason=row.reason,
+        is_open=row.state in OPEN_STATES,
+        is_stale=is_done and row.code_digest != row.build.code_digest,
+        low_us=row.low_us if is_done else None,
+        time_us=row.time_us if is_done else None,
+        high_us=row.high_us if is_done else None,
+        sentence=row.sentence if is_done else "",
+        unknown=row.unknown if is_done else {},
+        url=f"{row.build.kernel.get_absolute_url()}?model={row.pk}",
+        report_url=reverse("modelled_report", args=[row.pk]) if is_done else "",
+        finished_at=row.finished_at,
+    )

@@ -1,0 +1,114 @@
+"""The timeline of a few waves: a window of it, with as many spans as a page can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from scheduler.cycles.report import LaunchReport, Pipe
+
+MOST_SPANS = 700
+MOST_LANES = 8
+ROWS = (*(pipe.value for pipe in Pipe), "waiting")
+
+
+class Instruction(Protocol):
+    """What of an instruction is shown at its spans."""
+
+    @property
+    def line(self) -> int:
+        """Its line of the listing, 0 where that is not there."""
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+
+
+@dataclass(frozen=True)
+class SpanRow:
+    """A stretch of a wave's life, in cycles: ``row`` is the pipe that it keeps busy, or waiting
+    for ``reason``. ``line`` is that of its instruction, 0 where the listing is not there."""
+
+    start: int
+    end: int
+    row: str
+    reason: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class LaneRow:
+    """One wave."""
+
+    block: int
+    wave: int
+    simd: int
+    spans: tuple[SpanRow, ...]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Cycles ``start`` to ``end`` of those from ``first`` to ``last``. ``earlier`` and ``later``
+    are where the windows beside it begin, None where there is nothing more; ``hidden`` is how many
+    waves are not shown."""
+
+    start: int
+    end: int
+    first: int
+    last: int
+    earlier: int | None
+    later: int | None
+    lanes: tuple[LaneRow, ...]
+    hidden: int
+
+    @property
+    def rows(self) -> Mapping[str, str]:
+        """What is drawn in each lane from its top, as pages call it."""
+        return {row: "LDS" if row == Pipe.LDS else row for row in ROWS}
+
+
+def timeline_of(
+    of: LaunchReport, instructions: Mapping[int, Instruction], at: int | None = None
+) -> Timeline | None:
+    """The window that begins with cycle ``at``; None where no wave was recorded."""
+    lanes = of.timeline[:MOST_LANES]
+    starts = sorted(span.start for lane in lanes for span in lane.spans)
+    if not starts:
+        return None
+    first, last = starts[0], max(span.end for lane in lanes for span in lane.spans)
+    start = first if at is None else min(max(at, first), starts[-1])
+    here = [one for one in starts if one >= start]
+    end = here[MOST_SPANS] if len(here) > MOST_SPANS else last
+    end = max(end, start + 1)
+    before = [one for one in starts if one < start]
+    return Timeline(
+        start=start,
+        end=end,
+        first=first,
+        last=last,
+        earlier=before[max(0, len(before) - MOST_SPANS)] if before else None,
+        later=end if end < last else None,
+        lanes=tuple(
+            LaneRow(
+                block=lane.block,
+                wave=lane.wave,
+                simd=lane.simd,
+                spans=tuple(
+                    SpanRow(
+                        start=max(span.start, start),
+                        end=min(span.end, end),
+                        row=span.pipe.value if span.pipe else "waiting",
+                        reason=span.reason.value if span.reason else "",
+                        line=instructions[span.index].line if span.index in instructions else 0,
+                        text=instructions[span.index].text if span.index in instructions else "",
+                    )
+                    for span in lane.spans
+                    if span.start < end and span.end > start
+                ),
+            )
+            for lane in lanes
+        ),
+        hidden=len(of.timeline) - len(lanes),
+    )

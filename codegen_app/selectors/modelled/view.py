@@ -1,0 +1,322 @@
+"""A report beside the listing that it is about: the one launch that is shown, by line.
+
+``view_of`` needs nothing of the database: what shows a report of somebody else's kernel calls it
+with a listing of its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from codegen_app.selectors.modelled.timeline import Timeline, timeline_of
+from codegen_app.selectors.pages.listing import ListingView
+from scheduler.cycles.report import (
+    Band,
+    Figures,
+    LaunchReport,
+    Pipe,
+    Reason,
+    Report,
+    Sharing,
+)
+
+HEATS = 5
+MOST_HOT = 12
+_LEAST_SHARE = 0.0005  # a share that one digit after the point can say
+
+
+@dataclass(frozen=True)
+class LaunchRow:
+    """One launch of a report; ``share`` of the time of all."""
+
+    number: int
+    function: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    time_us: Band
+    share: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ShareRow:
+    """A pipe that is busy, or a reason to wait, with its share (0 to 1)."""
+
+    name: str
+    share: float
+
+
+@dataclass(frozen=True)
+class LimitRow:
+    """A limit; ``of_time`` is its share of the launch's modelled time, ``is_largest`` marks what
+    the launch cannot be faster than."""
+
+    name: str
+    time_us: Band
+    of_time: float
+    is_largest: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class LoopRow:
+    """A loop by its first and last line of the listing (0 where that is not there)."""
+
+    first_line: int
+    last_line: int
+    iterations: float
+    cycles: float
+    matrix_busy: float
+
+
+@dataclass(frozen=True)
+class InstructionRow:
+    """The figures of one instruction: cycles of one wave in the whole launch, the others of one
+    execution. ``share`` is its part of all cycles that a wave waits, ``line`` where it stands in
+    the listing (0 where that is not there), ``source`` its line of the source, 0 for none."""
+
+    index: int
+    line: int
+    source: int
+    text: str
+    executed: float
+    lanes: float
+    issue: float
+    stall: float
+    share: float
+    reasons: Mapping[str, float]
+    conflict: float | None
+    requests: float | None
+    bytes_used: float | None
+    bytes_moved: float | None
+
+    @property
+    def reason(self) -> str:
+        """What it waits for most; "" where it does not wait."""
+        return max(self.reasons, key=lambda name: self.reasons[name], default="")
+
+
+@dataclass(frozen=True)
+class LineRow:
+    """A line of the source: cycles that a wave waits at its instructions, their share of all, and
+    how hot it is shown (1 to ``HEATS``)."""
+
+    stall: float
+    share: float
+    heat: int
+
+
+@dataclass(frozen=True)
+class ModelledView:
+    """A report, and of the launch that is shown everything. ``unknown`` counts by mnemonic."""
+
+    target: str
+    board: str
+    sizes: Mapping[str, int]
+    time_us: Band
+    sentence: str
+    sampled: str
+    unknown: Mapping[str, int]
+    launches: tuple[LaunchRow, ...]
+    shown: LaunchRow
+    waves: int
+    resident: int
+    limiter: str
+    rounds: float
+    tail: float
+    cycles: Band
+    pipes: tuple[ShareRow, ...]
+    waits: tuple[ShareRow, ...]
+    limits: tuple[LimitRow, ...]
+    sharing: Sharing | None
+    loops: tuple[LoopRow, ...]
+    notes: tuple[str, ...]
+    instructions: tuple[InstructionRow, ...]
+    lines: Mapping[int, LineRow]
+    timeline: Timeline | None
+
+    @property
+    def by_line(self) -> Mapping[int, InstructionRow]:
+        """The figures by line of the listing."""
+        return {row.line: row for row in self.instructions if row.line}
+
+    @property
+    def hottest(self) -> tuple[InstructionRow, ...]:
+        """Where waves wait most."""
+        rows = sorted(self.instructions, key=lambda row: -row.stall)
+        return tuple(row for row in rows[:MOST_HOT] if row.stall > 0)
+
+    @property
+    def where(self) -> str:
+        """Board and sizes, for titles: every figure is of these."""
+        sizes = " ".join(f"{name}={value}" for name, value in self.sizes.items())
+        return f"{self.board} at {sizes}" if sizes else self.board
+
+    def share_of(self, lines: Iterable[tuple[int, int]]) -> float:
+        """The part of all waiting that lies at these lines of the source, (first, last) each."""
+        numbers = {number for first, last in lines for number in range(first, last + 1)}
+        return sum(row.share for number, row in self.lines.items() if number in numbers)
+
+
+def view_of(
+    report: Report, listing: ListingView | None, launch: int = 0, at: int | None = None
+) -> ModelledView:
+    """What is shown of a report: the launch of that number (from 1), the longest without one or
+    where there is no such; its timeline from cycle ``at``."""
+    rows = _launch_rows(report)
+    longest = max(rows, key=lambda row: row.time_us.mid)
+    shown = rows[launch - 1] if 0 < launch <= len(rows) else longest
+    of = report.launches[shown.number - 1]
+    places = _places(listing, of)
+    instructions = _instructions(of, listing, places)
+    return ModelledView(
+        target=report.target,
+        board=report.board,
+        sizes=report.sizes,
+        time_us=report.time_us,
+        sentence=report.sentence,
+        sampled=report.sampled,
+        unknown=report.unknown,
+        launches=rows,
+        shown=shown,
+        waves=of.waves,
+        resident=of.resident,
+        limiter=of.limiter,
+        rounds=of.rounds,
+        tail=of.tail,
+        cycles=of.cycles,
+        pipes=shares(of.pipes),
+        waits=shares(of.waits),
+        limits=_limits(of),
+        sharing=of.sharing,
+        loops=tuple(
+            LoopRow(
+                first_line=places.get(loop.first, 0),
+                last_line=places.get(loop.last, 0),
+                iterations=loop.iterations,
+                cycles=loop.cycles,
+                matrix_busy=loop.matrix_busy,
+            )
+            for loop in of.loops
+        ),
+        notes=of.notes,
+        instructions=instructions,
+        lines=_lines(instructions),
+        timeline=timeline_of(of, {row.index: row for row in instructions}, at),
+    )
+
+
+def title(of: StrEnum) -> str:
+    """What pages call a pipe or a reason to wait."""
+    return "LDS" if of is Pipe.LDS else of.value
+
+
+def shares(of: Mapping[Pipe, float] | Mapping[Reason, float]) -> tuple[ShareRow, ...]:
+    """The largest first; those that are nothing at all are left out."""
+    rows = sorted(of.items(), key=lambda pair: -pair[1])
+    return tuple(ShareRow(title(name), share) for name, share in rows if share >= _LEAST_SHARE)
+
+
+def _launch_rows(report: Report) -> tuple[LaunchRow, ...]:
+    whole = sum(launch.time_us.mid for launch in report.launches)
+    return tuple(
+        LaunchRow(
+            number=number,
+            function=launch.function,
+            grid=launch.grid,
+            block=launch.block,
+            time_us=launch.time_us,
+            share=launch.time_us.mid / whole if whole else 0.0,
+            sentence=launch.sentence,
+        )
+        for number, launch in enumerate(report.launches, 1)
+    )
+
+
+def _limits(of: LaunchReport) -> tuple[LimitRow, ...]:
+    largest = max((limit.time_us.mid for limit in of.limits), default=0.0)
+    rows = sorted(of.limits, key=lambda limit: -limit.time_us.mid)
+    return tuple(
+        LimitRow(
+            name=limit.name,
+            time_us=limit.time_us,
+            of_time=limit.time_us.mid / of.time_us.mid if of.time_us.mid else 0.0,
+            is_largest=limit.time_us.mid == largest,
+            detail=limit.detail,
+        )
+        for limit in rows
+    )
+
+
+def _places(listing: ListingView | None, of: LaunchReport) -> dict[int, int]:
+    """The line of each instruction of the function, by its index; none where the listing is
+    another's."""
+    rows = listing.functions if listing else ()
+    row = next((row for row in rows if row.name == of.function), None)
+    if listing is None or row is None:
+        return {}
+    numbers = [
+        number
+        for number in range(row.first_line, row.last_line + 1)
+        if listing.lines[number - 1].kind == "instruction"
+    ]
+    is_ours = all(one.index < len(numbers) for one in of.instructions)
+    return dict(enumerate(numbers)) if is_ours and len(numbers) == row.instructions else {}
+
+
+def _instructions(
+    of: LaunchReport, listing: ListingView | None, places: Mapping[int, int]
+) -> tuple[InstructionRow, ...]:
+    text = listing.text.split("\n") if listing else []
+    whole = sum(row.stall for row in of.instructions)
+    return tuple(_instruction(row, listing, text, places, whole) for row in of.instructions)
+
+
+def _instruction(
+    row: Figures,
+    listing: ListingView | None,
+    text: Sequence[str],
+    places: Mapping[int, int],
+    whole: float,
+) -> InstructionRow:
+    line = places.get(row.index, 0)
+    known = listing is not None and line > 0
+    return InstructionRow(
+        index=row.index,
+        line=line,
+        source=listing.lines[line - 1].source if known and listing else 0,
+        text=" ".join(text[line - 1].split(";")[0].split()) if known else "",
+        executed=row.executed,
+        lanes=row.lanes,
+        issue=row.issue,
+        stall=row.stall,
+        share=row.stall / whole if whole else 0.0,
+        reasons={reason.value: cycles for reason, cycles in row.reasons.items()},
+        conflict=row.conflict,
+        requests=row.requests,
+        bytes_used=row.bytes_used,
+        bytes_moved=row.bytes_moved,
+    )
+
+
+def _lines(instructions: Iterable[InstructionRow]) -> dict[int, LineRow]:
+    stalls: dict[int, float] = defaultdict(float)
+    parts: dict[int, float] = defaultdict(float)
+    for row in instructions:
+        if row.source and row.stall > 0:
+            stalls[row.source] += row.stall
+            parts[row.source] += row.share
+    most = max(parts.values(), default=0.0)
+    return {
+        number: LineRow(stalls[number], share, _heat(share, most))
+        for number, share in sorted(parts.items())
+        if share >= _LEAST_SHARE
+    }
+
+
+def _heat(share: float, most: float) -> int:
+    """By the part of what the hottest line has."""
+    return min(HEATS, 1 + int(HEATS * share / most))

@@ -1,0 +1,1 @@
+"""What the model says of kernels: asked for, made by a worker, kept."""

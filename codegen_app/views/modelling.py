@@ -1,0 +1,68 @@
+"""Asking for what the model says of a kernel, its report as a file, and cancelling it."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from codegen_app.access import permissions
+from codegen_app.forms.modelling import ModelForm
+from codegen_app.models import GeneratedKernel, KernelUse, Modelling
+from codegen_app.selectors.modelled.rows import report_of
+from codegen_app.services.modelling import asking
+from codegen_app.views.kernel import kernel as kernel_view
+from codegen_app.views.permissions import actor, needs
+from scheduler.cycles import record
+from scheduler.outcome import UserError
+
+
+@needs(permissions.BUILD)
+@require_POST
+def model_kernel(request: HttpRequest, name: str) -> HttpResponse:
+    """Model a kernel on any boards, at the sizes that were asked for."""
+    kernel = get_object_or_404(GeneratedKernel, name=name)
+    use = _use(kernel, request.POST.get("node", ""))
+    symbols = use.template_node.problem.symbols if use.template_node.problem else {}
+    form = ModelForm(kernel.source_file, symbols, request.POST, node=use.template_node_id)
+    if form.is_valid():
+        try:
+            sizes = form.cleaned_data.get("sizes") or {}
+            rows = asking.ask(use, form.chosen(), sizes, actor(request))
+            return redirect(f"{kernel.get_absolute_url()}?model={rows[0].pk}#modelled")
+        except UserError as error:
+            form.add_error(None, str(error))
+    request.path = kernel.get_absolute_url()  # whose links the page has
+    return kernel_view(request, name, modelling=form)
+
+
+def _use(kernel: GeneratedKernel, node: str) -> KernelUse:
+    """The call of the kernel that is modelled: that of the node, else its first."""
+    uses = KernelUse.objects.filter(kernel=kernel).select_related(
+        "kernel", "template_node__graph", "template_node__problem"
+    )
+    is_key = node.isdecimal() and len(node) < 19
+    use = uses.filter(template_node=int(node) if is_key else 0).first()
+    use = use or uses.first()
+    if use is None:
+        raise Http404(f"no graph calls {kernel} any more")
+    return use
+
+
+def modelled_report(_request: HttpRequest, pk: int) -> HttpResponse:
+    """All that the model says, as its file."""
+    report = report_of(pk)
+    if report is None:
+        raise Http404(f"modelling {pk} has no report: model the kernel again from its page")
+    return HttpResponse(record.write(report), content_type="application/json")
+
+
+@needs(permissions.BUILD)
+@require_POST
+def cancel_modelling(request: HttpRequest, pk: int) -> HttpResponse:
+    """Stop one."""
+    row = get_object_or_404(Modelling.objects.select_related("build__kernel"), pk=pk)
+    if not asking.cancel(row, actor(request)):
+        messages.info(request, "This modelling was over already.")
+    return redirect(f"{row.build.kernel.get_absolute_url()}#modelled")

@@ -1,0 +1,311 @@
+"""What the model says, on a kernel's page and beside another's: every figure with its board."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+from django.core.files.storage import default_storage
+from django.test import Client
+
+from codegen_app import codeview, timelineview
+from codegen_app.models import Build, GeneratedKernel, Modelling
+from codegen_app.selectors.modelled.beside import beside
+from codegen_app.selectors.modelled.timeline import MOST_LANES, MOST_SPANS
+from codegen_app.selectors.modelled.view import HEATS, view_of
+from codegen_app.selectors.pages.kernel import kernel_page
+from codegen_app.selectors.pages.listing import read_listing
+from codegen_app.services import artifacts
+from codegen_app.services.modelling import keeping
+from scheduler import targets
+from scheduler.cycles.report import Pipe, Reason, Report
+from scheduler.isa.instructions import Kind
+from tests.support import modelled
+from tests.support.pages_world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+SIZES = {"s0": 64}
+
+
+@pytest.fixture
+def world(code_cache: Path) -> World:
+    """Two kernels, both built."""
+    return make_world(code_cache, compiled=2)
+
+
+def build_of(kernel: GeneratedKernel, target: str = "gfx942") -> Build:
+    return kernel.builds.select_related("listing").get(target=target)
+
+
+def text_of(build: Build) -> str:
+    assert build.listing is not None
+    return artifacts.read(build.listing).decode()
+
+
+def keep(
+    kernel: GeneratedKernel,
+    target: str = "gfx942",
+    board: str = "MI300X",
+    sizes: Mapping[str, int] = SIZES,
+    **fields: object,
+) -> Modelling:
+    build = build_of(kernel, target)
+    fields = {"kernel": kernel.name, "sizes": sizes, **fields}
+    report = modelled.report(text_of(build), target, board, **fields)  # type: ignore[arg-type]
+    return keeping.keep(build, board, sizes, report)
+
+
+def text(html: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
+
+
+def test_the_columns_stand_beside_their_instructions(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    keep(kernel)
+    html = reader.get(f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}").content.decode()
+    page = kernel_page(kernel.name, build_of(kernel).pk, None)
+    assert page.listing is not None
+    lines = page.listing.text.split("\n")
+    for number, line in enumerate(page.listing.lines, 1):
+        row = re.search(rf'<div class="l[^"]*" id="I{number}".*?</div>', html)
+        assert row is not None
+        if line.kind == "instruction" and "ds_" in lines[number - 1]:
+            assert '<span class="m m-bank bad">1.67</span>' in row[0]
+        if line.instruction == Kind.WAIT:
+            times = 16 if line.depth else 1
+            assert f'<span class="m m-stall">{40 * times}</span>' in row[0]
+            assert f"waits {40 * times} cycles ({40 * times} for global loads)" in row[0]
+            assert "modelled on MI300X at s0=64" in row[0]
+        if "global_load" in lines[number - 1]:
+            assert "256/512" in row[0]
+
+
+def test_the_source_is_heated_by_where_waves_wait(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    keep(kernel)
+    page = kernel_page(kernel.name, build_of(kernel).pk, None)
+    shown = page.modelled.shown
+    assert shown is not None
+    assert sum(row.share for row in shown.lines.values()) == pytest.approx(1.0, abs=0.02)
+    hottest = max(shown.lines, key=lambda number: shown.lines[number].share)
+    assert shown.lines[hottest].heat == HEATS
+    html = reader.get(f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}").content.decode()
+    row = re.search(rf'<div class="l[^"]*heat{HEATS}[^"]*" id="L{hottest}".*?</div>', html)
+    assert row is not None, "a class for the colour"
+    assert f"{100 * shown.lines[hottest].share:.1f}%</span>" in row[0], "and a figure beside it"
+    (linear,) = [row for row in page.provenance if row.node == "linear_0"]
+    assert linear.waits == pytest.approx(shown.lines[9].share + shown.lines[10].share)
+
+
+def test_one_sentence_stands_above_the_code_with_its_board_and_sizes(
+    reader: Client, world: World
+) -> None:
+    kernel = world.kernels[0]
+    keep(kernel, unknown={"v_odd_b32": 3})
+    html = text(
+        reader.get(f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}").content.decode()
+    )
+    sentence = (
+        "modelled 12.50 µs (10.00 \N{EN DASH} 15.00 µs) on MI300X at s0=64 (gfx942) : bound by LDS"
+    )
+    assert sentence in html
+    assert html.index(sentence) < html.index("Source heat:")
+    assert "The model does not know v_odd_b32 (executed 3 times)" in html
+
+
+def test_each_board_and_size_is_a_link_that_shows_its_build(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    keep(kernel)
+    other = keep(kernel, "gfx1100", "RX 7900 XTX", {"s0": 128}, time_us=77.0)
+    page = reader.get(f"{kernel.get_absolute_url()}?model={other.pk}").content.decode()
+    assert "77.00 µs" in text(page)
+    assert "on RX 7900 XTX at s0=128 (gfx1100)" in text(page)
+    data = reader.get(f"{kernel.get_absolute_url()}.json?model={other.pk}").json()
+    assert data["build"]["target"] == "gfx1100"
+    assert data["modelled"]["shown"]["time_us"] == {"low": 77 * 0.8, "mid": 77.0, "high": 77 * 1.2}
+    assert {row["board"] for row in data["modelled"]["rows"]} == {"MI300X", "RX 7900 XTX"}
+    for row in data["modelled"]["rows"]:
+        assert f"model={row['id']}" in page
+
+
+def test_a_launch_of_many_is_chosen_by_a_link(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    row = keep(kernel, launches=30)
+    address = f"{kernel.get_absolute_url()}?model={row.pk}"
+    page = reader.get(f"{address}&launch=7").content.decode()
+    assert "launch=8#modelled" in page
+    assert "Launch 7:" in text(page)
+    data = reader.get(f"{kernel.get_absolute_url()}.json?model={row.pk}&launch=7").json()
+    assert data["modelled"]["shown"]["shown"]["number"] == 7
+    assert reader.get(f"{address}&launch=99").status_code == 200
+
+
+def test_chunks_of_the_listing_have_the_figures_too(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    build, row = build_of(kernel), keep(kernel)
+    address = f"{kernel.get_absolute_url()}/{build.pk}/lines/1"
+    assert "m-stall" in reader.get(f"{address}?model={row.pk}").content.decode()
+    assert "m-stall" not in reader.get(address).content.decode()
+    elsewhere = keep(world.kernels[0], "gfx1100", "RX 7900 XTX")
+    of_another = reader.get(f"{address}?model={elsewhere.pk}").content.decode()
+    assert "m-stall" not in of_another, "a report of another build says nothing of these lines"
+
+
+def test_a_report_of_other_code_is_not_shown(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    keep(kernel)
+    Build.objects.filter(kernel=kernel).update(code_digest="0" * 64)
+    html = reader.get(f"{kernel.get_absolute_url()}?build={build_of(kernel).pk}").content.decode()
+    assert "of other code" in html
+    assert "m-stall" not in html
+
+
+def test_a_report_whose_file_is_gone_says_so(reader: Client, world: World) -> None:
+    kernel = world.kernels[0]
+    row = keep(kernel, time_us=3.21)
+    assert row.report is not None
+    default_storage.delete(row.report.path)
+    page = reader.get(f"{kernel.get_absolute_url()}?model={row.pk}")
+    assert "The file of this report is missing" in page.content.decode()
+    assert reader.get(f"/modelled/{row.pk}/report.json").status_code == 404
+
+
+def long_report(count: int = 3000) -> tuple[Report, str]:
+    """A kernel of so many instructions."""
+    listing = modelled.listing(["s_waitcnt vmcnt(0)", "v_mov_b32 v0, v1"] * (count // 2), "f")
+    return modelled.report(listing, waves=MOST_LANES + 2), listing
+
+
+def test_the_timeline_of_a_long_kernel_is_shown_a_window_at_a_time() -> None:
+    report, listing = long_report()
+    view = read_listing(listing, targets.find("gfx942"))
+    seen: set[tuple[int, int, int]] = set()
+    at: int | None = None
+    windows = 0
+    while True:
+        found = view_of(report, view, 0, at).timeline
+        assert found is not None
+        spans = [(lane.wave, one.start, one.line) for lane in found.lanes for one in lane.spans]
+        assert len(spans) <= MOST_SPANS + len(found.lanes), "with those that began before it"
+        seen.update(spans)
+        windows += 1
+        svg = timelineview.timeline(found)
+        assert svg.count("<rect") == len(spans)
+        if found.later is None:
+            break
+        assert found.later > found.start
+        at = found.later
+    assert windows > 10
+    begun = {
+        (lane.wave, span.start)
+        for lane in report.launches[0].timeline[:MOST_LANES]
+        for span in lane.spans
+    }
+    assert begun <= {(wave, start) for wave, start, _ in seen}, "none is left out"
+    back = view_of(report, view, 0, at).timeline
+    assert back is not None
+    assert back.earlier is not None
+    assert back.hidden == 2
+
+
+def test_a_span_leads_to_its_line_and_says_what_it_is() -> None:
+    report, listing = long_report(4)
+    view = read_listing(listing, targets.find("gfx942"))
+    found = view_of(report, view).timeline
+    assert found is not None
+    svg = timelineview.timeline(found, "?a=1&b=2")
+    first = view.text.split("\n").index("\ts_waitcnt vmcnt(0)") + 1
+    assert f'href="?a=1&amp;b=2#I{first}"' in svg
+    assert f"waits for global loads, 40 cycles, line {first}: s_waitcnt vmcnt(0)" in svg
+    assert "style=" not in svg, "the Content-Security-Policy allows none"
+
+
+def test_a_report_without_its_listing_has_no_lines() -> None:
+    """As of somebody else's kernel whose listing is another, or not there."""
+    report, _ = long_report(4)
+    for listing in (None, read_listing(modelled.listing(["s_nop 0"]), targets.find("gfx942"))):
+        view = view_of(report, listing)
+        assert not view.by_line
+        assert view.timeline is not None
+        assert "<a " not in timelineview.timeline(view.timeline)
+    idle = replace(report.launches[0], timeline=(), limits=(), instructions=(), loops=())
+    nothing = view_of(replace(report, launches=(idle,)), None)
+    assert (nothing.timeline, nothing.hottest, nothing.lines) == (None, (), {})
+
+
+def test_text_of_a_listing_is_escaped() -> None:
+    report, _ = long_report(2)
+    listing = modelled.listing(["s_waitcnt <b>&", 's_nop "x"'], "f")
+    view = read_listing(listing, targets.find("gfx942"))
+    found = view_of(report, view).timeline
+    assert found is not None
+    assert "<b>" not in timelineview.timeline(found)
+    assert "<b>" not in codeview.listing_chunk(view, 1, view_of(report, view))
+
+
+def test_two_kernels_stand_side_by_side(reader: Client, world: World) -> None:
+    one, other = world.kernels
+    builds = [build_of(one).pk, build_of(other).pk]
+    keep(one, time_us=10.0)
+    keep(other, time_us=14.0)
+    keep(other, sizes={"s0": 999}, time_us=99.0)
+    found = beside(builds)
+    assert found is not None
+    assert [side.sizes for side in found.sides if side] == [SIZES, SIZES], "what both have"
+    groups = {group.title: {row.name: row for row in group.rows} for group in found.groups}
+    assert groups["Time"]["all launches"].values == (10.0, 14.0)
+    assert groups["Time"]["all launches"].deltas == (0.0, 4.0)
+    assert groups["Pipes busy"]["LDS"].values == (62.0, 62.0)
+    assert groups["Waves wait for"][Reason.GLOBAL].values == (31.0, 31.0)
+    conflicts = groups["Instructions"]["LDS cycles over those without conflicts"]
+    assert conflicts.values == pytest.approx((1.67, 1.67))
+    assert groups["Instructions"]["bytes used of bytes moved"].values == (50.0, 50.0)
+    html = text(reader.get(f"/compare?build={builds[0]}&build={builds[1]}").content.decode())
+    assert "all launches µs 10.00 14.00 +4.00" in html
+    assert "MI300X s0=64" in html
+    assert (
+        json.loads(reader.get(f"/compare.json?build={builds[0]}&build={builds[1]}").content)[
+            "modelled"
+        ]["sides"][1]["board"]
+        == "MI300X"
+    )
+
+
+def test_a_side_that_was_not_modelled_has_no_figures(reader: Client, world: World) -> None:
+    one, other = world.kernels
+    builds = [build_of(one).pk, build_of(other).pk]
+    assert beside(builds) is None
+    assert (
+        "compare-modelled"
+        not in reader.get(f"/compare?build={builds[0]}&build={builds[1]}").content.decode()
+    )
+    keep(other)
+    found = beside(builds)
+    assert found is not None
+    assert found.sides[0] is None
+    (time,) = [row for group in found.groups for row in group.rows if row.name == "all launches"]
+    assert (time.values, time.deltas) == ((None, 12.5), (None, None))
+    page = text(reader.get(f"/compare?build={builds[0]}&build={builds[1]}").content.decode())
+    assert "not modelled at these sizes" in page
+
+
+def test_a_pipe_that_only_one_side_uses_is_nothing_on_the_other(world: World) -> None:
+    one, other = world.kernels
+    keep(one)
+    row = keep(other)
+    launch = modelled.report(text_of(build_of(other))).launches[0]
+    busy = replace(launch, pipes={Pipe.MATRIX: 0.9})
+    report = replace(modelled.report(text_of(build_of(other)), sizes=SIZES), launches=(busy,))
+    keeping.keep(row.build, "MI300X", SIZES, report)
+    found = beside([build_of(one).pk, build_of(other).pk])
+    assert found is not None
+    (pipes,) = [group for group in found.groups if group.title == "Pipes busy"]
+    matrix = next(row for row in pipes.rows if row.name == "matrix")
+    assert matrix.values == (0.0, 90.0)
+    assert matrix.deltas == (0.0, 90.0)
