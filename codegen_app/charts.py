@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from codegen_app.forms.axes import LANGUAGE_AXIS
+from codegen_app.forms.axes import LANGUAGE_AXIS, MEASURED, MODELLED
 from codegen_app.selectors.ledger import Curve
 from codegen_app.selectors.pages.limits import LimitRow, Limits, Point
 from codegen_app.selectors.pages.node import CandidateRow
@@ -30,27 +30,38 @@ def _value(row: CandidateRow, name: str) -> str:
     return row.language if name == LANGUAGE_AXIS else str(row.config.get(name, UNNAMED))
 
 
-def candidates(rows: Sequence[CandidateRow], x: str, colour: str) -> Figure | None:
-    """Median times in microseconds with their intervals, one point a candidate; None without any.
+def times(rows: Sequence[CandidateRow]) -> tuple[str, ...]:
+    """Which times there are of candidates; what is measured is meant where there are none."""
+    found = [MEASURED] if any(row.timing for row in rows) else []
+    found += [MODELLED] if any(row.modelled for row in rows) else []
+    return tuple(found) or (MEASURED,)
+
+
+def candidates(
+    rows: Sequence[CandidateRow], x: str, colour: str, y: str = MEASURED, where: str = ""
+) -> Figure | None:
+    """Times in microseconds, one point a candidate: medians with their intervals, or, with ``y``,
+    modelled ones with their bands (``where`` is the board that these are of); None without any.
 
     The kernel that serves is a star, the others are dots; a point leads to its kernel.
     """
-    timed = [row for row in rows if row.timing is not None]
+    timed = [row for row in rows if (row.modelled if y == MODELLED else row.timing) is not None]
+    timed = [row for row in timed if x != MODELLED or row.modelled is not None]
     if not timed:
         return None
     groups: dict[str, list[CandidateRow]] = {}
     for row in timed:
         groups.setdefault(_value(row, colour) if colour else "", []).append(row)
-    traces = [_trace(name, group, x, colour) for name, group in sorted(groups.items(), key=_key)]
+    ordered = sorted(groups.items(), key=_key)
+    traces = [_trace(name, group, x, colour, y) for name, group in ordered]
     emulated = any(row.timing.emulated for row in timed if row.timing)
+    measured = "median µs" + (" (emulated)" if emulated else "")
+    modelled = f"µs modelled on {where}"
     figure = go.Figure(
         traces,
         {
-            "xaxis": _axis(timed, x),
-            "yaxis": {
-                "title": {"text": "median µs" + (" (emulated)" if emulated else "")},
-                "rangemode": "nonnegative",
-            },
+            "xaxis": _time_axis(modelled) if x == MODELLED else _axis(timed, x),
+            "yaxis": _time_axis(modelled if y == MODELLED else measured),
             "showlegend": bool(colour),
         },
     )
@@ -168,26 +179,48 @@ def _measured(points: Sequence[Point]) -> list[go.Scatter]:
     ]
 
 
-def _trace(name: str, rows: Sequence[CandidateRow], x: str, colour: str) -> go.Scatter:
-    timings = [row.timing for row in rows if row.timing is not None]
+def _time_axis(title: str) -> Figure:
+    return {"title": {"text": title}, "rangemode": "nonnegative"}
+
+
+def _times_of(rows: Sequence[CandidateRow], of: str) -> list[tuple[float, float, float]]:
+    """Low end, time and high end of each in microseconds."""
+    if of == MODELLED:
+        found = (row.modelled for row in rows)
+        return [(one.low_us, one.time_us, one.high_us) for one in found if one is not None]
+    timings = [row.timing.time for row in rows if row.timing is not None]
+    return [(one.low / 1000, one.value / 1000, one.high / 1000) for one in timings]
+
+
+def _bars(found: Sequence[tuple[float, float, float]]) -> Figure:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - value for _, value, high in found],
+        "arrayminus": [value - low for low, value, _ in found],
+    }
+
+
+def _trace(name: str, rows: Sequence[CandidateRow], x: str, colour: str, y: str) -> go.Scatter:
+    on_y = _times_of(rows, y)
+    on_x = _times_of(rows, MODELLED) if x == MODELLED else []
+    plain = [row.position if x == POSITION else _point(row, x) for row in rows]
     return go.Scatter(
         name=f"{colour}={name}" if colour else "candidates",
         mode="markers",
-        x=[row.position if x == POSITION else _point(row, x) for row in rows],
-        y=[timing.time.value / 1000 for timing in timings],
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [(timing.time.high - timing.time.value) / 1000 for timing in timings],
-            "arrayminus": [(timing.time.value - timing.time.low) / 1000 for timing in timings],
-        },
+        x=[value for _, value, _ in on_x] if on_x else plain,
+        y=[value for _, value, _ in on_y],
+        error_x=_bars(on_x) if on_x else None,
+        error_y=_bars(on_y),
         marker={
             "size": [13 if row.selected else 7 for row in rows],
             "symbol": ["star" if row.selected else "circle" for row in rows],
         },
         text=[row.kernel for row in rows],
         customdata=[row.url for row in rows],
-        hovertemplate="%{text}<br>%{y:.4g} µs<extra></extra>",
+        hovertemplate="%{text}<br>%{y:.4g} µs"
+        + (", modelled %{x:.4g} µs" if on_x else "")
+        + "<extra></extra>",
     )
 
 

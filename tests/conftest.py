@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.CELERY_BROKER_URL = "memory://localhost"
     settings.CELERY_BROKER_TRANSPORT_OPTIONS = {}
     settings.CODE_CACHE_DIR = KEPT.root
+    settings.MODEL_AUTOMATICALLY = False  # seconds a kernel; test_modelling.py has it done
     settings.PAGES_KEPT_BYTES = 0  # tests see what they changed; test_kept_pages.py keeps them
     settings.MIDDLEWARE = [one for one in settings.MIDDLEWARE if "whitenoise" not in one]
     settings.STORAGES = {

@@ -223,6 +223,9 @@ CELERY_WORKER_ENABLE_REMOTE_CONTROL = (
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 
+# Whether workers model the kernels that serve where most of the time goes, unasked.
+MODEL_AUTOMATICALLY = env.flag("KILN_MODEL", default=True)
+
 # What is kept: compiled code that can be made again up to a size (bytes, of each host), runs and
 # builds that nothing needs for so many days once they are over (0: for good), and bundles that
 # workers packed.

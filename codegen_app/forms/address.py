@@ -109,6 +109,7 @@ class NodeForm(AddressForm):
     times = Text()
     language = Text()
     x = Text()
+    y = Text()
     colour = Text()
 
 

@@ -22,7 +22,7 @@ from codegen_app.models import (
 )
 from codegen_app.services import artifacts, audit, compilers, ledger, queue, work
 from codegen_app.services.faults import MachineFaultError
-from codegen_app.services.modelling import following
+from codegen_app.services.modelling import automatic, following
 from scheduler import targets
 from scheduler.build import compile as compiler
 from scheduler.build.flags import DEFAULT, Flags
@@ -272,6 +272,7 @@ def _done(build: Build, result: Built) -> None:
             **kept,
         )
         ledger.build_is_over(build)
+        automatic.of_build(build)
         following.build_is_over(build)
 
 

@@ -16,6 +16,7 @@ from django.utils import timezone
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selection
 from codegen_app.selectors.serving import base_source, results_with
 from codegen_app.services import audit
+from codegen_app.services.modelling import automatic
 from scheduler.outcome import UserError
 
 _ENOUGH_SAMPLES = 3  # the interval of one or two is no more than they are
@@ -133,7 +134,9 @@ def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -
         now = max(now, serving.since)  # the clock may have been set back
         serving.until = now
         serving.save(update_fields=["until"])
-    return Selection.objects.create(**bucket, since=now, **fields)
+    selection = Selection.objects.create(**bucket, since=now, **fields)
+    automatic.of_selection(selection)
+    return selection
 
 
 def _measured_again(serving: Selection, result: BenchmarkResult) -> None:

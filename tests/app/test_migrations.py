@@ -36,6 +36,7 @@ from codegen_app.models import (
     KernelUse,
     MeasurementRequest,
     Message,
+    Modelling,
     Packing,
     ProblemWork,
     RemeasuredPoint,
@@ -155,6 +156,7 @@ def rows_of_every_kind() -> dict[Any, int]:
     Worker.objects.create(name="w", host="h", pid=1, started_at=now, seen_at=now)
     Message.objects.create(queue="compile")
     Packing.objects.create(graph=task.run.graph, key="k", kernels=1)
+    Modelling.objects.create(build=result.build, board="MI300X", version=1)
     ResultImport.objects.create(run=task.run, digest="d", measured_at=now)
     Round.objects.create(name="look after", begun_at=now)
     work = {"read_bytes": 1, "written_bytes": 1, "matrix_flops": 1, "vector_ops": 1}
@@ -193,7 +195,7 @@ def rows_of_tracking() -> None:
 LATER = {
     *(AlertRun, Remeasurement, RemeasuredPoint, MeasurementRequest),
     *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
-    *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport),
+    *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport, Modelling),
     *(ApiToken, Batch, Series, Revision, Conditions, Datum),
 }
 

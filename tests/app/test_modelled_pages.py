@@ -16,10 +16,12 @@ from django.test import Client
 from codegen_app import codeview, timelineview
 from codegen_app.models import Build, GeneratedKernel, Modelling
 from codegen_app.selectors.modelled.beside import beside
+from codegen_app.selectors.modelled.candidates import modelled_times
 from codegen_app.selectors.modelled.timeline import MOST_LANES, MOST_SPANS
 from codegen_app.selectors.modelled.view import HEATS, view_of
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.listing import read_listing
+from codegen_app.selectors.pages.node import node_page
 from codegen_app.services import artifacts
 from codegen_app.services.modelling import keeping
 from scheduler import targets
@@ -309,3 +311,34 @@ def test_a_pipe_that_only_one_side_uses_is_nothing_on_the_other(world: World) ->
     matrix = next(row for row in pipes.rows if row.name == "matrix")
     assert matrix.values == (0.0, 90.0)
     assert matrix.deltas == (0.0, 90.0)
+
+
+def test_candidates_have_modelled_times_of_one_board_and_binding(
+    reader: Client, world: World
+) -> None:
+    """Those of two boards or sizes never stand beside each other."""
+    one, other = world.kernels
+    keep(one, time_us=10.0)
+    keep(other, time_us=14.0)
+    keep(one, sizes={"s0": 128}, time_us=20.0)
+    keep(one, "gfx1100", "RX 7900 XTX", time_us=30.0)
+    page = node_page(world.nodes[0].pk)
+    assert page.modelled_at is not None
+    assert (page.modelled_at.board, page.modelled_at.sizes) == ("MI300X", SIZES)
+    assert [row.modelled.time_us for row in page.candidates if row.modelled] == [10.0, 14.0]
+    html = reader.get(f"/nodes/{world.nodes[0].pk}?x=modelled").content.decode()
+    assert "s modelled on MI300X at s0=64" in html
+    assert "10.00 (8.000 \N{EN DASH} 12.00)" in text(html)
+    assert reader.get(f"/nodes/{world.nodes[0].pk}?y=modelled").status_code == 200
+
+
+def test_modelled_times_are_those_of_the_measured_device_where_there_are_any(world: World) -> None:
+    one, other = world.kernels
+    keep(one)
+    keep(other)
+    keep(one, "gfx1100", "RX 7900 XTX", {"s0": 16}, time_us=30.0)
+    builds = {kernel.pk: [row.pk for row in kernel.builds.all()] for kernel in world.kernels}
+    at, found = modelled_times(builds, "gfx1100", "AMD Radeon RX 7900 XTX", {"s0": 16, "s1": 3})
+    assert at is not None
+    assert (at.where, list(found)) == ("RX 7900 XTX at s0=16", [one.pk])
+    assert modelled_times({}) == (None, {})

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.core.files.storage import default_storage
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -22,8 +23,8 @@ from codegen_app.models import (
     Modelling,
     State,
 )
-from codegen_app.services import artifacts, builds, queue, retention, upkeep, work
-from codegen_app.services.modelling import asking, doing, keeping
+from codegen_app.services import artifacts, builds, queue, retention, selections, upkeep, work
+from codegen_app.services.modelling import asking, automatic, doing, keeping
 from scheduler import targets
 from scheduler.cycles import record
 from scheduler.cycles.report import VERSION, Report
@@ -286,3 +287,42 @@ def test_it_goes_with_its_build(world: World) -> None:
     Modelling.objects.create(build=build, board="MI300X", version=VERSION)
     build.delete()
     assert not Modelling.objects.exists()
+
+
+def test_defaults_are_modelled_unasked_once_they_are_built(
+    world: World, settings: Any, modeller: Callable[[Modeller], None]
+) -> None:
+    settings.MODEL_AUTOMATICALLY = True
+    default, other = world.kernels
+    built = default.builds.get(target="gfx942")
+    for build in (built, default.builds.get(target="gfx1100")):
+        automatic.of_build(build)
+        automatic.of_build(build)
+    automatic.of_build(factories.build(kernel=default, target="gfx942", flags=["-O1"]))
+    automatic.of_build(factories.build(kernel=other, target="gfx942"))
+    automatic.of_build(factories.build(kernel=default, target="sm_90"))
+    rows = Modelling.objects.order_by("build__target")
+    assert [(row.board, row.sizes) for row in rows] == [
+        ("RX 7900 XTX", {"s0": 64}),
+        ("MI300X", {"s0": 64}),
+    ]
+    (mine,) = asking.ask(use_of(default), boards("gfx942"), {"s0": 128}, None)
+    first = work.claim_next(doing.waiting(), "w")
+    assert first == mine, "what somebody asked for comes before"
+
+
+def test_what_a_run_selects_is_modelled_at_its_sizes(world: World, settings: Any) -> None:
+    settings.MODEL_AUTOMATICALLY = True
+    build = world.kernels[0].builds.get(target="gfx942")
+    assert world.nodes[0].problem is not None
+    result = factories.result(
+        build,
+        2000.0,
+        problem=world.nodes[0].problem,
+        environment=factories.environment(),
+        bindings={"s0": 16},
+    )
+    with transaction.atomic():
+        selections.offer(result, "run 1")
+    (row,) = Modelling.objects.all()
+    assert (row.board, row.sizes, row.build) == ("MI300X", {"s0": 16}, build)

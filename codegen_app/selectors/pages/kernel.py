@@ -274,7 +274,7 @@ def kernel_page(
     view: str = "",
     model: tuple[int | None, int, int | None] = (None, 0, None),
 ) -> KernelPage:
-    """One kernel (10 queries); raises ``GeneratedKernel.DoesNotExist``.
+    """One kernel (9 queries, one more with a report); raises ``GeneratedKernel.DoesNotExist``.
 
     ``build_id`` and ``node_id`` say which build and which use to show; without them, or where
     they are not this kernel's, the first that is done, and the first. ``sizes`` says at which of

@@ -21,6 +21,7 @@ from codegen_app.models import (
 from codegen_app.selectors import serving
 from codegen_app.selectors.languages import LanguageRow, Tried, by_language
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.modelled.candidates import ModelledAt, ModelledTime, modelled_times
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.loops import LoopRow, innermost, loops_of
 from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
@@ -66,7 +67,8 @@ class BuildState:
 @dataclass(frozen=True)
 class CandidateRow:
     """A kernel that can serve the node. ``serves`` says on which targets and device models it was
-    selected, ``selected`` whether in the page's bucket; ``rejections`` why runs dropped it."""
+    selected, ``selected`` whether in the page's bucket; ``rejections`` why runs dropped it;
+    ``modelled`` is its time on the page's modelled board."""
 
     position: int
     language: str
@@ -80,6 +82,7 @@ class CandidateRow:
     builds: tuple[BuildState, ...]
     timing: Timing | None
     rejections: tuple[str, ...]
+    modelled: ModelledTime | None = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,9 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class NodePage:
-    """One scheduled node. Its candidates' times are those of one ``bucket``. ``loop`` is the
-    innermost one in each of whose steps it runs; ``body`` is what runs in a loop that begins here.
+    """One scheduled node. Its candidates' times are those of one ``bucket``, modelled ones those of
+    one board and binding, ``modelled_at``. ``loop`` is the innermost one in each of whose steps it
+    runs; ``body`` is what runs in a loop that begins here.
     """
 
     id: int
@@ -126,6 +130,7 @@ class NodePage:
     decisions: tuple[Mapping[str, Any], ...]
     bucket: serving.Bucket | None
     buckets: tuple[serving.Bucket, ...]
+    modelled_at: ModelledAt | None
     candidates: tuple[CandidateRow, ...]
     languages: tuple[LanguageRow, ...]
     offered: int
@@ -149,7 +154,7 @@ class NodePage:
 
 
 def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
-    """One scheduled node (14 queries); raises ``TemplateNode.DoesNotExist``.
+    """One scheduled node (15 queries); raises ``TemplateNode.DoesNotExist``.
 
     ``sizes`` says at which of the known sizes its limits are shown; ``bucket_name`` says
     whose times are shown: without it, or where there is no such, it is the first.
@@ -163,7 +168,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
     neighbours, loops = _neighbours(node)
     known = serving.known([node])
     bucket = known.find(bucket_name)
-    candidates = _candidates(node, known, bucket)
+    modelled_at, candidates = _candidates(node, known, bucket)
     return NodePage(
         id=node.pk,
         url=node.get_absolute_url(),
@@ -188,6 +193,7 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
         ),
         bucket=bucket,
         buckets=known.buckets,
+        modelled_at=modelled_at,
         candidates=candidates,
         languages=by_language(map(_tried, candidates)),
         offered=node.offered,
@@ -237,8 +243,9 @@ def _rejected(node: TemplateNode) -> tuple[RejectedConfigs, ...]:
 
 def _candidates(
     node: TemplateNode, known: serving.Known, bucket: serving.Bucket | None
-) -> tuple[CandidateRow, ...]:
-    """The kernels for this node, with builds, times in a bucket and rejections (4 queries)."""
+) -> tuple[ModelledAt | None, tuple[CandidateRow, ...]]:
+    """The kernels for this node, with builds, times in a bucket, modelled ones (and of which board
+    and sizes those are) and rejections (5 queries)."""
     uses = list(
         KernelUse.objects.filter(template_node=node)
         .select_related("kernel")
@@ -263,7 +270,13 @@ def _candidates(
     selected = here.kernel_id if here else None
     serves = _serves(known)
     rejections = _rejections(node, kernels)
-    return tuple(
+    modelled_at, modelled = modelled_times(
+        {kernel: [build.pk for build in of] for kernel, of in builds.items()},
+        bucket.target if bucket else "",
+        bucket.device_name if bucket else "",
+        bucket.bindings if bucket else None,
+    )
+    rows = tuple(
         CandidateRow(
             position=use.position,
             language=language_of(use.kernel.source_file),
@@ -276,10 +289,12 @@ def _candidates(
             serves=tuple(serves.get(use.kernel_id, ())),
             builds=_build_states(builds[use.kernel_id], default),
             timing=timings.get(use.kernel_id),
+            modelled=modelled.get(use.kernel_id),
             rejections=tuple(rejections.get(use.kernel_id, ())),
         )
         for use in uses
     )
+    return modelled_at, rows
 
 
 def _tried(row: CandidateRow) -> tuple[Tried, str]:

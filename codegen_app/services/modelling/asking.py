@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from scheduler.cycles.constants import TARGETS
 
 from codegen_app.models import OPEN_STATES, Build, GeneratedKernel, KernelUse, Modelling, State
 from codegen_app.services import artifacts, audit, builds, queue, tuning, work
 from scheduler import targets
 from scheduler.build.flags import DEFAULT
 from scheduler.build.recipe import builds as can_build
+from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.report import VERSION
 from scheduler.outcome import UserError
 from scheduler.targets import Board

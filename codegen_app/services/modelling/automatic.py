@@ -1,0 +1,75 @@
+"""What is modelled though nobody asked: the kernels that serve where most of the time goes.
+
+Seconds of a worker each, after all builds: the default of each product, convolution and attention
+once it is compiled, and what a tuning run selects, on its target's first board. Everything else is
+a click.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+
+from codegen_app.models import Build, KernelUse, Modelling, Problem, Selection, State
+from codegen_app.services import queue
+from scheduler import targets
+from scheduler.build.flags import DEFAULT
+from scheduler.cycles.constants import TARGETS
+from scheduler.cycles.report import VERSION
+from scheduler.ir.operations import GroupKind
+
+KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
+_PRIORITY = -10  # after what somebody asked for
+
+
+def of_build(build: Build) -> None:
+    """Of a build that is done, where its kernel is a node's default; in its transaction."""
+    if not _is_modelled(build.target) or build.flags != list(DEFAULT.values):
+        return
+    uses = KernelUse.objects.filter(
+        kernel=build.kernel_id, is_default=True, template_node__kind__in=KINDS
+    )
+    for use in uses.select_related("template_node__problem").order_by("pk"):
+        if use.template_node.problem is not None:
+            symbols = use.template_node.problem.symbols
+            sizes = {name: symbol["hint"] for name, symbol in symbols.items()}
+            _ask(build, use, targets.boards(build.target)[0].name, sizes)
+
+
+def of_selection(selection: Selection) -> None:
+    """Of a kernel that a run selected, on the board and at the sizes at which it was measured; in
+    its transaction."""
+    result = selection.result
+    if result is None or not _is_modelled(selection.target):
+        return
+    known = targets.board_of(selection.target, selection.device_name)
+    board = known or targets.boards(selection.target)[0]
+    use = KernelUse.objects.filter(
+        kernel=selection.kernel_id, template_node__problem=selection.problem_id
+    ).first()
+    build = result.build
+    if use is not None and build.state == State.DONE and build.listing_id is not None:
+        _ask(build, use, board.name, _used(selection.problem, selection.bindings))
+
+
+def _used(problem: Problem, bindings: Mapping[str, int]) -> dict[str, int]:
+    symbols: Mapping[str, Any] = problem.symbols
+    return {name: bindings.get(name, symbols[name]["hint"]) for name in sorted(symbols)}
+
+
+def _is_modelled(target: str) -> bool:
+    return bool(settings.MODEL_AUTOMATICALLY) and target in TARGETS
+
+
+def _ask(build: Build, use: KernelUse, board: str, sizes: Mapping[str, int]) -> None:
+    _, is_new = Modelling.objects.get_or_create(
+        build=build,
+        board=board,
+        sizes=dict(sizes),
+        version=VERSION,
+        defaults={"use": use, "priority": _PRIORITY},
+    )
+    if is_new:
+        queue.notify(queue.Kind.COMPILE)  # whose workers model
