@@ -29,14 +29,14 @@ def extern_runner(plan: Schedule) -> RunExtern:
     It raises ``NoReferenceError`` naming the node where the reference cannot compute it either.
     """
     lowered = plan.lowered
-    nodes = {node.name: node for node in lowered.graph.nodes}
-    externs = {extern.node: extern for group in plan.nodes for extern in group.externs}
+    nodes = lowered.graph.every_node
+    externs = {extern.outputs: extern for group in plan.nodes for extern in group.externs}
 
     def run(
         entry: ExternEntry, buffers: Mapping[str, Array], bindings: Bindings
     ) -> Mapping[str, Array]:
-        extern = externs.get(entry.node)
-        if extern is None or tuple(extern.outputs) != entry.outputs:
+        extern = externs.get(entry.outputs)
+        if extern is None or extern.node != entry.node:
             raise UserError(f"the extern {entry.node} is not one of the bundle's own graph")
         return _computed(extern, nodes[extern.node], buffers, lowered, bindings)
 

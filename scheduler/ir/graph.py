@@ -223,6 +223,20 @@ class Graph:
         return {node.name: node for node in self.nodes}
 
     @cached_property
+    def every_node(self) -> Mapping[str, Node]:
+        """Its nodes and those of the graphs among their arguments, by name."""
+        found: dict[str, Node] = {}
+        pending = list(self.nodes)
+        while pending:
+            node = pending.pop()
+            found[node.name] = node
+            for argument in (*node.args, *node.kwargs.values()):
+                for part in argument if isinstance(argument, tuple) else (argument,):
+                    if isinstance(part, Subgraph):
+                        pending += part.nodes
+        return found
+
+    @cached_property
     def makers(self) -> Mapping[str, Node]:
         """The node that makes each value; inputs have none."""
         return {output: node for node in self.nodes for output in node.outputs}

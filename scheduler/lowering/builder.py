@@ -58,6 +58,9 @@ class Builder:
         self.operations: list[Operation] = []
         self.node: Node | None = None
         self.outer: Node | None = None  # the node of the whole graph whose inner graph is lowered
+        #: Whether what has no kernel in an inner graph may run by itself, for nothing is computed
+        #: there that the model does not compute: not in branches.
+        self.externs_inside = True
         self.sources: tuple[str, ...] = ()
         self.inlined: Inlined = _nothing_inlined
         #: The value that a value's memory was made with: another one for views.

@@ -5,7 +5,8 @@ once, between the marks of a loop (``looping.py``). The condition of a while_loo
 before the loop and again at the end of each step, where it fuses with what the body makes.
 
 A branch computes nothing but its results, so both are computed and the condition chooses: a
-kernel's reads stay inside its buffers whatever the indices are.
+kernel's reads stay inside its buffers whatever the indices are. What has no kernel may fail, so a
+branch with such an op is left to the reference with its cond; in a body it runs by itself.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sympy
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Subgraph
+from scheduler.ir.random import draws
 from scheduler.ir.values import Value
 from scheduler.limits import MAX_UNROLLED_NODES, MAX_UNROLLED_STEPS
 from scheduler.lowering import trees
@@ -38,7 +40,11 @@ def cond(
 ) -> tuple[Tensor, ...]:
     if not isinstance(pred, Tensor):
         return b.inlined(true_fn if pred else false_fn, operands)
-    yes, no = (b.inlined(branch, operands) for branch in (true_fn, false_fn))
+    outside, b.externs_inside = b.externs_inside, False
+    try:
+        yes, no = (b.inlined(branch, operands) for branch in (true_fn, false_fn))
+    finally:
+        b.externs_inside = outside
     return tuple(_chosen(b, pred, one, other) for one, other in zip(yes, no, strict=True))
 
 
@@ -61,6 +67,7 @@ def while_loop(
     carried_inputs: tuple[Tensor | int, ...],
     additional_inputs: tuple[Tensor | int, ...] = (),
 ) -> tuple[Tensor, ...]:
+    _check_draws(cond_fn, body_fn)
     given = [x for x in carried_inputs if isinstance(x, Tensor)]
     if len(given) != len(carried_inputs):
         raise Unsupported("it carries a number that is no tensor")
@@ -158,8 +165,14 @@ def _handed_on(
     return tuple(loop.own(x) for x in shaped)
 
 
+def _check_draws(*parts: Subgraph) -> None:
+    if any(draws(node) for part in parts for node in part.nodes):
+        raise Unsupported("its body draws random numbers, which are others in each step")
+
+
 def _unrolled(body: Subgraph, xs: Sequence[Tensor]) -> int | None:
     """How many times a body is lowered, one step after the other; None where it is a loop's."""
+    _check_draws(body)
     if not xs or not xs[0].size:
         raise Unsupported("it goes over no tensors")
     if any(not x.size or not x.size[0] == xs[0].size[0] for x in xs):

@@ -21,7 +21,7 @@ from scheduler.ir.graph import (
     Subgraph,
     TensorMeta,
 )
-from scheduler.ir.index.functions import is_unbacked
+from scheduler.ir.index.functions import is_unbacked, unbacked
 from scheduler.ir.index.trees import simplify_tree
 from scheduler.ir.operations import (
     Buffer,
@@ -100,8 +100,14 @@ class _Lowering:
         return made
 
     def _check_sizes(self) -> None:
-        for name in self._graph.symbols:
-            if is_unbacked(name) and size_buffer(name) not in self._b.buffers:
+        """Of the values outside all inner graphs: of those within, nothing else is as large."""
+        values = {given.name for given in self._graph.inputs}
+        values.update(name for node in self._graph.nodes for name in node.outputs)
+        tensors, numbers = self._graph.tensors, self._graph.sym_ints
+        exprs = [size for name in values & tensors.keys() for size in tensors[name].size]
+        exprs += [numbers[name] for name in values & numbers.keys()]
+        for name in sorted({name for expr in exprs for name in unbacked(expr)}):
+            if size_buffer(name) not in self._b.buffers:
                 raise UserError(f"the size {name} depends on data, but no node makes it")
 
     def _nodes(self) -> None:
@@ -276,11 +282,11 @@ class _Lowering:
 
     def _extern(self, node: Node, reason: str) -> None:
         """The node as a call of the reference: its tensors as views, its results in memory."""
-        if self._inner:
+        late = self._new_sizes(node)
+        if self._inner and (late or not self._b.externs_inside):
             raise Unsupported(f"{node.target} in its inner graph: {reason}")
         self._b.begin(node, ())
         inputs: dict[str, ViewOf] = {}
-        late = self._new_sizes(node)
         for name in _value_names(node, self._graph):
             tensor = self._value(name)
             assert isinstance(tensor, Tensor)
@@ -307,7 +313,7 @@ class _Lowering:
             node.name,
             inputs,
             (*outputs, *sizes.values()),
-            (node.name,),
+            self._b.nodes,
         )
         self._b.add(op)
 

@@ -9,7 +9,7 @@ that mean it.
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, TypeAlias
@@ -59,6 +59,7 @@ def evaluate(
     graph: Graph | None = None,
     round_casts: bool = False,
     roundings: Roundings | None = None,
+    turn: str = "",
 ) -> dict[str, Any]:
     """The values that a node makes, by name, in float64.
 
@@ -67,6 +68,8 @@ def evaluate(
     eps), and some for graphs among their arguments. ``dtypes`` are those types where there is no
     graph yet. An in-place op gives its new value and leaves ``values`` as they are. A result may
     be a view of an argument. ``roundings`` are those of ``run``, in graphs among the arguments.
+    ``turn`` says which run of its graph this is, where that runs more than once: each draws other
+    random numbers.
 
     Raises ``UnsupportedOpError`` where there is no rule for the op or for this use of it, and
     ``UserError`` where the arguments do not fit the op.
@@ -75,13 +78,13 @@ def evaluate(
     args = {name: _resolved(arg, values, bindings) for name, arg in spec.bind(node).items()}
     args[OWN_DTYPE] = _own_dtype(node, dtypes or {}, graph)
     if may_draw(node.target):
-        args[RANDOM] = (bindings.get(SEED, 0), stream_of(node.outputs[0]))
+        args[RANDOM] = (bindings.get(SEED, 0), stream_of(node.outputs[0] + turn))
     if node.target == PHILOX_RAND:
         args[RANDOM] = bindings.get(BLOCKS, DEFAULT_BLOCKS)
     if spec.op.name in _OF_STRIDES:
         args[STRIDES] = None if graph is None else _strides(node, graph, bindings)
     if graph is not None:
-        args[RUN] = _runner(graph, bindings, round_casts, roundings)
+        args[RUN] = _runner(graph, bindings, round_casts, roundings, turn)
     with np.errstate(all="ignore"):
         try:
             result = spec.op.reference(args)
@@ -189,13 +192,21 @@ def _strides(node: Node, graph: Graph, bindings: Mapping[str, int]) -> tuple[int
 
 
 def _runner(
-    graph: Graph, bindings: Mapping[str, int], rounds: bool, roundings: Roundings | None
+    graph: Graph,
+    bindings: Mapping[str, int],
+    rounds: bool,
+    roundings: Roundings | None,
+    turn: str,
 ) -> Any:
     """What runs the graphs among a node's arguments: from one and its inputs to its outputs."""
 
+    turns: Counter[str] = Counter()
+
     def run_inner(part: Subgraph, given: Iterable[Any]) -> tuple[Any, ...]:
         inputs = dict(zip(part.inputs, given, strict=True))
-        inner = _Run(graph.inner(part), inputs, bindings, rounds, roundings)
+        own = f"{turn}.{turns[part.name]}" if turns[part.name] else turn
+        turns[part.name] += 1
+        inner = _Run(graph.inner(part), inputs, bindings, rounds, roundings, own)
         made = inner.outputs(set())
         if inner.missing:
             raise next(iter(inner.missing.values()))
@@ -228,7 +239,9 @@ class _Run:
         bindings: Mapping[str, int],
         rounds: bool,
         roundings: Roundings | None = None,
+        turn: str = "",
     ) -> None:
+        self._turn = turn
         self._graph = graph
         self.bindings = dict(bindings)
         self._rounds = rounds
@@ -318,6 +331,7 @@ class _Run:
             graph=self._graph,
             round_casts=self._rounds,
             roundings=self._roundings,
+            turn=self._turn,
         )
         sizes = read_sizes(self._graph, made)
         new = {name: size for name, size in sizes.items() if name not in self.bindings}

@@ -56,7 +56,7 @@ class Lowered:
     def whole_inputs(self, extern: Extern) -> tuple[str, ...]:
         """The buffers that an extern takes, where its node takes nothing but tensors and each is
         a buffer as it lies; else none."""
-        node = self.graph.nodes_by_name[extern.node]
+        node = self.graph.every_node[extern.node]
         given = list(_tensors(value for _, value in node.arguments()))
         views = [extern.inputs.get(name) for name in given if name is not None]
         buffers = [None if view is None else self._whole(view) for view in views]

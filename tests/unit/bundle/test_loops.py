@@ -78,6 +78,15 @@ class EachSlice(torch.nn.Module):  # type: ignore[misc]
         return each(lambda y: (y @ self.weight).softmax(-1), x), each(halved, x[:, 0])
 
 
+def solved(x: Any, a: Any) -> Any:
+    """What LAPACK does in each step, between kernels."""
+
+    def body(i: Any, y: Any) -> Any:
+        return i + 1, (torch.linalg.solve(a, y) * 0.5 + x).contiguous()
+
+    return while_loop(lambda i, y: i < 4, body, (torch.tensor(0), x))[1]
+
+
 def newton(x: Any) -> Any:
     def goes_on(root: Any, moved: Any) -> Any:
         return moved.abs().max() > 1e-3
@@ -107,11 +116,12 @@ MODELS = {
     "converged": (as_module(newton), (random(30),), {}),
     "recurrent": (Recurrent(), (random(200, 3, 8),), {}),
     "dynamic": (Recurrent(), (random(30, 3, 8),), {"dynamic_shapes": STEPS}),
+    "solved": (as_module(solved), (random(4, 2), random(4, 4) + 4 * torch.eye(4)), {}),
     "slices": (EachSlice(), (random(100, 4, 6),), {}),
 }
 
 
-@pytest.fixture(scope="module", params=list(MODELS))
+@pytest.fixture(scope="module", params=[name for name in MODELS if name != "solved"])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
     module, args, options = MODELS[request.param]
     folder = tmp_path_factory.mktemp(request.param)
@@ -131,6 +141,26 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def _single(value: Any) -> Any:
     return value.astype(np.float32) if value.dtype == np.float64 else value
+
+
+@pytest.mark.parametrize("made", ["solved"], indirect=True)
+def test_what_has_no_kernel_runs_in_each_step(made: Made) -> None:
+    manifest = made.bundle.manifest
+    (extern,), (loop,) = manifest.externs, manifest.loops
+    assert extern.op.startswith("aten._linalg_solve_ex") or extern.op.startswith("aten.linalg")
+    assert loop.begin[0] <= extern.position <= loop.end[0]
+    assert (loop.begin[1], loop.end[1]) == (0, 1)
+    got = run_fenced(made.bundle, "cpu", "cpu", {}, made.values)
+    (name,) = manifest.outputs
+    np.testing.assert_allclose(got.values[name], made.expected[0].numpy(), rtol=1e-4, atol=1e-5)
+    assert all(one.passed for one in verify(made.bundle, "cpu", {}))
+
+
+@pytest.mark.parametrize("made", ["solved"], indirect=True)
+def test_the_wrapper_leaves_out_a_loop_that_needs_the_reference(made: Made, tmp_path: Path) -> None:
+    wrong = _wrapper(made, tmp_path, tmp_path / "none.npz")
+    assert "has no kernel" in wrong
+    assert "Traceback" not in wrong
 
 
 def test_all_of_a_loop_is_kernels(made: Made) -> None:

@@ -145,7 +145,7 @@ class Machine:
 
     def _extern(self, operation: Extern) -> None:
         graph = self.lowered.graph
-        node = next(n for n in graph.nodes if n.name == operation.node)
+        node = graph.every_node[operation.node]
         values = dict(symbolic_values(graph, self.sizes))
         for name, view in operation.inputs.items():
             value = view_value(view, self.memory, self.lowered, self.sizes)

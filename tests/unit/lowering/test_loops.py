@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +13,21 @@ import sympy
 from scheduler.fusion import schedule
 from scheduler.fusion.verifier import verify
 from scheduler.ir.dtypes import DType
-from scheduler.ir.graph import Graph, GraphInput, InputKind, Node, Ref, Subgraph, TensorMeta
+from scheduler.ir.graph import (
+    Graph,
+    GraphInput,
+    InputKind,
+    Node,
+    Ref,
+    Subgraph,
+    SymbolInfo,
+    TensorMeta,
+)
 from scheduler.ir.operations import Extern, LoopBegin, LoopEnd, in_own_memory
+from scheduler.ir.random import SEED
 from scheduler.lowering import lower
 from scheduler.lowering.verifier import InconsistentError
+from scheduler.reference import run
 from tests.unit.lowering.running import run_lowered, run_schedule
 
 
@@ -55,11 +68,45 @@ def test_an_associative_scan_runs_over_all_slices(steps: int) -> None:
         np.testing.assert_allclose(got, expected)
 
 
-def test_a_body_without_kernels_leaves_the_loop_to_the_reference() -> None:
+def test_what_has_no_kernel_in_a_body_runs_by_itself() -> None:
     lowered = lower(associative(100, "mylib.frobnicate.default"))
-    (extern,) = lowered.operations
+    kinds = [type(op) for op in lowered.operations]
+    assert kinds.index(LoopBegin) < kinds.index(Extern) < kinds.index(LoopEnd)
+    extern = lowered.operations[kinds.index(Extern)]
     assert isinstance(extern, Extern)
-    assert extern.reason == "mylib.frobnicate.default in its inner graph: unknown op"
+    assert (extern.node, extern.nodes, extern.reason) == ("product", ("scan",), "unknown op")
+
+
+def test_random_numbers_of_a_body_are_others_in_each_step() -> None:
+    """For torch, and for the reference, which such a loop is left to."""
+    draw = Node("draw", "aten.rand_like.default", (Ref("a"),), {}, ("c",))
+    body = Subgraph("body", ("a",), ("c",), (draw,))
+    node = Node("rows", "higher_order.map_impl", (body, (Ref("x"),), ()), {}, ("y",))
+    graph = replace(associative(5), nodes=(node,), symbols={SEED: SymbolInfo(SEED, 0, 0, 9)})
+    (extern,) = lower(graph).operations
+    assert isinstance(extern, Extern)
+    assert "random numbers" in extern.reason
+    made = run(graph, {"x": np.zeros((5, 3))}, {SEED: 1})["y"]
+    assert len({tuple(row) for row in made}) == 5
+
+
+def test_a_size_that_only_a_body_knows_leaves_the_loop_to_the_reference(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from tests.unit.torch_export import as_module, export, inputs_of
+
+    def loop(x: Any) -> Any:
+        def body(y: Any) -> Any:
+            return (y + y[y > 0].sum(),)
+
+        return torch._higher_order_ops.while_loop(lambda y: y.sum() < 9, body, (x,))
+
+    args = (torch.linspace(-0.5, 1, 5),)
+    program, graph = export(as_module(loop), args, tmp_path)
+    (extern,) = lower(graph).operations
+    assert isinstance(extern, Extern)
+    assert extern.reason.startswith("aten.index.Tensor in its inner graph: how large")
+    (got,) = run(graph, inputs_of(program, graph, args), {}).values()
+    np.testing.assert_allclose(got, loop(*args)[0].numpy(), rtol=1e-5)
 
 
 def test_slices_begin_where_kernels_can_read_runs() -> None:
