@@ -21,6 +21,7 @@ from scheduler.cycles.report import (
     Sharing,
 )
 from scheduler.cycles.sentence import L2_LIMIT, LAST_LEVEL_LIMIT, MEMORY_LIMIT, sentence
+from scheduler.isa.flow import Loop
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.targets import Board
@@ -35,6 +36,7 @@ class Modelled:
     launch: Launch
     board: Board
     machine: Machine
+    rates: Rates
     waves: int
     resident: int
     limiter: str
@@ -95,11 +97,11 @@ class _Means:
 
     def __init__(self, time: DeviceTime, modelled: Modelled) -> None:
         self._time, self._modelled = time, modelled
-        self._rates: Rates = modelled.machine.at(End.MID)
+        self._rates = modelled.rates
         whole = sum(time.weights)
         # What a sum over an outcome's waves counts for in the mean of one wave.
         self._scale = [
-            weight / whole / max(1, len(outcome.waves))
+            weight / whole / (outcome.blocks * modelled.waves)
             for outcome, weight in zip(time.outcomes, time.weights, strict=True)
         ]
         count = len(modelled.decoded)
@@ -127,7 +129,8 @@ class _Means:
 
     def instances(self, pipe: Pipe) -> int:
         """How many of a pipe the board has."""
-        each = 1 if pipe in (Pipe.LDS, Pipe.MEMORY) else self._rates.simds
+        alone = pipe in (Pipe.LDS, Pipe.MEMORY)
+        each = 1 if alone else self._rates.simds // self._rates.units
         return each * self._modelled.board.compute_units
 
     def pipes(self) -> dict[Pipe, float]:
@@ -197,34 +200,42 @@ class _Means:
         }
 
     def loops(self) -> tuple[LoopFigures, ...]:
+        """Those that were executed. While a wave is in a loop within another one, the other waves
+        are anywhere in that."""
         function = self._modelled.function
-        held = self._modelled.resident * self._modelled.waves / self._rates.simds
+        others = max(0.0, self._modelled.resident * self._modelled.waves / self._rates.simds - 1)
         found = []
         for loop in function.loops:
-            blocks = [function.blocks[number] for number in sorted(loop.blocks)]
-            header = function.blocks[loop.header].first
-            rounds = self.executed[header]
+            outer = loop
+            while outer.parent >= 0:
+                outer = function.loops[outer.parent]
+            rounds = self.executed[function.blocks[loop.header].first]
             if not rounds:
                 continue
-            members = [index for block in blocks for index in range(block.first, block.end)]
-            cycles = sum(self.spent[index] for index in members) / rounds
-            matrix = sum(
-                self.busy[index]
-                for index in members
-                if self._modelled.decoded[index].act is Act.MATRIX
-            )
+            blocks = [function.blocks[number] for number in loop.blocks]
+            busy = self._matrix_share(loop) + others * self._matrix_share(outer)
             found.append(
                 LoopFigures(
                     first=min(block.first for block in blocks),
                     last=max(block.end for block in blocks) - 1,
                     iterations=rounds,
-                    cycles=cycles,
-                    matrix_busy=min(1.0, max(1.0, held) * matrix / rounds / cycles)
-                    if cycles
-                    else 0.0,
+                    cycles=sum(self.spent[index] for index in self._members(loop)) / rounds,
+                    matrix_busy=min(1.0, busy),
                 )
             )
         return tuple(found)
+
+    def _members(self, loop: Loop) -> list[int]:
+        blocks = [self._modelled.function.blocks[number] for number in loop.blocks]
+        return [index for block in blocks for index in range(block.first, block.end)]
+
+    def _matrix_share(self, loop: Loop) -> float:
+        """Of a wave's time in a loop, in which its own matrix instructions keep the pipe."""
+        members = self._members(loop)
+        spent = sum(self.spent[index] for index in members)
+        decoded = self._modelled.decoded
+        busy = sum(self.busy[index] for index in members if decoded[index].act is Act.MATRIX)
+        return busy / spent if spent else 0.0
 
 
 _NAMES = {

@@ -26,7 +26,7 @@ Sources, as the rows name them:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -110,6 +110,7 @@ class Machine:
     last_level_bytes_s: Constant
     scalar_latency: Constant
     fetch_latency: Constant
+    fetch_ahead: Constant
     launch_us: Constant
     matrix_clock: Constant
 
@@ -134,7 +135,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class Rates:
-    """A machine's figures at one end of their ranges; see ``Machine``."""
+    """A machine's figures at one end of their ranges; see ``Machine``. ``units`` compute units work
+    together as one (RDNA: a work-group processor has two)."""
 
     simds: int
     wave: int
@@ -170,8 +172,22 @@ class Rates:
     last_level_bytes_s: float
     scalar_latency: float
     fetch_latency: float
+    fetch_ahead: float
     launch_us: float
     matrix_clock: float
+    units: int = 1
+
+    @property
+    def paired(self) -> Rates:
+        """Two compute units whose waves share their LDS: one block may have waves on both."""
+        return replace(
+            self,
+            simds=2 * self.simds,
+            lds_ports=2 * self.lds_ports,
+            l1_bytes=2 * self.l1_bytes,
+            l2_bytes_cycle=2 * self.l2_bytes_cycle,
+            units=2 * self.units,
+        )
 
 
 # What does not differ between the targets of an architecture.
@@ -251,6 +267,7 @@ _CDNA3 = {
     ),
     "scalar_latency": Constant(100, 150, 300, "cycles", "The MALL is Open: scalar L1; L2 behind"),
     "fetch_latency": Constant(150, 254, 400, "cycles", "as L2: instruction lines come from there"),
+    "fetch_ahead": Constant(3, 2, 1, "lines of code asked for ahead", "estimate"),
     "matrix_clock": Constant(
         *(1.0, 1.0, 0.6, "of the peak clock while the matrix pipes are busy"),
         "AMD's achievable rates: MI300X sustains 1.2 to 1.4 of 2.1 GHz in large products",
@@ -338,6 +355,9 @@ _RDNA3 = {
     ),
     "scalar_latency": Constant(30, 50, 200, "cycles", "Chips and Cheese: RDNA 3, scalar cache"),
     "fetch_latency": Constant(150, 270, 400, "cycles", "as L2"),
+    "fetch_ahead": Constant(
+        *(3, 3, 1, "lines of code asked for ahead"), "RDNA ISA: S_INST_PREFETCH, up to 3 lines"
+    ),
     "launch_us": Constant(3, 6, 12, "microseconds", "ROCm documentation and issues"),
     "matrix_clock": Constant(1.0, 1.0, 0.85, "of the peak clock", "estimate: board power"),
 }

@@ -1,7 +1,8 @@
 """From a compute unit to the device: how many blocks each gets, their rounds, and what is shared.
 
-Blocks go to the unit that has room first, in their order. Where the blocks that were run differ in
-length (causal attention), the others' are taken to lie between those of their neighbours.
+Blocks go to the unit that has room first, in their order. Where they differ in length (causal
+attention), cycles go with the instructions that they execute, between those of blocks that were
+run.
 """
 
 from __future__ import annotations
@@ -9,20 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapreplace
-from itertools import pairwise
+
+import numpy as np
 
 from scheduler.cycles.constants import Rates
 from scheduler.cycles.cuts import Cut
 from scheduler.cycles.decode import Decoded
+from scheduler.cycles.lengths import Lengths, alike
 from scheduler.cycles.paths import BlockPaths
 from scheduler.cycles.report import Pipe
 from scheduler.cycles.unit import Outcome, Setting, Unit, WaveTimes
 from scheduler.targets import Board
 
-_ALIKE = 0.03  # of the instructions: blocks that differ less count as equal
 _SCHEDULED = 200_000  # blocks that are put on the units one by one
 _ROUNDS = 4  # of blocks that are run behind one another on a unit
-_INSTRUCTIONS = 60_000  # of one run of a unit, where fewer blocks or rounds show the same
+_INSTRUCTIONS = 60_000  # of one run of a unit, where fewer rounds show the same
+_MOST_INSTRUCTIONS = 240_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Share:
 def share(board: Board, rates: Rates, blocks: int, last_level: float) -> Share:
     """For a launch of so many blocks. ``last_level`` is the share of what L2 fetches that the cache
     behind it has."""
-    units = min(board.compute_units, max(1, blocks))
+    units = min(board.compute_units // rates.units, max(1, blocks))
     hertz = board.clock_mhz * 1e6
     memory = board.memory_bytes_per_s * rates.memory_share
     if rates.last_level_bytes_s and last_level > 0:
@@ -48,7 +51,7 @@ def share(board: Board, rates: Rates, blocks: int, last_level: float) -> Share:
     own = memory / hertz / busy
     return Share(
         Setting(
-            memory_bytes_cycle=min(own, rates.l1_bytes_cycle),
+            memory_bytes_cycle=min(own, rates.units * rates.l1_bytes_cycle),
             l2_bytes_cycle=rates.l2_bytes_cycle,
             l1_lines=rates.l1_bytes // rates.line,
             code_lines=board.instruction_cache_bytes // rates.instruction_line,
@@ -73,67 +76,70 @@ class DeviceTime:
 
 def device_time(
     decoded: Sequence[Decoded],
-    sampled: Sequence[BlockPaths],
+    classes: Sequence[Class],
+    executed: Lengths,
     *,
-    blocks: int,
     resident: int,
     rates: Rates,
     shared: Share,
     timeline: int = 0,
 ) -> DeviceTime:
-    """A launch of ``blocks`` blocks, of which some were run; ``resident`` fit on a unit."""
+    """A launch whose blocks execute so many instructions each; ``classes`` are some that were run,
+    one where all are alike. ``resident`` fit on a unit."""
+    blocks = len(executed)
     most = -(-blocks // shared.units)
     held = min(resident, most)
-    classes = _classes(sampled, blocks)
     if len(classes) == 1:
         return _equal(
             *(decoded, classes[0].paths, blocks, most, held, rates, shared), timeline=timeline
         )
-    outcomes, lengths = [], []
+    outcomes, cycles = [], []
     for number, each in enumerate(classes):
-        unit = Unit(*(decoded, rates, shared.setting, held), timeline=0 if number else timeline)
+        unit = Unit(decoded, rates, shared.setting, held, 0 if number else timeline)
         outcome = unit.run([each.paths.paths] * _affordable(each.paths, held))
         outcomes.append(outcome)
         whole = _mean(outcome.ends) + extra(each.paths, outcome)
-        lengths.append(max(whole, least(outcome, rates)))
-    cycles, busy = _scheduled(
-        [each.paths.block for each in classes], lengths, blocks, shared.units * held
-    )
+        cycles.append(max(whole, least(outcome, rates) * len(outcome.ends)))
+    own = np.interp(executed, [each.paths.executed for each in classes], cycles)
+    total, busy = _scheduled(own, shared.units * held)
     return DeviceTime(
-        cycles,
-        max(lengths),
+        total,
+        max(cycles),
         blocks / (shared.units * held),
-        1 - busy / cycles if cycles else 0.0,
+        1 - busy / total if total else 0.0,
         tuple(outcomes),
         tuple(each.weight for each in classes),
     )
 
 
 @dataclass(frozen=True)
-class _Class:
+class Class:
     """Blocks alike: one of them, and how many of the launch it stands for."""
 
     paths: BlockPaths
     weight: float
 
 
-def _classes(sampled: Sequence[BlockPaths], blocks: int) -> list[_Class]:
-    ordered = sorted(sampled, key=lambda each: each.block)
-    longest = max(each.executed for each in ordered)
-    if all(each.executed >= (1 - _ALIKE) * longest for each in ordered):
-        middle = ordered[len(ordered) // 2]
-        return [_Class(middle, float(blocks))]
-    edges = [0.0]
-    for one, other in pairwise(ordered):
-        edges.append((one.block + other.block + 1) / 2)
-    edges.append(float(blocks))
-    return [_Class(each, edges[n + 1] - edges[n]) for n, each in enumerate(ordered)]
+def classes_of(sampled: Sequence[BlockPaths], executed: Lengths) -> list[Class]:
+    """The shortest, one between and the longest of the blocks that were run, shortest first, with
+    how many of all each stands for; one where all are alike."""
+    ordered = sorted(sampled, key=lambda each: (each.executed, each.block))
+    if alike({each.block: each.executed for each in ordered}):
+        return [Class(ordered[len(ordered) // 2], float(len(executed)))]
+    middle = (ordered[0].executed + ordered[-1].executed) / 2
+    between = min(ordered, key=lambda each: abs(each.executed - middle))
+    chosen = {each.executed: each for each in (ordered[0], between, ordered[-1])}
+    points = sorted(chosen)
+    weights = [
+        float(np.interp(executed, points, np.eye(len(points))[n]).sum()) for n in range(len(points))
+    ]
+    return [Class(chosen[point], weight) for point, weight in zip(points, weights, strict=True)]
 
 
-def _affordable(paths: BlockPaths, count: int) -> int:
-    """How many copies of a block are run together at most, at least one."""
+def _affordable(paths: BlockPaths, count: int, instructions: int = 0) -> int:
+    """How many copies of a block are run at most, at least one."""
     length = sum(len(path.indices) for path in paths.paths)
-    return max(1, min(count, _INSTRUCTIONS // max(1, length)))
+    return max(1, min(count, (instructions or _INSTRUCTIONS) // max(1, length)))
 
 
 def _equal(
@@ -149,14 +155,18 @@ def _equal(
 ) -> DeviceTime:
     """All blocks alike: the first round, and as many more as there are at the pace of the last
     that was run."""
-    first = _affordable(paths, held)
-    rounds = max(1, min(_ROUNDS, _affordable(paths, _ROUNDS * first) // first))
+    first = min(held, _affordable(paths, held, _MOST_INSTRUCTIONS // 2))
+    rounds = max(2, min(_ROUNDS, _affordable(paths, _ROUNDS * first) // first))
     runs = min(most, rounds * first)
-    outcome = Unit(decoded, rates, shared.setting, first, timeline).run([paths.paths] * runs)
-    more = extra(paths, outcome)
     scale = held / first  # where not all that fit were run, they are taken to share one pipe
+    later = (most / scale - first) / max(1, runs - first)
+    weights = [1.0 if number < first else later for number in range(runs)]
+    outcome = Unit(decoded, rates, shared.setting, first, timeline).run(
+        [paths.paths] * runs, weights
+    )
+    more = extra(paths, outcome)
     ends = sorted(outcome.ends)
-    served = least(outcome, rates) * first / runs
+    served = least(outcome, rates) * first
     alone = max(max(ends[:first]) + more, served) * scale
     if most <= held:
         cycles = alone
@@ -170,11 +180,11 @@ def _equal(
 
 
 def least(outcome: Outcome, rates: Rates) -> float:
-    """Cycles that the busiest of the unit's resources works for all that was run, left out
-    iterations too: whatever else goes on, it cannot be faster."""
+    """Cycles that the busiest of the unit's resources works for one of the blocks that were run,
+    left out iterations too: whatever else goes on, it cannot be faster."""
     pipes = (Pipe.MATRIX, Pipe.VECTOR, Pipe.SCALAR, Pipe.BRANCH)
     of_simds = (outcome.totals.pipes[pipe] / rates.simds for pipe in pipes)
-    return max(*outcome.totals.served.values(), *of_simds)
+    return max(*outcome.totals.served.values(), *of_simds) / outcome.blocks
 
 
 def _pace(ends: Sequence[float], first: int) -> float:
@@ -208,26 +218,11 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _scheduled(
-    places: Sequence[int], lengths: Sequence[float], blocks: int, slots: int
-) -> tuple[float, float]:
+def _scheduled(cycles: Lengths, slots: int) -> tuple[float, float]:
     """When the last block ends where each goes to the first free slot, and the mean time that a
     slot has work."""
-    step = max(1, -(-blocks // _SCHEDULED))
-    total, ends = 0.0, [0.0] * max(1, min(slots, -(-blocks // step)))
-    for block in range(0, blocks, step):
-        length = _between(block, places, lengths) * step
-        total += length
-        heapreplace(ends, ends[0] + length)
-    return max(ends), total / len(ends)
-
-
-def _between(block: int, places: Sequence[int], lengths: Sequence[float]) -> float:
-    """The length of a block by those of its neighbours that were run."""
-    if block <= places[0]:
-        return lengths[0]
-    for n in range(1, len(places)):
-        if block <= places[n]:
-            part = (block - places[n - 1]) / (places[n] - places[n - 1])
-            return lengths[n - 1] + part * (lengths[n] - lengths[n - 1])
-    return lengths[-1]
+    step = max(1, -(-len(cycles) // _SCHEDULED))
+    ends = [0.0] * max(1, min(slots, len(cycles[::step])))
+    for length in cycles[::step].tolist():
+        heapreplace(ends, ends[0] + length * step)
+    return max(ends), float(cycles.sum()) / len(ends)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import Counter as Count
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from scheduler.build.rocm.metadata import kernels
 from scheduler.build.rocm.occupancy import Demand, occupancy
 from scheduler.cycles.assemble import Modelled, launch_report
-from scheduler.cycles.constants import TARGETS, End, machine
+from scheduler.cycles.constants import TARGETS, End, Rates, machine
 from scheduler.cycles.decode import Act, Counter, Decoded, decode
-from scheduler.cycles.device import device_time, share
+from scheduler.cycles.device import classes_of, device_time, share
+from scheduler.cycles.lengths import alike, lengths, places
 from scheduler.cycles.paths import BlockPaths, paths_of
 from scheduler.cycles.report import VERSION, Band, LaunchReport, Report
 from scheduler.cycles.sharing import Round, round_of, sharing, together
@@ -34,7 +34,8 @@ from scheduler.targets.amd import amd_hardware
 
 __all__ = ["TARGETS", "Limits", "model_kernel"]
 
-_DIFFERENT = 0.03  # of the instructions: more blocks are run where the first ones differ so much
+_NEARLY_ALL = 0.95  # of the loads
+_BETWEEN = 3  # blocks that are run beside the first and the last
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Limits:
     blocks of a round are looked at for what they share, and for how many instructions of each."""
 
     emulator: EmulatorLimits = EmulatorLimits()
-    round_waves: int = 256
+    round_waves: int = 192
     round_calls: int = 4000
 
 
@@ -113,11 +114,18 @@ class _Launch:
         self._demand = self._asked(listing)
         held = occupancy(self._demand, target, exact_lds=True)
         self._limiter = held.limiter.value
-        rates = self._machine.at(End.MID)
+        rates = self._rates(End.MID)
         self._waves = -(-launch.threads // rates.wave)
         self._resident = max(1, held.waves * rates.simds // self._waves)
         self._unknown: Count[str] = Count()
         self._notes: list[str] = []
+        if self._demand.wgp_mode:
+            self._note("a unit is a work-group processor: two compute units that share blocks")
+
+    def _rates(self, end: End) -> Rates:
+        """Of the unit that blocks are given to: where they may use two compute units, both."""
+        rates = self._machine.at(end)
+        return rates.paired if self._demand.wgp_mode else rates
 
     def _asked(self, listing: str) -> Demand:
         known = kernels(listing).get(self._launch.function)
@@ -133,7 +141,7 @@ class _Launch:
 
     def report(self) -> tuple[LaunchReport, Mapping[str, int], str]:
         traces = self._sampled()
-        rates = self._machine.at(End.MID)
+        rates = self._rates(End.MID)
         executed = {
             int(index)
             for waves in traces.values()
@@ -143,18 +151,20 @@ class _Launch:
         decoded = decode(self._function, self._processor, rates, executed)
         first = self._first_round(decoded, traces)
         blocks = self._paths(decoded, traces, first)
-        weights = _weights([each.block for each in blocks], self._launch.blocks)
-        shared = sharing(list(zip(blocks, weights, strict=True)), first, self._memory, rates)
+        every, _ = lengths(_executed(traces), self._launch.blocks)
+        classes = classes_of(blocks, every)
+        shared = sharing(
+            [(each.paths, each.weight) for each in classes], first, self._memory, rates
+        )
         behind = 0.0
         if shared and shared.fetched.mid:
             behind = max(0.0, 1 - shared.distinct / shared.fetched.mid)
         ends = {}
         for end in End:
-            own = self._machine.at(end)
+            own = self._rates(end)
             times = decode(self._function, self._processor, own, executed)
             ends[end] = device_time(
-                *(times, blocks),
-                blocks=self._launch.blocks,
+                *(times, classes, every),
                 resident=self._resident,
                 rates=own,
                 shared=share(self._board, own, self._launch.blocks, behind),
@@ -166,29 +176,38 @@ class _Launch:
             launch=self._launch,
             board=self._board,
             machine=self._machine,
+            rates=rates,
             waves=self._waves,
-            resident=min(self._resident, -(-self._launch.blocks // self._board.compute_units)),
+            resident=min(
+                self._resident,
+                -(-self._launch.blocks // (self._board.compute_units // rates.units)),
+            ),
             limiter=self._limiter,
-            blocks=tuple(blocks),
-            weights=tuple(weights),
+            blocks=tuple(each.paths for each in classes),
+            weights=tuple(each.weight for each in classes),
             ends=ends,
             sharing=shared,
             notes=tuple(self._notes),
         )
-        text = f"{len(blocks)} of {self._launch.blocks} blocks run"
+        text = f"{len(traces)} of {self._launch.blocks} blocks run"
         return launch_report(modelled), self._unknown, text
 
     def _sampled(self) -> dict[int, list[WaveTrace]]:
-        """A few whole blocks: the first, one in the middle, the last; more where they differ."""
-        last = self._launch.blocks - 1
-        traces = self._run(sorted({0, last // 2, last}), self._limits.emulator)
-        lengths = [sum(len(wave.executed) for wave in waves) for waves in traces.values()]
-        if last > 4 and min(lengths) < (1 - _DIFFERENT) * max(lengths):
-            more = sorted({last // 4, 3 * last // 4, last // 8, 7 * last // 8} - set(traces))
-            traces |= self._run(more, self._limits.emulator)
+        """A few whole blocks; more where they differ and it is not clear how."""
+        count = self._launch.blocks
+        traces = self._run(places(count, _BETWEEN), self._limits.emulator)
+        if not lengths(_executed(traces), count)[1]:
+            more = sorted({*places(count, 3 * _BETWEEN)} - set(traces))
+            traces |= self._run(more, self._limits.emulator) if more else {}
+            if not lengths(_executed(traces), count)[1]:
+                self._note("blocks differ in length, and not along an axis of the grid")
         if any(wave.cut for waves in traces.values() for wave in waves):
-            self._notes.append("the emulator's limits cut some waves: times are of what was run")
+            self._note("the emulator's limits cut some waves: times are of what was run")
         return dict(sorted(traces.items()))
+
+    def _note(self, text: str) -> None:
+        if text not in self._notes:
+            self._notes.append(text)
 
     def _run(
         self, blocks: Sequence[int], limits: EmulatorLimits, *, values: bool = True
@@ -196,8 +215,8 @@ class _Launch:
         outcome: Run = run(self._program, self._launch, self._memory, blocks, limits, values)
         for mnemonic, count in outcome.unknown.items():
             self._unknown[mnemonic] = max(self._unknown[mnemonic], count)
-        if outcome.findings:
-            self._notes.append("addresses outside all buffers were touched")
+        for finding in outcome.findings:
+            self._note(f"{finding.what}: instruction {finding.instruction}")
         found: dict[int, list[WaveTrace]] = {}
         for wave in outcome.traces:
             found.setdefault(wave.block, []).append(wave)
@@ -206,14 +225,16 @@ class _Launch:
     def _first_round(
         self, decoded: Sequence[Decoded], traces: Mapping[int, Sequence[WaveTrace]]
     ) -> Round:
-        rates = self._machine.at(End.MID)
+        rates = self._rates(End.MID)
         most = max(1, self._limits.round_waves // self._waves)
         numbers = together(
-            *(self._launch.blocks, self._board.compute_units, self._resident, rates.xcds, most)
+            *(self._launch.blocks, self._board.compute_units // rates.units),
+            *(self._resident, rates.xcds, most),
         )
         if len(numbers) == 1:
             return round_of(self._function, decoded, traces[0], rates)
-        calls = min(self._limits.round_calls, 2 * _reach(decoded, traces[0]))
+        reach = _reach(decoded, next(iter(traces.values())))
+        calls = min(self._limits.round_calls, reach + reach // 4 + 8)
         limits = replace(self._limits.emulator, calls=calls)
         found = self._run(numbers, limits, values=False)
         every = [wave for waves in found.values() for wave in waves]
@@ -225,27 +246,41 @@ class _Launch:
         traces: Mapping[int, Sequence[WaveTrace]],
         first: Round,
     ) -> list[BlockPaths]:
-        rates = self._machine.at(End.MID)
+        """Of the blocks that stand for others: where all are alike, of one."""
+        rates = self._rates(End.MID)
+        executed = _executed(traces)
+        chosen = list(traces)
+        if alike(executed):
+            ordered = sorted(traces, key=lambda block: (executed[block], block))
+            chosen = [ordered[len(ordered) // 2]]
         return [
-            paths_of(self._function, decoded, waves, self._processor, rates, first.fresh)
-            for waves in traces.values()
+            paths_of(self._function, decoded, traces[block], self._processor, rates, first.fresh)
+            for block in chosen
         ]
 
 
 def _reach(decoded: Sequence[Decoded], waves: Sequence[WaveTrace]) -> int:
-    """How many instructions a wave has executed when it has met each of its loads once."""
-    loads = [one.index for one in decoded if one.act is Act.MEMORY and Counter.LOADS in one.counts]
+    """How many instructions a wave has executed when it has met the loads that make up nearly all
+    of its loads once."""
+    loads = {one.index for one in decoded if one.act is Act.MEMORY and Counter.LOADS in one.counts}
     reach = 0
     for wave in waves:
-        first = np.unique(wave.executed, return_index=True)
-        reach = max([reach, *(int(at) for index, at in zip(*first, strict=True) if index in loads)])
+        indices, firsts, counts = np.unique(wave.executed, return_index=True, return_counts=True)
+        met = sorted(
+            (int(first), int(count))
+            for index, first, count in zip(indices, firsts, counts, strict=True)
+            if int(index) in loads
+        )
+        left = _NEARLY_ALL * sum(count for _, count in met)
+        for first, count in met:
+            if left > 0:
+                reach = max(reach, first)
+                left -= count
     return reach + 1
 
 
-def _weights(sampled: Sequence[int], blocks: int) -> list[float]:
-    """How many blocks of the launch each of those that were run stands for: those nearest to it."""
-    edges = [0.0]
-    for one, other in pairwise(sampled):
-        edges.append((one + other + 1) / 2)
-    edges.append(float(blocks))
-    return [edges[n + 1] - edges[n] for n in range(len(sampled))]
+def _executed(traces: Mapping[int, Sequence[WaveTrace]]) -> dict[int, float]:
+    """Instructions that the waves of each block execute."""
+    return {
+        block: float(sum(len(wave.executed) for wave in waves)) for block, waves in traces.items()
+    }

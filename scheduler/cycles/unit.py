@@ -104,6 +104,7 @@ class _Wave:
 class _Block:
     number: int
     alive: int
+    weight: float
     waiting: list[_Wave] = field(default_factory=list)
     waves: list[_Wave] = field(default_factory=list)
     ended: float = 0.0
@@ -141,13 +142,15 @@ class WaveTimes:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``ends`` are the times at which the blocks ended, in their order."""
+    """``ends`` are the times at which the blocks ended, in their order; ``totals`` are of
+    ``blocks`` blocks, as many as those that were run stand for."""
 
     cycles: float
     ends: tuple[float, ...]
     waves: tuple[WaveTimes, ...]
     totals: Totals
     instructions: int
+    blocks: float
 
 
 class Unit:
@@ -220,11 +223,15 @@ class Unit:
         self._finished: list[_Wave] = []
         self._blocks: list[_Block] = []
         self._queue: list[Sequence[Path]] = []
-        self._replicas: list[int] = []
+        self._weights: list[float] = []
 
-    def run(self, blocks: Sequence[Sequence[Path]]) -> Outcome:
-        """Run all blocks. Blocks are taken to touch lines of their own."""
+    def run(
+        self, blocks: Sequence[Sequence[Path]], weights: Sequence[float] | None = None
+    ) -> Outcome:
+        """Run all blocks, each of which stands for one or for as many as ``weights`` says. They
+        are taken to touch lines of their own."""
         self._queue = list(blocks)
+        self._weights = [1.0] * len(blocks) if weights is None else list(weights)
         for _ in range(min(self._resident, len(self._queue))):
             self._start(0.0)
         heap = self._heap
@@ -248,14 +255,16 @@ class Unit:
             for block in self._blocks
             for wave in block.waves
         )
-        return Outcome(max(ends, default=0.0), ends, waves, self.totals, self._issued)
+        return Outcome(
+            max(ends, default=0.0), ends, waves, self.totals, self._issued, sum(self._weights)
+        )
 
     # -- blocks ---------------------------------------------------------------------------------
 
     def _start(self, time: float) -> None:
         number = len(self._blocks)
         paths = self._queue.pop(0)
-        block = _Block(number, len(paths))
+        block = _Block(number, len(paths), self._weights[number])
         self._blocks.append(block)
         for path in paths:
             simd = min(range(len(self._held)), key=self._held.__getitem__)
@@ -286,7 +295,8 @@ class Unit:
         stalls, spent = self.totals.stalls[Reason.BARRIER], self.totals.spent
         waiting, block.waiting = block.waiting, []
         for wave in waiting:
-            index, weight = wave.path.indices[wave.position], wave.path.weights[wave.position]
+            index = wave.path.indices[wave.position]
+            weight = wave.path.weights[wave.position] * block.weight
             stalls[index] += weight * (end - wave.base)
             spent[index] += weight * (end - wave.base)
             self.totals.executed[index] += weight
@@ -353,22 +363,15 @@ class Unit:
         return ready, reason
 
     def _fetched(self, line: int, time: float) -> float:
-        """When a line of code is there; the next one is asked for with it."""
-        code = self._code
-        known = code.get(line)
-        if known is None:
-            known = time + self._rates.fetch_latency
-            if len(code) >= self._setting.code_lines:
-                code.pop(next(iter(code)))
-        else:
-            del code[line]
-        code[line] = known
-        if line + 1 not in code:
-            if len(code) >= self._setting.code_lines:
-                code.pop(next(iter(code)))
-            code[line + 1] = max(time, known - self._rates.fetch_latency / 2) + (
-                self._rates.fetch_latency
-            )
+        """When a line of code is there; those behind it are asked for with it."""
+        code, latency = self._code, self._rates.fetch_latency
+        known = code.pop(line, None)
+        code[line] = known = time + latency if known is None else known
+        for ahead in range(line + 1, line + 1 + int(self._rates.fetch_ahead)):
+            if ahead not in code:
+                code[ahead] = time + latency
+        while len(code) > self._setting.code_lines:
+            del code[next(iter(code))]
         return known
 
     def _span(
@@ -444,7 +447,7 @@ class Unit:
                 self._release(time, block)
             return
         self._issued += 1
-        weight = path.weights[position]
+        weight = path.weights[position] * wave.block.weight
         self._account(time, wave, index, weight)
         after = self._does[act](time, wave, one, weight)
         totals = self.totals
@@ -584,8 +587,9 @@ class Unit:
         into = effect.bytes_in / rates.lds_port
         self._port_in[port] = start + into
         served = max(start + 4.0 * rates.wave / rates.lds_port, self._banks)
-        self._banks = served + effect.banks
-        self.totals.served["banks"] += weight * effect.banks
+        banks = effect.banks / rates.units
+        self._banks = served + banks
+        self.totals.served["banks"] += weight * banks
         end = max(self._banks, start + into)
         back = effect.bytes_out / rates.lds_port
         if back:
@@ -609,8 +613,8 @@ class Unit:
         busy = rates.address
         if isinstance(effect, Global):
             busy = max(busy, effect.cycles)
-        self._addresses = end = start + busy
-        self.totals.served["addresses"] += weight * busy
+        self._addresses = end = start + busy / rates.units
+        self.totals.served["addresses"] += weight * busy / rates.units
         if isinstance(effect, Global) and effect.lines:
             end = self._behind_l1(start, end, wave, effect, weight)
         for counter in one.counts:

@@ -1,0 +1,40 @@
+"""How long blocks are that were not run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scheduler.cycles.lengths import lengths, places
+
+
+def test_equal_blocks_are_equal() -> None:
+    found, clear = lengths({0: 100.0, 7: 101.0, 63: 99.0}, 64)
+    assert clear
+    assert found.tolist() == [100.0] * 64
+
+
+@pytest.mark.parametrize("along", ["fastest", "slowest"])
+def test_rows_of_a_causal_attention(along: str) -> None:
+    """Blocks along one axis of the grid take longer and longer."""
+    every = np.arange(64 * 16)
+    axis = every % 64 if along == "fastest" else every // 16
+    whole = 1000.0 + 250.0 * axis
+    run = places(len(every), 3)
+    found, clear = lengths({place: float(whole[place]) for place in run}, len(every))
+    assert clear
+    assert found == pytest.approx(whole, rel=1e-6)
+
+
+def test_without_an_axis_the_nearest_counts_and_that_is_said() -> None:
+    run = {0: 10.0, 20: 900.0, 40: 30.0, 70: 500.0, 99: 20.0}
+    found, clear = lengths(run, 100)
+    assert not clear
+    assert {int(place): float(found[place]) for place in run} == run
+
+
+def test_places_are_on_no_axis_together() -> None:
+    run = places(4096, 3)
+    assert {0, 4095} < set(run)
+    assert len({place % 64 for place in run}) == len(run)
+    assert places(1, 3) == [0]
