@@ -12,6 +12,7 @@ from scheduler.isa.rocm.emulator import (
     atomics,
     blocks,
     buffers,
+    indexed,
     lanes,
     lds,
     scalar_floats,
@@ -37,17 +38,19 @@ Step = Callable[[Group], None]
 _REGISTER = re.compile(r"\b([va])(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])")
 _EXEC = re.compile(r"\bexec(?:_lo|_hi)?\b")
 _MAX_REGISTERS = 1024
+_MAX_INDEXED = 255
 
 
 @dataclass(frozen=True)
 class Run:
     """Instructions [first, end) that are executed one after another with the same lanes on, and
-    what follows them."""
+    what follows them. ``unknown`` are those of them that this emulator does not know."""
 
     first: int
     end: int
     steps: tuple[Step, ...]
     control: Control
+    unknown: tuple[tuple[int, str], ...] = ()
 
 
 class Code:
@@ -58,7 +61,7 @@ class Code:
     ) -> None:
         self.program = program
         self._addresses = addresses
-        self.unknown: dict[int, str] = {}
+        self._unknown: dict[int, str] = {}
         self._rows = vector_rows(program.processor)
         self._blocks = block_rows(program.processor)
         self._runs: dict[int, Run] = {}
@@ -66,6 +69,7 @@ class Code:
         function = program.function
         self._instructions = function.instructions
         self._starts = set(function.labels.values())
+        self._indexed = indexed.highest(self._instructions)
         vector_count, accumulation_count = self._registers()
         self.accumulation = vector_count
         self.registers = vector_count + accumulation_count
@@ -78,6 +82,8 @@ class Code:
                 last = int(match[4] or match[3] or match[2])
                 if last < _MAX_REGISTERS:
                     most[match[1]] = max(most[match[1]], last)
+        if self._indexed:
+            most["v"] = max(most["v"], _MAX_INDEXED)
         return most["v"] + 5, most["a"] + 5  # a load's registers may be named by the first alone
 
     def run_at(self, pc: int) -> Run:
@@ -97,14 +103,18 @@ class Code:
             at += 1
             if control is not None:
                 if control.ending is Ending.CUT:
-                    self.unknown[at - 1] = instruction.mnemonic
-                return Run(first, at, tuple(steps), control)
+                    self._unknown[at - 1] = instruction.mnemonic
+                return self._run(first, at, steps, control)
             if not does_nothing(name):
                 steps.append(self._step(at - 1, instruction, name))
             if at in self._starts or _changes_exec(instruction):
                 break
         ending = Ending.FALLS if at < len(self._instructions) else Ending.ENDS
-        return Run(first, at, tuple(steps), Control(ending, at))
+        return self._run(first, at, steps, Control(ending, at))
+
+    def _run(self, first: int, end: int, steps: list[Step], control: Control) -> Run:
+        unknown = [(at, self._unknown[at]) for at in range(first, end) if at in self._unknown]
+        return Run(first, end, tuple(steps), control, tuple(unknown))
 
     def _step(self, index: int, instruction: Instruction, name: str) -> Step:
         step = self._steps.get(index)
@@ -122,12 +132,18 @@ class Code:
                 return step
         except (UnreadableError, ValueError, IndexError, TypeError, AttributeError):
             pass
-        self.unknown[index] = instruction.mnemonic
+        self._unknown[index] = instruction.mnemonic
         return self._zeros(parse(instruction.operands), name)
 
     def _of_tables(
         self, index: int, instruction: Instruction, name: str, operands: Operands
     ) -> Step | None:
+        mode = indexed.mode_at(self._instructions, index) if self._indexed else 0
+        if mode and name != "v_mov_b32" and name.startswith("v_"):
+            raise UnreadableError(name)
+        moved = indexed.make(name, operands, self.accumulation, mode, self.accumulation)
+        if moved is not None:
+            return moved
         block = self._blocks.get(name)
         if block is not None:
             return blocks.step_of(block, operands, self.accumulation)
@@ -211,6 +227,15 @@ class Code:
 
             return clear_rows
         return _nothing
+
+
+def code_of(program: Program, addresses: Mapping[tuple[str, str], int]) -> Code:
+    """Made once for each program (and place of its tables)."""
+    key = tuple(sorted(addresses.items()))
+    found = program.made.get(key)
+    if not isinstance(found, Code):
+        found = program.made[key] = Code(program, addresses)
+    return found
 
 
 def _changes_exec(instruction: Instruction) -> bool:

@@ -43,7 +43,8 @@ class Argument:
 class Program:
     """``processor`` is gfx942 and the like; ``directives`` the descriptor's values by name
     (without ``.amdhsa_``). ``lds_bytes`` are a block's, ``scratch_bytes`` a lane's; ``tables`` are
-    constants that instructions refer to by name."""
+    constants that instructions refer to by name. What is made of the instructions once is kept
+    in ``made``."""
 
     processor: str
     function: Function
@@ -54,6 +55,7 @@ class Program:
     scratch_bytes: int
     lanes: int
     tables: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    made: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def gfx9(self) -> bool:

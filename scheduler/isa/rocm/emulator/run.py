@@ -11,8 +11,8 @@ import numpy as np
 from scheduler.isa.rocm.emulator import groups
 from scheduler.isa.rocm.emulator.control import Ending
 from scheduler.isa.rocm.emulator.data import placed
-from scheduler.isa.rocm.emulator.decode import Code
 from scheduler.isa.rocm.emulator.decode import Run as Stretch
+from scheduler.isa.rocm.emulator.decode import code_of
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.limits import Limits
 from scheduler.isa.rocm.emulator.log import Segment, trace
@@ -116,13 +116,13 @@ class _Runner:
         at = region.address
         self.memory.write(at + room, packet(self.program, self.launch, at))
         self.memory.write(at + room + 256, image)
-        self.code = Code(self.program, addresses)
+        self.code = code_of(self.program, addresses)
         try:
             ready = [self._first(at)]
             self._all(ready)
         finally:
             self.memory.unmap(region)
-        unknown = Counter(self.code.unknown.values())
+        unknown = Counter(self.machine.unknown.values())
         traces = tuple(
             trace(block, wave, self.parts[number], number in self.cut_waves)
             for number, (block, wave) in enumerate(self.waves)
@@ -165,6 +165,8 @@ class _Runner:
             if not self._allowed(group, stretch):
                 self._end(group, True)
                 return []
+            if stretch.unknown:
+                self.machine.unknown.update(stretch.unknown)
             try:
                 active = group.active
                 for step in stretch.steps:

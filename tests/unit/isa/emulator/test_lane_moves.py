@@ -220,3 +220,52 @@ def test_halves_of_two_registers_move_together() -> None:
     v_sub_u32_e32 v3, v7, v6
     """
     assert lanes(body) == [100 + 2 * lane for lane in range(64)]
+
+
+def test_a_table_of_three_bits() -> None:
+    """An exclusive or of three, and a choice: of halves too."""
+    body = """
+    v_not_b32_e32 v4, v2
+    v_lshlrev_b32_e32 v5, 3, v0
+    v_bitop3_b32 v3, v2, v0, v5 bitop3:0x96
+    v_bitop3_b32 v6, v2, v0, v5 bitop3:0xca
+    v_add_u32_e32 v3, v3, v6
+    """
+    expected = [
+        (value ^ lane ^ 8 * lane) + (value & lane | ~value & 8 * lane)
+        for lane, value in enumerate(DATA.tolist())
+    ]
+    assert lanes(body, processor="gfx950") == expected
+    halves = """
+    v_lshl_or_b32 v4, v2, 16, 5
+    v_mov_b32_e32 v3, 0x30000
+    v_bitop3_b16 v3, v4, v4, v4 bitop3:0x96 op_sel:[1,0,0,0]
+    """
+    assert lanes(halves, processor="gfx950") == [0x3_0000 | value for value in DATA.tolist()]
+
+
+def test_registers_whose_number_is_computed() -> None:
+    body = """
+    v_mov_b32_e32 v10, 50
+    v_mov_b32_e32 v11, 51
+    v_mov_b32_e32 v12, 52
+    s_mov_b32 s9, 2
+    s_set_gpr_idx_on s9, gpr_idx(SRC0)
+    v_mov_b32_e32 v4, v10
+    s_set_gpr_idx_off
+    s_mov_b32 s9, 1
+    s_set_gpr_idx_on s9, gpr_idx(DST)
+    v_mov_b32_e32 v5, v4
+    s_set_gpr_idx_off
+    v_add_u32_e32 v3, v6, v10
+    """
+    assert lanes(body) == [102] * 64
+    rdna = """
+    v_mov_b32_e32 v10, 50
+    v_mov_b32_e32 v11, 51
+    s_mov_b32 m0, 1
+    v_movrels_b32_e32 v4, v10
+    v_movreld_b32_e32 v5, v4
+    v_add_nc_u32_e32 v3, v6, v10
+    """
+    assert lanes(rdna, processor="gfx1100") == [101] * 32
