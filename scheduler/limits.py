@@ -63,9 +63,9 @@ MAX_MADE = 1 << 28  # elements of a result that an argument's number decides
 
 # ---- higher-order ops (lowering/higher_order.py, ir/reference/higher_order.py)
 MAX_UNROLLED_STEPS = 64  # of a scan that becomes kernels, one step after the other
-MAX_RECURRENT_STEPS = 256  # of a recurrent layer, all its layers and directions together
+MAX_RECURRENT_STEPS = 256  # the same of a recurrent layer, all its layers and directions together
 MAX_UNROLLED_NODES = 2_000  # steps times nodes of its body
-MAX_ITERATIONS = 100_000  # of a loop that the reference runs
+MAX_ITERATIONS = 100_000  # steps of any loop that is run, by kernels or the reference
 
 # ---- work, in steps (steps.py): ten to a hundred times what the samples take
 READING_STEPS = Allowance(300_000, 500)  # for each node

@@ -1,6 +1,7 @@
 # ruff: noqa: ARG001 - rules have the signature of their op
-"""Recurrent layers as cells over a number of steps that is known: the products of all inputs at
-once, then one product and one cell a step. All steps share their kernels."""
+"""Recurrent layers as cells: the products of all inputs at once, then one product and one cell a
+step. Few steps are lowered one after the other; many, or a number that is not fixed, are a loop
+(``looping.py``). All steps share their kernels."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from scheduler.lowering.activations import relu
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.joining import joined
+from scheduler.lowering.looping import Loop, own
 from scheduler.lowering.matmul import product
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
@@ -147,10 +149,38 @@ def _stacked(steps: Sequence[Tensor]) -> Tensor:
     return Tensor(size, first.dtype, lambda i: pick(i, 0, len(steps)))
 
 
+def _looped(
+    b: Builder, inputs: Tensor, state: _State, weights: _Weights, step: _Step, reverse: bool
+) -> tuple[Tensor, _State]:
+    """``_direction`` as a loop over the steps."""
+    given = _backwards(inputs) if reverse else inputs
+    loop = Loop(b, [own(b, x) for x in state], [given], steps=inputs.size[0])
+    (now,) = loop.sliced
+    row = now.view((_ONE, *now.size), lambda i: i[1:])
+    made = step(b, row, 0, loop.carried, weights)
+    left = loop.end([loop.own(x) for x in made], [loop.own(made[0])])
+    (out,) = left.stacked
+    return _backwards(out) if reverse else out, left.carried
+
+
+def _backwards(x: Tensor) -> Tensor:
+    """The steps in the other order."""
+    return x.view(x.size, lambda i: (x.size[0] - 1 - i[0], *i[1:]))
+
+
 def _direction(
-    b: Builder, x: Tensor, state: _State, weights: _Weights, step: _Step, both: bool, reverse: bool
+    b: Builder,
+    x: Tensor,
+    state: _State,
+    weights: _Weights,
+    step: _Step,
+    both: bool,
+    reverse: bool,
+    unrolled: bool,
 ) -> tuple[Tensor, _State]:
     inputs = _inputs(b, x, weights, both)
+    if not unrolled:
+        return _looped(b, inputs, state, weights, step, reverse)
     made: list[Tensor] = []
     count = int(x.size[0])
     for t in reversed(range(count)) if reverse else range(count):
@@ -172,7 +202,7 @@ def _layers(
 ) -> tuple[Tensor, list[_State]]:
     """The last layer's output [T, N, H * directions], and the last states of all."""
     ways = 2 if bidirectional else 1
-    _check(x, num_layers * ways)
+    unrolled = _unrolled(x, num_layers * ways)
     each = len(params) // (num_layers * ways)
     parts: Iterator[_Weights] = (
         _Weights(params[k : k + each], has_biases) for k in range(0, len(params), each)
@@ -182,7 +212,8 @@ def _layers(
         outputs = []
         for way in range(ways):
             first = tuple(_row(state, layer * ways + way) for state in states)
-            made, state = _direction(b, x, first, next(parts), step, both, bool(way))
+            way_made = _direction(b, x, first, next(parts), step, both, bool(way), unrolled)
+            made, state = way_made
             outputs.append(made)
             last.append(state)
         wide = outputs[0] if ways == 1 else joined(outputs, 2, x.dtype)
@@ -190,17 +221,14 @@ def _layers(
     return x, last
 
 
-def _check(x: Tensor, layers: int) -> None:
+def _unrolled(x: Tensor, layers: int) -> bool:
+    """Whether all steps of so many layers and directions are few."""
     steps = x.size[0]
-    if not steps.is_Integer:
-        raise Unsupported("a recurrent layer over a number of steps that is not known")
-    if not 0 < int(steps) * layers <= MAX_RECURRENT_STEPS:
-        raise Unsupported(
-            f"a recurrent layer of {int(steps) * layers} steps in all layers and directions; at "
-            f"most {MAX_RECURRENT_STEPS} become kernels"
-        )
     if not x.dtype.is_float:
         raise Unsupported("a recurrent layer of integers")
+    if steps == 0:
+        raise Unsupported("a recurrent layer of no steps")
+    return bool(steps.is_Integer) and int(steps) * layers <= MAX_RECURRENT_STEPS
 
 
 def _row(tensor: Tensor, row: int) -> Tensor:
@@ -270,11 +298,11 @@ def mkldnn_rnn_layer(
     """One LSTM layer in one direction: what torch decomposes to on a CPU."""
     if mode != 2 or batch_sizes or num_layers != 1 or bidirectional or batch_first:
         raise Unsupported("a layer of oneDNN that is no LSTM of one layer and direction")
-    _check(input, 1)
+    unrolled = _unrolled(input, 1)
     weights = _Weights((weight0, weight1, weight2, weight3), bool(has_biases))
     shape = hx_.size[-2:]
     state = tuple(reshape(b, s, shape) for s in (hx_, cx_))
-    made, last = _direction(b, input, state, weights, _lstm_step, True, bool(reverse))
+    made, last = _direction(b, input, state, weights, _lstm_step, True, bool(reverse), unrolled)
     meta = b.meta()
     out = b.pointwise(meta.size, meta.dtype, made.at)
     ends = (reshape(b, s, b.meta(1 + k).size) for k, s in enumerate(last))

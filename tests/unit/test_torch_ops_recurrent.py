@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.ir.operations import Extern
+from scheduler.ir.operations import Extern, LoopBegin
 from scheduler.ir.reference import recurrent as reference
 from scheduler.limits import MAX_RECURRENT_STEPS
 from scheduler.lowering import lower
@@ -90,12 +90,28 @@ def test_the_reference_of_packed_sequences() -> None:
         np.testing.assert_allclose(own, tensor.numpy(), rtol=1e-12, atol=1e-12)
 
 
-def test_a_long_sequence_is_lowered_within_its_steps(tmp_path: Path) -> None:
-    """And one that is longer than the limit is left to the reference, which says why."""
-    layer, long = nn.LSTM(3, 4), nn.LSTM(3, 4, num_layers=2)
-    _, graph = export(layer, (torch.zeros(MAX_RECURRENT_STEPS, 2, 3),), tmp_path)
-    assert not any(isinstance(op, Extern) for op in lower(graph).operations)
-    _, graph = export(long, (torch.zeros(MAX_RECURRENT_STEPS, 2, 3),), tmp_path)
-    (extern,) = lower(graph).operations
-    assert isinstance(extern, Extern)
-    assert str(MAX_RECURRENT_STEPS) in extern.reason
+class Long(nn.Module):
+    """Layers whose steps are more than are lowered one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4, num_layers=2, bidirectional=True, proj_size=2)
+        self.gru, self.rnn = (
+            nn.GRU(3, 4, num_layers=4),
+            nn.RNN(3, 5, num_layers=4, batch_first=True),
+        )
+
+    def forward(self, x: Any) -> Any:
+        out, state = self.lstm(x)
+        return out, *state, *self.gru(x), *self.rnn(x.transpose(0, 1))
+
+
+def test_a_long_sequence_is_a_loop(tmp_path: Path) -> None:
+    """Of each layer and direction; up to a number of steps all are lowered one by one."""
+    layer = nn.LSTM(3, 4)
+    for steps, loops in ((MAX_RECURRENT_STEPS, 0), (MAX_RECURRENT_STEPS + 1, 1)):
+        _, graph = export(layer, (torch.zeros(steps, 2, 3),), tmp_path)
+        operations = lower(graph).operations
+        assert not any(isinstance(op, Extern) for op in operations)
+        assert sum(isinstance(op, LoopBegin) for op in operations) == loops
+    agree(Long().double(), (_randn(70, 2, 3),), tmp_path)

@@ -64,6 +64,18 @@ class Recurrent(torch.nn.Module):  # type: ignore[misc]
         return scan(step, x[0], x)
 
 
+class Layer(torch.nn.Module):  # type: ignore[misc]
+    """A recurrent layer over more steps than are lowered one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = torch.nn.LSTM(4, 8, bidirectional=True)
+
+    def forward(self, x: Any) -> Any:
+        out, state = self.lstm(x)
+        return out, *state
+
+
 class EachSlice(torch.nn.Module):  # type: ignore[misc]
     """A product and a softmax of every slice, and a loop within the body."""
 
@@ -117,6 +129,7 @@ MODELS = {
     "recurrent": (Recurrent(), (random(200, 3, 8),), {}),
     "dynamic": (Recurrent(), (random(30, 3, 8),), {"dynamic_shapes": STEPS}),
     "solved": (as_module(solved), (random(4, 2), random(4, 4) + 4 * torch.eye(4)), {}),
+    "layer": (Layer(), (random(140, 2, 4),), {}),
     "slices": (EachSlice(), (random(100, 4, 6),), {}),
 }
 
