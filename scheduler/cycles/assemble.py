@@ -58,6 +58,7 @@ def launch_report(modelled: Modelled) -> LaunchReport:
     figures = means.figures()
     limits = _limits(modelled, means)
     outcome = middle.outcomes[0]
+    there = modelled.board.compute_units // modelled.rates.units
     return LaunchReport(
         function=modelled.function.name,
         grid=modelled.launch.grid,
@@ -80,7 +81,10 @@ def launch_report(modelled: Modelled) -> LaunchReport:
             if wave.spans
         ),
         sharing=modelled.sharing,
-        sentence=sentence(modelled.function, time.mid, pipes, waits, limits, figures, middle.tail),
+        sentence=sentence(
+            *(modelled.function, time.mid, pipes, waits, limits, figures, middle.tail),
+            units=(min(modelled.launch.blocks, there), there),
+        ),
         notes=modelled.notes,
     )
 

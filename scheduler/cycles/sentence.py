@@ -10,6 +10,8 @@ from scheduler.isa.listing import Function
 _BOUND = 0.6  # of the time: a pipe that is busy for so much is called the bound
 _WORTH_SAYING = 0.1
 _CONFLICT = 1.15
+_FEW_UNITS = 0.75
+_OWN = 0.6
 _USED = 0.6
 TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -35,9 +37,12 @@ def sentence(
     limits: Sequence[Limit],
     figures: Sequence[Figures],
     tail: float,
+    units: tuple[int, int],
 ) -> str:
     """``pipes`` are shares of the launch's time, ``waits`` of the waves'; ``tail`` the share in
-    which units have no work."""
+    which units have no work; ``units`` are how many units get a block, and how many there are."""
+    used, there = units
+    pipes = {pipe: min(1.0, busy * there / used) for pipe, busy in pipes.items()}
     name, busy = _bound(time_us, pipes, limits)
     share = f"{round(100 * busy)}%"
     if busy >= _BOUND:
@@ -46,10 +51,16 @@ def sentence(
         first = f"bound by latency: {name} are busy {share} of the time"
         if name in ("LDS", *_MEMORY_LIMITS):
             first = f"bound by latency: {name} is busy {share} of the time"
-    parts = [first, *_conflicts(function, pipes, figures), *_unused(function, figures)]
+    parts = [first]
+    if used < _FEW_UNITS * there:
+        parts.append(f"{used} of {there} compute units have work")
+    parts += [*_conflicts(function, pipes, figures), *_unused(function, figures)]
     reason = max(waits, key=lambda each: waits[each], default=None)
     if reason is not None and waits[reason] >= _WORTH_SAYING:
         parts.append(f"waves wait for {reason.value} {round(100 * waits[reason])}% of the time")
+    own = 1 - sum(waits.values())
+    if busy < _BOUND and own > _OWN:
+        parts.append(f"a wave's own instructions take {round(100 * own)}% of its time")
     if tail >= 2 * _WORTH_SAYING:
         parts.append(f"{round(100 * tail)}% of the units' time has no work")
     return "; ".join(parts)
