@@ -33,14 +33,16 @@ DRAWING = frozenset(
         *("cauchy", "geometric", "multinomial", "poisson"),
     ]
 )
-#: Those that draw in training: the flag's name, its place, and whether they do without it.
-IN_TRAINING: Mapping[str, tuple[str, int, bool]] = {
+#: Those that draw in training: the flag's name (or the chance's, 0 outside of it), its place, and
+#: what it is where it is not given.
+IN_TRAINING: Mapping[str, tuple[str, int, float]] = {
     "dropout": ("train", 2, True),
     "alpha_dropout": ("train", 2, True),
     "feature_dropout": ("train", 2, True),
     "feature_alpha_dropout": ("train", 2, True),
     "native_dropout": ("train", 2, True),
     "rrelu": ("training", 3, False),
+    "scaled_dot_product_attention": ("dropout_p", 4, 0.0),
 }
 
 
@@ -58,7 +60,7 @@ def draws(node: Node) -> bool:
         return name in DRAWING or any(draws(one) for part in subgraphs(node) for one in part.nodes)
     flag, place, otherwise = IN_TRAINING[name]
     given = node.args[place] if len(node.args) > place else node.kwargs.get(flag, otherwise)
-    return given is not False
+    return given is None or given != 0
 
 
 def _aten_name(target: str) -> str:

@@ -18,6 +18,7 @@ from scheduler.lowering import layout, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.matmul import Epilogue, product
+from scheduler.lowering.random import native_dropout
 from scheduler.lowering.reductions import reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.views import broadcast, transpose
@@ -38,8 +39,6 @@ def attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     meta = b.meta()
-    if dropout_p:
-        raise Unsupported("attention with dropout needs random numbers")
     if not meta.dtype.is_float:
         raise Unsupported("attention of integers")
     if query.size[-1] == 0:
@@ -48,8 +47,8 @@ def attention(
     if enable_gqa:
         key, value = _repeated(key, lead), _repeated(value, lead)
     q, k, v = (broadcast(x, (*lead, *x.size[-2:])) for x in (query, key, value))
-    if not _fits_tiles(q, v):
-        return _in_steps(b, q, k, v, attn_mask, is_causal, scale)
+    if dropout_p or not _fits_tiles(q, v):
+        return _in_steps(b, q, k, v, attn_mask, is_causal, scale, dropout_p)
     if scale is None:
         scale = 1 / math.sqrt(int(query.size[-1]))
     batch, index = b.loops(lead, "b")
@@ -104,16 +103,19 @@ def _in_steps(
     attn_mask: Tensor | None,
     is_causal: bool,
     scale: float | None,
+    dropout_p: float,
 ) -> Tensor:
-    """Attention whose scores lie in memory, for heads too deep for tiles or of symbolic depth."""
+    """Attention whose scores lie in memory, for heads too deep for tiles or of symbolic depth, and
+    for weights that are dropped with a chance."""
     meta = b.meta()
     held = meta.dtype.compute
     size = (*meta.size[:-1], k.size[-2])
 
     scores = scores_of(b, q, k, attn_mask, is_causal, scale, size, held)
-    return product(
-        b, "attention", weights_of(b, scores, meta.dtype), v, meta.size, meta.dtype, None
-    )
+    weights = weights_of(b, scores, meta.dtype)
+    if dropout_p:
+        weights, _ = native_dropout(b, weights, dropout_p)
+    return product(b, "attention", weights, v, meta.size, meta.dtype, None)
 
 
 def scores_of(

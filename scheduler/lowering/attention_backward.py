@@ -51,7 +51,8 @@ def attention_with_sums(
     """The result and the logarithms; states of random numbers behind them are zero, for no number
     is drawn."""
     mask = attn_bias if attn_mask is None else attn_mask
-    made = attention(b, query, key, value, mask, dropout_p, is_causal, scale)
+    _check_dropout(dropout_p)
+    made = attention(b, query, key, value, mask, 0.0, is_causal, scale)
     assert b.node is not None
     sums = _sums(b, query, key, mask, bool(is_causal), scale)
     rest = (_nothing(b, k) for k in range(2, len(b.node.outputs)))
@@ -102,6 +103,12 @@ def _sums(
     return stored(b, Tensor(meta.size, meta.dtype, read))
 
 
+def _check_dropout(chance: float) -> None:
+    """What is dropped in a form with further results is known to its gradient by torch's state."""
+    if chance:
+        raise Unsupported("attention with dropout, and a gradient that has to drop the same")
+
+
 def attention_math(
     b: Builder,
     query: Tensor,
@@ -116,7 +123,8 @@ def attention_math(
     """With the weights themselves as the second result."""
     if enable_gqa:
         raise Unsupported("attention of grouped queries with its weights")
-    made = attention(b, query, key, value, attn_mask, dropout_p, is_causal, scale)
+    _check_dropout(dropout_p)
+    made = attention(b, query, key, value, attn_mask, 0.0, is_causal, scale)
     meta, held = b.meta(1), query.dtype.compute
     scores = scores_of(b, query, key, attn_mask, bool(is_causal), scale, meta.size, held)
     return made, weights_of(b, scores, meta.dtype)
@@ -148,8 +156,7 @@ def attention_backward(
     assert grad is not None
     assert b.node is not None
     lead = query.size[:-2]
-    if dropout_p:
-        raise Unsupported("attention with dropout needs random numbers")
+    _check_dropout(dropout_p)
     if key.size[:-2] != lead or value.size[:-2] != lead:
         raise Unsupported("a gradient of attention with heads shared by several")
     if len(grad_input_mask) > 3 and grad_input_mask[3]:

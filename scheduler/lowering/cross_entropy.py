@@ -18,10 +18,14 @@ from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
 from scheduler.lowering import softmax, trees
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.creation import full
+from scheduler.lowering.errors import Unsupported
 from scheduler.lowering.losses import MEAN, NONE, SUM, total
+from scheduler.lowering.matmul import product
 from scheduler.lowering.reductions import count, divided, reduce
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
+from scheduler.lowering.views import transpose
 
 
 def class_axis(rank: int) -> int:
@@ -225,3 +229,56 @@ def _of_probabilities(
     if losses.rank == 0:
         return b.pointwise((), dtype, losses.at)
     return total(b, losses, dtype, after)
+
+
+def linear_cross_entropy(
+    b: Builder,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    **_: Any,
+) -> Tensor:
+    """A loss a row, of scores that a linear layer makes (torch: those of some rows at a time)."""
+    scores = _linear_scores(b, input, linear_weight, linear_bias)
+    return cross_entropy(b, scores, target, weight, NONE, ignore_index)
+
+
+def linear_cross_entropy_with_gradients(
+    b: Builder,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    reduction: str,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    compute_input_grad: bool = False,
+    compute_linear_weight_grad: bool = False,
+    compute_linear_bias_grad: bool = False,
+    **_: Any,
+) -> tuple[Tensor, ...]:
+    """The loss of all rows, and gradients that torch may compute with it: empty ones, where none is
+    asked for."""
+    if compute_input_grad or compute_linear_weight_grad or compute_linear_bias_grad:
+        raise Unsupported("a loss that computes its gradients ahead of them")
+    kind = MEAN if reduction == "mean" else SUM
+    scores = _linear_scores(b, input, linear_weight, linear_bias)
+    loss = cross_entropy(b, scores, target, weight, kind, ignore_index, label_smoothing)
+    metas = [b.meta(output) for output in (1, 2, 3)]
+    return loss, *(full(meta.size, 0, meta.dtype) for meta in metas)
+
+
+def _linear_scores(b: Builder, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    size = (input.size[0], weight.size[0])
+
+    def biased(accumulator: Value, index: Index) -> Value:
+        if bias is None:
+            return accumulator
+        return call("add", accumulator, trees.held(bias.at(index[1:]), accumulator.dtype))
+
+    columns = transpose(weight, 0, 1)
+    return product(b, "linear", input, columns, size, input.dtype.compute, biased)

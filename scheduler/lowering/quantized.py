@@ -64,6 +64,31 @@ def scaled_mm(
     return matmul(b, "scaled_mm", self, mat2, epilogue)
 
 
+# torch's ScalingType: one scale for all, one for each row or column.
+_WHOLE = ((0,), (1,))
+
+
+def scaled_mm_v2(
+    b: Builder,
+    self: Tensor,
+    mat2: Tensor,
+    scale_a: Any,
+    recipe_a: Any,
+    scale_b: Any,
+    recipe_b: Any,
+    swizzle_a: Any = (),
+    swizzle_b: Any = (),
+    bias: Tensor | None = None,
+    contraction_dim: Any = (),
+    **_: Any,
+) -> Tensor:
+    """The same with lists of scales, whose kinds are named; those of blocks are left out."""
+    plain = not any((*swizzle_a, *swizzle_b)) and not contraction_dim
+    if not plain or tuple(recipe_a) not in _WHOLE or tuple(recipe_b) not in _WHOLE:
+        raise Unsupported("a scaled product by blocks")
+    return scaled_mm(b, self, mat2, scale_a[0], scale_b[0], bias)
+
+
 def _scale(scale: Tensor, by_line: tuple[Expr, ...]) -> Tensor:
     """A scale over lines: ``by_line`` is the shape of one that has one for each."""
     if all(extent == 1 for extent in scale.size):

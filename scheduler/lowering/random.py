@@ -33,7 +33,7 @@ Drawn = Callable[[Index], Value]
 
 
 def _word(b: Builder, size: tuple[Expr, ...], place: int) -> Drawn:
-    """The first or second word of 32 bits of each element."""
+    """A word of 32 bits of each element, of the four that there are."""
     assert b.node is not None
     key = call(
         "bitwise_or",
@@ -41,12 +41,13 @@ def _word(b: Builder, size: tuple[Expr, ...], place: int) -> Drawn:
         Const(stream_of(b.node.outputs[0]) << 32, DType.I64),
     )
 
-    function = ("philox_word0", "philox_word1")[place]
-
     def read(index: Index) -> Value:
         strides = layout.contiguous(size)
         number = sympy.Add(*(i * s for i, s in zip(index, strides, strict=True)))
-        return call(function, trees.index_value(number), key)
+        counter = trees.index_value(number)
+        if place > 1:
+            return call("philox_word", counter, Const(0, DType.I64), key, Const(place, DType.I64))
+        return call(("philox_word0", "philox_word1")[place], counter, key)
 
     return read
 
@@ -64,17 +65,26 @@ def _fraction(word: Value, bits: int, held: DType, more: float = 0.0) -> Value:
 
 
 def uniform_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
-    """From 0 to below 1, as many bits as the type's numbers have there."""
-    first, second = _word(b, size, 0), _word(b, size, 1)
+    """From 0 to below 1, as many bits as the type's numbers have there; both parts of complex
+    numbers."""
+    words = [_word(b, size, place) for place in range(4)]
     held = dtype.compute
-    if dtype is not DType.F64:
-        bits = {DType.F16: 11, DType.BF16: 8}.get(dtype, 24)
-        return lambda i: _fraction(first(i), bits, held)
+    if dtype is DType.F64:
+        return _of_53_bits(words[0], words[1])
+    if dtype is DType.C128:
+        real, imaginary = _of_53_bits(words[0], words[1]), _of_53_bits(words[2], words[3])
+        return lambda i: call("complex", real(i), imaginary(i))
+    if dtype is DType.C64:
+        return lambda i: call("complex", *(_fraction(word(i), 24, DType.F32) for word in words[:2]))
+    bits = {DType.F16: 11, DType.BF16: 8}.get(dtype, 24)
+    return lambda i: _fraction(words[0](i), bits, held)
 
+
+def _of_53_bits(first: Drawn, second: Drawn) -> Drawn:
     def read(index: Index) -> Value:
         high, low = _shifted(first(index), 5), _shifted(second(index), 6)
         whole = call("add", call("mul", high, Const(1 << 26, DType.I64)), low)
-        return call("mul", Cast(whole, held), const(2.0**-53, held))
+        return call("mul", Cast(whole, DType.F64), const(2.0**-53, DType.F64))
 
     return read
 
@@ -86,21 +96,24 @@ def _above_zero(b: Builder, size: tuple[Expr, ...], held: DType) -> Drawn:
 
 
 def normal_numbers(b: Builder, size: tuple[Expr, ...], dtype: DType) -> Drawn:
-    """Box and Muller's cosine."""
-    held = dtype.compute
+    """Box and Muller's cosine; of complex numbers also the sine, and both of variance one half."""
+    held = dtype.real.compute
     above, second = _above_zero(b, size, held), _word(b, size, 1)
 
     def read(index: Index) -> Value:
         angle = call("mul", _fraction(second(index), 24, held), const(2 * math.pi, held))
-        radius = call("sqrt", call("mul", call("log", above(index)), const(-2, held)))
-        return call("mul", radius, call("cos", angle))
+        twice = const(-1 if dtype.is_complex else -2, held)
+        radius = call("sqrt", call("mul", call("log", above(index)), twice))
+        if not dtype.is_complex:
+            return call("mul", radius, call("cos", angle))
+        return call("complex", *(call("mul", radius, call(f, angle)) for f in ("cos", "sin")))
 
     return read
 
 
 def _made(b: Builder, drawn: Callable[[Builder, tuple[Expr, ...], DType], Drawn]) -> Tensor:
     meta = b.meta()
-    if not meta.dtype.is_float:
+    if not meta.dtype.is_inexact:
         raise Unsupported(f"random numbers of type {meta.dtype.label}")
     return b.pointwise(meta.size, meta.dtype, drawn(b, meta.size, meta.dtype))
 

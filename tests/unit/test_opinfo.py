@@ -223,6 +223,25 @@ def test_an_exception_is_counted_apart_and_one_that_passes_is_named(
     assert list(exceptions.needless([replace(wrong, failed="", reason="")])) == [known]
 
 
+def test_exceptions_of_an_older_torch_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its runs may be put together here."""
+    right, wrong = Verdict("abs", "f32", 0), Verdict("abs", "f32", 0, "reference", "nan")
+    for before, due in (("2.0", []), ("99.0", [right])):
+        old = exceptions.Exempt(("abs",), "because", before=before)
+        monkeypatch.setattr(exceptions, "exceptions", lambda old=old: (old,))
+        assert list(exceptions.needless([right])) == ([old] if due else [])
+        assert exceptions.exempt(wrong) is old
+
+
+def test_long_ops_are_shared_among_tasks() -> None:
+    tasks = list(running.tasks_of("sub", ["f32", "f64"], None, {"f32": 500, "f64": 400}))
+    shares = [[use.name for use in task.uses()] for task in tasks]
+    (whole,) = running.tasks_of("sub", ["f32", "f64"], None, {})
+    assert len(shares) == 3
+    shared = [name for share in shares for name in share]
+    assert sorted(shared) == sorted(use.name for use in whole.uses())
+
+
 def test_runs_are_kept_and_put_together(tmp_path: Path) -> None:
     found = [Verdict("abs", "f32", 0), Verdict("abs", "f32", 1, "kernels", "no", ("aten.x",))]
     (tmp_path / "run.jsonl").write_text("".join(report.line(one) for one in found))

@@ -1,8 +1,7 @@
 """A stated sample of torch's OpInfo database: one use of each op (``opinfo/sample.py``).
 
 By the reference beside torch, and by operations, fused, beside the reference; the uses of every
-sixteenth op also by kernels on the emulation. ``python -m tests.benchmarks.opinfo`` takes all, and
-its goal is higher than what is held here: a sample has few uses of each op.
+sixteenth op also by kernels on the emulation. ``python -m tests.benchmarks.opinfo`` takes all.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tests.benchmarks.opinfo.judging import Level, Tools, judge
 from tests.benchmarks.opinfo.sample import stated_sample
 
 SHARDS = 8
-LEAST = 0.94  # of each part, exceptions left out
+LEAST = 0.99  # of each part, exceptions left out: one that fails is too many
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

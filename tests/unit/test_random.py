@@ -65,12 +65,20 @@ def test_kernels_have_the_same_generator() -> None:
         assert (of_kernels(word)(counter, key).view(np.uint64) == expected[:, word]).all()
 
 
+attention = torch.nn.functional.scaled_dot_product_attention
+
+
 def _drawing(x: Any) -> Any:
     h = x.half()
     return (
         *(torch.rand(4, 5), torch.rand_like(x), torch.rand_like(h), torch.randn(3, 7)),
         *(torch.randn_like(x[0]), torch.randint(5, (40,)), torch.randint_like(x, -3, 9)),
         *(torch.bernoulli(x.sigmoid()), torch.bernoulli(x, 0.25), torch.normal(x, 2.0)),
+        *(torch.rand(3, 4, dtype=d) for d in (torch.complex64, torch.complex128)),
+        *(torch.randn(3, 4, dtype=d) for d in (torch.complex64, torch.complex128)),
+        attention(x, x, x, dropout_p=0.4, is_causal=True),
+        attention(x[:, None], x[:1, None], x[:, None], x[:, None, :, :4] > 0, dropout_p=0.9),
+        attention(x, x, x, dropout_p=1.0),
         *(
             torch.normal(0.0, x.abs()),
             torch.normal(1.0, 0.5, (6,)),
@@ -103,7 +111,8 @@ def test_kernels_draw_what_the_reference_draws(tmp_path: Path) -> None:
         expected = _outputs(graph, values, seed)
         got = run_schedule(schedule(lowered), values, {SEED: seed})
         for name, value in expected.items():
-            np.testing.assert_allclose(got[name].astype(float), value, rtol=1e-9, atol=1e-9)
+            made = got[name] if np.iscomplexobj(value) else got[name].astype(float)
+            np.testing.assert_allclose(made, value, rtol=1e-9, atol=1e-9)
     compiled = outputs_of(graph, values)
     for name, value in _outputs(graph, values, 0).items():
         np.testing.assert_allclose(compiled[name], value, rtol=2e-3, atol=1e-5, err_msg=name)

@@ -146,3 +146,65 @@ def test_atanh_near_the_left_half_of_the_real_axis(tmp_path: Path) -> None:
     values = {graph.inputs[0].name: x.to(torch.complex128).numpy()}
     (got,) = outputs_of(graph, values).values()
     np.testing.assert_allclose(got, x.to(torch.complex128).atanh().numpy(), rtol=1e-6)
+
+
+def test_losses_of_a_linear_layer_in_parts(tmp_path: Path) -> None:
+    function = getattr(torch.nn.functional, "linear_cross_entropy", None)
+    if function is None:
+        pytest.skip("torch before 2.13")
+    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2, acc_dtype=torch.float64)
+
+    def f(x: Any, w: Any, t: Any, bias: Any) -> Any:
+        given = {"options": options}
+        return (
+            function(x, w, t, reduction="none", **given),
+            function(x, w, t, linear_bias=bias, weight=bias.exp(), ignore_index=2, **given),
+            function(x, w, t, reduction="sum", label_smoothing=0.2, **given),
+        )
+
+    g = torch.Generator().manual_seed(2)
+    x, w, bias = (torch.randn(*n, generator=g, dtype=torch.float64) for n in ((6, 4), (5, 4), (5,)))
+    with torch.no_grad():
+        graph = agree(as_module(f), (x, w, torch.tensor([0, 2, 1, 4, 4, 3]), bias), tmp_path)
+    assert any("chunked" in node.target for node in graph.nodes)
+
+
+def test_hashes_by_exclusive_or(tmp_path: Path) -> None:
+    def f(x: Any, n: Any) -> Any:
+        return x.hash_tensor(), x.half().hash_tensor(1), n.hash_tensor((0, -1), keepdim=True)
+
+    if not hasattr(torch, "hash_tensor"):
+        pytest.skip("torch before 2.9")
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    module = as_module(f)
+    program, graph = export(module, (x, -x.int()), tmp_path)
+    got = run(graph, inputs_of(program, graph, (x, -x.int())), {})
+    for name, expected in zip(graph.outputs, module(x, -x.int()), strict=True):
+        np.testing.assert_array_equal(got[name], expected.numpy())
+
+
+def test_scaled_products_of_named_kinds(tmp_path: Path) -> None:
+    f8 = torch.float8_e4m3fn
+
+    def f(x: Any, y: Any, rows: Any, columns: Any) -> Any:
+        whole = [[rows[:1, 0]], [0], [0], [columns[0, :1]], [0], [0]]
+        lines = [[rows], [1], [0], [columns], [1], [0]]
+        return (
+            torch.ops.aten._scaled_mm_v2(x, y.t(), *whole, None, torch.bfloat16),
+            torch.ops.aten._scaled_mm_v2(x, y.t(), *lines, None, torch.bfloat16),
+        )
+
+    g = torch.Generator().manual_seed(4)
+    x, y = (torch.randn(n, 16, generator=g).to(f8) for n in (5, 32))
+    rows, columns = torch.rand(5, 1, generator=g), torch.rand(1, 32, generator=g)
+    args = (x, y, rows, columns)
+    try:
+        expected = as_module(f)(*args)
+    except (AttributeError, RuntimeError):
+        pytest.skip("not on this torch's CPU")
+    program, graph = export(as_module(f), args, tmp_path)
+    values = inputs_of(program, graph, args)
+    got = run(graph, values, {})
+    for name, want in zip(graph.outputs, expected, strict=True):
+        np.testing.assert_allclose(got[name], want.double().numpy(), rtol=2**-8, atol=1e-3)
+    assert_lowers(graph, values, {}, got)

@@ -28,6 +28,8 @@ def _scores(a: Args) -> Array:
 
 
 def _whole(a: Args) -> Args:
+    if a["dropout_p"]:
+        raise UnsupportedUseError("dropout that a gradient has to repeat")
     return {"enable_gqa": False, **a, "attn_mask": _mask(a)}
 
 

@@ -176,6 +176,23 @@ def cross_entropy(a: Args) -> Any:
     return _reduced(-(scores * shares).sum(axis=axis), a)
 
 
+def linear_cross_entropy(a: Args) -> Any:
+    """The loss of scores that a linear layer makes, a row or of all."""
+    scores = as_float(a["input"]) @ as_float(a["linear_weight"]).T
+    if a["linear_bias"] is not None:
+        scores = scores + a["linear_bias"]
+    reduction = {"none": _NONE, "mean": _MEAN, "sum": _SUM}[a.get("reduction", "none")]
+    rest = {"label_smoothing": 0.0, **a}
+    return cross_entropy({**rest, "self": scores, "reduction": reduction})
+
+
+def linear_cross_entropy_with_gradients(a: Args) -> tuple[Any, ...]:
+    """The same with gradients that are computed with it, where any are asked for."""
+    if any(a[f"compute_{name}_grad"] for name in ("input", "linear_weight", "linear_bias")):
+        raise UnsupportedUseError("a loss that computes its gradients ahead of them")
+    return linear_cross_entropy(a), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
+
+
 # Distances.
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.ir.reference.rule import Args, Array, UnsupportedUseError
+from scheduler.ir.reference.random import kept
+from scheduler.ir.reference.rule import Args, Array
 
 
 def factor(number: Any, product: Array) -> Any:
@@ -38,14 +39,13 @@ def softmax(x: Array, axis: int) -> Array:
 
 
 def attention(a: Args) -> Array:
-    """softmax(scale q k^T + mask) v, one head at a time so that scores stay small.
+    """softmax(scale q k^T + mask) v, one head at a time so that scores stay small; of the weights
+    those are left that dropout keeps.
 
     Causal is aligned top-left; a row whose scores are all minus infinity gives zeros. Grouped
     queries: head h reads key head h // (heads / key heads).
     """
     query, key, value, mask = a["query"], a["key"], a["value"], a["attn_mask"]
-    if a["dropout_p"]:
-        raise UnsupportedUseError("dropout is random")
     if a["enable_gqa"]:
         key = np.repeat(key, query.shape[-3] // key.shape[-3], axis=-3)
         value = np.repeat(value, query.shape[-3] // value.shape[-3], axis=-3)
@@ -56,6 +56,8 @@ def attention(a: Args) -> Array:
     if mask is not None:
         mask = np.broadcast_to(mask, (*batch, rows, columns))
     causal = np.arange(columns) <= np.arange(rows)[:, None] if a["is_causal"] else None
+    chance = a["dropout_p"]
+    left = kept(a, (*batch, rows, columns), chance) if 0 < chance < 1 else None
     result = np.empty((*batch, rows, value.shape[-1]))
     for at in np.ndindex(*batch):
         scores = (query[at] * scale) @ key[at].swapaxes(-1, -2)
@@ -65,7 +67,10 @@ def attention(a: Args) -> Array:
             scores = scores + mask[at]
         if causal is not None:
             scores = np.where(causal, scores, -np.inf)
-        result[at] = _safe_softmax(scores) @ value[at]
+        weights = _safe_softmax(scores)
+        if chance:
+            weights = np.zeros_like(scores) if left is None else weights * left[at] / (1 - chance)
+        result[at] = weights @ value[at]
     return result
 
 

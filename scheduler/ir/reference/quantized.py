@@ -29,6 +29,20 @@ def scaled_mm(a: Args) -> Any:
     return rounded(result, out) if out.is_float8 else result
 
 
+_BY_TENSOR, _BY_LINE = [0], [1]  # torch's ScalingType
+
+
+def scaled_mm_v2(a: Args) -> Any:
+    """The same with lists of scales, whose kinds are named."""
+    kinds = [list(a[name]) for name in ("recipe_a", "recipe_b")]
+    if any(kind not in (_BY_TENSOR, _BY_LINE) for kind in kinds) or a["contraction_dim"]:
+        raise UnsupportedUseError("scales of blocks")
+    if any((*a["swizzle_a"], *a["swizzle_b"])):
+        raise UnsupportedUseError("scales in an order of their own")
+    first, second = (a[name][0] for name in ("scale_a", "scale_b"))
+    return scaled_mm({**a, "scale_a": first, "scale_b": second, "scale_result": None})
+
+
 # Rounding to whole numbers is what these ops are for: they compute in float32, as torch does, so
 # that ties fall on the same side.
 

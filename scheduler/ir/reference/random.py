@@ -48,36 +48,50 @@ def philox(counters: Array, key: tuple[int, int]) -> Array:
     return np.stack([a, b, c, d], axis=-1)
 
 
-def _words(a: Args, size: Any) -> tuple[Array, Array]:
-    """The first two words of each element."""
+def _words(a: Args, size: Any, first: int = 0) -> tuple[Array, Array]:
+    """The first two words of each element, or the two after them."""
     shape = tuple(int(extent) for extent in size)
     if math.prod(shape) > MAX_MADE:
         raise UnsupportedUseError(f"{math.prod(shape)} random numbers")
     number = np.arange(math.prod(shape), dtype=np.uint64)
     none = np.zeros_like(number)
     made = philox(np.stack([number & _LOW, number >> _HALF, none, none], axis=-1), a[RANDOM])
-    return made[:, 0].reshape(shape), made[:, 1].reshape(shape)
+    return made[:, first].reshape(shape), made[:, first + 1].reshape(shape)
 
 
 def _uniform(a: Args, size: Any, dtype: DType | None) -> Array:
     """From 0 to below 1, as many bits as the type's numbers have there."""
     first, second = _words(a, size)
     if dtype is DType.F64:
-        high, low = first >> np.uint64(5), second >> np.uint64(6)
-        return (high.astype(np.float64) * 2.0**26 + low) * 2.0**-53
+        return _of_53_bits(first, second)
+    if dtype is DType.C128:
+        return _of_53_bits(first, second) + 1j * _of_53_bits(*_words(a, size, 2))
+    if dtype is DType.C64:
+        real, imaginary = (
+            (word >> np.uint64(8)).astype(np.float64) * 2.0**-24 for word in (first, second)
+        )
+        return real + 1j * imaginary
     bits = {DType.F16: 11, DType.BF16: 8}.get(dtype or DType.F32, 24)
     return (first >> np.uint64(32 - bits)).astype(np.float64) * 2.0**-bits
+
+
+def _of_53_bits(first: Array, second: Array) -> Array:
+    high, low = first >> np.uint64(5), second >> np.uint64(6)
+    return np.asarray((high.astype(np.float64) * 2.0**26 + low) * 2.0**-53)
 
 
 def _above_zero(words: Array) -> Any:
     return ((words >> np.uint64(8)).astype(np.float64) + 1) * 2.0**-24
 
 
-def _normal(a: Args, size: Any) -> Array:
-    """Box and Muller's cosine."""
+def _normal(a: Args, size: Any, dtype: DType | None = None) -> Array:
+    """Box and Muller's cosine; of complex numbers also the sine, and both of variance one half."""
     first, second = _words(a, size)
     angle = 2 * np.pi * ((second >> np.uint64(8)).astype(np.float64) * 2.0**-24)
-    return np.asarray(np.sqrt(-2 * np.log(_above_zero(first))) * np.cos(angle))
+    logarithm = np.log(_above_zero(first))
+    if dtype is not None and dtype.is_complex:
+        return np.asarray(np.sqrt(-logarithm) * (np.cos(angle) + 1j * np.sin(angle)))
+    return np.asarray(np.sqrt(-2 * logarithm) * np.cos(angle))
 
 
 def _size(a: Args) -> Any:
@@ -98,7 +112,7 @@ def rand(a: Args) -> Any:
 
 
 def randn(a: Args) -> Any:
-    return _normal(a, _size(a))
+    return _normal(a, _size(a), _asked(a))
 
 
 def randint(a: Args) -> Any:
@@ -183,15 +197,16 @@ def multinomial(a: Args) -> Any:
     return made if np.ndim(a["self"]) == 2 else made[0]
 
 
-def _kept(a: Args, x: Array, chance: float) -> Array:
-    return _uniform(a, x.shape, DType.F32) >= chance
+def kept(a: Args, size: Any, chance: float) -> Array:
+    """Which of so many elements dropout keeps."""
+    return _uniform(a, size, DType.F32) >= chance
 
 
 def dropout(a: Args) -> Any:
     x, p = a["input"], a["p"]
     if not a["train"] or p == 0:
         return x
-    return np.zeros_like(x) if p == 1 else np.where(_kept(a, x, p), x / (1 - p), 0.0)
+    return np.zeros_like(x) if p == 1 else np.where(kept(a, x.shape, p), x / (1 - p), 0.0)
 
 
 def noise_dropout(*, feature: bool, alpha: bool) -> Rule:
@@ -231,8 +246,8 @@ def native_dropout(a: Args) -> Any:
     x, p = a["input"], a["p"]
     if a["train"] is False or p == 0:
         return np.array(x), np.ones(x.shape, bool)
-    kept = np.zeros(x.shape, bool) if p == 1 else _kept(a, x, p)
-    return np.where(kept, x / (1 - p if p != 1 else 1), 0.0), kept
+    left = np.zeros(x.shape, bool) if p == 1 else kept(a, x.shape, p)
+    return np.where(left, x / (1 - p if p != 1 else 1), 0.0), left
 
 
 def native_dropout_backward(a: Args) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from scheduler.ir.ops import op
+from scheduler.ir.ops import NoKernel, op
 from scheduler.ir.reference import bags as ref
+from scheduler.ir.reference import hashes as ref_hashes
 from scheduler.ir.reference.roles import rows_of
 from scheduler.lowering import bags, histogram, segments
 from scheduler.lowering.externs import SIZED
@@ -48,6 +49,12 @@ ROWS = (
         ref.segment_reduce,
     ),
     op("aten.histc", "self, bins=100, min=0, max=0", histogram.histc, ref.histc),
+    op(
+        "aten.hash_tensor",
+        "self, dim=(), *, keepdim=False, mode=0",
+        NoKernel("no kernel adds bits up by exclusive or"),
+        ref_hashes.hash_tensor,
+    ),
     op(
         "aten.bincount",
         "self, weights=None, minlength=0",

@@ -12,6 +12,21 @@ LISTS = NoKernel("no kernel is made for targets that are lists whose ends data d
 
 ROWS = (
     op(
+        "torch_nn._linear_cross_entropy_batch_chunked",
+        "default: input, linear_weight, target, linear_bias, weight, reduction, ignore_index, "
+        "label_smoothing, batch_chunk_size, acc_policy, acc_dtype, allow_retain_graph, "
+        "compute_input_grad, compute_linear_weight_grad, compute_linear_bias_grad",
+        cross_entropy.linear_cross_entropy_with_gradients,
+        ref.linear_cross_entropy_with_gradients,
+    ),
+    op(
+        "torch_nn._linear_cross_entropy_batch_chunked_no_reduction",
+        "default: input, linear_weight, target, linear_bias, weight, ignore_index, "
+        "batch_chunk_size, acc_policy, acc_dtype",
+        cross_entropy.linear_cross_entropy,
+        ref.linear_cross_entropy,
+    ),
+    op(
         "aten.cross_entropy_loss",
         f"{CLASSES}, label_smoothing=0.0",
         cross_entropy.cross_entropy,

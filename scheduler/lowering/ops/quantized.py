@@ -19,6 +19,14 @@ ROWS = (
         ref.scaled_mm,
         requires=summed("mat2", -2, -1),
     ),
+    op(
+        "aten._scaled_mm_v2",
+        "self, mat2, scale_a, recipe_a, swizzle_a, scale_b, recipe_b, swizzle_b, bias, out_dtype, "
+        "contraction_dim=(), use_fast_accum=False",
+        rules.scaled_mm_v2,
+        ref.scaled_mm_v2,
+        requires=summed("mat2", -2, -1),
+    ),
     op("aten._int_mm", "self, mat2", rules.int_mm, ref.int_mm),
     op(
         "aten._weight_int8pack_mm",
