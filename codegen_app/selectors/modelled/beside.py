@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from codegen_app.selectors.modelled.rows import ModelledRow, report_of, rows_of_builds
-from codegen_app.selectors.modelled.view import title
+from codegen_app.selectors.modelled.view import BETWEEN, title
 from scheduler.cycles.report import Band, Figures, LaunchReport, Pipe, Reason, Report
 
 
@@ -56,6 +56,11 @@ class Beside:
 
     sides: tuple[SideView | None, ...]
     groups: tuple[FigureGroup, ...]
+
+    @property
+    def columns(self) -> int:
+        """Of the table: a name, a figure a side, and all differences but the first's."""
+        return 2 * len(self.sides)
 
 
 def beside(builds: Sequence[int]) -> Beside | None:
@@ -151,7 +156,7 @@ def _cycles(of: LaunchReport) -> float:
 
 
 def _limits(of: LaunchReport) -> dict[str, float]:
-    return {limit.name: limit.time_us.mid for limit in of.limits}
+    return {limit.name: limit.time_us.mid for limit in of.limits if limit.name != BETWEEN}
 
 
 def _percent(of: Mapping[Pipe, float] | Mapping[Reason, float]) -> dict[str, float]:

@@ -25,6 +25,7 @@ from scheduler.cycles.report import (
 
 HEATS = 5
 MOST_HOT = 12
+BETWEEN = "launch"  # from one launch to the next: no part of the launch's own time
 _LEAST_SHARE = 0.0005  # a share that one digit after the point can say
 
 
@@ -237,14 +238,15 @@ def _launch_rows(report: Report) -> tuple[LaunchRow, ...]:
 
 
 def _limits(of: LaunchReport) -> tuple[LimitRow, ...]:
-    largest = max((limit.time_us.mid for limit in of.limits), default=0.0)
+    within = [limit.time_us.mid for limit in of.limits if limit.name != BETWEEN]
+    largest = max(within, default=0.0)
     rows = sorted(of.limits, key=lambda limit: -limit.time_us.mid)
     return tuple(
         LimitRow(
             name=limit.name,
             time_us=limit.time_us,
             of_time=limit.time_us.mid / of.time_us.mid if of.time_us.mid else 0.0,
-            is_largest=limit.time_us.mid == largest,
+            is_largest=limit.name != BETWEEN and limit.time_us.mid == largest,
             detail=limit.detail,
         )
         for limit in rows
