@@ -117,6 +117,9 @@ def _check_loops(manifest: Manifest, path: Path) -> None:
             raise UserError(f"{what} must have either a number of steps or conditions")
         if shared := set(_buffers_of(loop)) & set(manifest.storage) - {loop.condition, loop.again}:
             raise UserError(f"{what} needs {min(shared)} in memory of its own")
+        for one in (*loop.reads, *loop.makes):
+            if not manifest.buffers[one.whole].size:
+                raise UserError(f"{what}: {one.whole} has no dimension to take slices along")
         for name in (loop.condition, loop.again):
             if name and manifest.buffers[name].dtype is not DType.BOOL:
                 raise UserError(f"{what}: {name} is no boolean")

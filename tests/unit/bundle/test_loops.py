@@ -258,6 +258,7 @@ def test_a_loop_that_goes_on_is_ended_with_a_clear_line(
         ({"end": [0, 0]}, "its loops do not lie within each other"),
         ({"steps": "3"}, "must have either a number of steps or conditions"),
         ({"again": "nowhere"}, "the buffer nowhere is not there"),
+        ({"reads": [{"whole": "SCALAR", "slice": "SCALAR"}]}, "has no dimension to take slices"),
         ({"begin": [0]}, r"\$.loops\[0\].begin: \[0\] is too short"),
     ],
 )
@@ -266,6 +267,7 @@ def test_a_loop_that_says_what_cannot_be_is_refused(
 ) -> None:
     data = json.loads((made.bundle.folder / "manifest.json").read_text())
     data["loops"][0] |= change
-    (tmp_path / "manifest.json").write_text(json.dumps(data))
+    scalar = data["loops"][0]["carried"][0]["before"]
+    (tmp_path / "manifest.json").write_text(json.dumps(data).replace("SCALAR", scalar))
     with pytest.raises(UserError, match=line):
         reader.read(tmp_path)
