@@ -17,6 +17,7 @@ _ZEROS = re.compile(r"\.(?:zero|skip|space)\s+(\d+)")
 _TEXT = re.compile(r'\.(ascii|asciz)\s+"((?:[^"\\]|\\.)*)"')
 _OCTAL = re.compile(r"\\([0-7]{1,3})|\\(.)")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_LABEL = re.compile(r"^([A-Za-z_.$][\w.$]*):.*\n", re.MULTILINE)
 _MAX_BYTES = 1 << 24
 _ALIGN = 256
 
@@ -26,11 +27,12 @@ def tables(listing: str) -> dict[str, bytes]:
     names = {match[1] for match in REFERENCE.finditer(listing)}
     found: dict[str, bytes] = {}
     left = _MAX_BYTES
-    for name in sorted(names):
-        label = re.search(rf"^{re.escape(name)}:.*\n", listing, re.MULTILINE)
-        if label:
-            found[name] = _bytes(listing, label.end(), left)
-            left -= len(found[name])
+    if not names:
+        return found
+    for label in _LABEL.finditer(listing):
+        if label[1] in names and label[1] not in found:
+            found[label[1]] = _bytes(listing, label.end(), left)
+            left -= len(found[label[1]])
     return found
 
 

@@ -39,16 +39,20 @@ _REGISTER = re.compile(r"\b([va])(?:(\d{1,4})|\[(\d{1,4})(?::(\d{1,4}))?\])")
 _EXEC = re.compile(r"\bexec(?:_lo|_hi)?\b")
 _MAX_REGISTERS = 1024
 _MAX_INDEXED = 255
+# What instructions whose operands do not fit them come to, here or when they are run.
+MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Run:
     """Instructions [first, end) that are executed one after another with the same lanes on, and
-    what follows them. ``unknown`` are those of them that this emulator does not know."""
+    what follows them. ``places`` are the instructions that the steps belong to; ``unknown`` are
+    those that this emulator does not know."""
 
     first: int
     end: int
     steps: tuple[Step, ...]
+    places: tuple[int, ...]
     control: Control
     unknown: tuple[tuple[int, str], ...] = ()
 
@@ -94,7 +98,7 @@ class Code:
         return run
 
     def _make(self, first: int) -> Run:
-        steps: list[Step] = []
+        steps: list[tuple[int, Step]] = []
         at = first
         while at < len(self._instructions):
             instruction = self._instructions[at]
@@ -106,15 +110,17 @@ class Code:
                     self._unknown[at - 1] = instruction.mnemonic
                 return self._run(first, at, steps, control)
             if not does_nothing(name):
-                steps.append(self._step(at - 1, instruction, name))
+                steps.append((at - 1, self._step(at - 1, instruction, name)))
             if at in self._starts or _changes_exec(instruction):
                 break
         ending = Ending.FALLS if at < len(self._instructions) else Ending.ENDS
         return self._run(first, at, steps, Control(ending, at))
 
-    def _run(self, first: int, end: int, steps: list[Step], control: Control) -> Run:
+    def _run(self, first: int, end: int, steps: list[tuple[int, Step]], control: Control) -> Run:
         unknown = [(at, self._unknown[at]) for at in range(first, end) if at in self._unknown]
-        return Run(first, end, tuple(steps), control, tuple(unknown))
+        places = tuple(place for place, _ in steps)
+        own = tuple(step for _, step in steps)
+        return Run(first, end, own, places, control, tuple(unknown))
 
     def _step(self, index: int, instruction: Instruction, name: str) -> Step:
         step = self._steps.get(index)
@@ -130,7 +136,7 @@ class Code:
             step = self._of_tables(index, instruction, name, operands)
             if step is not None:
                 return step
-        except (UnreadableError, ValueError, IndexError, TypeError, AttributeError):
+        except (UnreadableError, *MISFITS):
             pass
         self._unknown[index] = instruction.mnemonic
         return self._zeros(parse(instruction.operands), name)

@@ -45,6 +45,7 @@ _DECIMAL = re.compile(r"-?\d{1,20}")
 _FLOAT = re.compile(r"-?\d{1,20}\.\d{0,20}(?:e[-+]?\d{1,3})?")
 _WRAPPED = re.compile(r"(abs|neg|sext|lit|lit64)\((.*)\)")
 _MAX_REGISTER = 1024
+_MAX_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,8 @@ def _split(text: str, separators: str) -> list[str]:
 def parse_operand(text: str) -> Operand:
     """One operand with what stands around it."""
     text = text.strip()
+    if len(text) > _MAX_LENGTH:
+        return Operand(File.OTHER, text=text[:_MAX_LENGTH])
     wrapped = _WRAPPED.fullmatch(text)
     if wrapped:
         inner = parse_operand(wrapped[2])

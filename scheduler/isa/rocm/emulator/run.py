@@ -11,8 +11,8 @@ import numpy as np
 from scheduler.isa.rocm.emulator import groups
 from scheduler.isa.rocm.emulator.control import Ending
 from scheduler.isa.rocm.emulator.data import placed
+from scheduler.isa.rocm.emulator.decode import MISFITS, code_of
 from scheduler.isa.rocm.emulator.decode import Run as Stretch
-from scheduler.isa.rocm.emulator.decode import code_of
 from scheduler.isa.rocm.emulator.launch import Launch
 from scheduler.isa.rocm.emulator.limits import Limits
 from scheduler.isa.rocm.emulator.log import Segment, trace
@@ -131,6 +131,12 @@ class _Runner:
         return Run(traces, dict(unknown), self.machine.findings(), self.cut)
 
     def _first(self, at: int) -> Group:
+        each = self.code.registers + self.machine.scratch_words
+        if len(self.waves) * self.program.lanes * each > self.limits.registers:
+            raise UserError(
+                f"{self.program.function.name}: {len(self.waves)} waves have more registers and "
+                "scratch than may be: choose fewer blocks"
+            )
         group = Group(self.machine, list(range(len(self.waves))), self.slots, self.code.registers)
         if self.machine.scratch_words:
             shape = (group.count, group.lanes, self.machine.scratch_words)
@@ -167,12 +173,11 @@ class _Runner:
                 return []
             if stretch.unknown:
                 self.machine.unknown.update(stretch.unknown)
-            try:
-                active = group.active
-                for step in stretch.steps:
-                    step(group)
-            except MemoryLimitError:
-                self.cut = "more memory was touched than may be"
+            active = group.active
+            failed = self._executed(group, stretch)
+            if failed is not None:
+                if self.machine.traced:
+                    group.segment.runs.append((stretch.first, failed + 1, active, False))
                 self._end(group, True)
                 return []
             if self.machine.traced:
@@ -182,6 +187,21 @@ class _Runner:
                 return after
             if bound >= 0 and group.pc >= bound:
                 return [(group, False)]
+
+    def _executed(self, group: Group, stretch: Stretch) -> int | None:
+        """Run its instructions; gives the one that could not be."""
+        at = 0
+        try:
+            for at, step in enumerate(stretch.steps):  # noqa: B007 - the one that fails
+                step(group)
+        except MemoryLimitError:
+            self.cut = "more memory was touched than may be"
+            return stretch.places[at]
+        except MISFITS:  # operands that no instruction has: what comes after means nothing
+            index = stretch.places[at]
+            self.machine.unknown[index] = self.program.function.instructions[index].mnemonic
+            return index
+        return None
 
     def _after(self, group: Group, stretch: Stretch) -> list[tuple[Group, bool]] | None:
         """Where it goes on; None: the group as it is, at its new instruction."""
