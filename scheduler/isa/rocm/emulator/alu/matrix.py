@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -52,13 +53,24 @@ class Product:
     result: str
     flush: bool = False
 
+    @cached_property
+    def _places(self) -> tuple[Lanes, Lanes, Lanes]:
+        """Where A's and B's elements lie among a wave's items, and the results in the product."""
+        lanes = self.d.row.shape[1]
+        _, rows, _ = self.a.item.shape
+        columns = self.b.item.shape[1]
+        found = (self.d.block * rows + self.d.row) * columns + self.d.column
+        return self.a.item * lanes + self.a.lane, self.b.item * lanes + self.b.lane, found
+
     def of(self, a: Lanes, b: Lanes, c: Bits) -> Bits:
         """``a`` and ``b`` as values [waves, items, lanes], ``c`` as registers."""
         width = ELEMENTS[self.result].bits
-        left = a[:, self.a.item, self.a.lane]
-        right = b[:, self.b.item, self.b.lane]
+        waves = len(a)
+        from_a, from_b, found = self._places
+        left = a.reshape(waves, -1).take(from_a, axis=1)
+        right = b.reshape(waves, -1).take(from_b, axis=1)
         product = np.matmul(left, right.swapaxes(-1, -2))
-        summed = product[:, self.d.block, self.d.row, self.d.column]
+        summed = product.reshape(waves, -1).take(found, axis=1)
         summed = summed + ELEMENTS[self.result].decode(items(c, width))
         if self.flush:
             summed = np.where(np.abs(summed) < 2.0**-126, 0.0, summed)
