@@ -36,6 +36,7 @@ class Stage(StrEnum):
     RULE = "rule"
     RENDER = "render"
     COMPILE = "compile"
+    MODEL = "model"  # of what is modelled, not run
     LOAD = "load"
     CHECK = "check"
     RUN = "run"

@@ -18,7 +18,7 @@ from scheduler.build.parallel import Progress, Request, build_all
 from scheduler.build.process import Cancellation
 from scheduler.build.toolchains import ToolchainFor
 from scheduler.bundle.loops import Loops
-from scheduler.bundle.manifest import ChosenBy, ExternEntry, LoopEntry, Manifest
+from scheduler.bundle.manifest import ChosenBy, ExternEntry, LoopEntry, Manifest, Times
 from scheduler.bundle.writer import manifest_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, Choice, ChoiceSource, KernelCall, RenderedKernel
@@ -126,9 +126,9 @@ def generate(
         if node.kind is GroupKind.EXTERN:
             externs += [_extern(extern, plan.lowered, len(calls)) for extern in node.externs]
             continue
-        chosen[node.name], choice = _chosen(backend, node, choose)
+        chosen[node.name], choice = _chosen(backend, node, choose, chosen_by)
         call = replace(backend.codegen(node, chosen[node.name])[1], choice=choice)
-        calls.append(replace(call, variants=_variants(backend, node, call, buckets)))
+        calls.append(replace(call, variants=_variants(backend, node, call, buckets, chosen_by)))
     return Generated(
         *(plan, tuple(targets), backend.kernels, tuple(calls), tuple(externs), chosen, chosen_by),
         loops=loops.entries,
@@ -136,27 +136,35 @@ def generate(
 
 
 def _chosen(
-    backend: BaseScheduling, node: SchedulerNode, choose: Chooser | None
+    backend: BaseScheduling,
+    node: SchedulerNode,
+    choose: Chooser | None,
+    chosen_by: ChosenBy | None,
 ) -> tuple[TemplateCaller, Choice | None]:
     """What serves a node, and why; without a chooser nothing was chosen."""
     if choose is None:
         return backend.default(node), None
     found = choose(node)
     if isinstance(found, TemplateCaller):
-        return found, Choice(ChoiceSource.SELECTED)
+        is_modelled = chosen_by is not None and chosen_by.times is Times.MODELLED
+        return found, Choice(ChoiceSource.MODELLED if is_modelled else ChoiceSource.SELECTED)
     not_made = found.kernel if found is not None else ""
     return backend.default(node), Choice(ChoiceSource.DEFAULT, not_made)
 
 
 def _variants(
-    backend: BaseScheduling, node: SchedulerNode, call: KernelCall, buckets: Sequence[Bucket]
+    backend: BaseScheduling,
+    node: SchedulerNode,
+    call: KernelCall,
+    buckets: Sequence[Bucket],
+    chosen_by: ChosenBy | None,
 ) -> tuple[CallVariant, ...]:
     """The calls at smaller sizes; none where all sizes are served by one kernel. Of neighbouring
     buckets with the same kernel the larger one says it all, but for a choice that could not be
     kept."""
     variants: list[CallVariant] = []
     for symbol, at_most, choose in buckets:
-        caller, choice = _chosen(backend, node, choose)
+        caller, choice = _chosen(backend, node, choose, chosen_by)
         own = backend.codegen(node, caller)[1]
         if variants and _says_no_more(variants[-1], own.kernel):
             variants.pop()

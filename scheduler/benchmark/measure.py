@@ -13,11 +13,12 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from cattrs import Converter
 
+from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measurement import Check, Measurement
 from scheduler.benchmark.metrics import Facts, figures
 from scheduler.benchmark.protocol import EMULATION_PLAN, Sampler, Samples, TimingPlan
-from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
+from scheduler.benchmark.worker import BenchmarkWorker
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import Rejected, Stage, UserError

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -120,14 +121,23 @@ class MutationEntry:
     input: str  # buffer
 
 
+class Times(StrEnum):
+    """What times are: of a device, or of a model of one."""
+
+    MEASURED = "measured"
+    MODELLED = "modelled"
+
+
 @dataclass(frozen=True)
 class ChosenBy:
-    """Whose times the kernels were chosen by. ``toolchain`` names compiler and version."""
+    """Whose times the kernels were chosen by. ``toolchain`` names compiler and version, ``times``
+    says whether they were measured or modelled."""
 
     device_name: str
     target: str
     toolchain: str
     bindings: Mapping[str, int]
+    times: Times = Times.MEASURED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,6 +219,7 @@ def _codec() -> Converter:
     renamed(codec, LoopEntry, where_default=optional)
     renamed(codec, Launch, where_default=("dynamic_lds",))
     renamed(codec, Choice, where_default=("not_made",))
+    renamed(codec, ChosenBy, where_default=("times",))
     renamed(codec, CallVariant, where_default=("choice",))
     renamed(codec, KernelCall, where_default=("variants", "choice"))
     renamed(codec, Manifest, where_default=("loops", "mutations", "split", "chosen_by"))

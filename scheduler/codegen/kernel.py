@@ -92,6 +92,7 @@ class ChoiceSource(StrEnum):
     """Where the choice of a call's kernel comes from."""
 
     SELECTED = "selected"  # by its times
+    MODELLED = "modelled"  # by modelled times: nothing was measured
     DEFAULT = "default"  # the generator's
 
 

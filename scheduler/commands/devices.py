@@ -9,6 +9,7 @@ from scheduler import fence
 from scheduler.commands.output import print_json, print_table
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import probe
+from scheduler.runtime.modelled import modelled_devices
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,19 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the devices that can be opened, why others cannot, and what keeps kernels, compilers
-    and readers of files to their own folders here; exit status 0."""
+    """Print the devices that can be opened, why others cannot, and those whose times are modelled;
+    what keeps kernels, compilers and readers of files to their own folders here. Exit status 0."""
     found, parts = probe(), fence.in_force().parts
     if arguments.json:
         present = [asdict(one) for one in found if isinstance(one, DeviceInfo)]
         absent = [asdict(one) for one in found if not isinstance(one, DeviceInfo)]
-        print_json({"devices": present, "absent": absent, "fence": [asdict(one) for one in parts]})
+        modelled = [asdict(one) for one in modelled_devices()]
+        fenced = [asdict(one) for one in parts]
+        print_json({"devices": present, "absent": absent, "modelled": modelled, "fence": fenced})
         return 0
     rows = [
         (one.id, one.target, "; ".join((one.name, *one.notes)), _versions(one))
         if isinstance(one, DeviceInfo)
         else (one.kind, "-", f"not here: {one.reason}", "")
-        for one in found
+        for one in (*found, *modelled_devices())
     ]
     print_table(("device", "target", "name", "runtime"), rows)
     held = [(one.name, _in_force(one), one.note) for one in parts]

@@ -4,55 +4,54 @@ results that another installation can import."""
 from __future__ import annotations
 
 import argparse
-import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 from scheduler import pipeline
 from scheduler.build.flags import parse_flags
 from scheduler.build.model import Build, Toolchain
 from scheduler.bundle import writer
-from scheduler.bundle.manifest import ChosenBy
+from scheduler.bundle.manifest import ChosenBy, Times
 from scheduler.codegen import layout
 from scheduler.codegen.caller import TemplateCaller
-from scheduler.commands import options
+from scheduler.commands import options, tune_report, tune_search
 from scheduler.commands.compile_ import with_hints
-from scheduler.commands.output import print_json, print_progress, print_table
+from scheduler.commands.output import print_progress
 from scheduler.commands.trust import remember
+from scheduler.cycles.report import VERSION as MODEL_VERSION
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.fusion.split import split
 from scheduler.ir.bindings import Bindings, hints
+from scheduler.ir.graph import Graph
 from scheduler.outcome import Rejected, UserError
 from scheduler.results import file as results_file
 from scheduler.results.collect import Circumstances, collect
 from scheduler.results.model import Compiler
 from scheduler.results.origin import origin_now
 from scheduler.runtime.device import DeviceInfo
-from scheduler.runtime.devices import open_device
-from scheduler.runtime.lock import exclusive
 from scheduler.targets import Target, find
+from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.buckets import ShapeBucket, parse_buckets, without_repeats
 from scheduler.tuning.budget import Budget, Meter, parse_seconds
-from scheduler.tuning.compiling import Compilers
-from scheduler.tuning.known import from_ledger
-from scheduler.tuning.ledger import CandidateState, best_of_backends, legacy_state, write_jsonl
+from scheduler.tuning.ledger import write_jsonl
 from scheduler.tuning.problems import TuningProblem, find_problems
-from scheduler.tuning.run import SearchOptions, tune
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
-from scheduler.tuning.tuner import Event, ProblemResult, TuningResult
+from scheduler.tuning.tuner import TuningResult
 from scheduler.tuning.unfused import FusionComparison, compare_fusion, unfuse_all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_model(parser)
     parser.add_argument(
-        "--device", default="cpu", metavar="ID", help="cpu, rocm:0, cuda:0 … (%(default)s)"
+        "--device",
+        default="cpu",
+        metavar="ID",
+        help="cpu, rocm:0, cuda:0 …; model:gfx942, model:MI300X …: by modelled times, without the"
+        " GPU (%(default)s)",
     )
     parser.add_argument(
         "--node", action="append", default=[], metavar="NAME", help="only this kernel; repeat"
@@ -63,6 +62,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the bundle")
     parser.add_argument(
         "--known", type=Path, action="append", default=[], metavar="LEDGER", help="start from it"
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=Path,
+        metavar="LEDGER",
+        help="a ledger of modelled times, or its bundle: measure its fastest candidates first",
+    )
+    parser.add_argument(
+        "--model-limit",
+        default="60s",
+        metavar="TIME",
+        help="for modelling one candidate (%(default)s)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of inputs and search (%(default)s)")
     parser.add_argument(
@@ -105,22 +117,34 @@ def run(arguments: argparse.Namespace) -> int:
     started = datetime.now(UTC)
     with options.named("--out"):
         writer.check_replaceable(arguments.out)
-    device = _device_info(arguments.device)
+    device = tune_search.device_named(arguments.device)
     target = find(device.target)
+    start = tune_search.start_from(arguments, device)
     graph = with_hints(pipeline.load(arguments.model), arguments.bind)
     plan = pipeline.schedule(pipeline.lower(graph))
     bindings = hints(graph.symbols)
     with options.named("--bucket"):
         buckets = parse_buckets(arguments.bucket, graph.symbols, bindings)
     problems, parts = _problems(arguments, plan, target, bindings, buckets)
-    result = _tune(arguments, plan, problems, device, meter)
+    if start.lines:
+        print_progress(start.text(problems))
+    result = tune_search.search(
+        arguments, plan, problems, device, meter, start, tune_report.progress(arguments)
+    )
     toolchain = options.toolchain_for(arguments)(target)
     chosen_by = ChosenBy(
-        device.name, target.name, f"{toolchain.name} {toolchain.version}", bindings
+        device.name,
+        target.name,
+        f"{toolchain.name} {toolchain.version}",
+        bindings,
+        Times.MODELLED if device.modelled else Times.MEASURED,
     )
     facts = {
         "graph": {"name": graph.name, "digest": graph.digest},
         "device": asdict(device),
+        "times": chosen_by.times,
+        **({"model": {"version": MODEL_VERSION}} if device.modelled else {}),
+        **({"from": {"source": start.source, "device": start.device}} if start.lines else {}),
         "bindings": bindings,
         "toolchain": _toolchain_facts(toolchain),
         "flags": arguments.flags,
@@ -128,8 +152,27 @@ def run(arguments: argparse.Namespace) -> int:
         "strategy": arguments.strategy,
         "budget": asdict(meter.budget),
     }
-    fusions = compare_fusion(result, parts)
-    failed = _write(arguments, plan, chosen_by, result, facts, buckets, fusions)
+    fusions = () if device.modelled else compare_fusion(result, parts)
+    begun = f"{start.text(problems)}\n\n" if start.lines else ""
+    failed = _write(arguments, plan, chosen_by, result, facts, buckets, fusions, begun)
+    if not device.modelled:  # results are what was measured
+        _write_results(arguments, result, plan, graph, device, meter, started)
+    tune_report.report(arguments, result, failed, meter, chosen_by.times)
+    return 1 if failed else 0
+
+
+def _write_results(
+    arguments: argparse.Namespace,
+    result: TuningResult,
+    plan: Schedule,
+    graph: Graph,
+    device: DeviceInfo,
+    meter: Meter,
+    started: datetime,
+) -> None:
+    """What another installation can import."""
+    target = find(device.target)
+    toolchain = options.toolchain_for(arguments)(target)
     circumstances = Circumstances(
         origin=origin_now(arguments.commit),
         graph=graph,
@@ -143,8 +186,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     results = collect(result, circumstances, {node.name for node in plan.nodes})
     results_file.write(arguments.out / layout.RESULTS, results)
-    _report(arguments, result, failed, meter)
-    return 1 if failed else 0
 
 
 def _compiler(toolchain: Toolchain, flags: str) -> Compiler:
@@ -185,6 +226,8 @@ def _problems(
     problems = without_repeats(problems)
     if not arguments.try_unfused:
         return problems, {}
+    if is_modelled(arguments.device):
+        raise UserError("--try-unfused: modelled times do not decide it; tune on a device")
     tuned = {name for problem in problems for name in problem.nodes}
     everything, found = unfuse_all(plan)
     parts = {name: each for name, each in found.items() if name in tuned}
@@ -195,40 +238,6 @@ def _problems(
     return problems, parts
 
 
-def _tune(
-    arguments: argparse.Namespace,
-    plan: Schedule,
-    problems: tuple[TuningProblem, ...],
-    device: DeviceInfo,
-    meter: Meter,
-) -> TuningResult:
-    target = find(device.target)
-    search = SearchOptions(
-        strategy=arguments.strategy,
-        seed=arguments.seed,
-        known=[one for path in arguments.known for one in from_ledger(path)],
-    )
-    pool = Compilers(
-        target,
-        options.toolchain_for(arguments),
-        options.code_cache(arguments),
-        arguments.jobs or os.cpu_count() or 1,
-        parse_flags(arguments.flags),
-    )
-    on_event = (lambda _: None) if arguments.json else _print_progress
-    lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
-    with nullcontext() if device.emulated else lock:
-        return tune(plan, problems, device, pool, meter, search, on_event)
-
-
-def _device_info(device_id: str) -> DeviceInfo:
-    device = open_device(device_id)
-    try:
-        return device.info
-    finally:
-        device.close()
-
-
 def _write(
     arguments: argparse.Namespace,
     plan: Schedule,
@@ -237,8 +246,10 @@ def _write(
     facts: dict[str, Any],
     buckets: Sequence[ShapeBucket],
     fusions: Sequence[FusionComparison],
+    begun: str,
 ) -> dict[str, Rejected]:
-    """The bundle with the chosen kernels, the ledger and the log beside it."""
+    """The bundle with the chosen kernels, the ledger and the log beside it; the log begins with
+    ``begun``."""
     slower = [one.node for one in fusions if one.unfused_is_faster]
     plan = split(plan, slower) if slower else plan
     target, usual = find(chosen_by.target), chosen_by.bindings
@@ -273,90 +284,13 @@ def _write(
         writer.write(arguments.out, plan, generated.manifest(), generated.kernels, builds)
         remember(builds.values())
     lines = [one.to_json() for one in fusions]
-    write_jsonl(arguments.out / layout.LEDGER, facts | _facts(result), result.entries, lines)
+    write_jsonl(
+        arguments.out / layout.LEDGER, facts | tune_report.facts_of(result), result.entries, lines
+    )
     log = "\n".join(problem.autotune_text() for problem in result.problems)
-    (arguments.out / layout.LOG).write_text(log)
+    (arguments.out / layout.LOG).write_text(begun + log)
     return failed
 
 
 def _toolchain_facts(toolchain: Toolchain) -> dict[str, str]:
     return {"name": toolchain.name, "version": toolchain.version, "digest": toolchain.path_digest}
-
-
-def _facts(result: TuningResult) -> dict[str, Any]:
-    return {
-        "seconds": round(result.seconds, 3),
-        "compiles": result.compiles,
-        "measurements": result.measurements,
-        "ended": result.ended,
-    }
-
-
-def _print_progress(event: Event) -> None:
-    entry = event.entry
-    what = f"{entry.median_ns / 1e6:.4f} ms" if entry.median_ns is not None else entry.reason
-    print_progress(
-        f"[{event.seconds:5.1f} s, {event.tried}/{event.total}] {entry.node} {entry.state}: {what}"
-        f" ({entry.description})"
-    )
-
-
-def _report(
-    arguments: argparse.Namespace, result: TuningResult, failed: dict[str, Rejected], meter: Meter
-) -> None:
-    rows = [_row(problem) for problem in result.problems]
-    for kernel, rejected in failed.items():
-        print_progress(f"{kernel}: {rejected.reason}")
-    if arguments.json:
-        keys = ("node", "problem", "calls", "states", "default_ns", "chosen_ns", "config", "tied")
-        facts = _facts(result) | {"total_seconds": round(meter.seconds, 3)}
-        out = {"bundle": None if failed else str(arguments.out), **facts}
-        problems = [
-            dict(zip(keys, row, strict=True))
-            | {"backends": [asdict(best) for best in best_of_backends(problem.entries)]}
-            for row, problem in zip(rows, result.problems, strict=True)
-        ]
-        print_json(
-            out | {"problems": [one | {"fates": _legacy_states(one["states"])} for one in problems]}
-        )
-        return
-    print_table(
-        ("node", "problem", "calls", "candidates", "default ms", "chosen ms", "configuration", ""),
-        [(*row[:3], _text(row[3]), *map(_ms, row[4:6]), _text(row[6]), row[7]) for row in rows],
-    )
-    for problem in result.problems:
-        backends = best_of_backends(problem.entries)
-        if len(backends) > 1:
-            print_progress(f"{problem.problem.node.name}: {', '.join(map(str, backends))}")
-    print_progress(
-        f"{result.measurements} measured, {result.compiles} compiled in {meter.seconds:.1f} s"
-        + (f"; {result.ended}" if result.ended else "")
-    )
-
-
-def _row(result: ProblemResult) -> tuple[Any, ...]:
-    default = result.entries[0].median_ns
-    chosen, problem = result.chosen, result.problem
-    return (
-        problem.node.name,
-        problem.title,
-        len(problem.nodes),
-        dict(Counter(str(entry.state) for entry in result.entries)),
-        default,
-        None if chosen is None else chosen.median_ns,
-        None if chosen is None else dict(chosen.config),
-        "tied" if chosen is not None and chosen.tied else "",
-    )
-
-
-def _legacy_states(states: Mapping[str, int]) -> dict[str, int]:
-    """The counts under the key and the words of the first versions."""
-    return {legacy_state(CandidateState(state)): count for state, count in states.items()}
-
-
-def _ms(nanoseconds: float | None) -> str:
-    return "" if nanoseconds is None else f"{nanoseconds / 1e6:.4f}"
-
-
-def _text(facts: dict[str, Any] | None) -> str:
-    return "default" if facts is None else " ".join(f"{k}={v}" for k, v in facts.items())

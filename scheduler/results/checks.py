@@ -123,6 +123,7 @@ def _run(at: str, run: RunRecord, kernels: Mapping[str, KernelText]) -> None:
 
 def _device(at: str, device: DeviceInfo, run: RunRecord) -> None:
     _text(f"{at}.id", device.id, 32)
+    _need(not device.modelled, f"{at}.id", "modelled times are no measurements")
     _text(f"{at}.name", device.name, 180, empty=False)
     _text(f"{at}.driver", device.driver, 200)
     _text(f"{at}.runtime", device.runtime, 200)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.targets import Board, board_of
+from scheduler.targets.modelled import is_modelled
 
 
 class DeviceError(Exception):
@@ -31,8 +32,8 @@ class DeviceError(Exception):
 class DeviceInfo:
     """What a device is: goes into every recorded environment.
 
-    ``id`` names it on the command line (``cpu``, ``rocm:0``, ``cuda:0``); ``target`` is what to
-    compile for.
+    ``id`` names it on the command line (``cpu``, ``rocm:0``, ``cuda:0``, ``model:MI300X``);
+    ``target`` is what to compile for.
     """
 
     id: str
@@ -51,6 +52,11 @@ class DeviceInfo:
         return None if self.emulated else board_of(self.target, self.name)
 
     @property
+    def modelled(self) -> bool:
+        """Whether it is a board whose times are modelled: nothing runs on it."""
+        return is_modelled(self.id)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What of it is not as one expects: code of another target, no readings."""
         return notes_of(self.target, self.attributes)
@@ -63,6 +69,7 @@ def notes_of(target: str, attributes: Mapping[str, str]) -> tuple[str, ...]:
     return (
         *([f"{own}, which takes code for {target}"] if stands_in else ()),
         *([f"readings: {readings}"] if readings.startswith("none") else ()),
+        *(["nothing runs on it"] if "modelled" in attributes else ()),
     )
 
 

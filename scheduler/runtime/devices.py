@@ -6,7 +6,8 @@ import re
 
 from scheduler.outcome import UserError
 from scheduler.runtime.device import Absent, Device, DeviceInfo, DeviceProvider
-from scheduler.targets import Target
+from scheduler.targets import Target, emulation_of, find
+from scheduler.targets.modelled import board_of_device, is_modelled
 from scheduler.targets.registry import Backend, backend_of, backends, part
 
 
@@ -19,9 +20,16 @@ def open_device(device_id: str, threads: int | None = None) -> Device:
     """The device of that id: ``cpu``, ``cpu-gfx1100`` …, ``rocm:0`` or ``cuda:0``.
 
     ``threads`` is for devices that are this machine's cores: host threads, all cores where it is
-    None. Raises ``UserError`` for a name that is not known, ``DeviceError`` where the device is
-    not there.
+    None. Raises ``UserError`` for a name that is not known, and for a device whose times are
+    modelled, ``DeviceError`` where the device is not there.
     """
+    if is_modelled(device_id):
+        board = board_of_device(device_id)
+        emulation = emulation_of(find(board.target))
+        instead = f"; {emulation.name} emulates {board.target}" if emulation else ""
+        raise UserError(
+            f"nothing runs on {device_id}: `tune` models times of {board.name}{instead}"
+        )
     for backend in backends():
         if re.fullmatch(backend.device_ids, device_id):
             device = _provider(backend).open(device_id, threads)

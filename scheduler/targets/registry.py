@@ -130,6 +130,12 @@ def targets_of(backend: Backend) -> tuple[Target, ...]:
     return found
 
 
+def emulation_of(target: Target) -> Target | None:
+    """What runs a GPU's sources on this machine's cores; None where nothing does."""
+    every = (one for backend in backends() for one in targets_of(backend))
+    return next((one for one in every if one.emulates == target.name), None)
+
+
 def boards(target: str) -> tuple[Board, ...]:
     """The common boards of a target, the reference one first; none for the emulation."""
     backend = backend_of(find(target))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measure import (
     Bench,
@@ -24,7 +25,6 @@ from scheduler.benchmark.measure import (
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.problem import make_case
 from scheduler.benchmark.protocol import Sampler, Samples, TimingPlan
-from scheduler.benchmark.worker import WorkerLostError
 from scheduler.build.process import Cancellation
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import Bindings

@@ -11,12 +11,12 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.measure import Bench, Limits, check, interrupted_by, is_off, sampler
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.problem import make_case
 from scheduler.benchmark.protocol import Sampler
-from scheduler.benchmark.worker import WorkerLostError
 from scheduler.build.process import Cancellation
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.ir.bindings import Bindings, format_bindings

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cattrs import Converter
 
@@ -23,8 +23,10 @@ from scheduler.codegen.names import backend_of_kernel
 from scheduler.codegen.problem import Shape
 from scheduler.ir.codec import decode, make_codec
 from scheduler.outcome import Rejected, Stage, UserError
+from scheduler.tuning.modelled import Modelled
 
 LEDGER_SCHEMA = 1
+T = TypeVar("T")
 
 
 class CandidateState(StrEnum):
@@ -37,14 +39,17 @@ class CandidateState(StrEnum):
     CRASH = "crash"
     FAILED = "failed"  # it could not be loaded or launched
     UNTRIED = "untried"  # the budget ended, or somebody cancelled, before its turn
+    NOT_MODELLED = "not modelled"  # in a run of modelled times: the model failed
     MEASURED = "measured"
-    CHOSEN = "chosen"
+    MODELLED = "modelled"
+    CHOSEN = "chosen"  # by what was measured; in a run of modelled times by those
 
 
 _STATES = {
     Stage.RULE: CandidateState.REJECTED,
     Stage.RENDER: CandidateState.REJECTED,
     Stage.COMPILE: CandidateState.COMPILE_ERROR,
+    Stage.MODEL: CandidateState.NOT_MODELLED,
     Stage.LOAD: CandidateState.FAILED,
     Stage.CHECK: CandidateState.WRONG,
     Stage.RUN: CandidateState.FAILED,
@@ -69,7 +74,9 @@ class Entry:
     ``order`` counts the candidates of the run as they were first timed or rejected (0: never
     tried), ``at_s`` is when, in seconds from the run's start. ``tied`` says that the candidate's
     median lies within the interval of the fastest one. ``expected_ns`` is the cost model's time,
-    where there is one.
+    where there is one. ``modelled`` is what the model of the GPU's instructions says (``cycles/``):
+    in a run of modelled times that is all there is, in a measured one it is where its order came
+    from.
     """
 
     problem: str
@@ -88,6 +95,7 @@ class Entry:
     at_s: float = 0.0
     expected_ns: float | None = None
     measurement: Measurement | None = None
+    modelled: Modelled | None = None
     tied: bool = False
     code_digest: str = ""
     compile_s: float = 0.0
@@ -97,6 +105,12 @@ class Entry:
     @property
     def median_ns(self) -> float | None:
         return None if self.measurement is None else self.measurement.median_ns
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether it is of a run of modelled times, in which this candidate has one."""
+        decided = self.state in (CandidateState.MODELLED, CandidateState.CHOSEN)
+        return decided and self.modelled is not None and self.measurement is None
 
     def to_json(self) -> dict[str, Any]:
         """One line of the ledger."""
@@ -135,11 +149,14 @@ class Point:
 
 
 def best_so_far(entries: Iterable[Entry]) -> tuple[Point, ...]:
-    """The curve of one problem: a point for each candidate that was faster than all before."""
+    """The curve of one problem: a point for each candidate that was faster than all before; of
+    modelled times in a run of those."""
     tried = sorted((e for e in entries if e.order), key=lambda entry: entry.order)
     points: list[Point] = []
     for count, entry in enumerate(tried, start=1):
         median = entry.median_ns
+        if entry.is_modelled and entry.modelled is not None:
+            median = entry.modelled.time_ns.mid
         if median is not None and (not points or median < points[-1].best_ns):
             points.append(Point(count, entry.at_s, median))
     return tuple(points)
@@ -176,6 +193,14 @@ def read_winners(path: Path) -> list[Winner]:
         decode(_codec(), line, Winner, f"{path}, line {number}")
         for number, line in read_jsonl(path).items()
         if line.get("fate") == CandidateState.CHOSEN
+    ]
+
+
+def read_lines(path: Path, kind: type[T]) -> list[T]:
+    """The candidates of a ledger as what ``kind`` keeps of them. Raises as ``read_winners``."""
+    return [
+        decode(_codec(), line, kind, f"{path}, line {number}")
+        for number, line in read_jsonl(path).items()
     ]
 
 

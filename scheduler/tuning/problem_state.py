@@ -23,6 +23,7 @@ from scheduler.tuning.known import Known, nearest
 from scheduler.tuning.ledger import CandidateState, Entry, build_facts, state_of
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.search import Search
+from scheduler.tuning.start import NOWHERE, Start
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 # A build that the model puts so far behind the best one waits until the others are done.
@@ -31,7 +32,8 @@ _POSTPONE_RATIO = 4.0
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run measures on, and how. ``floors_ns`` are speed-of-light bounds by problem."""
+    """What a run measures on, and how. ``floors_ns`` are speed-of-light bounds by problem,
+    ``start`` what was modelled before: those are tried first."""
 
     device: str
     target: Target
@@ -42,6 +44,7 @@ class Setting:
     seed: int = 0
     known: Sequence[Known] = ()
     strategy: str = DEFAULT_STRATEGY
+    start: Start = NOWHERE
 
 
 class ProblemState:
@@ -56,9 +59,13 @@ class ProblemState:
             problem.configs,
             np.random.default_rng([setting.seed, number]),
             [e for e in self.expected if e is not None] or None,
-            nearest(setting.known, problem.shape),
+            [
+                *(problem.configs[place] for place in setting.start.first(problem)),
+                *nearest(setting.known, problem.shape),
+            ],
             setting.strategy,
         )
+        self._modelled = setting.start.figures(problem)
         self.waiting: deque[tuple[int, Future[Build | Rejected]]] = deque()
         self.postponed: deque[int] = deque()
         self.builds: dict[int, Build] = {}
@@ -151,6 +158,7 @@ class ProblemState:
             at_s=at_s,
             expected_ns=self.expected[index],
             shape=self.problem.shape,
+            modelled=self._modelled.get(index),
         )
         if index in self.builds:
             entry = replace(entry, **build_facts(self.builds[index]))

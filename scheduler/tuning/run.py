@@ -24,6 +24,7 @@ from scheduler.tuning.known import Known
 from scheduler.tuning.problem_state import Setting
 from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.resumed import ResumedEvaluator
+from scheduler.tuning.start import NOWHERE, Start
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 from scheduler.tuning.tuner import Event, Tuner, TuningResult
 
@@ -33,13 +34,15 @@ class SearchOptions:
     """How candidates are searched for.
 
     ``strategy`` is a name of the registry, ``seed`` that of the inputs and of the search;
-    ``known`` won before on problems like these. ``measured`` has, by kernel, what an earlier
-    attempt at this same run saw: it is not measured again before the last rounds.
+    ``known`` won before on problems like these, ``start`` was modelled before. ``measured`` has, by
+    kernel, what an earlier attempt at this same run saw: it is not measured again before the last
+    rounds.
     """
 
     strategy: str = DEFAULT_STRATEGY
     seed: int = 0
     known: Sequence[Known] = ()
+    start: Start = NOWHERE
     measured: Mapping[str, Measurement | Rejected] = field(default_factory=dict)
 
 
@@ -73,6 +76,7 @@ def tune(
         seed=options.seed,
         known=options.known,
         strategy=options.strategy,
+        start=options.start,
     )
     with BenchEvaluator(
         device.id,

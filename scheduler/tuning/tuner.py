@@ -26,6 +26,7 @@ from scheduler.tuning.decision import decide
 from scheduler.tuning.evaluator import Evaluator
 from scheduler.tuning.halving import halve, screen
 from scheduler.tuning.ledger import CandidateState, Entry, autotune_text
+from scheduler.tuning.oracle.log import modelled_text
 from scheduler.tuning.problem_state import ProblemState, Setting
 from scheduler.tuning.problems import TuningProblem
 
@@ -68,8 +69,17 @@ class ProblemResult:
         """Those that cannot be called slower than the fastest; none where it stands alone."""
         return tuple(one for one in self.entries if one.tied)
 
+    @property
+    def is_modelled(self) -> bool:
+        """Whether its times are modelled: none of them was measured."""
+        return any(one.is_modelled for one in self.entries)
+
     def autotune_text(self) -> str:
-        """The problem's log in Inductor's form."""
+        """The problem's log in Inductor's form; where its times are modelled, it says so."""
+        if self.is_modelled:
+            return modelled_text(
+                self.problem.title, self.problem.operands, self.entries, self.seconds
+            )
         return autotune_text(self.problem.title, self.problem.operands, self.entries, self.seconds)
 
 
@@ -90,6 +100,7 @@ class TuningResult:
     compiles: int
     measurements: int
     ended: str
+    known: int = 0  # of a run of modelled times: what the cache had
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.measure import Bench, Limits, check, sampler
 from scheduler.benchmark.measurement import Check
 from scheduler.benchmark.tolerance import Tolerance
-from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
+from scheduler.benchmark.worker import BenchmarkWorker
 from scheduler.build.compile import build
 from scheduler.build.cuda.toolchains import CudaToolchain, cuda_compilers
 from scheduler.build.model import Build

@@ -11,6 +11,7 @@ from scheduler.outcome import UserError
 from scheduler.results.points import native
 from scheduler.results.points.formats import autotune, bencher, google_benchmark, pytest_benchmark
 from scheduler.results.points.model import KIND, MOST_POINTS, Context, Points
+from scheduler.targets.modelled import is_modelled
 
 AUTO = "auto"
 
@@ -58,6 +59,9 @@ def read(data: bytes, context: Context, name: str = AUTO) -> Points:
         raise UserError(
             f"points: {len(found.points)} are more than {MOST_POINTS}: send them in parts"
         )
+    for one in found.points:
+        if is_modelled(one.series.device):
+            raise UserError(f"device {one.series.device!r}: modelled times are no measurements")
     if not found.points:
         first = found.left_out[0] if found.left_out else None
         raise UserError(f"{first.where}: {first.reason}" if first else "points: there are none")

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
+from scheduler.benchmark.answering import WorkerLostError
 from scheduler.benchmark.candidate import BuiltCandidate
 from scheduler.benchmark.case import Case
 from scheduler.benchmark.measure import (
@@ -30,7 +31,7 @@ from scheduler.benchmark.measure import (
 from scheduler.benchmark.measurement import Measurement
 from scheduler.benchmark.protocol import TimingPlan
 from scheduler.benchmark.tolerance import Tolerance
-from scheduler.benchmark.worker import BenchmarkWorker, WorkerLostError
+from scheduler.benchmark.worker import BenchmarkWorker
 from scheduler.build.cache import CodeCache
 from scheduler.build.compile import build
 from scheduler.build.model import Build, Toolchain

@@ -89,6 +89,7 @@ def test_every_stage_has_a_state() -> None:
     assert states == set(CandidateState) - {
         CandidateState.UNTRIED,
         CandidateState.MEASURED,
+        CandidateState.MODELLED,
         CandidateState.CHOSEN,
     }
 

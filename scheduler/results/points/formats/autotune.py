@@ -14,6 +14,7 @@ from scheduler.outcome import UserError
 from scheduler.results.points import fields
 from scheduler.results.points.formats.common import NANOSECONDS, point
 from scheduler.results.points.model import Context, LeftOut, Points
+from scheduler.tuning.oracle.log import NOT_MEASURED
 
 _HEAD = re.compile(r"\bAUTOTUNE (\S.*\))\s*$")
 _OPERANDS = re.compile(r"(?:^|\s)(strides|dtypes): (.+?)\s*$")
@@ -43,6 +44,9 @@ def read(text: str, context: Context) -> Points:
     made, left_out = [], []
     for block in _blocks(text):
         at = f"line {block.line}"
+        if block.call.endswith(NOT_MEASURED):
+            left_out.append(LeftOut(at, f"{block.call[:200]}: modelled, not measured"))
+            continue
         if not block.choices:
             left_out.append(LeftOut(at, f"{block.call[:200]}: no choice has a time"))
             continue

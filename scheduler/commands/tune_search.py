@@ -1,0 +1,119 @@
+"""The part of ``tune`` that finds the device and searches on it, whether it is here or modelled."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from tempfile import gettempdir
+
+from scheduler.build.flags import parse_flags
+from scheduler.commands import options
+from scheduler.fusion.nodes import Schedule
+from scheduler.outcome import UserError
+from scheduler.runtime.device import DeviceInfo
+from scheduler.runtime.devices import open_device
+from scheduler.runtime.lock import exclusive
+from scheduler.runtime.modelled import modelled_device
+from scheduler.targets import Target, find
+from scheduler.targets.modelled import is_modelled
+from scheduler.tuning.budget import Meter, parse_seconds
+from scheduler.tuning.compiling import Compilers
+from scheduler.tuning.known import from_ledger
+from scheduler.tuning.oracle.cache import ModelCache
+from scheduler.tuning.oracle.run import emulation_for, model_workers_at_most, tune_modelled
+from scheduler.tuning.oracle.workers import ModelWorkers
+from scheduler.tuning.problems import TuningProblem
+from scheduler.tuning.run import SearchOptions, tune
+from scheduler.tuning.start import NOWHERE, Start, read_start
+from scheduler.tuning.tuner import Event, TuningResult
+
+
+def device_named(device_id: str) -> DeviceInfo:
+    """The device, which is opened once to see that it is there; a modelled one is not."""
+    if is_modelled(device_id):
+        return modelled_device(device_id)
+    device = open_device(device_id)
+    try:
+        return device.info
+    finally:
+        device.close()
+
+
+def start_from(arguments: argparse.Namespace, device: DeviceInfo) -> Start:
+    """What ``--from`` names. Raises ``UserError`` where that orders nothing here."""
+    if arguments.start is None:
+        return NOWHERE
+    with options.named("--from"):
+        if device.modelled:
+            raise UserError(f"{device.id} measures nothing that could begin with modelled times")
+        start = read_start(arguments.start)
+        start.check_for(find(device.target).emulates or device.target)
+    return start
+
+
+def search(
+    arguments: argparse.Namespace,
+    plan: Schedule,
+    problems: Sequence[TuningProblem],
+    device: DeviceInfo,
+    meter: Meter,
+    start: Start,
+    on_event: Callable[[Event], None],
+) -> TuningResult:
+    """The decisions of a run on that device."""
+    target = find(device.target)
+    how = SearchOptions(
+        strategy=arguments.strategy,
+        seed=arguments.seed,
+        known=[one for path in arguments.known for one in from_ledger(path)],
+        start=start,
+    )
+    if device.modelled:
+        return _modelled(arguments, plan, problems, device, meter, how, on_event)
+    lock = exclusive(device.id, Path(gettempdir()) / "kiln-locks")
+    with nullcontext() if device.emulated else lock:
+        pool = _compilers(arguments, target)
+        return tune(plan, problems, device, pool, meter, how, on_event)
+
+
+def _modelled(
+    arguments: argparse.Namespace,
+    plan: Schedule,
+    problems: Sequence[TuningProblem],
+    device: DeviceInfo,
+    meter: Meter,
+    how: SearchOptions,
+    on_event: Callable[[Event], None],
+) -> TuningResult:
+    with options.named("--model-limit"):
+        limit_s = parse_seconds(arguments.model_limit)
+    emulation = emulation_for(device)
+    models = ModelWorkers(
+        min(arguments.jobs or os.cpu_count() or 1, model_workers_at_most()),
+        ModelCache(options.code_cache(arguments).root),
+        limit_s,
+    )
+    return tune_modelled(
+        plan,
+        problems,
+        device,
+        _compilers(arguments, find(device.target)),
+        _compilers(arguments, emulation),
+        models,
+        meter,
+        how,
+        on_event,
+    )
+
+
+def _compilers(arguments: argparse.Namespace, target: Target) -> Compilers:
+    return Compilers(
+        target,
+        options.toolchain_for(arguments),
+        options.code_cache(arguments),
+        arguments.jobs or os.cpu_count() or 1,
+        parse_flags(arguments.flags),
+    )

@@ -1,0 +1,76 @@
+"""Boards that times are modelled for (``scheduler/cycles``), and the devices they are called.
+
+Such a device runs nothing: what is said of kernels on it is modelled, never measured.
+"""
+
+from __future__ import annotations
+
+import re
+
+from scheduler.outcome import UserError
+from scheduler.targets.model import Board
+from scheduler.targets.registry import backends, boards, targets_of
+
+PREFIX = "model:"
+#: Those whose instructions the emulator of waves runs (``isa/rocm/emulator``).
+TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+
+
+def is_modelled(device_id: str) -> bool:
+    """Whether a device of that id is one whose times are modelled."""
+    return device_id.startswith(PREFIX)
+
+
+def modelled_boards() -> tuple[Board, ...]:
+    """Every board that times are modelled for, the reference board of each target first."""
+    return tuple(board for target in TARGETS for board in boards(target))
+
+
+def device_id(board: Board) -> str:
+    """The device that a board is as a model: ``model:MI300X``, ``model:RX7900XTX``."""
+    return PREFIX + _short(board)
+
+
+def board_of_device(name: str) -> Board:
+    """The board of a modelled device: ``model:gfx942`` is the target's reference board,
+    ``model:MI300X`` and ``model:gfx942:MI300X`` are that board.
+
+    Raises ``UserError`` that lists what there is.
+    """
+    given = name.removeprefix(PREFIX)
+    target, _, asked = given.rpartition(":")
+    for board in modelled_boards():
+        if given == board.target:
+            return board
+        names = (_plain(board.name), _plain(_short(board)))
+        if _plain(asked) in names and target in ("", board.target):
+            return board
+    raise UserError(f"device {name!r}: {_why_not(given)}; there are {_listed()}")
+
+
+def _why_not(given: str) -> str:
+    for backend in backends():
+        for target in targets_of(backend):
+            if given.partition(":")[0] == target.name and target.name not in TARGETS:
+                return f"times are not modelled for {target.name}" + (
+                    ", whose GPUs say themselves what limits a kernel"
+                    if backend.name == "cuda"
+                    else ""
+                )
+    return "no such board is modelled"
+
+
+def _listed() -> str:
+    found = [
+        f"{PREFIX}{target} ({', '.join(_short(board) for board in boards(target))})"
+        for target in TARGETS
+    ]
+    return ", ".join(found)
+
+
+def _short(board: Board) -> str:
+    return board.name.split(" (")[0].replace(" ", "")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).casefold()
