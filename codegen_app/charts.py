@@ -68,8 +68,12 @@ def candidates(
     return _plain(figure)
 
 
-def best_so_far(curves: Sequence[Curve], emulated: bool) -> Figure:
-    """Best median of each problem over the seconds of its run, as steps; both may be empty."""
+_WORDS = {"": "median", "emulated": "median (emulated)", "modelled": "time (modelled)"}
+
+
+def best_so_far(curves: Sequence[Curve], kind: str) -> Figure:
+    """Best time of each problem over the seconds of its run, as steps; both may be empty. ``kind``
+    is "emulated" or "modelled", "" for a median that a device took."""
     figure = go.Figure(
         [
             go.Scatter(
@@ -88,7 +92,7 @@ def best_so_far(curves: Sequence[Curve], emulated: bool) -> Figure:
         {
             "xaxis": {"title": {"text": "seconds of the run"}, "rangemode": "nonnegative"},
             "yaxis": {
-                "title": {"text": "best median µs" + (" (emulated)" if emulated else "")},
+                "title": {"text": f"best {_WORDS.get(kind, kind)} µs"},
                 "type": "log",  # no dtick: within one decade the axis would have no figure at all
             },
             "showlegend": False,

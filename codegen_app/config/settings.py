@@ -244,6 +244,9 @@ WORK_LEASE_S = env.integer("KILN_WORK_LEASE_S", 60, minimum=1)
 WORK_DEATHS_ALLOWED = 10
 # The pause after a failure of the machine; twice as long after each, up to five minutes.
 WORK_RETRY_S = env.integer("KILN_WORK_RETRY_S", 5, minimum=1)
+# Processes of a run of modelled times (0: as many as cores), and seconds for a candidate.
+MODEL_PROCESSES = env.integer("KILN_MODEL_PROCESSES", 0, minimum=0)
+MODEL_LIMIT_S = env.integer("KILN_MODEL_LIMIT_S", 60, minimum=1)
 WAKE_AT_MOST = env.integer("KILN_WAKE_AT_MOST", 8, minimum=1)  # messages sent for one event
 
 # What the site is called in e-mails and webhooks, which no request asked for.

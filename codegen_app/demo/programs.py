@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from codegen_app.demo.processes import Program
-from codegen_app.services.queue import Kind, queue_name
+from codegen_app.services.queue import MODELLED, Kind, queue_name
 
 _MOST_COMPILING = 8  # each has about 150 MB
 
@@ -32,7 +32,7 @@ def programs(var: Path, host: str, port: int, measured: str) -> tuple[Program, .
             ),
         ),
         *(_worker(f"compile-{number}", compiling) for number in range(1, count + 1)),
-        _worker("measure", queue_name(Kind.MEASURE, measured)),
+        _worker("measure", ",".join(queue_name(Kind.MEASURE, one) for one in (measured, MODELLED))),
         _worker("track", f"{queue_name(Kind.DETECT)},{queue_name(Kind.NOTIFY)}"),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
@@ -61,14 +61,15 @@ class FlagsField(forms.CharField):
 
 
 class TargetsField(forms.MultipleChoiceField):
-    """Targets to tick, of those that kernels are made for here; at least one."""
+    """Targets to tick, of those that kernels are made for here, and ``others``; at least one."""
 
     widget = forms.CheckboxSelectMultiple
 
-    def __init__(self, *, label: str, none_chosen: str) -> None:
+    def __init__(self, *, label: str, none_chosen: str, others: Iterable[str] = ()) -> None:
+        names = tuple(others)
         super().__init__(
             label=label,
-            choices=lambda: [(name, name) for name in served_names()],
+            choices=lambda: [(name, name) for name in (*served_names(), *names)],
             error_messages={
                 "required": none_chosen,
                 "invalid_choice": "%(value)s is no target.",

@@ -9,9 +9,13 @@ from django import forms
 from django.forms.boundfield import BoundWidget
 
 from codegen_app.forms.fields import RepeatedField, SizesField, TargetsField, TimeField
+from codegen_app.models import TuningRun
+from codegen_app.services.queue import MODELLED
 from codegen_app.services.retuning import Subject, SubjectKeys, TuningRequest
 from codegen_app.services.tuning import MAX_PRIORITY
 from scheduler.ir.bindings import format_bindings
+from scheduler.runtime.modelled import modelled_devices
+from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
@@ -39,6 +43,11 @@ class SubjectForm(forms.Form):
         )
 
 
+def _target(run: TuningRun) -> str:
+    """What was ticked for a run."""
+    return run.device if run.is_modelled else run.target
+
+
 def _limit(label: str) -> forms.IntegerField:
     return forms.IntegerField(
         label=label,
@@ -53,7 +62,11 @@ def _limit(label: str) -> forms.IntegerField:
 class RetuneForm(forms.Form):
     """On which targets, within which budget, how, and why."""
 
-    target = TargetsField(label="Targets", none_chosen="Choose at least one target.")
+    target = TargetsField(
+        label="Targets",
+        none_chosen="Choose at least one target.",
+        others=[one.id for one in modelled_devices()],
+    )
     budget = TimeField(
         label="Time a run",
         required=False,
@@ -103,7 +116,7 @@ class RetuneForm(forms.Form):
         super().__init__(
             given,
             initial={
-                "target": [latest.target if latest else "cpu"],
+                "target": [_target(latest) if latest else "cpu"],
                 "sizes": format_bindings(sizes),
             },
         )
@@ -114,7 +127,8 @@ class RetuneForm(forms.Form):
     def targets(self) -> Iterator[tuple[BoundWidget, bool]]:
         """Each target's box, and whether a worker measures on it now."""
         for box in self["target"].subwidgets:
-            yield box, str(box.data["value"]) in self._measured_on
+            name = str(box.data["value"])
+            yield box, (MODELLED if is_modelled(name) else name) in self._measured_on
 
     def limits(self) -> list[forms.BoundField]:
         """What the run may spend, and when it is taken."""

@@ -13,6 +13,7 @@ from codegen_app.models.generated_kernel import GeneratedKernel
 from codegen_app.models.graph import Graph
 from codegen_app.models.template_node import Problem, TemplateNode
 from codegen_app.models.work import OPEN_STATES, State, Work
+from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
 
@@ -28,14 +29,15 @@ class TuningRun(models.Model):
     A run with a budget (``budget_s`` seconds of work on its tasks, compiles, measurements: null is
     no limit) searches all that the generator offers, in the order of its ``strategy`` (a name of
     the engine's registry); one without tries what is recorded of each node.
-    ``why`` is the reason that a person or a schedule gave.
+    ``why`` is the reason that a person or a schedule gave. On a device ``model:…`` nothing is
+    measured: candidates get modelled times, which choose nothing and are in no history.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="tuning_runs")
     template_node = models.ForeignKey(
         TemplateNode, null=True, blank=True, on_delete=models.CASCADE, related_name="tuning_runs"
     )
-    device = models.CharField(max_length=32, help_text="cpu, rocm:0 …")
+    device = models.CharField(max_length=32, help_text="cpu, rocm:0, model:MI300X …")
     target = models.CharField(max_length=24, help_text="What the candidates are compiled for")
     bindings = models.JSONField(default=dict)
     note = models.TextField(blank=True)
@@ -103,6 +105,11 @@ class TuningRun(models.Model):
         limits = (self.budget_s, self.max_compiles, self.max_measurements)
         return any(limit is not None for limit in limits)
 
+    @property
+    def is_modelled(self) -> bool:
+        """Whether its times are modelled: nothing of it was measured."""
+        return is_modelled(self.device)
+
 
 class TuningTask(Work):
     """One problem of a run: its candidates are checked and timed together, interleaved.
@@ -114,6 +121,7 @@ class TuningTask(Work):
     (``[{dtype, size, stride}]``) are the call as the autotune log shows it, known once it is
     measured, ``shape`` (``{template, dtypes, extents}``) says which problems are near it;
     ``spent_s`` is how long a worker had it on a device, interrupted attempts included.
+    ``begins_with`` is the task whose modelled times say what is measured first.
     """
 
     run = models.ForeignKey(TuningRun, on_delete=models.CASCADE, related_name="tasks")
@@ -123,6 +131,9 @@ class TuningTask(Work):
     operands = models.JSONField(default=list)
     shape = models.JSONField(default=dict)
     spent_s = models.FloatField(default=0)
+    begins_with = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
 
     class Meta(Work.Meta):
         ordering = ["run", "pk"]
@@ -143,7 +154,8 @@ class Candidate(models.Model):
     (``cancelled``), has no kernel. ``state`` is running while its task is measured; ``stage``,
     ``reason`` and ``detail`` say why it was rejected. ``chosen`` marks the winner of its problem in
     this run, ``tied`` all that cannot be called slower than the fastest: both are the tuner's
-    decision.
+    decision. ``modelled`` is what the model says of it (``scheduler/tuning/modelled.py``): in a run
+    of modelled times in place of a result, in a measured one what its order came from.
     """
 
     task = models.ForeignKey(TuningTask, on_delete=models.CASCADE, related_name="candidates")
@@ -161,6 +173,7 @@ class Candidate(models.Model):
     result = models.OneToOneField(
         BenchmarkResult, null=True, blank=True, on_delete=models.PROTECT, related_name="candidate"
     )
+    modelled = models.JSONField(null=True, blank=True)
     config = models.JSONField(default=dict)
     state = models.CharField(max_length=12, choices=State.choices, default=State.QUEUED)
     stage = models.CharField(max_length=16, blank=True)
@@ -190,6 +203,7 @@ class Candidate(models.Model):
             models.CheckConstraint(
                 name="candidate_done_has_result",
                 condition=Q(state=State.DONE, result__isnull=False)
+                | Q(state=State.DONE, modelled__isnull=False)
                 | (~Q(state=State.DONE) & Q(result__isnull=True)),
             ),
             models.CheckConstraint(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,9 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
+from scheduler.bundle.manifest import Times
 from scheduler.ir.dtypes import DType
-from scheduler.outcome import Rejected, Stage
+from scheduler.outcome import Rejected, Stage, UserError
 from scheduler.tuning.ledger import (
     LEDGER_SCHEMA,
     CandidateState,
@@ -27,6 +29,8 @@ from scheduler.tuning.ledger import (
     best_so_far,
     state_of,
 )
+from scheduler.tuning.modelled import Modelled, from_json
+from scheduler.tuning.oracle.log import modelled_text
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
         "graph": run.graph.name,
         "device": run.device,
         "target": run.target,
+        "times": Times.MODELLED if run.is_modelled else Times.MEASURED,
         "state": run.state,
         "budget_s": run.budget_s,
         "max_compiles": run.max_compiles,
@@ -71,7 +76,8 @@ def run_ledger(run: TuningRun) -> Iterator[dict[str, Any]]:
 def run_log(run: TuningRun) -> str:
     """The ``AUTOTUNE`` log: a part for each problem that was measured."""
     return "\n".join(
-        autotune_text(
+        _begun_with(task)
+        + (modelled_text if run.is_modelled else autotune_text)(
             task.title,
             [
                 Operand(
@@ -85,6 +91,13 @@ def run_log(run: TuningRun) -> str:
         for task, candidates in _by_task(run)
         if task.title
     )
+
+
+def _begun_with(task: TuningTask) -> str:
+    earlier = task.begins_with
+    if earlier is None:
+        return ""
+    return f"begins with the fastest as modelled for {earlier.run.device} in run {earlier.run_id}\n"
 
 
 def curves(run: TuningRun, candidates: Iterable[Candidate]) -> tuple[Curve, ...]:
@@ -120,7 +133,10 @@ def entries(
 def _by_task(run: TuningRun) -> Iterator[tuple[TuningTask, list[Candidate]]]:
     rows = (
         Candidate.objects.filter(task__run=run)
-        .select_related("task__problem", "task__template_node", "kernel", "result", "build")
+        .select_related(
+            *("task__problem", "task__template_node", "task__begins_with__run"),
+            *("kernel", "result", "build"),
+        )
         .defer("kernel__source", "build__log", "task__template_node__rejected")
         .order_by("task__template_node__position", "position")
     )
@@ -165,6 +181,7 @@ def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, s
         measurement=row.result.measurement(kernel.name, run.device)
         if kernel and row.result
         else None,
+        modelled=modelled_of(row),
         tied=row.tied,
         **(_build_facts(build) if build else {}),
     )
@@ -178,11 +195,19 @@ def _build_facts(build: Build) -> dict[str, Any]:
     }
 
 
+def modelled_of(row: Candidate) -> Modelled | None:
+    """What the model says of a candidate; None where it was not asked, or of another version of
+    Kiln, which says other things."""
+    with suppress(UserError):
+        return from_json(row.modelled) if row.modelled is not None else None
+    return None
+
+
 def _state(row: Candidate) -> CandidateState:
     if row.chosen:
         return CandidateState.CHOSEN
     if row.state == State.DONE:
-        return CandidateState.MEASURED
+        return CandidateState.MEASURED if row.result_id else CandidateState.MODELLED
     if row.state in {State.REJECTED, State.QUARANTINED}:
         return state_of(Rejected(Stage(row.stage or Stage.CRASH), row.reason))
     return CandidateState.UNTRIED

@@ -13,6 +13,7 @@ from scheduler.outcome import Rejected, Stage
 from scheduler.runtime.device import Absent, DeviceInfo
 from scheduler.runtime.devices import probe
 from scheduler.runtime.lock import DeviceBusy, exclusive
+from scheduler.runtime.modelled import modelled_device
 
 _LOOK_S = 0.2
 
@@ -23,6 +24,9 @@ def held(run: TuningRun, over: threading.Event) -> Iterator[DeviceInfo | Rejecte
 
     Waits while all are in use, until ``over``: None then. ``Rejected`` where there is none here.
     """
+    if run.is_modelled:  # nothing runs on it: no other use of it disturbs
+        yield modelled_device(run.device)
+        return
     found = probe()
     here = [one for one in found if isinstance(one, DeviceInfo)]
     own = next((one for one in here if one.id == run.device), None)

@@ -23,24 +23,29 @@ from codegen_app.models import (
 )
 from codegen_app.services import audit, queue, work
 from scheduler.outcome import Stage
+from scheduler.targets.modelled import PREFIX
 
 _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)
 
 
+def served_by(run: TuningRun) -> str:
+    """The architecture whose workers do a run, or ``queue.MODELLED``."""
+    return queue.MODELLED if run.is_modelled else run.target
+
+
 def ready_tasks(target: str) -> QuerySet[TuningTask]:
-    """Tasks for an architecture that wait for nothing but a worker: all their builds are over,
-    or they ask for builds themselves (a run with a budget)."""
+    """Tasks for an architecture, or ``queue.MODELLED``, that wait for nothing but a worker: all
+    their builds are over, or they ask for builds themselves (a run with a budget)."""
     waits = Candidate.objects.filter(
         task=OuterRef("pk"), state__in=OPEN_STATES, build__state__in=OPEN_STATES
     )
     searches = Q(run__budget_s__isnull=False)
     searches |= Q(run__max_compiles__isnull=False) | Q(run__max_measurements__isnull=False)
-    return TuningTask.objects.filter(
-        searches | ~Exists(waits),
-        state=State.QUEUED,
-        run__target=target,
-        run__state__in=OPEN_STATES,
+    ready = TuningTask.objects.filter(
+        searches | ~Exists(waits), state=State.QUEUED, run__state__in=OPEN_STATES
     )
+    modelled = Q(run__device__startswith=PREFIX)
+    return ready.filter(modelled if target == queue.MODELLED else Q(run__target=target) & ~modelled)
 
 
 def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first: int) -> None:
@@ -74,8 +79,9 @@ def build_is_over(build: Build) -> None:
             detail=unbuilt.log or unbuilt.detail,
             finished_at=Now(),
         )
-    if ready_tasks(build.target).filter(candidates__build=build).exists():
-        queue.notify(queue.Kind.MEASURE, target=build.target)
+    for target in (build.target, queue.MODELLED):
+        if ready_tasks(target).filter(candidates__build=build).exists():
+            queue.notify(queue.Kind.MEASURE, target=target)
 
 
 def close_run(run_id: int) -> None:

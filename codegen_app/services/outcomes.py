@@ -13,6 +13,8 @@ from codegen_app.services import environments, history, selections
 from scheduler.benchmark.measurement import Measurement
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.modelled import Modelled
+from scheduler.tuning.modelled import to_json as modelled_to_json
 from scheduler.tuning.problems import TuningProblem
 
 
@@ -41,6 +43,27 @@ def record_result(
     return result
 
 
+def record_modelled(candidate: Candidate, modelled: Modelled, reason: str = "") -> None:
+    """The candidate's modelled time; it has no result, since nothing was measured. ``reason``: why
+    it is not preferred, or is in spite of others."""
+    Candidate.objects.filter(pk=candidate.pk).update(
+        state=State.DONE,
+        modelled=modelled_to_json(modelled),
+        reason=(reason or modelled.obstacle)[:500],
+        finished_at=Coalesce("finished_at", Now()),
+    )
+
+
+def keep_modelled(candidate: Candidate, modelled: Modelled) -> None:
+    """What was modelled of a candidate before it was measured."""
+    Candidate.objects.filter(pk=candidate.pk).update(modelled=modelled_to_json(modelled))
+
+
+def choose_modelled(chosen: Candidate, tied: Collection[Candidate]) -> None:
+    """Record the decision of a run of modelled times: it serves nothing, and is in no history."""
+    _mark(chosen, tied)
+
+
 def record_rejection(candidate: Candidate, rejected: Rejected) -> None:
     """Why the candidate was rejected."""
     Candidate.objects.filter(pk=candidate.pk).update(
@@ -62,10 +85,14 @@ def choose(
     """Record the tuner's decision for a problem, let the chosen kernel serve if it is better than
     what serves now, and add its time to the problem's history. ``tied`` cannot be called slower
     than the fastest; ``measured_at`` is for results whose rows are younger than they are."""
-    Candidate.objects.filter(pk__in=[row.pk for row in tied]).update(tied=True)
-    Candidate.objects.filter(pk=chosen.pk).update(chosen=True)
+    _mark(chosen, tied)
     selections.offer(result, f"run {chosen.task.run_id}")
     history.feed(result, measured_at)
+
+
+def _mark(chosen: Candidate, tied: Collection[Candidate]) -> None:
+    Candidate.objects.filter(pk__in=[row.pk for row in tied]).update(tied=True)
+    Candidate.objects.filter(pk=chosen.pk).update(chosen=True)
 
 
 def describe_call(task: TuningTask, problem: TuningProblem) -> None:

@@ -87,7 +87,7 @@ def plan(pk: int) -> bool:
             return False
         TuningRun.objects.filter(pk=pk).update(planned_at=Now())
         ledger.close_run(pk)  # where there was nothing to measure
-        queue.notify(queue.Kind.MEASURE, target=run.target)
+        queue.notify(queue.Kind.MEASURE, target=ledger.served_by(run))
     return True
 
 

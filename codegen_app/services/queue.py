@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Case, F, Value, When
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
@@ -29,7 +30,10 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.services import work
+from scheduler.targets.modelled import PREFIX
 
+#: What stands for the architecture in queues of runs of modelled times: any machine takes those.
+MODELLED = "model"
 # The periodic round says it again: a queue that nobody serves any more does not keep it.
 _STALE_AFTER_S = 30
 _SEND_AGAIN = 1  # after the broker was started anew the first use of a connection fails
@@ -76,7 +80,10 @@ def notify_of_waiting() -> None:
     if count := deliveries.count():
         notify(Kind.NOTIFY, count)
     waiting = work.due(TuningTask.objects.all())
-    tasks = waiting.order_by().values_list("run__target", flat=True).distinct()
+    modelled = Case(
+        When(run__device__startswith=PREFIX, then=Value(MODELLED)), default=F("run__target")
+    )
+    tasks = waiting.order_by().values_list(modelled, flat=True).distinct()
     again = work.due(Remeasurement.objects.all()).order_by()
     for target in {*tasks, *again.values_list("series__target", flat=True).distinct()}:
         notify(Kind.MEASURE, target=target)

@@ -59,6 +59,8 @@ class _Run:
     def __init__(self, run: TuningRun, kernels: dict[str, KernelText]) -> None:
         if run.is_open or run.finished_at is None:
             raise UserError(f"run {run.pk} is not over: export it when it is")
+        if run.is_modelled:
+            raise UserError(f"run {run.pk}: its times are modelled, and results are measured")
         self._run = run
         self._since = run.started_at or run.created_at
         self._over = max(run.finished_at, self._since)  # the clock may have been set back

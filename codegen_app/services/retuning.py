@@ -13,6 +13,8 @@ from codegen_app.services import tuning
 from scheduler import targets
 from scheduler.outcome import UserError
 from scheduler.runtime.devices import default_device
+from scheduler.runtime.modelled import modelled_device
+from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
@@ -32,7 +34,8 @@ class Subject:
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """How to tune. ``bindings`` None keeps the sizes of the graph's latest run."""
+    """How to tune. ``targets`` may be modelled devices as well; ``bindings`` None keeps the sizes
+    of the graph's latest run."""
 
     targets: Sequence[str]
     budget: Budget
@@ -117,10 +120,11 @@ def _start(
     bindings, note = request.bindings, ""
     if bindings is None:
         bindings, note = (latest.bindings, latest.note) if latest else ({}, "")
+    device = modelled_device(target) if is_modelled(target) else None
     return tuning.start_run(
         subject.graph,
-        device_for(target),
-        target,
+        device.id if device is not None else device_for(target),
+        device.target if device is not None else target,
         bindings,
         actor,
         note=note,

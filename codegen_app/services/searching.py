@@ -8,6 +8,7 @@ worker takes over answers from the rows what was seen before, and measures only 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -25,7 +26,17 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import budgets, builds, engine, kernels, ledger, outcomes, tuning, work
+from codegen_app.services import (
+    budgets,
+    builds,
+    engine,
+    kernels,
+    ledger,
+    modelled,
+    outcomes,
+    tuning,
+    work,
+)
 from codegen_app.services.remote_builds import RemoteBuilds
 from scheduler import targets
 from scheduler.benchmark.measurement import Measurement
@@ -37,6 +48,7 @@ from scheduler.runtime.device import DeviceInfo
 from scheduler.tuning.budget import Meter
 from scheduler.tuning.known import Known
 from scheduler.tuning.ledger import CandidateState, Entry
+from scheduler.tuning.oracle.run import tune_modelled
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
 from scheduler.tuning.tuner import Event, ProblemResult
@@ -66,21 +78,23 @@ def search(
         _record(task, (), worked, device)
         return
     attempt = _Attempt(task, scheduled, remaining, planned, device, cancellation)
-    result = tune(
-        scheduled.schedule,
-        [remaining],
-        device,
-        RemoteBuilds(attempt.request_build),
-        meter,
-        SearchOptions(
-            strategy=run.strategy,
-            seed=outcomes.seed(task.problem),
-            known=_known(run.target, remaining.callers[0].kernel.template),
-            measured=_measured(task),
-        ),
-        attempt.note,
-        cancellation,
+    options = SearchOptions(
+        strategy=run.strategy,
+        seed=outcomes.seed(task.problem),
+        known=_known(run.target, remaining.callers[0].kernel.template),
     )
+    schedule, pool = scheduled.schedule, RemoteBuilds(attempt.request_build)
+    if device.modelled:
+        with modelled.tools(device) as (emulations, models):
+            result = tune_modelled(
+                *(schedule, [remaining], device, pool, emulations, models, meter, options),
+                *(attempt.note, cancellation, modelled.listing_of),
+            )
+    else:
+        options = replace(options, start=modelled.start(task), measured=_measured(task))
+        result = tune(
+            schedule, [remaining], device, pool, meter, options, attempt.note, cancellation
+        )
     if cancellation.cancelled:
         raise Cancelled
     _record(task, attempt.lines(result.problems[0]), worked, device)
@@ -201,7 +215,7 @@ def _record(
         ledger.drop_builds(rows)
         _close_unknown(task)
         tied: list[Candidate] = []
-        chosen: tuple[Candidate, BenchmarkResult] | None = None
+        chosen: tuple[Candidate, BenchmarkResult | None] | None = None
         for place, entry in lines:
             row = by_kernel.get(entry.kernel)
             if row is None or entry.state is CandidateState.UNTRIED:
@@ -210,10 +224,14 @@ def _record(
             result = _final(task, row, entry, device)
             if entry.tied:
                 tied.append(row)
-            if entry.state is CandidateState.CHOSEN and result is not None:
+            if entry.state is CandidateState.CHOSEN:
                 chosen = row, result
         if chosen is not None:
-            outcomes.choose(*chosen, tied)
+            row, result = chosen
+            if result is None:
+                outcomes.choose_modelled(row, tied)
+            else:
+                outcomes.choose(row, result, tied)
         ledger.close_run(task.run_id)
 
 
@@ -230,6 +248,11 @@ def _close_unknown(task: TuningTask) -> None:
 
 
 def _write(task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo) -> None:
+    if entry.is_modelled and entry.modelled is not None:
+        outcomes.record_modelled(row, entry.modelled)
+        return
+    if entry.modelled is not None:
+        outcomes.keep_modelled(row, entry.modelled)
     if entry.measurement is not None:
         outcomes.record_result(task, row, entry.measurement, device)
     else:
@@ -239,7 +262,11 @@ def _write(task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo) -
 def _final(
     task: TuningTask, row: Candidate, entry: Entry, device: DeviceInfo
 ) -> BenchmarkResult | None:
-    """The result that counts: the last rounds' where there were any. None for a rejection."""
+    """The result that counts: the last rounds' where there were any. None for a rejection, and for
+    what was modelled."""
+    if entry.is_modelled and entry.modelled is not None:  # checked at more sizes by now, perhaps
+        outcomes.record_modelled(row, entry.modelled, entry.reason)
+        return None
     known, measured = row.result, entry.measurement
     if measured is None:
         if row.state != State.REJECTED:
@@ -286,7 +313,7 @@ def _measured(task: TuningTask) -> dict[str, Measurement | Rejected]:
 def _known(target: str, template: str) -> list[Known]:
     """Winners of other problems on such a device, the newest first."""
     winners = Candidate.objects.filter(
-        chosen=True, task__run__target=target, task__shape__template=template
+        chosen=True, task__run__target=target, task__shape__template=template, result__isnull=False
     )
     newest = winners.order_by("-pk").values_list("task__shape", "config", "kernel__template")
     return [

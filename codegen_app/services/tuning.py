@@ -12,6 +12,8 @@ from codegen_app.models import Graph, State, TemplateNode, TuningRun
 from codegen_app.services import audit, queue
 from scheduler import targets
 from scheduler.outcome import UserError
+from scheduler.runtime.modelled import modelled_device
+from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, strategy_named
 
@@ -44,10 +46,12 @@ def start_run(
     With a ``budget`` the candidates are searched for among all that the generator offers, in the
     order of the ``strategy``. Sizes that ``bindings`` leaves out are the model's own hints. Raises
     ``UserError`` for an unknown target or strategy, an unknown symbol, a size out of its bounds, a
-    priority or budget that is none, or a graph that was rejected.
+    priority, budget or modelled device that is none, or a graph that was rejected.
     """
     _check_limits(budget, priority)
     strategy_named(strategy)
+    if is_modelled(device):
+        device = _modelled(device, target)
     graph.refresh_from_db(fields=["state", "reason", "symbols"])
     if graph.state in {State.REJECTED, State.QUARANTINED}:
         raise UserError(f"{graph} cannot be tuned: {graph.reason}")
@@ -71,6 +75,15 @@ def start_run(
     audit.record(actor, "tune", run, why)
     queue.notify(queue.Kind.PREPARE)  # whose workers plan
     return run
+
+
+def _modelled(device: str, target: str) -> str:
+    """The id of a modelled device. Raises ``UserError`` for one that is none, or of another
+    target."""
+    found = modelled_device(device)
+    if found.target != target:
+        raise UserError(f"{found.id} is a board of {found.target}, not of {target}")
+    return found.id
 
 
 def _check_limits(budget: Budget, priority: int) -> None:

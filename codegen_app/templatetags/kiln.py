@@ -331,6 +331,13 @@ def share_bar(share: float) -> SafeString:
     return format_html(bar, width)
 
 
+@register.filter
+def band_ns(found: Any) -> str:
+    """A modelled time in nanoseconds as microseconds, from the low ends of the model's constants to
+    the high ones."""
+    return f"{us(found.low)} \N{EN DASH} {us(found.high)}"
+
+
 @register.simple_tag
 def times_fastest(row: Any) -> SafeString | str:
     """How many times as long as the fastest language's a language's best takes; grey where their

@@ -47,7 +47,7 @@ def tuning_run(
         cancelling=cancelling or ReasonForm(),
         live=is_open(page.run.state),
         everything=everything,
-        figure=json.dumps(charts.best_so_far(page.curves, page.emulated)),
+        figure=json.dumps(charts.best_so_far(page.curves, page.kind)),
         language=language,
         ledger=[
             row

@@ -13,6 +13,8 @@ from codegen_app.services import ledger
 from codegen_app.services.retuning import device_for
 from codegen_app.services.tuning import start_run
 from scheduler.outcome import UserError
+from scheduler.runtime.modelled import modelled_device
+from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget, parse_seconds
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
@@ -27,8 +29,10 @@ class Command(BaseCommand):
         parser.add_argument("graph", nargs="?")
         parser.add_argument("--cancel", type=int, metavar="RUN", help="stop this run instead")
         parser.add_argument("--node", help="one scheduled node (default: all)")
-        parser.add_argument("--target", default="cpu", help="default: cpu, the emulation")
-        parser.add_argument("--device", help="cpu, rocm:0, cuda:0 … (default: the target's)")
+        parser.add_argument(
+            "--target", help="default: cpu, the emulation; that of a modelled device"
+        )
+        parser.add_argument("--device", help="cpu, rocm:0, model:MI300X … (default: the target's)")
         parser.add_argument("--bind", action="append", default=[], metavar="SYMBOL=SIZE")
         parser.add_argument("--limit", type=int, help="at most so many candidates a problem")
         parser.add_argument("--budget", metavar="TIME", help="search so long: 60s, 5m, 1h")
@@ -57,11 +61,14 @@ class Command(BaseCommand):
         if options["graph"] is None:
             raise CommandError("name a graph, or a run to --cancel")
         graph = _graph(options["graph"])
-        seconds = options["budget"]
+        seconds, target, device = options["budget"], options["target"], options["device"]
+        if device and is_modelled(device):
+            target = modelled_device(device).target
+        target = target or "cpu"
         run = start_run(
             graph,
-            options["device"] or device_for(options["target"]),
-            options["target"],
+            device or device_for(target),
+            target,
             dict(map(_binding, options["bind"])),
             None,
             template_node=_node(graph, options["node"]) if options["node"] else None,

@@ -12,11 +12,12 @@ from django.urls import reverse
 
 from codegen_app.models import Candidate, State, TuningRun
 from codegen_app.selectors.languages import LanguageRow, Tried, by_language
-from codegen_app.selectors.ledger import Curve
+from codegen_app.selectors.ledger import Curve, modelled_of
 from codegen_app.selectors.ledger import curves as best_so_far
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.runs import RunRow, run_rows
 from scheduler.codegen.languages import language_of
+from scheduler.tuning.modelled import Modelled, devices_of
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,12 @@ class LedgerRow(MeasuredRow):
     check_ratio: float | None
     chosen: bool
     tied: bool
+    modelled: Modelled | None = None  # what the model says of it
+
+    @property
+    def modelled_ns(self) -> float | None:
+        """The middle of its modelled band."""
+        return None if self.modelled is None else self.modelled.time_ns.mid
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,18 @@ class Best(MeasuredRow):
     kernel_url: str
     measured: int
     chosen: bool
+    modelled: Modelled | None
     languages: tuple[LanguageRow, ...]
+
+
+@dataclass(frozen=True)
+class RunLink:
+    """Another run, and of how many of this one's problems it said what is measured first."""
+
+    id: int
+    url: str
+    device: str
+    problems: int
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,7 @@ class RunPage:
     ledger: tuple[LedgerRow, ...]
     curves: tuple[Curve, ...]
     waiting: tuple[str, ...] = ()  # why builds and problems of it are tried again later
+    begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times say what is measured first
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -76,6 +95,21 @@ class RunPage:
         """Whether its times are the emulation's: a run has one device."""
         return any(row.emulated for row in self.ledger)
 
+    @property
+    def kind(self) -> str:
+        """What its times are: "emulated", "modelled", "" for a device's own."""
+        return "modelled" if self.run.modelled else "emulated" if self.emulated else ""
+
+    @property
+    def modelled_device(self) -> str:
+        """The devices whose model the modelled times are of."""
+        return ", ".join(devices_of(row.modelled for row in self.ledger))
+
+    @property
+    def has_modelled(self) -> bool:
+        """Whether a candidate has a modelled time, in a run of those or beside a measured one."""
+        return any(row.modelled is not None for row in self.ledger)
+
 
 def run_page(pk: int) -> RunPage:
     """One run (3 queries); raises ``TuningRun.DoesNotExist``."""
@@ -84,14 +118,27 @@ def run_page(pk: int) -> RunPage:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
     candidates = (
         Candidate.objects.filter(task__run=pk)
-        .select_related("task__run", "task__problem", "task__template_node", "kernel", "result")
+        .select_related(
+            *("task__run", "task__problem", "task__template_node", "task__begins_with__run"),
+            *("kernel", "result"),
+        )
         .defer("kernel__source", "detail", "task__template_node__rejected")
         .annotate(build_state=F("build__state"), build_reason=F("build__reason"))
         .order_by("task__template_node__position", "position")
     )
     ledger = tuple(_ledger_row(candidate) for candidate in candidates)
     curves = best_so_far(candidates[0].task.run, candidates) if ledger else ()
-    return RunPage(rows[0], _best(ledger), ledger, curves, _waiting(candidates))
+    waiting, begun = _waiting(candidates), _begun_with(candidates)
+    return RunPage(rows[0], _best(ledger), ledger, curves, waiting, begun)
+
+
+def _begun_with(candidates: Iterable[Any]) -> tuple[RunLink, ...]:
+    tasks = {row.task for row in candidates}
+    earlier = Counter(task.begins_with.run for task in tasks if task.begins_with is not None)
+    return tuple(
+        RunLink(run.pk, run.get_absolute_url(), run.device, count)
+        for run, count in sorted(earlier.items(), key=lambda item: item[0].pk)
+    )
 
 
 def _waiting(candidates: Iterable[Any]) -> tuple[str, ...]:
@@ -134,6 +181,7 @@ def _ledger_row(candidate: Candidate) -> LedgerRow:
         emulated=bool(result and result.emulated),
         chosen=candidate.chosen,
         tied=candidate.tied,
+        modelled=modelled_of(candidate),
     )
 
 
@@ -148,6 +196,10 @@ def _tried(row: LedgerRow) -> tuple[Tried, str]:
     return one, f"{row.stage}: {row.reason}" if row.stage else ""
 
 
+def _is_modelled(row: LedgerRow) -> bool:
+    return row.state == State.DONE and row.modelled is not None and not row.modelled.obstacle
+
+
 def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
     """The fastest candidate of each problem, in the order of the graph."""
     by_problem: dict[tuple[str, str], list[LedgerRow]] = defaultdict(list)
@@ -156,9 +208,11 @@ def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
     best = []
     for (node_url, problem), of_problem in by_problem.items():
         rows = [row for row in of_problem if row.median_ns is not None]
+        if not rows:  # in a run of modelled times there are none
+            rows = [row for row in of_problem if _is_modelled(row)]
         if not rows:
             continue
-        row = min(rows, key=lambda r: (not r.chosen, r.median_ns or 0.0))
+        row = min(rows, key=lambda r: (not r.chosen, r.median_ns or r.modelled_ns or 0.0))
         best.append(
             Best(
                 node=row.node,
@@ -171,6 +225,7 @@ def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
                 measured=len(rows),
                 emulated=row.emulated,
                 chosen=row.chosen,
+                modelled=row.modelled,
                 languages=by_language(_tried(one) for one in of_problem if one.language),
             )
         )

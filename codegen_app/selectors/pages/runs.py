@@ -66,7 +66,13 @@ class RunRow:
     strategy: str = ""  # of a run that searches
     time_left_s: float | None = None
     share: float = 0.0
+    modelled: bool = False  # its times are modelled: nothing of it was measured
     imported: str = ""  # device, driver, date and commit of a run that was measured elsewhere
+
+    @property
+    def done_word(self) -> str:
+        """What is done to its candidates."""
+        return "modelled" if self.modelled else "measured"
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,7 @@ def _run_row(run: TuningRun, counts: Mapping[str, int]) -> RunRow:
         strategy=run.strategy if run.has_budget else "",
         time_left_s=_time_left_s(run, progress),
         share=_share(run, progress),
+        modelled=run.is_modelled,
         imported=str(getattr(run, "imported", "")),
     )
 

@@ -27,7 +27,6 @@ from scheduler.tuning.problems import TuningProblem
 from scheduler.tuning.run import SearchOptions
 from scheduler.tuning.tuner import Event, TuningResult
 
-
 _MOST_PROCESSES = 16  # each has some hundred MB
 
 

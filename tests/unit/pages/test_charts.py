@@ -46,7 +46,7 @@ def test_no_time_is_below_nothing() -> None:
     assert figure is not None
     assert figure["layout"]["yaxis"]["rangemode"] == "nonnegative"
     curve = Curve("op0", "addmm", (CurvePoint(1, 0.0, 2000.0),))
-    assert charts.best_so_far([curve], False)["layout"]["xaxis"]["rangemode"] == "nonnegative"
+    assert charts.best_so_far([curve], "")["layout"]["xaxis"]["rangemode"] == "nonnegative"
 
 
 def modelled(time_us: float) -> ModelledTime:
