@@ -46,7 +46,8 @@ def modelled_kernels(
         if not file.is_file():
             raise UserError(f"the bundle was not built for {target.name}: {name} has no listing")
         listing = file.read_text("utf-8")
-        workspace = evaluate(entry.workspace_bytes, dict(bindings))
+        own = {arg.name: arg.value for arg in request.args if isinstance(arg, ScalarArg)}
+        workspace = evaluate(entry.workspace_bytes, {**bindings, **own})
         launches, memory = launches_at(entry.launches, request, workspace_bytes=workspace)
         sizes = {key: int(value) for key, value in bindings.items()}
         yield (

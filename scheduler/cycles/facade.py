@@ -18,7 +18,7 @@ from scheduler.cycles.assemble import Modelled, launch_report
 from scheduler.cycles.constants import TARGETS, End, Rates, machine
 from scheduler.cycles.decode import Act, Counter, Decoded, decode
 from scheduler.cycles.device import classes_of, device_time, share
-from scheduler.cycles.lengths import alike, lengths, places
+from scheduler.cycles.lengths import alike, lengths, places, without_edge
 from scheduler.cycles.paths import BlockPaths, paths_of
 from scheduler.cycles.report import VERSION, Band, LaunchReport, Report
 from scheduler.cycles.sharing import Round, round_of, sharing, together
@@ -118,6 +118,7 @@ class _Launch:
         self._waves = -(-launch.threads // rates.wave)
         self._resident = max(1, held.waves * rates.simds // self._waves)
         self._unknown: Count[str] = Count()
+        self._whole = 0  # blocks that were run from begin to end
         self._notes: list[str] = []
         if self._demand.wgp_mode:
             self._note("a unit is a work-group processor: two compute units that share blocks")
@@ -189,16 +190,20 @@ class _Launch:
             sharing=shared,
             notes=tuple(self._notes),
         )
-        text = f"{len(traces)} of {self._launch.blocks} blocks run"
+        text = f"{self._whole} of {self._launch.blocks} blocks run"
         return launch_report(modelled), self._unknown, text
 
     def _sampled(self) -> dict[int, list[WaveTrace]]:
         """A few whole blocks; more where they differ and it is not clear how."""
         count = self._launch.blocks
         traces = self._run(places(count, _BETWEEN), self._limits.emulator)
+        self._whole = len(traces)
+        inside = without_edge(_executed(traces), count)
+        traces = {block: waves for block, waves in traces.items() if block in inside}
         if not lengths(_executed(traces), count)[1]:
             more = sorted({*places(count, 3 * _BETWEEN)} - set(traces))
             traces |= self._run(more, self._limits.emulator) if more else {}
+            self._whole += len(more)
             if not lengths(_executed(traces), count)[1]:
                 self._note("blocks differ in length, and not along an axis of the grid")
         if any(wave.cut for waves in traces.values() for wave in waves):

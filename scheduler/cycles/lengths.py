@@ -31,6 +31,15 @@ def alike(found: Mapping[int, float]) -> bool:
     return min(found.values()) >= (1 - ALIKE) * max(found.values())
 
 
+def without_edge(found: Mapping[int, float], blocks: int) -> set[int]:
+    """Which blocks that were run stand for the others: all, or all but the last where that alone is
+    unlike them, cut off by the end of the data."""
+    inside = {number: length for number, length in found.items() if number != blocks - 1}
+    if inside and not alike(found) and alike(inside):
+        return set(inside)
+    return set(found)
+
+
 def lengths(found: Mapping[int, float], blocks: int) -> tuple[Lengths, bool]:
     """Of all blocks, and whether a division of their numbers says it."""
     if alike(found):

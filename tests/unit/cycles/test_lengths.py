@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from scheduler.cycles.lengths import lengths, places
+from scheduler.cycles.lengths import lengths, places, without_edge
 
 
 def test_equal_blocks_are_equal() -> None:
@@ -38,3 +38,9 @@ def test_places_are_on_no_axis_together() -> None:
     assert {0, 4095} < set(run)
     assert len({place % 64 for place in run}) == len(run)
     assert places(1, 3) == [0]
+
+
+def test_the_last_block_alone_may_be_cut_off() -> None:
+    assert without_edge({0: 100.0, 40: 100.0, 99: 30.0}, 100) == {0, 40}
+    assert without_edge({0: 100.0, 40: 60.0, 99: 30.0}, 100) == {0, 40, 99}
+    assert without_edge({0: 100.0}, 1) == {0}
