@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from django.core.files.storage import default_storage
 from django.test import Client
+from django.utils import timezone
 
 from codegen_app import codeview, timelineview
 from codegen_app.models import Build, GeneratedKernel, Modelling
@@ -22,6 +23,7 @@ from codegen_app.selectors.modelled.view import HEATS, view_of
 from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.selectors.pages.listing import read_listing
 from codegen_app.selectors.pages.node import node_page
+from codegen_app.selectors.traces import kernel_trace
 from codegen_app.services import artifacts
 from codegen_app.services.modelling import keeping
 from scheduler import targets
@@ -342,3 +344,16 @@ def test_modelled_times_are_those_of_the_measured_device_where_there_are_any(wor
     assert at is not None
     assert (at.where, list(found)) == ("RX 7900 XTX at s0=16", [one.pk])
     assert modelled_times({}) == (None, {})
+
+
+def test_a_kept_page_is_rendered_again_once_there_is_a_report(world: World) -> None:
+    """And not for each sign of life of the worker that makes it."""
+    kernel = world.kernels[0]
+    before = kernel_trace(kernel.name)
+    row = keep(kernel)
+    there = kernel_trace(kernel.name)
+    assert there != before
+    Modelling.objects.filter(pk=row.pk).update(heartbeat_at=timezone.now())
+    assert kernel_trace(kernel.name) == there
+    Modelling.objects.filter(pk=row.pk).update(state="cancelled")
+    assert kernel_trace(kernel.name) != there

@@ -23,15 +23,17 @@ from codegen_app.models import (
     Modelling,
     State,
 )
+from codegen_app.selectors.pages.kernel import kernel_page
 from codegen_app.services import artifacts, builds, queue, retention, selections, upkeep, work
 from codegen_app.services.modelling import asking, automatic, doing, keeping
 from scheduler import targets
+from scheduler.build.cache import CodeCache
 from scheduler.cycles import record
 from scheduler.cycles.report import VERSION, Report
 from scheduler.outcome import MachineError, UserError
 from tests.app import factories
 from tests.support import modelled
-from tests.support.pages_world import World
+from tests.support.pages_world import World, make_build
 
 # Workers and threads have connections of their own, which must see the rows.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -326,3 +328,30 @@ def test_what_a_run_selects_is_modelled_at_its_sizes(world: World, settings: Any
         selections.offer(result, "run 1")
     (row,) = Modelling.objects.all()
     assert (row.board, row.sizes, row.build) == ("MI300X", {"s0": 16}, build)
+
+
+def test_a_kernel_of_a_sample_by_the_model_itself(reader: Client, cache: CodeCache) -> None:
+    """Nothing in the model's place: the graph's tensors, the build's instructions, a real board."""
+    node = factories.small_node(factories.prepared_graph())
+    use = KernelUse.objects.select_related("kernel", "template_node__problem").get(
+        template_node=node, is_default=True
+    )
+    build = make_build(use.kernel, "gfx942", cache.root)
+    (row,) = asking.ask(use, boards("gfx942"), {}, None)
+    tasks.compile()
+    row.refresh_from_db()
+    assert (row.state, row.reason, row.unknown) == (State.DONE, "", {})
+    assert row.sizes == {name: each["hint"] for name, each in node.problem.symbols.items()}
+    found = kernel_page(use.kernel.name, build.pk, None)
+    shown, listing = found.modelled.shown, found.listing
+    assert shown is not None
+    assert listing is not None
+    of_kind = {listing.lines[number - 1].kind for number in shown.by_line}
+    assert of_kind == {"instruction"}, "figures stand at instructions, the executed ones"
+    assert all(row.executed > 0 for row in shown.by_line.values())
+    assert shown.lines, "the source is heated"
+    ended = [one for one in shown.instructions if one.text == "s_endpgm"]
+    assert sum(one.executed for one in ended) == 1, "each wave ends once"
+    page = reader.get(f"{use.kernel.get_absolute_url()}?model={row.pk}").content.decode()
+    assert "data-timeline" in page
+    assert row.sentence.split(";")[0] in page
