@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -216,8 +217,6 @@ def _chosen(table: int, a: Any, b: Any, c: Any) -> Any:
 
 
 def _of_pair(operand: Operand, place: int) -> Operand:
-    from dataclasses import replace  # noqa: PLC0415
-
     if operand.file is File.CONSTANT or operand.count < 2:
         return operand
     return replace(operand, index=operand.index + place, count=1)

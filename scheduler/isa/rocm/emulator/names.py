@@ -39,9 +39,7 @@ _RENAMED: Mapping[str, str] = MappingProxyType(
         "v_clz_i32_u32": "v_ffbh_u32",
         "v_ctz_i32_b32": "v_ffbl_b32",
         "v_cls_i32": "v_ffbh_i32",
-        "v_permlane16_var_b32": "v_permlane16_var_b32",
         # scalar
-        "s_andn2_b32": "s_andn2_b32",
         "s_and_not1_b32": "s_andn2_b32",
         "s_and_not1_b64": "s_andn2_b64",
         "s_or_not1_b32": "s_orn2_b32",
@@ -71,15 +69,10 @@ _RENAMED: Mapping[str, str] = MappingProxyType(
         "s_clz_i32_u64": "s_flbit_i32_b64",
         "s_cls_i32": "s_flbit_i32",
         "s_cls_i32_i64": "s_flbit_i32_i64",
-        "s_cselect_b32": "s_cselect_b32",
-        # LDS
-        "ds_read_b64_tr_b16": "ds_read_b64_tr_b16",
-        "ds_load_tr16_b128": "ds_load_tr16_b128",
     }
 )
 _ATOMICS = {"swap": "swap", "cmpswap": "cmpswap", "add": "add", "sub": "sub", "and": "and"}
 _ATOMICS |= {"or": "or", "xor": "xor", "inc": "inc", "dec": "dec", "min": "min", "max": "max"}
-_DS_ATOMICS = {"wrxchg": "storexchg", "wrxchg2": "storexchg_2addr"}
 
 
 def canonical(mnemonic: str, spellings: Mapping[str, str] = MappingProxyType({})) -> str:

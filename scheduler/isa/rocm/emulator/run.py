@@ -100,7 +100,6 @@ class _Runner:
             traced=traced,
         )
         self.parts: list[list[tuple[Segment, int]]] = [[] for _ in self.waves]
-        self.waiting: dict[int, set[int]] = {}  # waves at a barrier, by block
         self.alive = Counter(self.slots.tolist())
         self.cut_waves: set[int] = set()
         self.cut = ""

@@ -84,7 +84,6 @@ class Group:
         self.s: list[Value] = [0] * SCALARS
         self.segment = Segment()
         self._masks: dict[int, tuple[Value, Value, Mask]] = {}
-        self.modes: dict[str, int] = {}
         self.set_registers(np.zeros((registers, len(waves), machine.lanes), np.uint32))
         self.scratch: npt.NDArray[np.uint32] | None = None
         self.executive(self.everything)
