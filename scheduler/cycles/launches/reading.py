@@ -68,7 +68,7 @@ def read_launch(content: str | bytes, what: str = "launch") -> LaunchText:
         data = json.loads(content, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{what}: it is no JSON: {error}") from None
-    for found in _validator().iter_errors(data):
+    for found in validator().iter_errors(data):
         nearest = _deepest(found)
         raise UserError(f"{what}: {_place(nearest)}{_reason(nearest)}")
     block = _three(data["block"])
@@ -94,7 +94,8 @@ def read_launch(content: str | bytes, what: str = "launch") -> LaunchText:
 
 
 @cache
-def _validator() -> Any:
+def validator() -> Any:
+    """Of the schema."""
     import jsonschema  # noqa: PLC0415 -- takes a second where checkers of formats are installed too
 
     return jsonschema.Draft202012Validator(json.loads(_SCHEMA.read_text()))

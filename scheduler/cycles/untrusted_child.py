@@ -1,0 +1,62 @@
+"""The process that models one launch of a kernel; ``untrusted.py`` is its other end.
+
+python -m scheduler.cycles.untrusted_child REQUEST LISTING LAUNCH
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from scheduler.cycles.kernel_file import KernelFile, model_file
+from scheduler.cycles.launches.reading import read_launch, validator
+from scheduler.cycles.record import to_json
+from scheduler.fence import Fence
+from scheduler.fence import Limits as FenceLimits
+from scheduler.fence.model import MIB
+from scheduler.fence.python import enter_python
+from scheduler.outcome import UserError
+from scheduler.targets import boards, find
+
+
+def main(request: dict[str, Any], listing: Path, launch: Path) -> None:
+    """Entry of the process: one answer on standard output, whatever the kernel does."""
+    validator()  # imported before the fence
+    memory = request["limits"]["memory_bytes"]
+    seconds = math.ceil(request["limits"]["seconds"]) + 1
+    limits = FenceLimits(memory_bytes=memory, file_bytes=MIB, cpu_seconds=seconds)
+    enter_python(Fence(read=(listing, launch), limits=limits))
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    name = request["name"]
+    try:
+        answer: dict[str, Any] = {"ok": _model(request, listing, launch)}
+    except UserError as error:
+        answer = {"error": str(error)}
+    except MemoryError:
+        answer = {"error": f"{name}: takes more than the {memory / (1 << 30):g} GiB that it may"}
+    except RecursionError:
+        answer = {"error": f"{name}: is nested too deeply"}
+    except Exception as error:  # noqa: BLE001 -- a fault of ours, which takes nothing else along
+        traceback.print_exc()
+        kind = type(error).__name__
+        answer = {"error": f"{name}: a fault in modelling it ({kind}); please report it"}
+    json.dump(answer, answers)
+    answers.close()
+
+
+def _model(request: dict[str, Any], listing: Path, launch: Path) -> dict[str, Any]:
+    target = find(request["target"])
+    (board,) = [each for each in boards(target.name) if each.name == request["board"]]
+    kernels = KernelFile(request["name"], listing.read_text("utf-8"), tuple(request["kernels"]))
+    text = read_launch(launch.read_text("utf-8"))
+    return to_json(model_file(kernels, target, board, text))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]))

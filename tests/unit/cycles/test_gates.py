@@ -1,0 +1,54 @@
+"""What the model says of the default kernels of each family does not get worse.
+
+The figures are modelled: a gate says that the text of kernels, or the model, changed what a family
+reaches, not how fast a GPU is. ``gates.json`` has today's; what is better by more than the margin
+is raised by ``python -m tests.benchmarks.cycles gates``, which also says all of them.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from scheduler import targets
+from scheduler.build.cache import CodeCache
+from scheduler.build.model import Toolchain
+from tests.support.families import figures, reports
+from tests.support.modelled_gates import COMMAND, GATES, MARGIN, Gate, better, held, read, worse
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.title)
+def test_a_family_is_no_worse_than_it_was(
+    gate: Gate, cache: CodeCache, toolchain: Toolchain
+) -> None:
+    target = targets.find(gate.target)
+    made = reports(gate.family, target, toolchain, cache)
+    assert [report.unknown for report in made] == [{}] * len(made)
+    found = held(figures(gate.family, targets.boards(gate.target)[0], made))
+    ratchet = read()[gate.target][gate.family.name]
+    sentence = max(made, key=lambda report: report.time_us.mid).sentence
+    assert not list(worse(found, ratchet)), f"{gate.title} is now {sentence}"
+    if raised := list(better(found, ratchet)):
+        warnings.warn(
+            f"{gate.title} is better: {'; '.join(raised)}: {COMMAND} --raise", stacklevel=1
+        )
+
+
+def test_every_gate_has_its_ratchet_and_none_is_left_over() -> None:
+    there = {(target, family) for target, families in read().items() for family in families}
+    assert there == {(gate.target, gate.family.name) for gate in GATES}
+
+
+def test_worse_and_better_are_told_apart_by_the_margin() -> None:
+    ratchet = {"of_peak": 0.5, "conflict": 1.25, "matrix_busy": 0.0}
+    same = {"of_peak": 0.5 * (1 - MARGIN / 2), "conflict": 1.25, "matrix_busy": 0.0}
+    assert list(worse(same, ratchet)) == list(better(same, ratchet)) == []
+    slow = {"of_peak": 0.4, "conflict": 2.0, "matrix_busy": 0.0}
+    assert list(worse(slow, ratchet)) == [
+        "of_peak: 0.4, 0.5 before (20% worse)",
+        "conflict: 2, 1.25 before (60% worse)",
+    ]
+    fast = {"of_peak": 0.6, "conflict": 1.0, "matrix_busy": 0.0}
+    assert len(list(better(fast, ratchet))) == 2
+    assert list(worse(fast, ratchet)) == []
