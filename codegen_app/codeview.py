@@ -88,6 +88,11 @@ def offline(page: KernelPage) -> Panes:
     return Panes(source, _listing(view, ""), {})
 
 
+def whole_listing(view: ListingView, modelled: ModelledView) -> SafeString:
+    """A listing that belongs to no build, every line in place, with the figures of a report."""
+    return _listing(view, "", "", modelled)
+
+
 def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[str, object]:
     """Of lines that are not shown (``shown`` has the numbers of those that are) nothing."""
     return {

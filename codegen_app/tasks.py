@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from codegen_app.models import Graph, Packing, Work
 from codegen_app.services import (
     builds,
+    foreign_kernels,
     graphs,
     ledger,
     measuring,
@@ -45,7 +46,10 @@ def compile() -> None:
     """Compile the builds that wait, and model kernels once no build does."""
     while True:
         _drain(builds.for_this_host(), builds.run_build)
-        if not _one(modelling.waiting(), modelling.run):
+        if not (
+            _one(foreign_kernels.waiting(), foreign_kernels.run)
+            or _one(modelling.waiting(), modelling.run)
+        ):
             break
 
 

@@ -17,6 +17,7 @@ from codegen_app.models import (
     BenchmarkResult,
     Build,
     Environment,
+    ForeignKernel,
     GeneratedKernel,
     Graph,
     Modelling,
@@ -142,6 +143,16 @@ class ModellingAdmin(ReadOnlyAdmin):
     list_filter = ("state", "board")
     list_select_related = ("build__kernel",)
     search_fields = ("build__kernel__name",)
+
+
+@admin.register(ForeignKernel)
+class ForeignKernelAdmin(ReadOnlyAdmin):
+    """Kernels of somebody else's that people looked at."""
+
+    list_display = ("name", "board", "state", "time_us", "sentence", "reason", "requested_by")
+    list_filter = ("state", "board")
+    list_select_related = ("requested_by",)
+    search_fields = ("name", "function")
 
 
 @admin.register(Artifact)

@@ -152,6 +152,10 @@ GRAPH_FILE_MAX_BYTES = env.integer("KILN_GRAPH_FILE_MAX_BYTES", 512 * 1024 * 102
 IMPORT_MAX_S = env.integer("KILN_IMPORT_MAX_S", 60, minimum=1)
 PREPARE_MAX_S = env.integer("KILN_PREPARE_MAX_S", 300, minimum=1)
 IMPORT_MAX_MEMORY_BYTES = env.integer("KILN_IMPORT_MAX_MEMORY_BYTES", 4 << 30, minimum=1 << 28)
+# A kernel of somebody else's that is looked at: its file, and what modelling it may take.
+FOREIGN_KERNEL_MAX_BYTES = env.integer("KILN_FOREIGN_KERNEL_MAX_BYTES", 32 << 20, minimum=1)
+FOREIGN_KERNEL_SECONDS = env.integer("KILN_FOREIGN_KERNEL_SECONDS", 300, minimum=1)
+FOREIGN_KERNEL_MEMORY_BYTES = 4 << 30
 SELECTIONS_FILE_MAX_BYTES = 16 * 1024 * 1024
 # Results that are sent with a token: how much at once, and how often (each token by itself).
 API_BODY_MAX_BYTES = env.integer("KILN_API_BODY_MAX_BYTES", 32 * 1024 * 1024, minimum=1024)
@@ -232,6 +236,7 @@ MODEL_AUTOMATICALLY = env.flag("KILN_MODEL", default=True)
 CODE_CACHE_MAX_BYTES = env.integer("KILN_CODE_CACHE_MAX_BYTES", 20 * 2**30, minimum=2**20)
 KEEP_RUNS_DAYS = env.integer("KILN_KEEP_RUNS_DAYS", 0)
 KEEP_BUNDLES_DAYS = env.integer("KILN_KEEP_BUNDLES_DAYS", 3, minimum=1)
+KEEP_FOREIGN_KERNELS_DAYS = env.integer("KILN_KEEP_FOREIGN_KERNELS_DAYS", 30, minimum=1)
 KEEP_BUILDS_DAYS = env.integer("KILN_KEEP_BUILDS_DAYS", 0)
 
 # A page that would wait longer for another's lock, or for its own query, says that it is busy.

@@ -113,6 +113,12 @@ class NodeForm(AddressForm):
     colour = Text()
 
 
+class ForeignKernelForm(AddressForm):
+    """Of a kernel of somebody else's: its timeline from the cycle ``at``."""
+
+    at = Number()
+
+
 class KernelForm(AddressForm):
     """Which build, for which node, at which sizes; a loop alone, by its first line; ``of``: which
     graph node's lines are marked; ``waiting``: the build that the page looks for; ``view``: which

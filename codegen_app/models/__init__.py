@@ -18,6 +18,7 @@ from codegen_app.models.batch import Batch
 from codegen_app.models.benchmark_result import BenchmarkResult, Environment
 from codegen_app.models.build import Build
 from codegen_app.models.change import Baseline, Change, SeriesRule
+from codegen_app.models.foreign_kernel import ForeignKernel
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
 from codegen_app.models.message import Message, Round
@@ -66,6 +67,7 @@ __all__ = [
     "DeliveryState",
     "Environment",
     "EventKind",
+    "ForeignKernel",
     "GeneratedKernel",
     "Graph",
     "GraphNode",

@@ -30,6 +30,7 @@ def large() -> dict[str, int]:
     """The addresses that take files, by the names of their views, and at most how many bytes."""
     return {
         "import": settings.GRAPH_FILE_MAX_BYTES + _AROUND,
+        "look": settings.FOREIGN_KERNEL_MAX_BYTES + 2 * SMALL + _AROUND,
         "import_selections": settings.SELECTIONS_FILE_MAX_BYTES + _AROUND,
         _OF_TOKENS: settings.API_BODY_MAX_BYTES,
     }

@@ -53,6 +53,8 @@ RULES = {
     "cancel_remeasurement": Rule(WRITING, permissions.RETUNE),
     "pack": Rule(FORM),  # the view asks for an account
     "cancel_packing": Rule(WRITING),  # and for whose it is
+    "look": Rule(FORM, permissions.IMPORT),
+    "cancel_foreign_kernel": Rule(WRITING),  # the view asks for whose it is
     "build_kernel": Rule(WRITING, permissions.BUILD),
     "model_kernel": Rule(WRITING, permissions.BUILD),
     "cancel_modelling": Rule(WRITING, permissions.BUILD),

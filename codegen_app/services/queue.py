@@ -21,6 +21,7 @@ from codegen_app.models import (
     Build,
     Delivery,
     DeliveryState,
+    ForeignKernel,
     Graph,
     Modelling,
     Packing,
@@ -74,7 +75,8 @@ def notify_of_waiting() -> None:
     if graphs or runs or packings:
         notify(Kind.PREPARE, graphs + runs + packings)
     builds = work.due(Build.objects.all()).count()
-    if count := builds + work.due(Modelling.objects.filter(build__state=State.DONE)).count():
+    modellings = work.due(Modelling.objects.filter(build__state=State.DONE)).count()
+    if count := builds + modellings + work.due(ForeignKernel.objects.all()).count():
         notify(Kind.COMPILE, count)  # whose workers model, too
     deliveries = Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=Now())
     if count := deliveries.count():

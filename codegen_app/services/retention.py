@@ -24,6 +24,7 @@ from codegen_app.models import (
     BenchmarkResult,
     Build,
     Candidate,
+    ForeignKernel,
     Graph,
     KernelUse,
     Modelling,
@@ -59,6 +60,7 @@ def sweep(*, dry_run: bool = False, at_most: int = _AT_ONCE) -> dict[str, int]:
         "builds": _sweep_builds(dry_run, at_most),
         "packed bundles": _sweep_packings(dry_run, at_most),
         "modelled reports": _sweep_modellings(dry_run, at_most),
+        "kernels of others": _sweep_foreign_kernels(dry_run, at_most),
         "files without a row": _sweep_files(dry_run, at_most),
         "artifacts": _sweep_artifacts(dry_run, at_most),
     }
@@ -149,6 +151,16 @@ def _sweep_modellings(dry_run: bool, at_most: int) -> int:
     return len(keys)
 
 
+def _sweep_foreign_kernels(dry_run: bool, at_most: int) -> int:
+    """Kernels of others that were over for long enough; their files go as artifacts do."""
+    oldest = timezone.now() - timedelta(days=settings.KEEP_FOREIGN_KERNELS_DAYS)
+    old = ForeignKernel.objects.exclude(state__in=OPEN_STATES).filter(finished_at__lt=oldest)
+    keys = list(old.order_by("pk").values_list("pk", flat=True)[:at_most])
+    if not dry_run:
+        ForeignKernel.objects.filter(pk__in=keys).exclude(state__in=OPEN_STATES).delete()
+    return len(keys)
+
+
 def _unneeded(before: datetime) -> QuerySet[Artifact]:
     of_builds = Build.objects.filter(
         Q(listing=OuterRef("pk"))
@@ -159,7 +171,10 @@ def _unneeded(before: datetime) -> QuerySet[Artifact]:
     of_graphs = Graph.objects.filter(file=OuterRef("pk"))
     of_packings = Packing.objects.filter(file=OuterRef("pk"))
     of_modellings = Modelling.objects.filter(report=OuterRef("pk"))
-    needed = (of_builds, of_graphs, of_packings, of_modellings)
+    of_foreign_kernels = ForeignKernel.objects.filter(
+        Q(file=OuterRef("pk")) | Q(listing=OuterRef("pk")) | Q(report=OuterRef("pk"))
+    )
+    needed = (of_builds, of_graphs, of_packings, of_modellings, of_foreign_kernels)
     return Artifact.objects.filter(*(~Exists(rows) for rows in needed), used_at__lt=before)
 
 

@@ -25,6 +25,7 @@ from django.utils import timezone
 
 from codegen_app.models import (
     Build,
+    ForeignKernel,
     Graph,
     Modelling,
     Packing,
@@ -43,6 +44,7 @@ WORK_MODELS: tuple[type[Work], ...] = (
     Packing,
     Remeasurement,
     Modelling,
+    ForeignKernel,
 )
 _HEARTBEATS_A_LEASE = 4
 _LONGEST_INTERVAL_S = 2.0  # a heartbeat also sees that the row was cancelled

@@ -33,6 +33,13 @@ from codegen_app.views.comparing import compare_revisions, compare_revisions_mar
 from codegen_app.views.components import components
 from codegen_app.views.csp_reports import csp_reports
 from codegen_app.views.devices import devices
+from codegen_app.views.foreign_kernels import (
+    cancel_foreign_kernel,
+    foreign_kernel,
+    foreign_listing,
+    foreign_report,
+    look,
+)
 from codegen_app.views.glossary import glossary
 from codegen_app.views.graph import graph
 from codegen_app.views.graphs import graphs
@@ -124,6 +131,11 @@ urlpatterns = [
     path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),
     path("kernels/<slug:name>/model", model_kernel, name="model_kernel"),
     path("modelled/<int:pk>/report.json", modelled_report, name="modelled_report"),
+    path("look", look, name="look"),
+    *twin("look/<int:pk>", foreign_kernel, "foreign_kernel"),
+    path("look/<int:pk>/kernel.s", foreign_listing, name="foreign_listing"),
+    path("look/<int:pk>/report.json", foreign_report, name="foreign_report"),
+    path("look/<int:pk>/cancel", cancel_foreign_kernel, name="cancel_foreign_kernel"),
     path("modelled/<int:pk>/cancel", cancel_modelling, name="cancel_modelling"),
     *twin("alerts/<int:pk>/actions", actions, "alert_actions"),
     path("alerts/<int:pk>/retune", retune_alert, name="retune_alert"),

@@ -1,10 +1,15 @@
-// A file dropped on the area is the file of the form.
+// Files dropped on an area are those of its form: each goes to the input that takes its kind.
 
 export function bindDrop() {
-  const area = document.querySelector("[data-drop]");
-  const input = area.querySelector("input[type=file]");
-  const name = area.querySelector("output");
-  const show = () => { name.textContent = input.files[0]?.name ?? ""; };
+  document.querySelectorAll("[data-drop]").forEach(bindArea);
+}
+
+function bindArea(area) {
+  const inputs = [...area.querySelectorAll("input[type=file]")];
+  const names = area.querySelector("output");
+  const show = () => {
+    names.textContent = inputs.flatMap((input) => [...input.files]).map((file) => file.name).join(", ");
+  };
   for (const type of ["dragover", "dragenter"]) {
     area.addEventListener(type, (event) => {
       event.preventDefault();
@@ -15,9 +20,17 @@ export function bindDrop() {
   area.addEventListener("drop", (event) => {
     event.preventDefault();
     area.classList.remove("over");
-    input.files = event.dataTransfer.files;
+    for (const file of event.dataTransfer.files) {
+      const held = new DataTransfer();
+      held.items.add(file);
+      (inputs.find((input) => takes(input, file)) ?? inputs[0]).files = held.files;
+    }
     show();
   });
-  input.addEventListener("change", show);
+  for (const input of inputs) input.addEventListener("change", show);
   show();
+}
+
+function takes(input, file) {
+  return input.accept.split(",").some((ending) => ending && file.name.endsWith(ending.trim()));
 }

@@ -30,7 +30,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
         for page in (
             *("overview", "graphs", "graph", "template_node", "kernels", "kernel", "tuning_runs"),
             *("tuning_run", "selections", "devices", "compare", "search", "glossary", "packing"),
-            *("compare_revisions", "ops"),
+            *("compare_revisions", "ops", "foreign_kernel"),
             *("series_list", "series", "series_point", "change"),
             *("alert_actions", "api_docs"),
             *("alerts", "alert", "thresholds"),
@@ -43,11 +43,12 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
             *("run_ledger", "run_log", "export_selections", "components", "kernel_source"),
             *("api_schema", "api_client", "compare_revisions_md"),
             *("series_csv", "series_points", "modelled_report"),
+            *("foreign_listing", "foreign_report"),
         ),
         (READ, ""),
     ),
     **dict.fromkeys(("series_plot", "series_badge"), (READ, ANYBODY)),  # with the picture's key
-    "import": ((*READ, "POST"), IMPORT),
+    **dict.fromkeys(("import", "look"), ((*READ, "POST"), IMPORT)),
     "import_selections": (("POST",), SELECT),
     "put_back": (("POST",), SELECT),
     "cancel_run": (("POST",), RETUNE),
@@ -58,7 +59,7 @@ TABLE: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     **dict.fromkeys(("build_kernel", "model_kernel", "cancel_modelling"), (("POST",), BUILD)),
     "pack": ((*READ, "POST"), ANYBODY),  # asking needs an account
-    "cancel_packing": (("POST",), LOGIN),
+    **dict.fromkeys(("cancel_packing", "cancel_foreign_kernel"), (("POST",), LOGIN)),
     "password": ((*READ, "POST"), LOGIN),
     "csp_reports": (("POST",), ANYBODY),
     "tokens": ((*READ, "POST"), TOKENS),

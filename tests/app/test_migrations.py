@@ -32,6 +32,7 @@ from codegen_app.models import (
     Datum,
     Delivery,
     EventKind,
+    ForeignKernel,
     GraphNode,
     KernelUse,
     MeasurementRequest,
@@ -57,6 +58,7 @@ from codegen_app.pagecache import triggers
 from codegen_app.selectors.ledger import run_ledger
 from codegen_app.services import history
 from tests.app import factories, track_factories
+from tests.support.foreign_kernels import looked_at
 
 pytestmark = pytest.mark.django_db(transaction=True)
 APP = "codegen_app"
@@ -157,6 +159,7 @@ def rows_of_every_kind() -> dict[Any, int]:
     Message.objects.create(queue="compile")
     Packing.objects.create(graph=task.run.graph, key="k", kernels=1)
     Modelling.objects.create(build=result.build, board="MI300X", version=1)
+    looked_at()
     ResultImport.objects.create(run=task.run, digest="d", measured_at=now)
     Round.objects.create(name="look after", begun_at=now)
     work = {"read_bytes": 1, "written_bytes": 1, "matrix_flops": 1, "vector_ops": 1}
@@ -196,6 +199,7 @@ LATER = {
     *(AlertRun, Remeasurement, RemeasuredPoint, MeasurementRequest),
     *(Alert, AlertEvent, Change, Channel, Delivery, SeriesRule, Baseline, RetentionPolicy),
     *(RetuneSchedule, ProblemWork, Message, Round, Packing, ResultImport, Modelling),
+    ForeignKernel,
     *(ApiToken, Batch, Series, Revision, Conditions, Datum),
 }
 

@@ -1,0 +1,127 @@
+"""Looking at kernels of somebody else's: giving one, what the model says of it, cancelling it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from codegen_app import codeview, timelineview
+from codegen_app.access import permissions
+from codegen_app.forms.address import ForeignKernelForm
+from codegen_app.forms.foreign_kernels import LookForm
+from codegen_app.models import ForeignKernel
+from codegen_app.selectors.pages.foreign_kernels import (
+    ForeignKernelPage,
+    foreign_kernel_page,
+    foreign_kernel_rows,
+    listing_of,
+    report_of,
+)
+from codegen_app.server import bodies
+from codegen_app.services import foreign_kernels, packing
+from codegen_app.views.page import Crumb, changed, found, respond
+from codegen_app.views.permissions import actor, needs
+from scheduler.cycles import record
+from scheduler.outcome import UserError
+
+
+@needs(permissions.IMPORT)
+def look(request: HttpRequest) -> HttpResponse:
+    """Drop a kernel and its launch; those that were looked at before."""
+    is_post = request.method == "POST"
+    form = LookForm(request.POST, request.FILES) if is_post else LookForm()
+    if is_post and form.is_valid():
+        try:
+            return redirect(_asked(request, form))
+        except UserError as error:
+            form.add_error(None, str(error))
+    return respond(
+        request,
+        "pages/look.html",
+        foreign_kernel_rows(),
+        as_json=False,
+        title="Look at a kernel",
+        status=422 if is_post else 200,
+        form=form,
+        limit=settings.FOREIGN_KERNEL_MAX_BYTES,
+        kept_days=settings.KEEP_FOREIGN_KERNELS_DAYS,
+        action=bodies.with_ticket(request, "look"),
+    )
+
+
+def _asked(request: HttpRequest, form: LookForm) -> ForeignKernel:
+    file = form.cleaned_data["file"]
+    launch, board = form.cleaned_data["launch"], form.chosen()
+    return foreign_kernels.ask(file, file.name or "", launch, board, actor(request))
+
+
+def foreign_kernel(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
+    """One of them; while it is open the page asks for its inner part again."""
+    address = ForeignKernelForm(request.GET)
+    page = found(f"kernel {pk}", foreign_kernel_page, pk, 0, address.number("at"))
+    inner = bool(request.headers.get("HX-Request"))
+    answer = respond(
+        request,
+        "partials/foreign_kernel/state.html" if inner else "pages/foreign_kernel.html",
+        page,
+        as_json=as_json,
+        title=page.row.name,
+        stages=[Crumb("kernels of others"), Crumb(page.row.name)],
+        address=address,
+        may_cancel=packing.may_cancel(page.requested_by, request.user),
+        **({} if as_json or inner else _shown(request, page)),
+    )
+    if inner and not page.is_open:
+        answer.headers["HX-Refresh"] = "true"  # what was waited for can be shown now
+    return answer
+
+
+def _shown(request: HttpRequest, page: ForeignKernelPage) -> dict[str, Any]:
+    if page.modelled is None:
+        return {}
+    whole = changed(request, at="")
+    timeline = page.modelled.timeline
+    return {
+        "modelled": page.modelled,
+        "kernel": page.row.function,
+        "whole": whole,
+        "timeline": timelineview.timeline(timeline, whole) if timeline else None,
+        "listing": codeview.whole_listing(page.listing, page.modelled) if page.listing else None,
+    }
+
+
+def foreign_listing(_request: HttpRequest, pk: int) -> HttpResponse:
+    """The listing as a file."""
+    text = listing_of(pk)
+    if not text:
+        raise Http404(f"kernel {pk} has no listing")
+    answer = HttpResponse(text, content_type="text/plain; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="kernel-{pk}.s"'
+    return answer
+
+
+def foreign_report(_request: HttpRequest, pk: int) -> HttpResponse:
+    """All that the model says, as its file."""
+    report = report_of(pk)
+    if report is None:
+        raise Http404(f"kernel {pk} has no report")
+    return HttpResponse(record.write(report), content_type="application/json")
+
+
+@login_required
+@require_POST
+def cancel_foreign_kernel(request: HttpRequest, pk: int) -> HttpResponse:
+    """Stop one: who asked for it, and the site's staff."""
+    row = get_object_or_404(ForeignKernel, pk=pk)
+    if not packing.may_cancel(row.requested_by_id, request.user):
+        raise PermissionDenied("Somebody else asked for this kernel, who may cancel it.")
+    if not foreign_kernels.cancel(row, actor(request)):
+        messages.info(request, "It was over already.")
+    return redirect(row)
