@@ -53,6 +53,11 @@ class BenchmarkRequest:
         """Types of the arguments as in the manifest."""
         return tuple("ptr" if isinstance(arg, TensorArg) else arg.type for arg in self.args)
 
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number arguments by name: what grids and bytes of workspace are expressions of."""
+        return {arg.name: arg.value for arg in self.args if isinstance(arg, ScalarArg)}
+
 
 _BITS = {"i32": 32, "i64": 64}
 

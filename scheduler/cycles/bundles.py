@@ -46,8 +46,7 @@ def modelled_kernels(
         if not file.is_file():
             raise UserError(f"the bundle was not built for {target.name}: {name} has no listing")
         listing = file.read_text("utf-8")
-        own = {arg.name: arg.value for arg in request.args if isinstance(arg, ScalarArg)}
-        workspace = evaluate(entry.workspace_bytes, {**bindings, **own})
+        workspace = evaluate(entry.workspace_bytes, request.numbers)
         launches, memory = launches_at(entry.launches, request, workspace_bytes=workspace)
         sizes = {key: int(value) for key, value in bindings.items()}
         yield (

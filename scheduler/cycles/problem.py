@@ -76,11 +76,10 @@ def launches_at(
 def _launches(
     launches: Sequence[RenderedLaunch], request: BenchmarkRequest, values: Mapping[str, int | float]
 ) -> list[Launch]:
-    sizes = {arg.name: arg.value for arg in request.args if isinstance(arg, ScalarArg)}
     found = []
     for launch in launches:
         try:
-            x, y, z = (evaluate(size, sizes) for size in launch.grid)
+            x, y, z = (evaluate(size, request.numbers) for size in launch.grid)
             arguments = tuple(values[name] for name in launch.args)
         except KeyError as missing:
             raise UserError(f"{request.kernel}: {launch.function} takes {missing}") from None

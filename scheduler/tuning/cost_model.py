@@ -29,7 +29,6 @@ from collections.abc import Mapping
 from math import prod
 
 from scheduler.build.model import Build
-from scheduler.codegen.benchmark_request import ScalarArg
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue, Launch
 from scheduler.ir.bindings import Bindings
@@ -81,7 +80,7 @@ def expected_ns(
 
 def _scalars(caller: TemplateCaller, target: Target, bindings: Bindings) -> dict[str, int]:
     request = caller.benchmark_request(target.name, bindings)
-    return dict(bindings) | {a.name: a.value for a in request.args if isinstance(a, ScalarArg)}
+    return dict(bindings) | request.numbers
 
 
 def _busiest_ns(

@@ -72,7 +72,7 @@ def _linear(m: int, n: int, k: int, *, gelu: bool = False) -> Schedule:
     return _of(nodes, sizes, "xwb")
 
 
-def _product(m: int, n: int, k: int) -> Schedule:
+def product(m: int, n: int, k: int) -> Schedule:
     nodes = [node("y", "aten.mm.default", Ref("x"), Ref("w"))]
     return _of(nodes, {"x": (m, k), "w": (k, n), "y": (m, n)}, "xw")
 
@@ -110,7 +110,7 @@ _WHOLE = 4096 * 4096 * 2 * 2.0  # bytes that are read and written
 
 FAMILIES = (
     Family("gemm + gelu", lambda: _linear(4096, 4096, 4096, gelu=True), 2 * 4096.0**3, True),
-    Family("gemm, B row-major", lambda: _product(4096, 4096, 4096), 2 * 4096.0**3, True),
+    Family("gemm, B row-major", lambda: product(4096, 4096, 4096), 2 * 4096.0**3, True),
     Family("gemm, 16 rows", lambda: _linear(16, 14336, 4096), 14336 * 4096 * 2.0, False),
     Family(
         "attention, causal",
@@ -148,7 +148,7 @@ def reports(
         assert isinstance(result, Build), f"{result.reason}\n{result.detail}"
         listing = (result.directory / "kernel.s").read_text()
         request = request_of(manifest, call, target.name, bindings)
-        workspace = int(evaluate(entry.workspace_bytes, bindings))
+        workspace = evaluate(entry.workspace_bytes, request.numbers)
         launches, memory = launches_at(entry.launches, request, workspace_bytes=workspace)
         board = boards(target.name)[0]
         found.append(

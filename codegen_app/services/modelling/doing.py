@@ -11,7 +11,7 @@ from codegen_app.services.modelling.asking import board_named
 from codegen_app.services.stopping import Stoppable
 from scheduler import targets
 from scheduler.benchmark.problem import index_limits
-from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg
+from scheduler.codegen.benchmark_request import BenchmarkRequest
 from scheduler.codegen.kernel import Launch
 from scheduler.codegen.recorded_call import RecordedCall
 from scheduler.cycles import facade, problem
@@ -119,8 +119,7 @@ def _request(
 
 
 def _workspace_bytes(use: KernelUse, request: BenchmarkRequest) -> int:
-    scalars = {arg.name: arg.value for arg in request.args if isinstance(arg, ScalarArg)}
-    return evaluate(parse_expr(use.kernel.workspace_bytes), scalars)
+    return evaluate(parse_expr(use.kernel.workspace_bytes), request.numbers)
 
 
 def _launches(use: KernelUse) -> tuple[Launch, ...]:

@@ -15,7 +15,7 @@ from scheduler.commands.main import main
 from scheduler.cycles.record import from_json
 from scheduler.isa.rocm.objects import disassembler
 from scheduler.outcome import UserError
-from tests.support.families import unary
+from tests.support.families import product, unary
 from tests.support.kernels_of_others import DATA
 
 GEMM = DATA / "gemm-column-major-b-gfx942.hsaco"
@@ -100,3 +100,18 @@ def test_mistakes_are_one_line(
         errors = capsys.readouterr().err
         assert says in errors
         assert len(errors.splitlines()) == 1
+
+
+def test_a_kernel_that_needs_workspace_is_modelled(
+    cache: CodeCache, toolchain: Toolchain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Its bytes depend on the kernel's own arguments, which have other names than the sizes.
+    target = targets.find("gfx942")
+    made = pipeline.generate(product(16, 512, 16384), [target])
+    assert any(not one.workspace_bytes.is_zero for one in made.kernels)
+    builds = pipeline.build_kernels(made.kernels, [target], lambda *_: toolchain, cache)
+    write(tmp_path / "product", made.schedule, made.manifest(), made.kernels, builds)
+    assert main(["model", str(tmp_path / "product"), "--target", "gfx942", "--json"]) == 0
+    (report,) = map(from_json, json.loads(capsys.readouterr().out)["modelled"])
+    assert len(report.launches) == 2
+    assert report.unknown == {}
