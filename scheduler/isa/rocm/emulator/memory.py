@@ -50,6 +50,7 @@ class Memory:
         self._pool: Words = np.zeros(64 * _WORDS, np.uint32)
         self._bytes = self._pool.view(np.uint8)
         self._used = 1  # page 0 stands for "none"
+        self._free: list[int] = []  # pages of regions that are gone
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -83,7 +84,8 @@ class Memory:
         return region
 
     def unmap(self, region: Region) -> None:
-        """The region's addresses mean nothing from here on."""
+        """The region's addresses mean nothing from here on; its pages may be another's."""
+        self._free += region.table[region.table > 0].tolist()
         position = self._regions.index(region)
         del self._regions[position], self._starts[position]
 
@@ -241,7 +243,19 @@ class Memory:
         positions = self._positions(region, offsets)
         self._pool[positions] = values
 
+    def _again(self, region: Region, pages: Addresses) -> Addresses:
+        """Give pages of regions that are gone, as zeros, to a region that begins with zeros; those
+        that are still without one."""
+        count = min(len(pages), len(self._free))
+        slots, self._free = self._free[:count], self._free[count:]
+        for slot in slots:
+            self._bytes[slot * PAGE : (slot + 1) * PAGE] = 0
+        region.table[pages[:count]] = slots
+        return pages[count:]
+
     def _make(self, region: Region, pages: Addresses) -> None:
+        if region.fill is None and self._free:
+            pages = self._again(region, pages)
         needed = self._used + len(pages)
         if needed > self._limit:
             raise MemoryLimitError

@@ -39,3 +39,12 @@ def test_the_last_bytes_of_a_region_can_be_read_and_no_more() -> None:
     assert outside.tolist() == [0x1006]
     halves, outside = memory.load_small(np.array([0x1004], np.int64), 2)
     assert halves.tolist() == [0x0605] and not len(outside)
+
+
+def test_pages_of_a_region_that_is_gone_are_used_again_and_are_zeros() -> None:
+    memory = Memory(pages=4)
+    for _ in range(20):  # a launch in many pieces has its arguments as often
+        region = memory.map("arguments", 0x1000, 6000, b"\xff" * 6000)
+        memory.unmap(region)
+    memory.map("other", 0x1000, 6000)
+    assert memory.read(0x1000, 6000) == bytes(6000)
