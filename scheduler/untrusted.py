@@ -7,23 +7,16 @@ brings it down, is turned down in one line, and nothing else comes of it.
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scheduler.build.process import Cancellation, Cancelled, signal_name
-from scheduler.fence.python import start_python
-from scheduler.outcome import MachineError, UserError
+from scheduler.build.asking import Child, ask
+from scheduler.build.process import Cancellation
 
-_CHILD = "scheduler.untrusted_child"
-_OVER_TIME = frozenset({signal.SIGXCPU})
-_ENDED = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+_CHILD = Child("scheduler.untrusted_child", "its reader", "be read", "a model")
 
 
 @dataclass(frozen=True)
@@ -63,40 +56,12 @@ def _ask(
     limits: Limits,
     cancellation: Cancellation | None,
 ) -> Any:
-    cancellation = cancellation or Cancellation()
     given = (what, str(limits.memory_bytes), str(limits.seconds), str(file.absolute()))
     with tempfile.TemporaryDirectory(prefix="kiln-read-") as folder:
-        process = start_python(
-            _CHILD,
-            (*given, *more),
-            Path(folder),
-            os.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+        return ask(
+            *(_CHILD, (*given, *more)),
+            name=file.name,
+            folder=Path(folder),
+            seconds=limits.seconds,
+            cancellation=cancellation,
         )
-        with cancellation.ends(process):
-            try:
-                output, _ = process.communicate(timeout=limits.seconds)
-            except subprocess.TimeoutExpired:
-                raise UserError(_over_time(file, limits)) from None
-    if cancellation.cancelled:
-        raise Cancelled
-    return _answer(file, limits, process.returncode, output)
-
-
-def _answer(file: Path, limits: Limits, status: int, output: bytes) -> Any:
-    if -status in _OVER_TIME:
-        raise UserError(_over_time(file, limits))
-    if -status in _ENDED:
-        raise MachineError(f"{file.name}: its reader was ended by {signal_name(status)}: try again")
-    if status != 0:
-        ended = f"ended by {signal_name(status)}" if status < 0 else f"ended with {status}"
-        raise UserError(f"{file.name}: cannot be read: its reader {ended}")
-    answer = json.loads(output)
-    if "error" in answer:
-        raise UserError(answer["error"])
-    return answer["ok"]
-
-
-def _over_time(file: Path, limits: Limits) -> str:
-    return f"{file.name}: takes longer than the {limits.seconds:g} s that a model may"

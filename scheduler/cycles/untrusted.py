@@ -7,25 +7,18 @@ network, and limits of time and memory (``scheduler/fence``); it answers with on
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from scheduler.build.process import Cancellation, Cancelled, signal_name
+from scheduler.build.asking import Child, ask
+from scheduler.build.process import Cancellation
 from scheduler.cycles.kernel_file import KernelFile
 from scheduler.cycles.record import from_json
 from scheduler.cycles.report import Report
-from scheduler.fence.python import start_python
-from scheduler.outcome import MachineError, UserError
 from scheduler.targets import Board
 
-_CHILD = "scheduler.cycles.untrusted_child"
-_OVER_TIME = frozenset({signal.SIGXCPU})
-_ENDED = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+_CHILD = Child("scheduler.cycles.untrusted_child", "the model", "be modelled", "a kernel")
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,6 @@ def model_untrusted(
     Raises ``UserError`` in one line, also where it takes more than the limits; ``MachineError``
     where the process was ended from outside; ``Cancelled``.
     """
-    cancellation = cancellation or Cancellation()
     with tempfile.TemporaryDirectory(prefix="kiln-model-") as place:
         folder = Path(place)
         listing, text = folder / "kernel.s", folder / "launch.json"
@@ -61,37 +53,11 @@ def model_untrusted(
             "board": board.name,
             "limits": asdict(limits),
         }
-        process = start_python(
-            _CHILD,
-            (json.dumps(request), str(listing), str(text)),
-            folder,
-            os.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+        answer = ask(
+            *(_CHILD, (json.dumps(request), str(listing), str(text))),
+            name=kernels.name,
+            folder=folder,
+            seconds=limits.seconds,
+            cancellation=cancellation,
         )
-        with cancellation.ends(process):
-            try:
-                output, _ = process.communicate(timeout=limits.seconds)
-            except subprocess.TimeoutExpired:
-                raise UserError(_over_time(kernels, limits)) from None
-    if cancellation.cancelled:
-        raise Cancelled
-    return _answer(kernels, limits, process.returncode, output)
-
-
-def _answer(kernels: KernelFile, limits: Limits, status: int, output: bytes) -> Report:
-    if -status in _OVER_TIME:
-        raise UserError(_over_time(kernels, limits))
-    if -status in _ENDED:
-        raise MachineError(f"{kernels.name}: the model was ended by {signal_name(status)}")
-    if status != 0:
-        ended = f"ended by {signal_name(status)}" if status < 0 else f"ended with {status}"
-        raise UserError(f"{kernels.name}: cannot be modelled: the model {ended}")
-    answer: dict[str, Any] = json.loads(output)
-    if "error" in answer:
-        raise UserError(answer["error"])
-    return from_json(answer["ok"])
-
-
-def _over_time(kernels: KernelFile, limits: Limits) -> str:
-    return f"{kernels.name}: takes longer than the {limits.seconds:g} s that a kernel may"
+    return from_json(answer)

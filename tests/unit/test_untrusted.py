@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import pipeline, samples, untrusted
+from scheduler.build.asking import Child
 from scheduler.build.process import Cancellation, Cancelled
 from scheduler.ir.serialize import graph_to_json
 from scheduler.outcome import UserError
@@ -34,7 +35,8 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
     folder.mkdir()
     (folder / "hostile_reader.py").write_text(READER.replace("BODY", body))
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    monkeypatch.setattr(untrusted, "_CHILD", "hostile_reader")
+    child = Child("hostile_reader", "its reader", "be read", "a model")
+    monkeypatch.setattr(untrusted, "_CHILD", child)
 
 
 def test_what_is_read_apart_is_what_is_read_here() -> None:

@@ -32,15 +32,16 @@ def main(request: dict[str, Any], file: Path) -> None:
         _fence(file, limits)
         answer: dict[str, Any] = {"ok": _read(request, file, limits, library)}
     except UserError as error:
-        answer = {"error": str(error)}
+        answer = {"error": f"{file.name}: {error}"}
     except MemoryError:
         gib = limits.memory_bytes / (1 << 30)
-        answer = {"error": f"takes more than the {gib:g} GiB that a code object may"}
+        answer = {"error": f"{file.name}: takes more than the {gib:g} GiB that a code object may"}
     except RecursionError:
-        answer = {"error": "is nested too deeply"}
+        answer = {"error": f"{file.name}: is nested too deeply"}
     except Exception as error:  # noqa: BLE001 -- pyelftools raises whatever a broken file leads to
         traceback.print_exc()
-        answer = {"error": f"no code object that can be read ({type(error).__name__})"}
+        kind = type(error).__name__
+        answer = {"error": f"{file.name}: no code object that can be read ({kind})"}
     json.dump(answer, answers)
     answers.close()
 
