@@ -366,7 +366,7 @@ def test_our_own_kernels_are_shown_side_by_side(
     html = reader.get(change.get_absolute_url()).content.decode()
     for part in ("compare-resources", "compare-source", first.name, second.name, "inner loop"):
         assert part in html, part
-    assert queries_of(change_page, change.pk) == 2 + 2
+    assert queries_of(change_page, change.pk) == 2 + 3
     data[-1].kernel, data[-1].build = data[-2].kernel, data[-2].build
     data[-1].save()
     assert "the same build" in change_page(change.pk).why_not_compared
