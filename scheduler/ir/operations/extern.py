@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from scheduler.ir.operations.base import Axes, GroupKind, Operation, Store, ViewOf
+from scheduler.ir.operations.base import GroupKind, ViewOf
+from scheduler.ir.operations.whole import OfWholeBuffers
 from scheduler.ir.values import Value
 
 
 @dataclass(frozen=True)
-class Extern(Operation):
+class Extern(OfWholeBuffers):
     """A graph node that no kernel was made for: it runs through the reference.
 
     ``reason`` says why, for the user; ``inputs`` maps the node's tensor values to the buffer and
@@ -31,33 +32,12 @@ class Extern(Operation):
         return GroupKind.EXTERN
 
     @property
-    def nest(self) -> tuple[Axes, Axes]:
-        return (), ()
-
-    @property
-    def points(self) -> Axes:
-        return ()
-
-    @property
-    def loops(self) -> Axes:
-        return ()
-
-    @property
     def scopes(self) -> tuple[ViewOf, ...]:
         return tuple(self.inputs.values())
 
     @property
-    def results(self) -> tuple[Store, ...]:
-        return ()
-
-    @property
     def writes(self) -> tuple[str, ...]:
         return self.outputs
-
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        if stores:
-            raise ValueError(f"{self.name} has no stores")
-        return replace(self, nodes=nodes)
 
     def with_scopes(self, values: Sequence[Value]) -> Self:
         pairs = zip(self.inputs.items(), values, strict=True)

@@ -10,20 +10,21 @@ then. A slice is a part of a whole buffer, further on with each step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import unbacked
-from scheduler.ir.operations.base import Axes, GroupKind, Operation, Store, ViewOf, size_buffer
+from scheduler.ir.operations.base import GroupKind, Operation, ViewOf, size_buffer
+from scheduler.ir.operations.whole import OfWholeBuffers
 from scheduler.ir.values import Value
 
 #: What a loop's end is called: as its begin, and this.
 END_SUFFIX = "_end"
 
 
-class _Mark(Operation):
+class _Mark(OfWholeBuffers):
     """What all marks say: they compute nothing, and read and write whole buffers."""
 
     @property
@@ -31,29 +32,8 @@ class _Mark(Operation):
         return GroupKind.LOOP
 
     @property
-    def nest(self) -> tuple[Axes, Axes]:
-        return (), ()
-
-    @property
-    def points(self) -> Axes:
-        return ()
-
-    @property
-    def loops(self) -> Axes:
-        return ()
-
-    @property
     def scopes(self) -> tuple[ViewOf, ...]:
         return ()
-
-    @property
-    def results(self) -> tuple[Store, ...]:
-        return ()
-
-    def with_results(self, stores: Sequence[Store], nodes: tuple[str, ...]) -> Self:
-        if stores:
-            raise ValueError(f"{self.name} has no stores")
-        return replace(self, nodes=nodes)  # type: ignore[type-var]
 
     def with_scopes(self, values: Sequence[Value]) -> Self:
         if values:
