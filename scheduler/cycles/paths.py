@@ -12,7 +12,7 @@ from scheduler.cycles.constants import Rates
 from scheduler.cycles.cuts import Cut, shorten
 from scheduler.cycles.decode import Act, Decoded, LocalAccess, local_access
 from scheduler.cycles.lines import transfers
-from scheduler.cycles.unit import Effect, Global, Local, Path
+from scheduler.cycles.steps import Effect, Global, Local, Path
 from scheduler.isa.listing import Function
 from scheduler.isa.rocm.emulator.trace import Access, WaveTrace
 

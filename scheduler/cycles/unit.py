@@ -14,54 +14,28 @@ of L2's bandwidth and of the memory's, and the latency of where the lines are fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from dataclasses import dataclass
+from heapq import heappop, heappush, heappushpop
 
 from scheduler.cycles.constants import Rates
-from scheduler.cycles.decode import REASONS, Act, Decoded
-from scheduler.cycles.report import Pipe, Reason, Span
+from scheduler.cycles.decode import REASONS, Act, Counter, Decoded
+from scheduler.cycles.report import Reason, Span
+from scheduler.cycles.steps import NO_LINE, SAME_LINE, Global, Path, Prepared, Preparing, Step
+from scheduler.cycles.sums import Totals, spans, sums
+from scheduler.cycles.waves import Block, Queue, Wave
 
-_SPANS = 1200  # of one wave of the timeline
 _KEPT = 64  # of the operations under way that a counter remembers
 
 
-@dataclass(frozen=True, slots=True)
-class Local:
-    """One access to LDS: cycles of the banks, bytes in (with addresses) and back."""
-
-    banks: float
-    bytes_in: float
-    bytes_out: float
-
-
-@dataclass(frozen=True, slots=True)
-class Global:
-    """One access to memory: cycles of the address unit and L1, the lines, and the share of them
-    that L2 has not got yet."""
-
-    cycles: float
-    lines: tuple[int, ...]
-    bytes_moved: int
-    bytes_used: int
-    store: bool
-    fresh: float
-
-
-Effect = Local | Global | None
-_Key = tuple[Act, int]
-_NO_KEY: _Key = (Act.FREE, 0)
 _AFTER_WAVES = 1 << 30  # what a pipe becomes free for comes behind all waves of that time
+_VECTOR, _WAIT, _BARRIER, _END = int(Act.VECTOR), int(Act.WAIT), int(Act.BARRIER), int(Act.END)
+_LAST_PIPE = int(Act.BRANCH)  # acts behind it need none
+_PLAIN = frozenset(map(int, (Act.VECTOR, Act.SCALAR, Act.BRANCH)))  # keep a pipe, no more
+_QUEUED = frozenset(map(int, (Act.VECTOR, Act.MATRIX, Act.LDS, Act.MEMORY)))
+_SCALARS = int(Counter.SCALARS)
 
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """What a wave does: instructions, what each does to memory, and how many executions each
-    stands for. ``marks`` are positions whose time of issue is asked for."""
-
-    indices: list[int]
-    effects: list[Effect]
-    weights: list[float]
-    marks: frozenset[int] = frozenset()
+_Entry = tuple[float, int, int, Wave | None, Step | None, Queue | None]
+"""Of the heap: a wave that is next with a step, or a queue whose pipe may be free."""
 
 
 @dataclass(frozen=True)
@@ -73,58 +47,6 @@ class Setting:
     l2_bytes_cycle: float
     l1_lines: int
     code_lines: int
-
-
-@dataclass(slots=True)
-class _Wave:
-    path: Path
-    simd: int
-    block: _Block
-    age: int
-    replica: int
-    position: int = 0
-    priority: int = 0
-    base: float = 0.0
-    """When it could have issued, had it nothing to wait for."""
-    ready: float = 0.0
-    reason: Reason | None = None
-    pending: list[tuple[float, float, int]] = field(default_factory=list)
-    pending_mask: int = 0
-    counters: tuple[list[float], list[float], list[float], list[float]] = field(
-        default_factory=lambda: ([], [], [], [])
-    )
-    line: int = -1
-    started: float = 0.0
-    ended: float = 0.0
-    times: dict[int, float] = field(default_factory=dict)
-    spans: list[Span] | None = None
-
-
-@dataclass(slots=True)
-class _Block:
-    number: int
-    alive: int
-    weight: float
-    waiting: list[_Wave] = field(default_factory=list)
-    waves: list[_Wave] = field(default_factory=list)
-    ended: float = 0.0
-
-
-@dataclass
-class Totals:
-    """Sums over all waves, by instruction; cycles as executed, with the weights of the paths.
-    ``served`` are cycles that what the unit has once was busy."""
-
-    executed: list[float]
-    busy: list[float]
-    stalls: dict[Reason, list[float]]
-    spent: list[float]
-    pipes: dict[Pipe, float]
-    served: dict[str, float] = field(
-        default_factory=lambda: dict.fromkeys(("memory", "l2", "addresses", "banks"), 0.0)
-    )
-    l1_hits: float = 0.0
-    l1_lines: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -170,45 +92,23 @@ class Unit:
         self._setting = setting
         self._resident = resident
         self._timeline = timeline
-        count = len(decoded)
-        self.totals = Totals(
-            [0.0] * count,
-            [0.0] * count,
-            {reason: [0.0] * count for reason in Reason},
-            [0.0] * count,
-            dict.fromkeys(Pipe, 0.0),
-        )
+        self._preparing = Preparing(decoded, rates)
+        self._prepared: dict[int, Prepared] = {}
         simds = rates.simds
-        self._heap: list[tuple[float, int, int, _Wave | None, _Key]] = []
+        self._heap: list[_Entry] = []
         self._held = [0] * simds
-        self._free: dict[Act, list[float]] = {
-            act: [0.0] * simds
-            for act in (Act.VECTOR, Act.MATRIX, Act.SCALAR, Act.LDS, Act.MEMORY, Act.BRANCH)
-        }
-        self._does: dict[Act, Callable[[float, _Wave, Decoded, float], float]] = {
-            Act.VECTOR: self._vector,
+        # Of each SIMD, by act: when its pipe is free, whose instruction it had last, and the waves
+        # that are ready but for their pipe, by priority and age. Of each queue that is not empty
+        # an entry is in the heap, under the time when the pipe is free.
+        self._free = [[0.0] * len(Act) for _ in range(simds)]
+        self._owners: list[list[Wave | None]] = [[None] * len(Act) for _ in range(simds)]
+        self._queues: list[list[Queue]] = [[[] for _ in Act] for _ in range(simds)]
+        self._does: dict[int, Callable[[float, Wave, Decoded], None]] = {
             Act.MATRIX: self._matrix,
-            Act.SCALAR: self._scalar,
             Act.SCALAR_LOAD: self._scalar_load,
             Act.LDS: self._local,
             Act.MEMORY: self._global,
-            Act.BRANCH: self._branch,
-            Act.WAIT: self._slot,
-            Act.PAUSE: self._pause,
             Act.PRIORITY: self._priority,
-            Act.FREE: self._nothing,
-            Act.END: self._slot,
-        }
-        self._free[Act.SCALAR_LOAD] = self._free[Act.SCALAR]
-        self._owner: dict[Act, list[_Wave | None]] = {
-            act: [None] * simds for act in (Act.VECTOR, Act.MATRIX)
-        }
-        # Waves that are ready but for their pipe: by priority and age, one list a pipe and SIMD.
-        # For each that is not empty its key is in the heap, under the time when the pipe is free.
-        self._waiting: dict[tuple[Act, int], list[tuple[int, int, _Wave]]] = {
-            (act, simd): []
-            for act in (Act.VECTOR, Act.MATRIX, Act.LDS, Act.MEMORY)
-            for simd in range(simds)
         }
         self._port_in = [0.0] * rates.lds_ports
         self._port_out = [0.0] * rates.lds_ports
@@ -218,10 +118,11 @@ class Unit:
         self._memory = 0.0
         self._l1: dict[int, None] = {}
         self._code: dict[int, float] = {}
+        self._ahead = int(rates.fetch_ahead)
         self._age = 0
-        self._issued = 0
-        self._finished: list[_Wave] = []
-        self._blocks: list[_Block] = []
+        self._passed = {"memory": 0.0, "l2": 0.0}
+        self._lines = {"hits": 0.0, "lines": 0.0}
+        self._blocks: list[Block] = []
         self._queue: list[Sequence[Path]] = []
         self._weights: list[float] = []
 
@@ -234,29 +135,34 @@ class Unit:
         self._weights = [1.0] * len(blocks) if weights is None else list(weights)
         for _ in range(min(self._resident, len(self._queue))):
             self._start(0.0)
-        heap = self._heap
-        while heap:
-            time, _, _, wave, key = heappop(heap)
-            if wave is not None:
-                self._arrive(time, wave)
-            else:
-                self._wake(time, key)
+        self._loop()
+        waves = [wave for block in self._blocks for wave in block.waves]
+        totals = sums(self._decoded, self._rates, waves)
+        totals.served |= self._passed
+        totals.l1_hits, totals.l1_lines = self._lines["hits"], self._lines["lines"]
         ends = tuple(block.ended for block in self._blocks)
-        waves = tuple(
-            WaveTimes(
-                wave.block.number,
-                wave.block.waves.index(wave),
-                wave.simd,
-                wave.started,
-                wave.ended,
-                wave.times,
-                tuple(wave.spans or ()),
-            )
-            for block in self._blocks
-            for wave in block.waves
-        )
+        issued = sum(len(wave.times) - len(wave.arrived) for wave in waves)
         return Outcome(
-            max(ends, default=0.0), ends, waves, self.totals, self._issued, sum(self._weights)
+            max(ends, default=0.0),
+            ends,
+            tuple(self._times_of(wave) for wave in waves),
+            totals,
+            issued,
+            sum(self._weights),
+        )
+
+    def _times_of(self, wave: Wave) -> WaveTimes:
+        marks = {at: wave.times[at] for at in wave.path.marks if at < len(wave.times)}
+        marks |= {at: time for at, time in wave.arrived.items() if at in marks}
+        shown = wave.served is not None
+        return WaveTimes(
+            wave.block.number,
+            wave.block.waves.index(wave),
+            wave.simd,
+            wave.started,
+            wave.ended,
+            marks,
+            spans(self._decoded, self._rates, wave) if shown else (),
         )
 
     # -- blocks ---------------------------------------------------------------------------------
@@ -264,20 +170,34 @@ class Unit:
     def _start(self, time: float) -> None:
         number = len(self._blocks)
         paths = self._queue.pop(0)
-        block = _Block(number, len(paths), self._weights[number])
+        block = Block(number, len(paths), self._weights[number])
         self._blocks.append(block)
         for path in paths:
             simd = min(range(len(self._held)), key=self._held.__getitem__)
             self._held[simd] += 1
-            wave = _Wave(path, simd, block, self._age, number)
-            if self._age < self._timeline:
-                wave.spans = []
+            wave = Wave(
+                path,
+                self._steps(path),
+                simd,
+                block,
+                self._age,
+                self._free[simd],
+                self._owners[simd],
+                self._queues[simd],
+                time,
+                served={} if self._age < self._timeline else None,
+            )
             self._age += 1
-            wave.started = time
             block.waves.append(wave)
-            self._next(wave, time)
+            self._put(wave, time)
 
-    def _end(self, time: float, wave: _Wave) -> None:
+    def _steps(self, path: Path) -> Prepared:
+        known = self._prepared.get(id(path))
+        if known is None:
+            known = self._prepared[id(path)] = self._preparing.prepare(path)
+        return known
+
+    def _end(self, time: float, wave: Wave) -> None:
         wave.ended = time
         self._held[wave.simd] -= 1
         block = wave.block
@@ -289,344 +209,231 @@ class Unit:
         elif len(block.waiting) == block.alive:
             self._release(time, block)
 
-    def _release(self, time: float, block: _Block) -> None:
+    def _release(self, time: float, block: Block) -> None:
         """All waves are at the barrier."""
         end = time + self._rates.barrier
-        stalls, spent = self.totals.stalls[Reason.BARRIER], self.totals.spent
         waiting, block.waiting = block.waiting, []
         for wave in waiting:
-            index = wave.path.indices[wave.position]
-            weight = wave.path.weights[wave.position] * block.weight
-            stalls[index] += weight * (end - wave.base)
-            spent[index] += weight * (end - wave.base)
-            self.totals.executed[index] += weight
-            self._span(wave, wave.base, end, index, None, Reason.BARRIER)
-            wave.position += 1
-            self._next(wave, end)
+            wave.held.append((len(wave.times), end, Reason.BARRIER))
+            wave.times.append(end)
+            self._put(wave, end)
 
     # -- waves ----------------------------------------------------------------------------------
 
-    def _next(self, wave: _Wave, base: float) -> None:
-        """Put a wave up for its next instruction, which it could issue at ``base``."""
-        path = wave.path
-        position = wave.position
-        if position >= len(path.indices):
-            self._end(base, wave)
-            return
-        one = self._decoded[path.indices[position]]
-        ready, reason = base, None
-        if one.line != wave.line:
-            wave.line = one.line
-            fetched = self._fetched(one.line, base)
-            if fetched > ready:
-                ready, reason = fetched, Reason.FETCH
-        act = one.act
-        if act is Act.WAIT:
-            for counter, left in one.until:
-                queue = wave.counters[counter]
-                if len(queue) > left and queue[-1 - left] > ready:
-                    ready, reason = queue[-1 - left], REASONS[counter]
-            if reason is Reason.LDS and self._waits_for_scalars(wave, ready):
-                reason = Reason.SCALAR
-        elif wave.pending_mask & (one.reads | one.chained | one.writes):
-            ready, reason = self._results(wave, one, ready, reason)
-        wave.base, wave.ready, wave.reason = base, ready, reason
+    def _put(self, wave: Wave, base: float) -> None:
+        entry = self._next(wave, base)
+        if entry is not None:
+            heappush(self._heap, entry)
+
+    def _next(self, wave: Wave, base: float) -> _Entry | None:  # noqa: PLR0912
+        """What a wave, which could issue at ``base``, is up for next. Instructions that concern it
+        alone issue here."""
+        times, steps = wave.times, wave.prepared.steps
         cadence = self._rates.cadence
-        if cadence > 1:
-            ready = wave.simd - cadence * ((wave.simd - ready) // cadence)
-        heappush(self._heap, (ready, -wave.priority, wave.age, wave, _NO_KEY))
-
-    def _waits_for_scalars(self, wave: _Wave, ready: float) -> bool:
-        """Up to gfx11 LDS and scalar loads have one counter: whose time is the last."""
-        return ready in wave.counters[3]
-
-    def _results(
-        self, wave: _Wave, one: Decoded, ready: float, reason: Reason | None
-    ) -> tuple[float, Reason | None]:
-        left, mask = [], 0
-        base = wave.base
-        for chain, read, written in wave.pending:
-            if read <= base:
-                continue
-            left.append((chain, read, written))
-            mask |= written
-            if written & (one.reads | one.writes if one.act is not Act.MATRIX else one.reads):
-                at = read
-            elif written & (one.chained | one.writes):
-                at = chain
-            else:
-                continue
-            if at > ready:
-                ready = at
-                reason = Reason.MATRIX if chain != read else Reason.DEPENDENCY
-        wave.pending, wave.pending_mask = left, mask
-        return ready, reason
+        while True:
+            position = len(times)
+            step = steps[position]
+            act, line, needs, after, _, alone, one = step
+            ready = base
+            if line != SAME_LINE:
+                if line == NO_LINE:
+                    self._end(base, wave)
+                    return None
+                fetched = self._fetched(line, base)
+                if fetched > ready:
+                    ready, reason = fetched, Reason.FETCH
+            if needs:
+                for before, busy, more, why in needs:
+                    at = times[position - before] + busy + more
+                    if at > ready:
+                        ready, reason = at, why
+            elif act == _WAIT:
+                for counter, left in one.until:
+                    queue = wave.counters[counter]
+                    if len(queue) > left and queue[-1 - left] > ready:
+                        ready, reason = queue[-1 - left], REASONS[counter]
+                if ready > base and reason is Reason.LDS and ready in wave.counters[_SCALARS]:
+                    # Up to gfx11 LDS and scalar loads have one counter: whose time is the last.
+                    reason = Reason.SCALAR
+            if ready > base:
+                wave.held.append((position, ready, reason))
+            if cadence > 1:
+                ready = wave.simd - cadence * ((wave.simd - ready) // cadence)
+            if not alone:
+                return (ready, wave.order, wave.age, wave, step, None)
+            times.append(ready)
+            base = ready + after
 
     def _fetched(self, line: int, time: float) -> float:
         """When a line of code is there; those behind it are asked for with it."""
         code, latency = self._code, self._rates.fetch_latency
         known = code.pop(line, None)
         code[line] = known = time + latency if known is None else known
-        for ahead in range(line + 1, line + 1 + int(self._rates.fetch_ahead)):
+        for ahead in range(line + 1, line + 1 + self._ahead):
             if ahead not in code:
                 code[ahead] = time + latency
         while len(code) > self._setting.code_lines:
             del code[next(iter(code))]
         return known
 
-    def _span(
-        self,
-        wave: _Wave,
-        start: float,
-        end: float,
-        index: int,
-        pipe: Pipe | None,
-        reason: Reason | None,
-    ) -> None:
-        spans = wave.spans
-        if spans is not None and end > start and len(spans) < _SPANS:
-            spans.append(Span(int(start), int(end), index, pipe, reason))
-
     # -- instructions ---------------------------------------------------------------------------
 
-    def _arrive(self, time: float, wave: _Wave) -> None:
-        """A wave is ready: issue, or wait for the pipe behind those that do."""
-        one = self._decoded[wave.path.indices[wave.position]]
-        act = one.act
-        later = self._blocked(time, wave, act)
-        waiting = self._waiting.get((act, wave.simd))
-        if waiting is None:
-            if later > time:
-                self._again(later, wave)
+    def _loop(self) -> None:  # noqa: PLR0912, PLR0915
+        """All that happens, in order of time. Nearly all of a run's time is spent here, once for
+        each instruction: so this is long, and what can wait is left to ``sums.py``."""
+        heap, put_take = self._heap, heappushpop
+        cadence, does = self._rates.cadence, self._does
+        entry = heappop(heap) if heap else None
+        while entry is not None:
+            time, order, _, wave, step, queue = entry
+            if wave is None or step is None:
+                # A pipe may be free: the first of those that wait for it issues.
+                assert queue is not None
+                _, _, wave, step = queue[0]
+                act = step[0]
+                later = wave.free[0] if act == _VECTOR else self._blocked(time, wave, act)
+                if later > time:
+                    entry = put_take(heap, self._wake(later, wave.simd, act, queue))
+                    continue
+                heappop(queue)
+                if wave.owners[act] is wave:
+                    wave.own.append(len(wave.times))
             else:
-                self._issue(time, wave, one)
-        elif waiting or later > time:
-            if not waiting:
-                self._wake_at(max(later, time), (act, wave.simd))
-            heappush(waiting, (-wave.priority, wave.age, wave))
-        else:
-            self._issue(time, wave, one)
+                act = step[0]
+                if act <= _LAST_PIPE:
+                    later = wave.free[act] if act in _PLAIN else self._blocked(time, wave, act)
+                    if act not in _QUEUED:
+                        if later > time:
+                            later = self._slot(later, wave.simd)
+                            entry = put_take(heap, (later, order, wave.age, wave, step, None))
+                            continue
+                    else:
+                        waiting = wave.queues[act]
+                        if waiting or later > time:
+                            if not waiting:
+                                later = max(later, time)
+                                heappush(heap, self._wake(later, wave.simd, act, waiting))
+                            heappush(waiting, (order, wave.age, wave, step))
+                            entry = heappop(heap)
+                            continue
+            if act == _VECTOR:
+                wave.free[_VECTOR] = time + step[4]
+                wave.owners[_VECTOR] = wave
+            elif act in _PLAIN:
+                wave.free[act] = time + step[4]
+            elif act == _BARRIER:
+                self._arrive(time, wave)
+                entry = heappop(heap) if heap else None
+                continue
+            elif act in does:
+                does[act](time, wave, step[6])
+            wave.times.append(time)
+            if act == _END:
+                self._end(time + step[3], wave)
+                following = None
+            else:
+                following = self._next(wave, time + step[3])
+            if queue:
+                later = self._blocked(time, queue[0][2], act)
+                later = max(later, time + cadence)
+                heappush(heap, self._wake(later, queue[0][2].simd, act, queue))
+            if following is not None:
+                entry = put_take(heap, following)
+            else:
+                entry = heappop(heap) if heap else None
 
-    def _again(self, later: float, wave: _Wave) -> None:
+    def _arrive(self, time: float, wave: Wave) -> None:
+        """A wave is at a barrier."""
+        wave.arrived[len(wave.times)] = time
+        block = wave.block
+        block.waiting.append(wave)
+        if len(block.waiting) == block.alive:
+            self._release(time, block)
+
+    def _slot(self, time: float, simd: int) -> float:
+        """When the SIMD looks at its waves next."""
         cadence = self._rates.cadence
-        if cadence > 1:
-            later = wave.simd - cadence * ((wave.simd - later) // cadence)
-        heappush(self._heap, (later, -wave.priority, wave.age, wave, _NO_KEY))
+        return simd - cadence * ((simd - time) // cadence) if cadence > 1 else time
 
-    def _wake_at(self, time: float, key: _Key) -> None:
-        cadence, simd = self._rates.cadence, key[1]
-        if cadence > 1:
-            time = simd - cadence * ((simd - time) // cadence)
-        heappush(self._heap, (time, _AFTER_WAVES + key[0], simd, None, key))
+    def _wake(self, time: float, simd: int, act: int, queue: Queue) -> _Entry:
+        return (self._slot(time, simd), _AFTER_WAVES + act, simd, None, None, queue)
 
-    def _wake(self, time: float, key: _Key) -> None:
-        """A pipe may be free: the first of those that wait for it issues."""
-        waiting = self._waiting[key]
-        wave = waiting[0][2]
-        later = self._blocked(time, wave, key[0])
-        if later <= time:
-            heappop(waiting)
-            self._issue(time, wave, self._decoded[wave.path.indices[wave.position]])
-            if not waiting:
-                return
-            later = max(self._blocked(time, waiting[0][2], key[0]), time + self._rates.cadence)
-        self._wake_at(later, key)
-
-    def _issue(self, time: float, wave: _Wave, one: Decoded) -> None:
-        """A wave's instruction goes to its pipe."""
-        path = wave.path
-        position = wave.position
-        index, act = one.index, one.act
-        if position in path.marks:
-            wave.times[position] = time
-        if act is Act.BARRIER:
-            wave.base = time
-            block = wave.block
-            block.waiting.append(wave)
-            if len(block.waiting) == block.alive:
-                self._release(time, block)
-            return
-        self._issued += 1
-        weight = path.weights[position] * wave.block.weight
-        self._account(time, wave, index, weight)
-        after = self._does[act](time, wave, one, weight)
-        totals = self.totals
-        totals.executed[index] += weight
-        totals.spent[index] += weight * (time + after - wave.base)
-        wave.position = position + 1
-        if act is Act.END:
-            self._end(time + after, wave)
-        else:
-            self._next(wave, time + after)
-
-    def _blocked(self, time: float, wave: _Wave, act: Act) -> float:
+    def _blocked(self, time: float, wave: Wave, act: int) -> float:  # noqa: ARG002
         """When the pipe takes an instruction of that kind, at the earliest."""
-        free = self._free.get(act)
-        if free is None:
-            return time
-        later = free[wave.simd]
-        if act is Act.MATRIX:
-            return max(later, self._free[Act.VECTOR][wave.simd])
-        if act is Act.LDS:
+        free = wave.free
+        later = free[Act.SCALAR if act == Act.SCALAR_LOAD else act]
+        if act == Act.MATRIX:
+            return max(later, free[Act.VECTOR])
+        if act == Act.LDS:
             return max(later, self._port_in[self._port(wave)] - self._rates.lds_queue)
-        if act is Act.MEMORY:
+        if act == Act.MEMORY:
             return max(later, self._addresses - self._rates.memory_queue)
         return later
 
-    def _account(self, time: float, wave: _Wave, index: int, weight: float) -> None:
-        """Write down what the wave waited for before this instruction."""
-        base, ready = wave.base, wave.ready
-        if time <= base:
-            return
-        reason = wave.reason
-        if reason is not None:
-            waited = (ready if ready < time else time) - base
-            # The few cycles until its SIMD looks again belong to what it waited for.
-            if time - ready < self._rates.cadence:
-                waited = time - base
-            self.totals.stalls[reason][index] += weight * waited
-            self._span(wave, base, base + waited, index, None, reason)
-            base += waited
-        if time - base >= self._rates.cadence and not self._own(wave, index):
-            self.totals.stalls[Reason.PIPE][index] += weight * (time - base)
-            self._span(wave, base, time, index, None, Reason.PIPE)
+    def _matrix(self, time: float, wave: Wave, one: Decoded) -> None:
+        wave.free[Act.MATRIX] = time + one.busy
+        wave.owners[Act.MATRIX] = wave
+        wave.free[Act.VECTOR] = time + self._rates.vector
 
-    def _own(self, wave: _Wave, index: int) -> bool:
-        """Whether it is the wave itself whose last instruction the pipe still had."""
-        act = self._decoded[index].act
-        owners = self._owner.get(act)
-        return owners is not None and owners[wave.simd] is wave
+    def _priority(self, time: float, wave: Wave, one: Decoded) -> None:  # noqa: ARG002
+        wave.order = -one.priority
 
-    def _kept(self, time: float, wave: _Wave, one: Decoded, weight: float) -> None:
-        """The instruction keeps its pipe of the SIMD."""
-        self._free[one.act][wave.simd] = time + one.busy
-        totals = self.totals
-        totals.busy[one.index] += weight * one.busy
-        if one.pipe is not None:
-            totals.pipes[one.pipe] += weight * one.busy
-            if wave.spans is not None:
-                self._span(wave, time, time + one.busy, one.index, one.pipe, None)
-
-    def _vector(self, time: float, wave: _Wave, one: Decoded, weight: float) -> float:
-        self._kept(time, wave, one, weight)
-        self._owner[Act.VECTOR][wave.simd] = wave
-        if one.latency:
-            end = time + one.latency
-            wave.pending.append((end, end, one.writes))
-            wave.pending_mask |= one.writes
-        return self._rates.cadence
-
-    def _matrix(self, time: float, wave: _Wave, one: Decoded, weight: float) -> float:
-        self._kept(time, wave, one, weight)
-        rates, simd = self._rates, wave.simd
-        self._owner[Act.MATRIX][simd] = wave
-        self._free[Act.VECTOR][simd] = time + rates.vector
-        self.totals.pipes[Pipe.VECTOR] += weight * rates.vector
-        chain = time + one.busy + rates.matrix_chain
-        wave.pending.append((chain, time + one.latency, one.writes))
-        wave.pending_mask |= one.writes
-        return rates.cadence
-
-    def _scalar(self, time: float, wave: _Wave, one: Decoded, weight: float) -> float:
-        self._kept(time, wave, one, weight)
-        return self._rates.cadence
-
-    def _branch(self, time: float, wave: _Wave, one: Decoded, weight: float) -> float:
-        self._kept(time, wave, one, weight)
-        indices, following = wave.path.indices, wave.position + 1
-        if following < len(indices) and indices[following] != one.index + 1:
-            return self._rates.cadence + self._rates.branch
-        return self._rates.cadence
-
-    def _pause(self, time: float, wave: _Wave, one: Decoded, weight: float) -> float:  # noqa: ARG002
-        return self._rates.cadence + one.pause
-
-    def _priority(
-        self,
-        time: float,  # noqa: ARG002
-        wave: _Wave,
-        one: Decoded,
-        weight: float,  # noqa: ARG002
-    ) -> float:
-        wave.priority = one.priority
-        return self._rates.cadence
-
-    def _nothing(self, *_: object) -> float:
-        return 0.0
-
-    def _slot(self, *_: object) -> float:
-        return self._rates.cadence
-
-    def _scalar_load(self, time: float, wave: _Wave, one: Decoded, weight: float) -> float:
-        self._kept(time, wave, one, weight)
+    def _scalar_load(self, time: float, wave: Wave, one: Decoded) -> None:
+        wave.free[Act.SCALAR] = time + one.busy
         end = time + self._rates.scalar_latency
         for counter in one.counts:
             self._count(wave, counter, end)
-        if 3 not in one.counts:
-            self._count(wave, 3, wave.counters[one.counts[0]][-1])
-        return self._rates.cadence
+        if Counter.SCALARS not in one.counts:
+            self._count(wave, Counter.SCALARS, wave.counters[one.counts[0]][-1])
 
     @staticmethod
-    def _count(wave: _Wave, counter: int, end: float) -> None:
+    def _count(wave: Wave, counter: int, end: float) -> None:
         queue = wave.counters[counter]
         queue.append(max(end, queue[-1]) if queue else end)
         if len(queue) > 2 * _KEPT:
             del queue[:_KEPT]
 
-    def _port(self, wave: _Wave) -> int:
+    def _port(self, wave: Wave) -> int:
         return wave.simd * self._rates.lds_ports // self._rates.simds
 
-    def _local(self, time: float, wave: _Wave, one: Decoded, weight: float) -> float:
+    def _local(self, time: float, wave: Wave, one: Decoded) -> None:
         rates = self._rates
-        effect = wave.path.effects[wave.position]
-        self._free[Act.LDS][wave.simd] = time + rates.cadence
+        position = len(wave.times)
+        into, banks, back, busy = wave.prepared.local[position]
+        wave.free[Act.LDS] = time + rates.cadence
         port = self._port(wave)
-        if not isinstance(effect, Local):
-            effect = Local(1.0, 4.0 * rates.wave, 0.0)
         start = max(time, self._port_in[port])
-        into = effect.bytes_in / rates.lds_port
         self._port_in[port] = start + into
         served = max(start + 4.0 * rates.wave / rates.lds_port, self._banks)
-        banks = effect.banks / rates.units
         self._banks = served + banks
-        self.totals.served["banks"] += weight * banks
         end = max(self._banks, start + into)
-        back = effect.bytes_out / rates.lds_port
         if back:
             end = max(max(served, self._port_out[port]) + back, end)
             self._port_out[port] = end
         end += rates.lds_latency
         for counter in one.counts:
             self._count(wave, counter, end)
-        busy = max(effect.banks, into / rates.lds_ports, back / rates.lds_ports)
-        totals = self.totals
-        totals.busy[one.index] += weight * busy
-        totals.pipes[Pipe.LDS] += weight * busy
-        self._span(wave, time, start + max(busy, into), one.index, Pipe.LDS, None)
-        return rates.cadence
+        if wave.served is not None:
+            wave.served[position] = start + max(busy, into)
 
-    def _global(self, time: float, wave: _Wave, one: Decoded, weight: float) -> float:
+    def _global(self, time: float, wave: Wave, one: Decoded) -> None:
         rates = self._rates
-        effect = wave.path.effects[wave.position]
-        self._free[Act.MEMORY][wave.simd] = time + rates.cadence
+        position = len(wave.times)
+        effect = wave.path.effects[position]
+        wave.free[Act.MEMORY] = time + rates.cadence
         start = max(time, self._addresses)
-        busy = rates.address
-        if isinstance(effect, Global):
-            busy = max(busy, effect.cycles)
+        busy = max(rates.address, effect.cycles) if isinstance(effect, Global) else rates.address
         self._addresses = end = start + busy / rates.units
-        self.totals.served["addresses"] += weight * busy / rates.units
         if isinstance(effect, Global) and effect.lines:
+            weight = wave.path.weights[position] * wave.block.weight
             end = self._behind_l1(start, end, wave, effect, weight)
         for counter in one.counts:
             self._count(wave, counter, end)
-        totals = self.totals
-        totals.busy[one.index] += weight * busy
-        totals.pipes[Pipe.MEMORY] += weight * busy
-        self._span(wave, time, self._addresses, one.index, Pipe.MEMORY, None)
-        return rates.cadence
+        if wave.served is not None:
+            wave.served[position] = self._addresses
 
     def _behind_l1(
-        self, start: float, end: float, wave: _Wave, effect: Global, weight: float
+        self, start: float, end: float, wave: Wave, effect: Global, weight: float
     ) -> float:
         """When an access is done that L1 has begun with."""
         rates = self._rates
@@ -635,8 +442,8 @@ class Unit:
             self._pass(start, effect.bytes_moved, behind, weight)
             return max(end, self._l2, self._memory) + rates.l2_latency
         missing = self._miss(wave, effect.lines)
-        self.totals.l1_lines += weight * len(effect.lines)
-        self.totals.l1_hits += weight * (len(effect.lines) - missing)
+        self._lines["lines"] += weight * len(effect.lines)
+        self._lines["hits"] += weight * (len(effect.lines) - missing)
         if not missing:
             return end + rates.l1_latency
         moved = missing * rates.line
@@ -647,7 +454,7 @@ class Unit:
 
     def _pass(self, start: float, moved: float, behind: float, weight: float) -> None:
         """Bytes through L2, and those of them that it must fetch or write."""
-        setting, served = self._setting, self.totals.served
+        setting, served = self._setting, self._passed
         cycles = moved / setting.l2_bytes_cycle
         self._l2 = max(self._l2, start) + cycles
         served["l2"] += weight * cycles
@@ -656,10 +463,10 @@ class Unit:
             self._memory = max(self._memory, start) + cycles
             served["memory"] += weight * cycles
 
-    def _miss(self, wave: _Wave, lines: tuple[int, ...]) -> int:
+    def _miss(self, wave: Wave, lines: tuple[int, ...]) -> int:
         """How many lines L1 does not have; it has them from now on."""
         cache = self._l1
-        own = wave.replica << 48
+        own = wave.block.number << 48
         missing = 0
         for line in lines:
             key = line | own

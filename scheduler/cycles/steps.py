@@ -1,0 +1,220 @@
+"""What a path's instructions are to a unit, looked up once: all that does not depend on time.
+
+A path is run by many blocks; which results an instruction needs, whether its code is on another
+line of the cache than the one before, and how long a wave goes on after it follow from the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduler.cycles.constants import Rates
+from scheduler.cycles.decode import Act, Decoded
+from scheduler.cycles.report import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """One access to LDS: cycles of the banks, bytes in (with addresses) and back."""
+
+    banks: float
+    bytes_in: float
+    bytes_out: float
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """One access to memory: cycles of the address unit and L1, the lines, and the share of them
+    that L2 has not got yet."""
+
+    cycles: float
+    lines: tuple[int, ...]
+    bytes_moved: int
+    bytes_used: int
+    store: bool
+    fresh: float
+
+
+Effect = Local | Global | None
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """What a wave does: instructions, what each does to memory, and how many executions each
+    stands for. ``marks`` are positions whose time of issue is asked for."""
+
+    indices: list[int]
+    effects: list[Effect]
+    weights: list[float]
+    marks: frozenset[int] = frozenset()
+
+
+Need = tuple[int, float, float, Reason]
+"""A result: how many instructions before, and the cycles behind its issue until it is there, in
+two parts."""
+
+Step = tuple[int, int, tuple[Need, ...], float, float, bool, Decoded]
+"""An instruction where it stands: its act, the line of code it begins (else ``SAME_LINE``; behind
+the last ``NO_LINE``), results it needs, cycles until its wave goes on, those of its pipe, and
+whether its issue and what follows concern its wave alone."""
+
+SAME_LINE, NO_LINE = -1, -2
+_ALONE = (Act.WAIT, Act.PAUSE, Act.FREE)  # take no pipe, change nothing that others see
+_OVER: Step = (Act.END, NO_LINE, (), 0.0, 0.0, False, Decoded(0, Act.END, None, 0))
+
+Indices = npt.NDArray[np.int64]
+Cycles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A path's steps and one behind the last. For the sums: indices, weights, cycles after each
+    issue, cycles of its pipe. Of its accesses to LDS, by position: cycles into it, of its banks and
+    back, and those that are counted as its work."""
+
+    steps: list[Step]
+    indices: Indices
+    weights: Cycles
+    after: Cycles
+    busy: Cycles
+    local: dict[int, tuple[float, float, float, float]]
+
+
+class Preparing:
+    """Steps of the paths of one function at one end of the constants."""
+
+    def __init__(self, decoded: Sequence[Decoded], rates: Rates) -> None:
+        self._decoded = decoded
+        self._rates = rates
+        self._lines = np.array([one.line for one in decoded], np.int64)
+        self._branches = np.array([one.act is Act.BRANCH for one in decoded], bool)
+        self._alone = np.array([one.act in _ALONE for one in decoded], bool)
+        self._touches = np.array([one.act in (Act.LDS, Act.MEMORY) for one in decoded], bool)
+        self._after = [_after(one, rates) for one in decoded]
+        self._written = [_written(one, rates) for one in decoded]
+        self._longest = max(
+            (max(sum(one.read), sum(one.chained)) for one in self._written if one), default=0.0
+        )
+        self._masks = [
+            one.reads | one.chained | one.writes if self._longest else 0 for one in decoded
+        ]
+        self._known: dict[tuple[int, bool, bool, bool, tuple[Need, ...]], Step] = {}
+        self._straight: dict[int, tuple[tuple[Need, ...], int]] = {}
+
+    def prepare(self, whole: Path) -> Prepared:
+        path = whole.indices
+        indices = np.array(path, np.int64)
+        lines = self._lines[indices]
+        begins = np.ones(len(indices), bool)
+        begins[1:] = lines[1:] != lines[:-1]
+        follows = np.zeros(len(indices), bool)  # the one before it in the code
+        follows[1:] = indices[1:] == indices[:-1] + 1
+        taken = np.zeros(len(indices), bool)
+        taken[:-1] = self._branches[indices[:-1]] & ~follows[1:]
+        alone = self._alone[indices]
+        alone[:-1] &= ~begins[1:]
+        alone[-1:] = False
+        at = np.arange(len(indices))
+        runs = at - np.maximum.accumulate(np.where(follows, 0, at)) if len(at) else at
+        steps = [
+            self._step(index, begin, took, own, self._needs(path, position, run))
+            for position, (index, begin, took, own, run) in enumerate(
+                zip(
+                    *(path, begins.tolist(), taken.tolist(), alone.tolist(), runs.tolist()),
+                    strict=True,
+                )
+            )
+        ]
+        after = np.array([step[3] for step in steps])
+        busy, local = np.array([step[4] for step in steps]), {}
+        for position in np.flatnonzero(self._touches[indices]).tolist():
+            effect = whole.effects[position]
+            if self._decoded[path[position]].act is Act.LDS:
+                local[position] = _local(effect, self._rates)
+                busy[position] = local[position][3]
+            else:
+                own = effect.cycles if isinstance(effect, Global) else 0.0
+                busy[position] = max(self._rates.address, own)
+        return Prepared([*steps, _OVER], indices, np.array(whole.weights), after, busy, local)
+
+    def _step(
+        self, index: int, begins: bool, taken: bool, alone: bool, needs: tuple[Need, ...]
+    ) -> Step:
+        key = (index, begins, taken, alone, needs)
+        step = self._known.get(key)
+        if step is None:
+            one = self._decoded[index]
+            line = one.line if begins else SAME_LINE
+            after = self._after[index] + (self._rates.branch if taken else 0.0)
+            step = (int(one.act), line, needs, after, one.busy, alone, one)
+            self._known[key] = step
+        return step
+
+    def _needs(self, path: Sequence[int], position: int, run: int) -> tuple[Need, ...]:
+        """Results of those before it that may be missing when it is next: a wave takes some cycles
+        from each to the next. ``run`` instructions before it are those before it in the code."""
+        index = path[position]
+        own = self._masks[index]
+        if not own:
+            return ()
+        known = self._straight.get(index)
+        if known is not None and known[1] <= run:
+            return known[0]
+        one = self._decoded[index]
+        reads = one.reads if one.act is Act.MATRIX else own
+        found: list[Need] = []
+        elapsed, at = 0.0, position
+        while at and elapsed <= self._longest:
+            at -= 1
+            before = path[at]
+            elapsed += self._after[before]
+            result = self._written[before]
+            if result is None or not result.registers & own:
+                continue
+            ahead = result.read if result.registers & reads else result.chained
+            if sum(ahead) >= elapsed:
+                found.append((position - at, *ahead, result.reason))
+        needs = tuple(reversed(found))
+        if position - at <= run and elapsed > self._longest:
+            self._straight[index] = (needs, position - at)
+        return needs
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What an instruction writes, and the cycles from its issue until that may be read, and until
+    the matrix pipe may add to it; each in two parts, as they are added."""
+
+    registers: int
+    read: tuple[float, float]
+    chained: tuple[float, float]
+    reason: Reason
+
+
+def _written(one: Decoded, rates: Rates) -> _Result | None:
+    """None where whoever reads it need not wait."""
+    read = (one.latency, 0.0)
+    if one.act is Act.MATRIX:
+        return _Result(one.writes, read, (one.busy, rates.matrix_chain), Reason.MATRIX)
+    if one.act is Act.VECTOR and one.latency:
+        return _Result(one.writes, read, read, Reason.DEPENDENCY)
+    return None
+
+
+def _after(one: Decoded, rates: Rates) -> float:
+    """Cycles from its issue until its wave could issue the next."""
+    if one.act in (Act.FREE, Act.BARRIER):  # a barrier's end is when all are there
+        return 0.0
+    return rates.cadence + one.pause
+
+
+def _local(effect: Effect, rates: Rates) -> tuple[float, float, float, float]:
+    if not isinstance(effect, Local):
+        effect = Local(1.0, 4.0 * rates.wave, 0.0)
+    into, back = effect.bytes_in / rates.lds_port, effect.bytes_out / rates.lds_port
+    busy = max(effect.banks, into / rates.lds_ports, back / rates.lds_ports)
+    return into, effect.banks / rates.units, back, busy

@@ -1,0 +1,158 @@
+"""What waves did, when a unit has run them: sums by instruction, and the timeline of a few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduler.cycles.constants import Rates
+from scheduler.cycles.decode import Act, Decoded
+from scheduler.cycles.report import Pipe, Reason, Span
+from scheduler.cycles.steps import Cycles
+from scheduler.cycles.waves import Wave
+
+_SPANS = 1200  # of one wave of the timeline
+_REASONS = list(Reason)
+
+
+@dataclass
+class Totals:
+    """Sums over all waves, by instruction; cycles as executed, with the weights of the paths.
+    ``served`` are cycles that what the unit has once was busy."""
+
+    executed: list[float]
+    busy: list[float]
+    stalls: dict[Reason, list[float]]
+    spent: list[float]
+    pipes: dict[Pipe, float]
+    served: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys(("memory", "l2", "addresses", "banks"), 0.0)
+    )
+    l1_hits: float = 0.0
+    l1_lines: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Waits:
+    """Of each instruction of a wave: when it could have issued, when it did; for what it waited
+    before it (a number of ``_REASONS``, -1 for nothing) until when, and then for its pipe."""
+
+    base: Cycles
+    time: Cycles
+    reason: np.ndarray[tuple[int], np.dtype[np.int64]]
+    until: Cycles
+    queued: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def _waits(wave: Wave, rates: Rates) -> _Waits:
+    time = np.array(wave.times)
+    count = len(time)
+    base = np.empty(count)
+    base[:1] = wave.started
+    base[1:] = (time + wave.prepared.after[:count])[:-1]
+    ready, reason = base.copy(), np.full(count, -1)
+    for position, end, why in wave.held:
+        ready[position], reason[position] = end, _REASONS.index(why)
+    # A wave's way to a barrier is what it is; it waits from there.
+    for position, arrived in wave.arrived.items():
+        base[position] = arrived
+    # The few cycles until its SIMD looks again belong to what it waited for.
+    until = np.where(time - ready < rates.cadence, time, np.minimum(ready, time))
+    until = np.where(reason >= 0, until, base)
+    queued = time - until >= rates.cadence
+    queued[wave.own] = False
+    return _Waits(base, time, reason, until, queued)
+
+
+def sums(decoded: Sequence[Decoded], rates: Rates, waves: Sequence[Wave]) -> Totals:
+    """Of all waves but for what passes behind L1, which the unit counts."""
+    size = len(decoded)
+    totals = Totals(
+        [0.0] * size,
+        [0.0] * size,
+        {reason: [0.0] * size for reason in Reason},
+        [0.0] * size,
+        dict.fromkeys(Pipe, 0.0),
+    )
+    if not waves:
+        return totals
+    counts = [len(wave.times) for wave in waves]
+    each = [(wave, wave.prepared, count) for wave, count in zip(waves, counts, strict=True)]
+    index = np.concatenate([of.indices[:count] for _, of, count in each])
+    weight = np.concatenate([of.weights[:count] * wave.block.weight for wave, of, count in each])
+    busy = weight * np.concatenate([of.busy[:count] for _, of, count in each])
+    after = np.concatenate([of.after[:count] for _, of, count in each])
+    found = [_waits(wave, rates) for wave in waves]
+    base, time = (
+        np.concatenate([getattr(one, name) for one in found]) for name in ("base", "time")
+    )
+    reason = np.concatenate([one.reason for one in found])
+    until = np.concatenate([one.until for one in found])
+    queued = np.concatenate([one.queued for one in found])
+    totals.executed = _by(index, weight, size)
+    totals.busy = _by(index, busy, size)
+    totals.spent = _by(index, weight * (time + after - base), size)
+    for number, why in enumerate(_REASONS):
+        if (of := reason == number).any():
+            totals.stalls[why] = _by(index[of], (weight * (until - base))[of], size)
+    totals.stalls[Reason.PIPE] = _by(index[queued], (weight * (time - until))[queued], size)
+    _pipes(decoded, rates, totals)
+    banks = [
+        weight[start + at] * cost[1]
+        for start, (_, of, count) in zip(np.cumsum([0, *counts]).tolist(), each, strict=False)
+        for at, cost in of.local.items()
+        if at < count
+    ]
+    totals.served["banks"] = float(sum(banks))
+    return totals
+
+
+def _by(
+    index: np.ndarray[tuple[int], np.dtype[np.int64]], values: Cycles, size: int
+) -> list[float]:
+    found: list[float] = np.bincount(index, values, size).tolist()
+    return found
+
+
+def _pipes(decoded: Sequence[Decoded], rates: Rates, totals: Totals) -> None:
+    """From the cycles of each instruction those of each pipe."""
+    for one, busy, executed in zip(decoded, totals.busy, totals.executed, strict=True):
+        if one.pipe is not None:
+            totals.pipes[one.pipe] += busy
+        if one.act is Act.MATRIX:
+            totals.pipes[Pipe.VECTOR] += executed * rates.vector
+        elif one.act is Act.MEMORY:
+            totals.served["addresses"] += busy / rates.units
+
+
+def spans(decoded: Sequence[Decoded], rates: Rates, wave: Wave) -> tuple[Span, ...]:
+    """What a wave of the timeline waited for and did, in its order."""
+    waits, found = _waits(wave, rates), list[Span]()
+
+    def add(start: float, end: float, index: int, pipe: Pipe | None, reason: Reason | None) -> None:
+        if end > start:
+            found.append(Span(int(start), int(end), index, pipe, reason))
+
+    rows = zip(
+        waits.base.tolist(),
+        waits.until.tolist(),
+        waits.time.tolist(),
+        waits.reason.tolist(),
+        waits.queued.tolist(),
+        wave.path.indices,
+        strict=False,
+    )
+    served = wave.served or {}
+    for position, (base, until, time, reason, queued, index) in enumerate(rows):
+        if len(found) >= _SPANS:
+            break
+        one = decoded[index]
+        if reason >= 0:
+            add(base, until, index, None, _REASONS[reason])
+        if queued:
+            add(until, time, index, None, Reason.PIPE)
+        if one.pipe is not None:
+            add(time, served.get(position, time + one.busy), index, one.pipe, None)
+    return tuple(found[:_SPANS])
