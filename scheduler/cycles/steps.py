@@ -53,9 +53,11 @@ class Path:
     marks: frozenset[int] = frozenset()
 
 
-Need = tuple[int, float, float, Reason]
+CODES = {reason: number for number, reason in enumerate(Reason)}
+
+Need = tuple[int, float, float, int]
 """A result: how many instructions before, and the cycles behind its issue until it is there, in
-two parts."""
+two parts; why it is waited for, as a number of ``CODES``."""
 
 Step = tuple[int, int, tuple[Need, ...], float, float, bool, Decoded]
 """An instruction where it stands: its act, the line of code it begins (else ``SAME_LINE``; behind
@@ -99,15 +101,33 @@ class Preparing:
         self._longest = max(
             (max(sum(one.read), sum(one.chained)) for one in self._written if one), default=0.0
         )
-        self._masks = [
-            one.reads | one.chained | one.writes if self._longest else 0 for one in decoded
-        ]
-        self._known: dict[tuple[int, bool, bool, bool, tuple[Need, ...]], Step] = {}
+        self._masks = [one.reads | one.chained | one.writes for one in decoded]
+        self._asking = np.array([bool(own and self._longest) for own in self._masks], bool)
+        self._known: dict[tuple[int, tuple[Need, ...]], Step] = {}
+        self._paths: dict[bytes, tuple[list[Step], Cycles, Cycles]] = {}
         self._straight: dict[int, tuple[tuple[Need, ...], int]] = {}
 
-    def prepare(self, whole: Path) -> Prepared:
-        path = whole.indices
-        indices = np.array(path, np.int64)
+    def prepare(self, path: Path) -> Prepared:
+        indices = np.array(path.indices, np.int64)
+        code = indices.tobytes()  # waves of a block mostly do the same with other addresses
+        known = self._paths.get(code)
+        if known is None:
+            steps = self._steps(path.indices, indices)
+            after, busy = (np.array([step[part] for step in steps]) for part in (3, 4))
+            known = self._paths[code] = ([*steps, _OVER], after, busy)
+        steps, after, busy = known
+        busy, local = busy.copy(), {}
+        for position in np.flatnonzero(self._touches[indices]).tolist():
+            effect = path.effects[position]
+            if steps[position][0] == Act.LDS:
+                local[position] = _local(effect, self._rates)
+                busy[position] = local[position][3]
+            else:
+                own = effect.cycles if isinstance(effect, Global) else 0.0
+                busy[position] = max(self._rates.address, own)
+        return Prepared(steps, indices, np.array(path.weights), after, busy, local)
+
+    def _steps(self, path: Sequence[int], indices: Indices) -> list[Step]:
         lines = self._lines[indices]
         begins = np.ones(len(indices), bool)
         begins[1:] = lines[1:] != lines[:-1]
@@ -118,53 +138,39 @@ class Preparing:
         alone = self._alone[indices]
         alone[:-1] &= ~begins[1:]
         alone[-1:] = False
+        keys = indices * 8 + begins * 4 + taken * 2 + alone
+        table = {key: self._step(key, ()) for key in np.unique(keys).tolist()}
+        steps = [table[key] for key in keys.tolist()]
         at = np.arange(len(indices))
         runs = at - np.maximum.accumulate(np.where(follows, 0, at)) if len(at) else at
-        steps = [
-            self._step(index, begin, took, own, self._needs(path, position, run))
-            for position, (index, begin, took, own, run) in enumerate(
-                zip(
-                    *(path, begins.tolist(), taken.tolist(), alone.tolist(), runs.tolist()),
-                    strict=True,
-                )
-            )
-        ]
-        after = np.array([step[3] for step in steps])
-        busy, local = np.array([step[4] for step in steps]), {}
-        for position in np.flatnonzero(self._touches[indices]).tolist():
-            effect = whole.effects[position]
-            if self._decoded[path[position]].act is Act.LDS:
-                local[position] = _local(effect, self._rates)
-                busy[position] = local[position][3]
-            else:
-                own = effect.cycles if isinstance(effect, Global) else 0.0
-                busy[position] = max(self._rates.address, own)
-        return Prepared([*steps, _OVER], indices, np.array(whole.weights), after, busy, local)
+        asking = np.flatnonzero(self._asking[indices])
+        for position, key, run in zip(
+            *(asking.tolist(), keys[asking].tolist(), runs[asking].tolist()), strict=True
+        ):
+            needs = self._needs(path, position, run)
+            if needs:
+                steps[position] = self._step(key, needs)
+        return steps
 
-    def _step(
-        self, index: int, begins: bool, taken: bool, alone: bool, needs: tuple[Need, ...]
-    ) -> Step:
-        key = (index, begins, taken, alone, needs)
-        step = self._known.get(key)
+    def _step(self, key: int, needs: tuple[Need, ...]) -> Step:
+        step = self._known.get((key, needs))
         if step is None:
+            index = key >> 3
             one = self._decoded[index]
-            line = one.line if begins else SAME_LINE
-            after = self._after[index] + (self._rates.branch if taken else 0.0)
-            step = (int(one.act), line, needs, after, one.busy, alone, one)
-            self._known[key] = step
+            line = one.line if key & 4 else SAME_LINE
+            after = self._after[index] + (self._rates.branch if key & 2 else 0.0)
+            step = (int(one.act), line, needs, after, one.busy, bool(key & 1), one)
+            self._known[key, needs] = step
         return step
 
     def _needs(self, path: Sequence[int], position: int, run: int) -> tuple[Need, ...]:
         """Results of those before it that may be missing when it is next: a wave takes some cycles
         from each to the next. ``run`` instructions before it are those before it in the code."""
         index = path[position]
-        own = self._masks[index]
-        if not own:
-            return ()
         known = self._straight.get(index)
         if known is not None and known[1] <= run:
             return known[0]
-        one = self._decoded[index]
+        one, own = self._decoded[index], self._masks[index]
         reads = one.reads if one.act is Act.MATRIX else own
         found: list[Need] = []
         elapsed, at = 0.0, position
@@ -192,16 +198,16 @@ class _Result:
     registers: int
     read: tuple[float, float]
     chained: tuple[float, float]
-    reason: Reason
+    reason: int
 
 
 def _written(one: Decoded, rates: Rates) -> _Result | None:
     """None where whoever reads it need not wait."""
     read = (one.latency, 0.0)
     if one.act is Act.MATRIX:
-        return _Result(one.writes, read, (one.busy, rates.matrix_chain), Reason.MATRIX)
+        return _Result(one.writes, read, (one.busy, rates.matrix_chain), CODES[Reason.MATRIX])
     if one.act is Act.VECTOR and one.latency:
-        return _Result(one.writes, read, read, Reason.DEPENDENCY)
+        return _Result(one.writes, read, read, CODES[Reason.DEPENDENCY])
     return None
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from scheduler.cycles.constants import Rates
 from scheduler.cycles.decode import Act, Decoded
 from scheduler.cycles.report import Pipe, Reason, Span
-from scheduler.cycles.steps import Cycles
+from scheduler.cycles.steps import CODES, Cycles
 from scheduler.cycles.waves import Wave
 
 _SPANS = 1200  # of one wave of the timeline
-_REASONS = list(Reason)
+_REASONS = list(CODES)
 
 
 @dataclass
@@ -53,8 +53,9 @@ def _waits(wave: Wave, rates: Rates) -> _Waits:
     base[:1] = wave.started
     base[1:] = (time + wave.prepared.after[:count])[:-1]
     ready, reason = base.copy(), np.full(count, -1)
-    for position, end, why in wave.held:
-        ready[position], reason[position] = end, _REASONS.index(why)
+    if wave.held:
+        positions, ends, codes = (list(column) for column in zip(*wave.held, strict=True))
+        ready[positions], reason[positions] = ends, codes
     # A wave's way to a barrier is what it is; it waits from there.
     for position, arrived in wave.arrived.items():
         base[position] = arrived
@@ -94,7 +95,7 @@ def sums(decoded: Sequence[Decoded], rates: Rates, waves: Sequence[Wave]) -> Tot
     totals.executed = _by(index, weight, size)
     totals.busy = _by(index, busy, size)
     totals.spent = _by(index, weight * (time + after - base), size)
-    for number, why in enumerate(_REASONS):
+    for why, number in CODES.items():
         if (of := reason == number).any():
             totals.stalls[why] = _by(index[of], (weight * (until - base))[of], size)
     totals.stalls[Reason.PIPE] = _by(index[queued], (weight * (time - until))[queued], size)

@@ -20,7 +20,16 @@ from heapq import heappop, heappush, heappushpop
 from scheduler.cycles.constants import Rates
 from scheduler.cycles.decode import REASONS, Act, Counter, Decoded
 from scheduler.cycles.report import Reason, Span
-from scheduler.cycles.steps import NO_LINE, SAME_LINE, Global, Path, Prepared, Preparing, Step
+from scheduler.cycles.steps import (
+    CODES,
+    NO_LINE,
+    SAME_LINE,
+    Global,
+    Path,
+    Prepared,
+    Preparing,
+    Step,
+)
 from scheduler.cycles.sums import Totals, spans, sums
 from scheduler.cycles.waves import Block, Queue, Wave
 
@@ -33,6 +42,8 @@ _LAST_PIPE = int(Act.BRANCH)  # acts behind it need none
 _PLAIN = frozenset(map(int, (Act.VECTOR, Act.SCALAR, Act.BRANCH)))  # keep a pipe, no more
 _QUEUED = frozenset(map(int, (Act.VECTOR, Act.MATRIX, Act.LDS, Act.MEMORY)))
 _SCALARS = int(Counter.SCALARS)
+_FETCH, _LDS, _SCALAR = (CODES[reason] for reason in (Reason.FETCH, Reason.LDS, Reason.SCALAR))
+_COUNTED = [CODES[REASONS[counter]] for counter in Counter]
 
 _Entry = tuple[float, int, int, Wave | None, Step | None, Queue | None]
 """Of the heap: a wave that is next with a step, or a queue whose pipe may be free."""
@@ -214,7 +225,7 @@ class Unit:
         end = time + self._rates.barrier
         waiting, block.waiting = block.waiting, []
         for wave in waiting:
-            wave.held.append((len(wave.times), end, Reason.BARRIER))
+            wave.held.append((len(wave.times), end, CODES[Reason.BARRIER]))
             wave.times.append(end)
             self._put(wave, end)
 
@@ -241,7 +252,7 @@ class Unit:
                     return None
                 fetched = self._fetched(line, base)
                 if fetched > ready:
-                    ready, reason = fetched, Reason.FETCH
+                    ready, reason = fetched, _FETCH
             if needs:
                 for before, busy, more, why in needs:
                     at = times[position - before] + busy + more
@@ -251,10 +262,10 @@ class Unit:
                 for counter, left in one.until:
                     queue = wave.counters[counter]
                     if len(queue) > left and queue[-1 - left] > ready:
-                        ready, reason = queue[-1 - left], REASONS[counter]
-                if ready > base and reason is Reason.LDS and ready in wave.counters[_SCALARS]:
+                        ready, reason = queue[-1 - left], _COUNTED[counter]
+                if ready > base and reason == _LDS and ready in wave.counters[_SCALARS]:
                     # Up to gfx11 LDS and scalar loads have one counter: whose time is the last.
-                    reason = Reason.SCALAR
+                    reason = _SCALAR
             if ready > base:
                 wave.held.append((position, ready, reason))
             if cadence > 1:

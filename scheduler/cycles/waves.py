@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from scheduler.cycles.report import Reason
 from scheduler.cycles.steps import Path, Prepared, Step
 
 
@@ -12,8 +11,8 @@ from scheduler.cycles.steps import Path, Prepared, Step
 class Wave:
     """A wave on its way. ``times`` are when its instructions issued (barriers: when all were
     there), so that their count is its position; ``held`` which of them had to wait until when and
-    for what, ``arrived`` when it came to its barriers, ``own`` which waited for a pipe that it
-    kept itself; ``served`` on the timeline when LDS and memory were done with one."""
+    for what (of ``CODES``), ``arrived`` when it came to its barriers, ``own`` which waited for a
+    pipe that it kept itself; ``served`` on the timeline when LDS and memory were done with one."""
 
     path: Path
     prepared: Prepared
@@ -30,7 +29,7 @@ class Wave:
         default_factory=lambda: ([], [], [], [])
     )
     times: list[float] = field(default_factory=list)
-    held: list[tuple[int, float, Reason]] = field(default_factory=list)
+    held: list[tuple[int, float, int]] = field(default_factory=list)
     arrived: dict[int, float] = field(default_factory=dict)
     own: list[int] = field(default_factory=list)
     served: dict[int, float] | None = None
