@@ -133,12 +133,12 @@ class Preparing:
         begins[1:] = lines[1:] != lines[:-1]
         follows = np.zeros(len(indices), bool)  # the one before it in the code
         follows[1:] = indices[1:] == indices[:-1] + 1
-        taken = np.zeros(len(indices), bool)
-        taken[:-1] = self._branches[indices[:-1]] & ~follows[1:]
+        jumps = np.zeros(len(indices), bool)
+        jumps[:-1] = self._branches[indices[:-1]] & ~follows[1:]
         alone = self._alone[indices]
         alone[:-1] &= ~begins[1:]
         alone[-1:] = False
-        keys = indices * 8 + begins * 4 + taken * 2 + alone
+        keys = indices * 8 + begins * 4 + jumps * 2 + alone
         table = {key: self._step(key, ()) for key in np.unique(keys).tolist()}
         steps = [table[key] for key in keys.tolist()]
         at = np.arange(len(indices))
