@@ -45,6 +45,7 @@ class Modelled:
     ends: Mapping[End, DeviceTime]
     sharing: Sharing | None
     notes: tuple[str, ...]
+    cut: bool
 
 
 def launch_report(modelled: Modelled) -> LaunchReport:
@@ -86,6 +87,7 @@ def launch_report(modelled: Modelled) -> LaunchReport:
             units=(min(modelled.launch.blocks, there), there),
         ),
         notes=modelled.notes,
+        cut=modelled.cut,
     )
 
 

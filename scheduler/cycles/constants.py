@@ -7,7 +7,8 @@ fast ends together, the middles, the slow ends. Nothing here is fitted to a kern
 Sources, as the rows name them:
 
 * *CDNA ISA*, *RDNA ISA*: AMD's instruction set architecture documents of CDNA 2 to 4, RDNA 3 and 4.
-* *CDNA 2/3/4 white paper*: AMD's white papers of those architectures.
+* *Southern Islands ISA*: AMD's "Southern Islands Series Instruction Set Architecture" (2012).
+* *CDNA 2/3/4 white paper*, *RDNA white paper*: AMD's white papers of those architectures.
 * *ROCm Compute Profiler*: its documentation, "Pipeline descriptions", "Local data share", "Vector
   L1 cache", "L2 cache" (rocm.docs.amd.com/projects/rocprofiler-compute).
 * *Matrix instruction calculator*: github.com/ROCm/amd_matrix_instruction_calculator.
@@ -213,7 +214,7 @@ _CDNA = {
     "scalar": _exact(4, "cycles", _ISSUE),
     "branch": Constant(
         *(8, 16, 32, "cycles of its wave behind a taken branch"),
-        "AMD, Southern Islands series instruction set architecture: 16 cycles; fetching anew adds",
+        "Southern Islands ISA: 16 cycles; fetching anew adds",
     ),
     "barrier": Constant(4, 16, 40, "cycles from the last wave's arrival", "estimate: a few slots"),
     "block_start": Constant(
@@ -236,7 +237,7 @@ _CDNA = {
     ),
     "launch_us": Constant(
         *(1.5, 3, 6, "microseconds from launch to launch of empty kernels"),
-        "ROCm documentation and issues: 2 to 6 us on Instinct boards",
+        "estimate: ROCm's issues tell of 2 to 6 us on Instinct boards",
     ),
 }
 _MI300_LATENCY = "pyhip: 500 to 800 for HBM; The MALL is Open; Chips and Cheese"
@@ -259,14 +260,14 @@ _CDNA3 = {
     "memory_latency": Constant(500, 700, 1000, "cycles", _MI300_LATENCY),
     "memory_share": Constant(
         *(0.90, 0.81, 0.70, "of the published bandwidth"),
-        "streaming kernels on MI300X are reported at 4.0 to 4.8 of 5.3 TB/s, mostly 4.3",
+        "estimate: streaming kernels on MI300X are reported at 4.0 to 4.8 of 5.3 TB/s, mostly 4.3",
     ),
     "last_level_bytes_s": Constant(
         *(17.2e12, 14e12, 11.9e12, "bytes a second"),
         "CDNA 3 white paper: 17.2 TB/s peak; Chips and Cheese: 11.9 TB/s measured",
     ),
     "scalar_latency": Constant(100, 150, 300, "cycles", "The MALL is Open: scalar L1; L2 behind"),
-    "fetch_latency": Constant(150, 254, 400, "cycles", "as L2: instruction lines come from there"),
+    "fetch_latency": Constant(150, 254, 400, "cycles", "estimate: as L2, where lines come from"),
     "fetch_ahead": Constant(3, 2, 1, "lines of code asked for ahead", "estimate"),
     "matrix_clock": Constant(
         *(1.0, 1.0, 0.6, "of the peak clock while the matrix pipes are busy"),
@@ -284,7 +285,7 @@ _CDNA4 = {
         2048 / 32, "bytes a cycle and CU", "CDNA 4 white paper: 32 CUs an XCD"
     ),
     "memory_share": Constant(
-        *(0.90, 0.81, 0.70, "of the published bandwidth"), "as CDNA 3: same memory path, HBM3E"
+        *(0.90, 0.81, 0.70, "of the published bandwidth"), "estimate: as CDNA 3, with HBM3E"
     ),
     "matrix_clock": Constant(
         *(1.0, 1.0, 0.65, "of the peak clock while the matrix pipes are busy"),
@@ -304,9 +305,10 @@ _CDNA2 = {
     "l2_latency": Constant(180, 230, 320, "cycles", "The MALL is Open: MI250X"),
     "memory_latency": Constant(450, 620, 900, "cycles", "The MALL is Open: MI250X, no MALL"),
     "memory_share": Constant(
-        *(0.88, 0.80, 0.70, "of the published bandwidth"), "BabelStream on MI250X: 1.3 of 1.6 TB/s"
+        *(0.88, 0.80, 0.70, "of the published bandwidth"),
+        "estimate: BabelStream on MI250X, 1.3 of 1.6",
     ),
-    "last_level_bytes_s": _exact(0, "bytes a second", "CDNA 2 has no cache behind L2"),
+    "last_level_bytes_s": _exact(0, "bytes a second", "CDNA 2 white paper: no cache behind L2"),
     "matrix_clock": Constant(
         *(1.0, 1.0, 0.85, "of the peak clock while the matrix pipes are busy"),
         "estimate: large products lower the clock of CDNA 2 less than of CDNA 3",
@@ -326,9 +328,9 @@ _RDNA3 = {
     "vector": _exact(1, "cycles", _RDNA_ISSUE),
     "vector_latency": Constant(5, 5, 6, "cycles", "LLVM: GFX11SpeedModel, Write32Bit has 5"),
     "transcendental": _exact(4, "cycles", "RDNA ISA: 8 lanes a cycle; LLVM: WriteTrans32"),
-    "double": Constant(16, 32, 32, "cycles", "ROCm Compute Profiler: 4 FLOP a cycle and CU"),
+    "double": Constant(16, 32, 32, "cycles", "estimate: a 16th to a 32nd of FP32"),
     "quarter": _exact(4, "cycles", "LLVM: WriteIntMul of GFX11SpeedModel"),
-    "matrix_read": Constant(4, 8, 16, "cycles", "LLVM: hazards of WMMA; estimate"),
+    "matrix_read": Constant(4, 8, 16, "cycles", "estimate: LLVM has hazards of WMMA, no cycles"),
     "matrix_chain": Constant(0, 0, 8, "cycles", "estimate, as CDNA"),
     "scalar": _exact(1, "cycles", _RDNA_ISSUE),
     "branch": Constant(8, 16, 32, "cycles", "LLVM: WriteBranch has 32 in GFX11SpeedModel"),
@@ -338,7 +340,7 @@ _RDNA3 = {
     "lds_port": _exact(128, "bytes a cycle", "RDNA ISA: 32 banks of 4 bytes for two SIMDs"),
     "lds_ports": 1,
     "lds_queue": Constant(64, 32, 16, "cycles", "estimate"),
-    "address": _exact(1, "cycles", "RDNA 3 ISA: 32 lanes' addresses a cycle"),
+    "address": _exact(1, "cycles", "RDNA ISA: 32 lanes' addresses a cycle"),
     "l1_bytes_cycle": _exact(128, "bytes a cycle", "RDNA white paper: 128 B lines, one a cycle"),
     "l1_latency": Constant(90, 110, 140, "cycles", "Chips and Cheese: RDNA 3, vector L0"),
     "l2_bytes_cycle": _exact(
@@ -354,11 +356,11 @@ _RDNA3 = {
         *(3.5e12, 2.7e12, 2.2e12, "bytes a second"), "AMD: 3.5 TB/s peak; Chips and Cheese: 2.7"
     ),
     "scalar_latency": Constant(30, 50, 200, "cycles", "Chips and Cheese: RDNA 3, scalar cache"),
-    "fetch_latency": Constant(150, 270, 400, "cycles", "as L2"),
+    "fetch_latency": Constant(150, 270, 400, "cycles", "estimate: as L2"),
     "fetch_ahead": Constant(
         *(3, 3, 1, "lines of code asked for ahead"), "RDNA ISA: S_INST_PREFETCH, up to 3 lines"
     ),
-    "launch_us": Constant(3, 6, 12, "microseconds", "ROCm documentation and issues"),
+    "launch_us": Constant(3, 6, 12, "microseconds", "estimate: as Instinct boards, twice"),
     "matrix_clock": Constant(1.0, 1.0, 0.85, "of the peak clock", "estimate: board power"),
 }
 _RDNA4 = {

@@ -120,6 +120,7 @@ class _Launch:
         self._unknown: Count[str] = Count()
         self._whole = 0  # blocks that were run from begin to end
         self._notes: list[str] = []
+        self._cut = False
         if self._demand.wgp_mode:
             self._note("a unit is a work-group processor: two compute units that share blocks")
 
@@ -189,6 +190,7 @@ class _Launch:
             ends=ends,
             sharing=shared,
             notes=tuple(self._notes),
+            cut=self._cut,
         )
         text = f"{self._whole} of {self._launch.blocks} blocks run"
         return launch_report(modelled), self._unknown, text
@@ -206,7 +208,8 @@ class _Launch:
             self._whole += len(more)
             if not lengths(_executed(traces), count)[1]:
                 self._note("blocks differ in length, and not along an axis of the grid")
-        if any(wave.cut for waves in traces.values() for wave in waves):
+        self._cut = any(wave.cut for waves in traces.values() for wave in waves)
+        if self._cut:
             self._note("the emulator's limits cut some waves: times are of what was run")
         return dict(sorted(traces.items()))
 
@@ -243,7 +246,8 @@ class _Launch:
         limits = replace(self._limits.emulator, calls=calls)
         found = self._run(numbers, limits, values=False)
         every = [wave for waves in found.values() for wave in waves]
-        return round_of(self._function, decoded, every, rates)
+        whole = [wave for waves in traces.values() for wave in waves]
+        return round_of(self._function, decoded, every, rates, whole)
 
     def _paths(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,11 @@ class Sharing:
 @dataclass(frozen=True)
 class LaunchReport:
     """One launch. ``rounds`` is how many waves of blocks the device needs, ``resident`` blocks a
-    compute unit at a time, ``tail`` the share of the time in which units have no work."""
+    compute unit at a time, ``tail`` the share of the time in which units have no work.
+
+    ``cut``: the emulator's limits ended some of the waves that were run, and the figures are of
+    what they did until then. ``notes`` say so too, and what else a reader should know.
+    """
 
     function: str
     grid: tuple[int, int, int]
@@ -149,6 +153,7 @@ class LaunchReport:
     sharing: Sharing | None
     sentence: str
     notes: tuple[str, ...] = ()
+    cut: bool = False
 
 
 @dataclass(frozen=True)

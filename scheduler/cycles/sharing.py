@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from scheduler.cycles.constants import Rates
 from scheduler.cycles.decode import Act, Decoded
 from scheduler.cycles.lines import transfers
@@ -33,9 +35,15 @@ class Round:
 
 
 def round_of(
-    function: Function, decoded: Sequence[Decoded], traces: Iterable[WaveTrace], rates: Rates
+    function: Function,
+    decoded: Sequence[Decoded],
+    traces: Iterable[WaveTrace],
+    rates: Rates,
+    whole: Iterable[WaveTrace] = (),
 ) -> Round:
-    """Traces of those blocks; they may be cut after their first accesses."""
+    """Traces of those blocks; they may be cut after their first accesses. ``whole`` are waves that
+    were run to their end: they know the addresses of instructions that the others did not reach,
+    stores at a kernel's end above all."""
     asked: dict[int, int] = {}
     blocks: dict[tuple[int, int], set[int]] = {}
     address: dict[int, int] = {}
@@ -50,8 +58,19 @@ def round_of(
     for (index, _), lines in blocks.items():
         asked[index] = asked.get(index, 0) + len(lines)
         distinct.setdefault(index, set()).update(lines)
+    for trace in whole:
+        _add_addresses(decoded, trace, address)
     fresh = {index: len(distinct[index]) / total for index, total in asked.items() if total}
     return Round(fresh, address)
+
+
+def _add_addresses(decoded: Sequence[Decoded], trace: WaveTrace, address: dict[int, int]) -> None:
+    indices, firsts = np.unique(trace.executed, return_index=True)
+    for index, first in zip(indices.tolist(), firsts.tolist(), strict=True):
+        if index in address or decoded[index].act is not Act.MEMORY:
+            continue
+        if first in trace.accesses and len(trace.accesses[first].addresses):
+            address[index] = int(trace.accesses[first].addresses[0])
 
 
 def _by_instruction(decoded: Sequence[Decoded], trace: WaveTrace) -> dict[int, list[Access]]:
@@ -93,7 +112,8 @@ def sharing(
     for index, moved in asked.items():
         at = found.address.get(index)
         region = memory.region_at(at) if at is not None else None
-        name, size = (region.name, float(region.size)) if region else ("", moved)
+        # What is not known to meet others in a buffer is taken to be its own.
+        name, size = (region.name, float(region.size)) if region else (f"#{index}", moved)
         entry = regions.setdefault(name, [0.0, 0.0, size])
         entry[0] += moved
         entry[1] += moved * found.fresh.get(index, 1.0)

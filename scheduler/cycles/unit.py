@@ -145,7 +145,8 @@ class Unit:
         self._queue = list(blocks)
         self._weights = [1.0] * len(blocks) if weights is None else list(weights)
         for _ in range(min(self._resident, len(self._queue))):
-            self._start(0.0)
+            if self._queue:  # waves that were cut before they did anything end as they start
+                self._start(0.0)
         self._loop()
         waves = [wave for block in self._blocks for wave in block.waves]
         totals = sums(self._decoded, self._rates, waves)

@@ -27,8 +27,9 @@ class Modelled:
 
     ``device`` is the modelled device (``model:MI300X``), ``version`` the model's. ``unknown``
     counts the instructions that it does not know, by mnemonic; ``sampled`` says which part of the
-    launch was run, ``notes`` what else limits the figure. ``checked_at`` are the sizes at which the
-    same source gave the right results on the CPU emulation, ``unchecked`` says why there are none.
+    launch was run, ``cut`` that the emulator's limits ended some of its waves, ``notes`` what else
+    a reader should know. ``checked_at`` are the sizes at which the same source gave the right
+    results on the CPU emulation, ``unchecked`` says why there are none.
     """
 
     device: str
@@ -41,6 +42,7 @@ class Modelled:
     notes: tuple[str, ...] = ()
     checked_at: tuple[Mapping[str, int], ...] = ()
     unchecked: str = ""
+    cut: bool = False
 
     @property
     def obstacle(self) -> str:
@@ -48,8 +50,8 @@ class Modelled:
         if self.unknown:
             names = ", ".join(f"{name} ({count})" for name, count in sorted(self.unknown.items()))
             return f"the model does not know {names}"
-        if self.notes:
-            return "; ".join(self.notes)
+        if self.cut:
+            return "the emulator's limits cut some of its waves: the time is of what was run"
         return f"not checked: {self.unchecked}" if self.unchecked else ""
 
 

@@ -26,6 +26,7 @@ def answer_of(report: Report) -> dict[str, Any]:
         "sampled": report.sampled,
         "unknown": dict(report.unknown),
         "notes": list(dict.fromkeys(note for one in report.launches for note in one.notes)),
+        "cut": any(one.cut for one in report.launches),
     }
 
 
@@ -43,4 +44,5 @@ def modelled_of(answer: Mapping[str, Any], device: str) -> Modelled:
         sampled=str(answer["sampled"]),
         unknown={str(name): int(count) for name, count in answer["unknown"].items()},
         notes=tuple(map(str, answer["notes"])),
+        cut=bool(answer["cut"]),
     )

@@ -14,12 +14,16 @@ from scheduler.build.model import Build, Toolchain
 from scheduler.codegen.benchmark_request import BenchmarkRequest, ScalarArg, TensorArg
 from scheduler.codegen.kernel import Launch as RenderedLaunch
 from scheduler.cycles import record
-from scheduler.cycles.facade import TARGETS, model_kernel
+from scheduler.cycles.facade import TARGETS, Limits, model_kernel
+from scheduler.cycles.kernel_file import KernelFile, model_file
+from scheduler.cycles.launches.reading import read_launch
 from scheduler.cycles.problem import launches_at
 from scheduler.cycles.report import Pipe, Report
 from scheduler.cycles.sentence import MEMORY_LIMIT
 from scheduler.ir.index.functions import FloorDiv, as_expr, symbol
+from scheduler.isa.rocm.emulator.limits import Limits as EmulatorLimits
 from scheduler.outcome import UserError
+from tests.support import foreign_kernels as foreign
 from tests.unit.build.sources import ADD, GEMM
 
 N, M, K = symbol("n"), symbol("m"), symbol("k")
@@ -134,6 +138,35 @@ def test_a_report_is_kept_as_json(cache: CodeCache, toolchain: Toolchain) -> Non
 def test_it_is_the_same_each_time(cache: CodeCache, toolchain: Toolchain) -> None:
     first, second = (modelled(ADD, "gfx942", cache, toolchain, n=70_000) for _ in range(2))
     assert first == second
+
+
+def test_stores_at_the_end_of_a_kernel_are_bytes_of_their_buffer() -> None:
+    """Each thread reads a word and writes four, in four instructions that the look at a round of
+    blocks does not reach: what is different is all of it, and comes no faster than memory is."""
+    stores = "".join(
+        f"\tglobal_store_dword v3, v2, s[6:7] offset:{offset}\n" for offset in (0, 256, 512, 768)
+    )
+    wide = "\tv_lshl_add_u32 v3, s2, 8, v0\n\tv_lshlrev_b32_e32 v3, 2, v3\n"
+    listing = foreign.LISTING.replace("\tglobal_store_dword v1, v2, s[6:7]\n", wide + stores)
+    listing = listing.replace("\tv_add_f32_e32 v2", "\ts_nop 0\n" * 40 + "\tv_add_f32_e32 v2")
+    blocks, board = 65536, targets.boards("gfx942")[0]
+    launch = {
+        "grid": [blocks],
+        "block": [64],
+        "arguments": [{"buffer": "float32", "elements": 64 * n * blocks} for n in (1, 4)],
+    }
+    kernels = KernelFile("wide.s", listing, ("double",))
+    text = read_launch(json.dumps(launch))
+    report = model_file(kernels, targets.find("gfx942"), board, text)
+    (one,) = report.launches
+    assert one.sharing is not None
+    assert one.sharing.distinct == one.sharing.asked == 64 * 4 * 5 * blocks
+    assert one.time_us.mid > one.sharing.distinct / board.memory_bytes_per_s * 1e6
+    assert not one.cut
+
+    few = Limits(emulator=EmulatorLimits(calls=20))
+    (one,) = model_file(kernels, targets.find("gfx942"), board, text, few).launches
+    assert one.cut
 
 
 def test_a_launch_of_nothing_is_left_out(cache: CodeCache, toolchain: Toolchain) -> None:

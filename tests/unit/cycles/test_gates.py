@@ -14,6 +14,7 @@ import pytest
 from scheduler import targets
 from scheduler.build.cache import CodeCache
 from scheduler.build.model import Toolchain
+from scheduler.cycles.constants import machine
 from tests.support.families import figures, reports
 from tests.support.modelled_gates import COMMAND, GATES, MARGIN, Gate, better, held, read, worse
 
@@ -38,6 +39,15 @@ def test_a_family_is_no_worse_than_it_was(
 def test_every_gate_has_its_ratchet_and_none_is_left_over() -> None:
     there = {(target, family) for target, families in read().items() for family in families}
     assert there == {(gate.target, gate.family.name) for gate in GATES}
+
+
+def test_no_family_is_above_what_its_board_can_do() -> None:
+    """Of matrix operations the peak, of bytes what memory gives at best: the buffers are larger
+    than what a Radeon's last cache holds, and nothing of them is in any cache at the start."""
+    for gate in GATES:
+        known = machine(targets.find(gate.target))
+        most = 1.0 if gate.family.matrix else known.memory_share.fast
+        assert 0 < read()[gate.target][gate.family.name]["of_peak"] <= most, gate.title
 
 
 def test_worse_and_better_are_told_apart_by_the_margin() -> None:

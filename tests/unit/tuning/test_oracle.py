@@ -90,6 +90,7 @@ class TestDecision:
         [
             ({"unknown": {"v_new": 3}}, "does not know v_new (3)"),
             ({"unchecked": "takes too long"}, "not checked: takes too long"),
+            ({"cut": True}, "limits cut some of its waves"),
         ],
     )
     def test_what_is_not_known_whole_is_kept_and_never_preferred(
@@ -100,6 +101,11 @@ class TestDecision:
         assert chosen(decided) == "default"
         assert words in decided[1].reason
         assert decided[1].modelled is not None
+
+    def test_a_note_to_the_reader_keeps_nobody_from_winning(self) -> None:
+        default = entry("default", modelled(100), default=True)
+        noted = modelled(10, notes=("a unit is a work-group processor",))
+        assert chosen(decide_modelled([default, entry("a", noted)])) == "a"
 
     def test_a_default_that_is_not_known_whole_stays(self) -> None:
         default = entry("default", modelled(100, unknown={"v_new": 1}), default=True)

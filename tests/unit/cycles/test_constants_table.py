@@ -1,0 +1,23 @@
+"""docs/model.md ends with the model's constants as they are."""
+
+from __future__ import annotations
+
+import re
+
+from scheduler.cycles import constants
+from scheduler.cycles.table import DOCUMENT, ESTIMATE, MEANINGS, renewed, rows
+
+
+def test_the_table_is_current() -> None:
+    document = DOCUMENT.read_text()
+    assert document == renewed(document), "run python -m scheduler.cycles.table"
+
+
+def test_each_constant_is_explained_and_has_a_named_source_or_says_that_it_has_none() -> None:
+    assert {name for name, _, _ in rows()} == set(MEANINGS)
+    listed = re.findall(r"\*([^*]+)\*:?", constants.__doc__ or "")
+    named = {name.replace("CDNA 2/3/4 ", "") for name in listed}
+    for name, _, constant in rows():
+        assert constant.unit, name
+        is_estimate = constant.source.startswith(ESTIMATE)
+        assert is_estimate or any(source in constant.source for source in named), name
