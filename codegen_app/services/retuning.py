@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from scheduler.outcome import UserError
 from scheduler.runtime.devices import default_device
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled
+from scheduler.targets.registry import backend_of
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
 
@@ -139,11 +141,15 @@ def _start(
 def device_for(target: str) -> str:
     """The device of a target as the live workers name it; the usual name where there is none.
 
+    It is one that times are measured on: what emulates a target's instructions and what is modelled
+    have the target's name too, and the ids of another backend or of none.
+
     Raises ``UserError`` for an unknown target.
     """
     found = targets.find(target)
+    ids = re.compile(backend_of(found).device_ids)
     for worker in Worker.objects.all():
         for device in worker.devices if worker.is_alive else ():
-            if device["target"] == found.name:
+            if device["target"] == found.name and ids.fullmatch(device["id"]):
                 return str(device["id"])
     return default_device(found)

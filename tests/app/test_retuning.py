@@ -24,6 +24,7 @@ from codegen_app.models import (
     Selection,
     State,
     TuningRun,
+    Worker,
 )
 from codegen_app.selectors.ledger import run_ledger
 from codegen_app.selectors.pages.run import run_page
@@ -31,6 +32,8 @@ from codegen_app.services import compilers, exchange, graphs, planning, retuning
 from codegen_app.services import selections as services
 from scheduler import samples
 from scheduler.outcome import UserError
+from scheduler.runtime.devices import open_device
+from scheduler.runtime.modelled import modelled_device
 from scheduler.tuning.budget import Budget
 from scheduler.tuning.ledger import read_jsonl
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY
@@ -332,6 +335,29 @@ def test_after_an_import() -> None:
     graph, _ = graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     graphs.import_graph(samples.path("gpt2_2layer"), "gpt2", [], None)
     assert TuningRun.objects.get().graph == graph
+
+
+def test_the_device_of_a_gpu_is_one_that_measures() -> None:
+    """Not one that emulates its instructions, nor one that is modelled: they have its target too,
+    and what they would say of time is no measurement."""
+    now = timezone.now()
+    emulated, unreal = open_device("isa:gfx942").info, modelled_device("model:gfx942")
+    assert emulated.target == unreal.target == "gfx942"
+    worker = Worker.objects.create(
+        name="w",
+        host="h",
+        pid=1,
+        started_at=now,
+        seen_at=now,
+        devices=[{"id": one.id, "target": one.target} for one in (emulated, unreal)],
+    )
+    assert retuning.device_for("gfx942") == "rocm:0"
+    worker.devices = [*worker.devices, {"id": "rocm:3", "target": "gfx942"}]
+    worker.save()
+    assert retuning.device_for("gfx942") == "rocm:3"
+    worker.devices = [{"id": "cpu-gfx950", "target": "cpu-gfx950"}]
+    worker.save()
+    assert retuning.device_for("cpu-gfx950") == "cpu-gfx950"
 
 
 def test_when_a_toolchain_changes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
