@@ -48,6 +48,7 @@ def look(request: HttpRequest) -> HttpResponse:
         foreign_kernel_rows(),
         as_json=False,
         title="Look at a kernel",
+        json_url="",
         status=422 if is_post else 200,
         form=form,
         limit=settings.FOREIGN_KERNEL_MAX_BYTES,

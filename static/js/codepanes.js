@@ -14,14 +14,14 @@ export function bindPanes() {
 class Panes {
   constructor(root) {
     this.root = root;
-    this.source = root.querySelector("[data-pane=source]");
+    this.source = root.querySelector("[data-pane=source]"); // none beside a kernel of somebody else's
     this.listing = root.querySelector("[data-pane=listing]");
     const places = document.getElementById("listing-places");
     this.places = places ? JSON.parse(places.textContent) : { source: [], peaks: [], chunk: 1 };
     this.lines = new Map(); // source line → lines in both panes that are there
     this.hovered = "";
     this.pinned = "";
-    this.learn(this.source);
+    if (this.source) this.learn(this.source);
     if (this.listing) this.chunks = new Chunks(this.listing, this.places.chunk, (part) => this.learn(part));
   }
 
@@ -72,9 +72,9 @@ class Panes {
     this.pinned = key === this.pinned && from ? "" : key;
     this.mark(this.pinned, "pin", true);
     if (!this.pinned) return;
-    if (from) history.replaceState(null, "", `#L${key}`);
-    if (from !== this.source) reveal(this.source, document.getElementById(`L${key}`));
-    if (this.listing && from !== this.listing) {
+    if (from && this.source) history.replaceState(null, "", `#L${key}`);
+    if (this.source && from !== this.source) reveal(this.source, document.getElementById(`L${key}`));
+    if (this.source && this.listing && from !== this.listing) {
       await this.show(this.places.source.indexOf(Number(key)) + 1);
     }
   }
