@@ -109,8 +109,8 @@ def _number(value: float) -> str:
 
 def _sources() -> Iterator[str]:
     """The list in the docstring of ``constants``, a source a line."""
-    said = (constants.__doc__ or "").partition("as the rows name them:")[2]
-    for one in re.split(r"^\* ", said, flags=re.MULTILINE)[1:]:
+    listed = (constants.__doc__ or "").partition("as the rows name them:")[2]
+    for one in re.split(r"^\* ", listed, flags=re.MULTILINE)[1:]:
         yield f"- {' '.join(one.split())}"
 
 
