@@ -30,10 +30,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
+
+Value = TypeVar("Value")
 
 
 class End(StrEnum):
@@ -63,8 +65,10 @@ def _exact(value: float, unit: str, source: str) -> Constant:
 
 
 @dataclass(frozen=True)
-class Machine:
-    """One target. Cycles are those of the compute unit's clock; "a wave" has the target's width.
+class Properties(Generic[Value]):
+    """What a target has, each figure as a ``Value``.
+
+    Cycles are those of the compute unit's clock; "a wave" has the target's width.
 
     Issue: a SIMD looks at its waves every ``cadence`` cycles and takes at most one instruction of a
     wave, and one for each pipe. Pipes: ``vector`` and so on are the cycles that one instruction
@@ -82,38 +86,43 @@ class Machine:
     l1_bytes: int
     instruction_line: int
 
-    cadence: Constant
-    vector: Constant
-    vector_latency: Constant
-    transcendental: Constant
-    double: Constant
-    quarter: Constant
-    matrix_read: Constant
-    matrix_chain: Constant
-    scalar: Constant
-    branch: Constant
-    barrier: Constant
-    block_start: Constant
+    cadence: Value
+    vector: Value
+    vector_latency: Value
+    transcendental: Value
+    double: Value
+    quarter: Value
+    matrix_read: Value
+    matrix_chain: Value
+    scalar: Value
+    branch: Value
+    barrier: Value
+    block_start: Value
 
-    lds_latency: Constant
-    lds_port: Constant
+    lds_latency: Value
+    lds_port: Value
     lds_ports: int
-    lds_queue: Constant
+    lds_queue: Value
 
-    address: Constant
-    l1_bytes_cycle: Constant
-    l1_latency: Constant
-    l2_bytes_cycle: Constant
-    l2_latency: Constant
-    memory_latency: Constant
-    memory_queue: Constant
-    memory_share: Constant
-    last_level_bytes_s: Constant
-    scalar_latency: Constant
-    fetch_latency: Constant
-    fetch_ahead: Constant
-    launch_us: Constant
-    matrix_clock: Constant
+    address: Value
+    l1_bytes_cycle: Value
+    l1_latency: Value
+    l2_bytes_cycle: Value
+    l2_latency: Value
+    memory_latency: Value
+    memory_queue: Value
+    memory_share: Value
+    last_level_bytes_s: Value
+    scalar_latency: Value
+    fetch_latency: Value
+    fetch_ahead: Value
+    launch_us: Value
+    matrix_clock: Value
+
+
+@dataclass(frozen=True)
+class Machine(Properties[Constant]):
+    """One target, each figure with its range and source."""
 
     def at(self, end: End) -> Rates:
         """All figures of one end, as plain numbers."""
@@ -135,47 +144,10 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Rates:
-    """A machine's figures at one end of their ranges; see ``Machine``. ``units`` compute units work
-    together as one (RDNA: a work-group processor has two)."""
+class Rates(Properties[float]):
+    """A machine's figures at one end of their ranges. ``units`` compute units work together as one
+    (RDNA: a work-group processor has two)."""
 
-    simds: int
-    wave: int
-    lds_banks: int
-    line: int
-    xcds: int
-    l1_bytes: int
-    instruction_line: int
-    cadence: float
-    vector: float
-    vector_latency: float
-    transcendental: float
-    double: float
-    quarter: float
-    matrix_read: float
-    matrix_chain: float
-    scalar: float
-    branch: float
-    barrier: float
-    block_start: float
-    lds_latency: float
-    lds_port: float
-    lds_ports: int
-    lds_queue: float
-    address: float
-    l1_bytes_cycle: float
-    l1_latency: float
-    l2_bytes_cycle: float
-    l2_latency: float
-    memory_latency: float
-    memory_queue: float
-    memory_share: float
-    last_level_bytes_s: float
-    scalar_latency: float
-    fetch_latency: float
-    fetch_ahead: float
-    launch_us: float
-    matrix_clock: float
     units: int = 1
 
     @property

@@ -20,7 +20,7 @@ from scheduler.lowering.pooling import counted
 from scheduler.lowering.reductions import accumulator_type, divided
 from scheduler.lowering.tensor import Index, Tensor
 from scheduler.lowering.trees import call, const
-from scheduler.lowering.windows import spread, touching, window
+from scheduler.lowering.windows import Touching, spread, touching, window
 
 
 def _gathered(
@@ -59,6 +59,16 @@ def _chosen(
     return gradient
 
 
+def _met(seen: Touching) -> Callable[[Index, Index], tuple[Index, Value]]:
+    """The window that touches a position, and whether it does."""
+
+    def touched(position: Index, tap: Index) -> tuple[Index, Value]:
+        windows, _, meets = seen.at(position, tap)
+        return windows, meets
+
+    return touched
+
+
 def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
     def rule(
         b: Builder,
@@ -76,17 +86,13 @@ def avg_pool_backward(rank: int) -> Callable[..., Tensor]:
         held = accumulator_type(self.dtype)
         seen = touching(view)
 
-        def touched(position: Index, tap: Index) -> tuple[Index, Value]:
-            windows, _, meets = seen.at(position, tap)
-            return windows, meets
-
         def gradient(leading: Index, windows: Index, _: Index) -> Value:
             value = trees.held(grad_output.at((*leading, *windows)), held)
             if divisor_override:
                 return divided(value, sympy.Integer(divisor_override))
             return divided(value, counted(view, windows, count_include_pad))
 
-        return _gathered(b, self, seen.taps, touched, gradient)
+        return _gathered(b, self, seen.taps, _met(seen), gradient)
 
     return rule
 
@@ -107,12 +113,8 @@ def max_pool_backward(rank: int) -> Callable[..., Tensor]:
         view = window(self.size, grad_output.size, kernel, stride or kernel, padding, dilation)
         seen, held = touching(view), accumulator_type(self.dtype)
 
-        def touched(position: Index, tap: Index) -> tuple[Index, Value]:
-            windows, _, meets = seen.at(position, tap)
-            return windows, meets
-
         gradient = _chosen(grad_output, indices, view.input, held)
-        return _gathered(b, self, seen.taps, touched, gradient)
+        return _gathered(b, self, seen.taps, _met(seen), gradient)
 
     return rule
 

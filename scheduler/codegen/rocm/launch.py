@@ -81,6 +81,21 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
             arguments="".join(f", {name}" for name in names),
         )
 
+    def launch(
+        self,
+        function: str,
+        blocks: Expr,
+        threads: int,
+        lds_bytes: int = 0,
+        more: tuple[str, ...] = (),
+    ) -> Launch:
+        """A launch of a function that takes all arguments of the kernel, and ``more`` of them."""
+        one = as_expr(1)
+        names = (*(arg.name for arg in self.kernel.args), *more)
+        return Launch(
+            function, (self.over_arguments(blocks), one, one), (threads, 1, 1), lds_bytes, names
+        )
+
     def finished(
         self,
         blocks: Expr,
@@ -101,15 +116,8 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
             **context,
         )
         source, origins = self.marks.finish(text)
-        one = as_expr(1)
-        names = tuple(arg.name for arg in self.kernel.args)
-        launch = Launch(
-            KERNEL,
-            (self.over_arguments(blocks), one, one),
-            (threads, 1, 1),
-            lds_bytes,
-            names if workspace_bytes is None else (*names, "workspace"),
-        )
+        more = () if workspace_bytes is None else ("workspace",)
+        launch = self.launch(KERNEL, blocks, threads, lds_bytes, more)
         values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
         room = as_expr(0) if workspace_bytes is None else self.over_arguments(workspace_bytes)
         return RenderedTemplate(source, self.kernel.args, values, (launch,), room, origins)

@@ -6,11 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-import sympy
-
 from scheduler.codegen.comment import MetadataComment
 from scheduler.codegen.cpp.nest import NestPrinter
-from scheduler.codegen.kernel import Launch
 from scheduler.codegen.launch import Interface, ceil_div
 from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.printing.lines import Lines
@@ -18,7 +15,6 @@ from scheduler.codegen.rocm.launch import KERNEL, LaunchTemplate
 from scheduler.codegen.rocm.text import kernel_text
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.fusion.nodes import SchedulerNode
-from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import as_expr
 from scheduler.ir.operations import Lowered, Pointwise, ReductionKind, Scatter, Store
 from scheduler.ir.values import Const, Load, Masked
@@ -103,14 +99,9 @@ class ScatterTemplate(LaunchTemplate):
             source_grid=self.host(more).grid,
         )
         source, origins = self.marks.finish(text)
-        launches = (self._launch(_BEGIN, blocks, threads), self._launch(KERNEL, more, threads))
+        launches = (self.launch(_BEGIN, blocks, threads), self.launch(KERNEL, more, threads))
         values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
         return RenderedTemplate(source, self.kernel.args, values, launches, as_expr(0), origins)
-
-    def _launch(self, function: str, blocks: Expr, threads: int) -> Launch:
-        one = sympy.Integer(1)
-        names = tuple(arg.name for arg in self.kernel.args)
-        return Launch(function, (self.over_arguments(blocks), one, one), (threads, 1, 1), 0, names)
 
     def _begin(self, lines: Lines) -> NestPrinter:
         printer = NestPrinter(self.begin, lines, self.memory, None, self.renamed)
