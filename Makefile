@@ -31,7 +31,7 @@ demo: install
 	@exec $(BIN)/python manage.py demo --host $(HOST) --port $(PORT)
 
 test: install-dev
-	@$(BIN)/python -m pytest -n $(PROCESSES) --maxschedchunk 4 $(PYTEST)
+	@$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal $(PYTEST)
 
 check: install-dev
 	$(BIN)/ruff format --check .
