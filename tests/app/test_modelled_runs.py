@@ -22,6 +22,7 @@ from codegen_app.models import (
     TuningTask,
 )
 from codegen_app.selectors.ledger import run_ledger, run_log
+from codegen_app.selectors.pages.node import node_page
 from codegen_app.selectors.pages.run import run_page
 from codegen_app.services import (
     engine,
@@ -112,6 +113,12 @@ def test_a_run_without_a_gpu_is_called_modelled_and_measures_nothing(
     assert states.count("chosen") == 1 and states.count("modelled") == 2
     assert all(line["measurement"] is None for line in lines)
     assert "not measured)" in run_log(run).splitlines()[0]
+    node = node_page(run.tasks.get().template_node_id)
+    assert node.modelled_at is not None and node.modelled_at.board == "MI300X"
+    figures = {row.kernel.name: row.modelled["time_ns"]["mid"] for row in tried if row.kernel}
+    shown = {row.kernel: row.modelled for row in node.candidates if row.modelled}
+    assert {name: one.time_us * 1000 for name, one in shown.items()} == pytest.approx(figures)
+    assert {one.url for one in shown.values()} == {run.get_absolute_url()}
     with pytest.raises(CommandError, match="modelled, and results are measured"):
         call_command("export_results", "/nowhere/results.json", run=[run.pk])
 

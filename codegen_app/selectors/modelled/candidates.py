@@ -1,13 +1,24 @@
-"""Modelled times of a node's candidates: of one board, at one binding of the sizes."""
+"""Modelled times of a node's candidates: of one board, at one binding of the sizes.
+
+They are of two origins: reports that were asked for on kernels' pages, and the figures of tuning
+runs on modelled devices. A report says more, so it is shown where both are there.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from codegen_app.selectors.modelled.rows import ModelledRow, rows_of_builds
+from django.db.models import F
+
+from codegen_app.models import Candidate, State
+from codegen_app.selectors.modelled.rows import rows_of_builds
+from scheduler.cycles.report import VERSION
+from scheduler.outcome import UserError
+from scheduler.targets.modelled import PREFIX
+from scheduler.tuning.modelled import from_json
 
 
 @dataclass(frozen=True)
@@ -37,21 +48,33 @@ class ModelledTime:
     url: str
 
 
+@dataclass(frozen=True)
+class _Figure:
+    """A kernel's time, and what it is of; ``sizes`` as JSON."""
+
+    kernel: int
+    target: str
+    board: str
+    sizes: str
+    time: ModelledTime
+
+
 def modelled_times(
     builds: Mapping[int, Collection[int]],
     target: str = "",
     device: str = "",
     sizes: Mapping[str, int] | None = None,
+    problem: int | None = None,
 ) -> tuple[ModelledAt | None, dict[int, ModelledTime]]:
-    """Of kernels by key, with their builds (1 query): where the times are of, and the times.
+    """Of kernels by key, with their builds (2 queries): where the times are of, and the times; of
+    tuning runs those of the ``problem``, by key.
 
     Of the boards and sizes at which there are any, it is that of the ``target`` and ``device`` at
     these sizes (where measured times are of), else where most of the kernels were modelled.
     """
-    kernel_of = {build: kernel for kernel, of in builds.items() for build in of}
-    groups: dict[tuple[str, str, str], list[ModelledRow]] = defaultdict(list)
-    for row in rows_of_builds(kernel_of):
-        groups[row.target, row.board, json.dumps(row.sizes, sort_keys=True)].append(row)
+    groups: dict[tuple[str, str, str], dict[int, ModelledTime]] = defaultdict(dict)
+    for one in (*_reports(builds), *_figures_of_runs(builds, problem)):
+        groups[one.target, one.board, one.sizes].setdefault(one.kernel, one.time)
     if not groups:
         return None, {}
 
@@ -59,22 +82,49 @@ def modelled_times(
         of_target, board, at = key
         known = json.loads(at)
         same = sizes is not None and all(sizes.get(name) == known[name] for name in known)
-        kernels = {kernel_of[row.build] for row in groups[key]}
-        return of_target == target, board in device, same, len(kernels)
+        return of_target == target, board in device, same, len(groups[key])
 
     best = max(sorted(groups), key=nearness)
-    found = ModelledAt(best[0], best[1], json.loads(best[2]))
-    return found, _times(groups[best], kernel_of)
+    return ModelledAt(best[0], best[1], json.loads(best[2])), groups[best]
 
 
-def _times(rows: Iterable[ModelledRow], kernel_of: Mapping[int, int]) -> dict[int, ModelledTime]:
-    """The newest of each kernel."""
-    found: dict[int, ModelledTime] = {}
-    for row in rows:
+def _reports(builds: Mapping[int, Collection[int]]) -> Iterator[_Figure]:
+    """The newest first."""
+    kernel_of = {build: kernel for kernel, of in builds.items() for build in of}
+    for row in rows_of_builds(kernel_of):
         if row.low_us is None or row.time_us is None or row.high_us is None:
             continue
         time = ModelledTime(
             row.low_us, row.time_us, row.high_us, row.sentence, row.unknown, row.url
         )
-        found.setdefault(kernel_of[row.build], time)
-    return found
+        yield _Figure(kernel_of[row.build], row.target, row.board, _key(row.sizes), time)
+
+
+def _figures_of_runs(kernels: Collection[int], problem: int | None) -> Iterator[_Figure]:
+    """Of code that was not built again since; the newest first."""
+    rows = Candidate.objects.filter(
+        kernel__in=kernels,
+        task__problem=problem,
+        state=State.DONE,
+        modelled__version=VERSION,
+        task__run__device__startswith=PREFIX,
+        build__finished_at__lte=F("finished_at"),
+    )
+    for row in rows.select_related("task__run", "task__problem").order_by("-finished_at", "-pk"):
+        try:
+            found = from_json(row.modelled)
+        except UserError:  # of another version of Kiln, which says other things
+            continue
+        run, symbols = row.task.run, row.task.problem.symbols
+        sizes = {name: size for name, size in run.bindings.items() if name in symbols}
+        time = ModelledTime(
+            *(found.time_ns.low / 1000, found.time_ns.mid / 1000, found.time_ns.high / 1000),
+            sentence=found.sentence,
+            unknown=found.unknown,
+            url=run.get_absolute_url(),
+        )
+        yield _Figure(row.kernel_id or 0, run.target, found.board, _key(sizes), time)
+
+
+def _key(sizes: Mapping[str, int]) -> str:
+    return json.dumps(sizes, sort_keys=True)

@@ -154,7 +154,7 @@ class NodePage:
 
 
 def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
-    """One scheduled node (15 queries); raises ``TemplateNode.DoesNotExist``.
+    """One scheduled node (16 queries); raises ``TemplateNode.DoesNotExist``.
 
     ``sizes`` says at which of the known sizes its limits are shown; ``bucket_name`` says
     whose times are shown: without it, or where there is no such, it is the first.
@@ -245,7 +245,7 @@ def _candidates(
     node: TemplateNode, known: serving.Known, bucket: serving.Bucket | None
 ) -> tuple[ModelledAt | None, tuple[CandidateRow, ...]]:
     """The kernels for this node, with builds, times in a bucket, modelled ones (and of which board
-    and sizes those are) and rejections (5 queries)."""
+    and sizes those are) and rejections (6 queries)."""
     uses = list(
         KernelUse.objects.filter(template_node=node)
         .select_related("kernel")
@@ -275,6 +275,7 @@ def _candidates(
         bucket.target if bucket else "",
         bucket.device_name if bucket else "",
         bucket.bindings if bucket else None,
+        node.problem_id,
     )
     rows = tuple(
         CandidateRow(
