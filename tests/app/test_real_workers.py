@@ -21,7 +21,7 @@ from scheduler import samples
 from tests.app.processes import ROOT, worker_environment
 
 LIMIT_S = 240
-COMPILING, MEASURING = "prepare,compile", "measure.cpu"
+COMPILING, MEASURING, MODELLING = "prepare,compile", "measure.cpu", "measure.model"
 
 
 class Workers:
@@ -136,3 +136,28 @@ def test_killed_workers_lose_nothing_and_double_nothing(workers: Workers) -> Non
     assert TuningTask.objects.filter(attempts=2).count() >= 1
     assert ledger_rows.values("result").distinct().count() == ledger_rows.count()
     assert Worker.objects.get(name__startswith="test5@").queues == [MEASURING]
+
+
+@pytest.mark.parametrize("workers", ["database"], indirect=True)
+def test_a_modelled_run_goes_on_where_a_killed_worker_was(workers: Workers) -> None:
+    """The model itself, in processes of a worker that has no GPU."""
+    graph, _ = graphs.import_graph(samples.path("llama_2layer"), "llama", [], None)
+    least = {name: max(2, info["min"]) for name, info in graph.symbols.items()}
+    run = tuning.start_run(
+        *(graph, "model:gfx942", "gfx942", least, None), kinds=["attention"], candidate_limit=2
+    )
+    workers.start_one(COMPILING)
+    workers.start_one(MODELLING)
+    tried = Candidate.objects.filter(task__run=run)
+    workers.wait(tried.filter(modelled__isnull=False).exists, "candidate modelled")
+    workers.kill()
+    workers.start_one(COMPILING)
+    workers.start_one(MODELLING)
+    workers.wait(TuningRun.objects.filter(pk=run.pk, state=State.DONE).exists, "end of the run")
+
+    workers.wait(lambda: not workers.children(), "end of the workers' children")
+    figures = [row.modelled for row in tried.filter(build__isnull=False)]
+    assert len(figures) == 2
+    assert all(figure["time_ns"]["mid"] > 0 and figure["checked_at"] for figure in figures)
+    assert tried.filter(chosen=True).count() == 1
+    assert not tried.filter(result__isnull=False).exists(), "nothing was measured"
