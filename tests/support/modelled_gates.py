@@ -11,10 +11,7 @@ from tests.support.families import FAMILIES, Family, Figures
 
 FILE = Path(__file__).parents[1] / "unit" / "cycles" / "gates.json"
 COMMAND = "python -m tests.benchmarks.cycles gates"
-WHOLE = ("gfx942", "gfx950")
-OTHERS = ("gfx90a", "gfx1100", "gfx1201")
-#: What stands for the rest where not all families are held: matrices, reductions, memory.
-FEW = ("gemm + gelu", "softmax", "layer norm")
+TARGETS = ("gfx942", "gfx950", "gfx90a", "gfx1100", "gfx1201")
 #: Worse by more than this share of its ratchet, a figure fails; better by more, it may be raised.
 MARGIN = 0.03
 
@@ -31,12 +28,7 @@ class Gate:
         return f"{self.target}: {self.family.name}"
 
 
-GATES = tuple(
-    Gate(target, family)
-    for target in (*WHOLE, *OTHERS)
-    for family in FAMILIES
-    if target in WHOLE or family.name in FEW
-)
+GATES = tuple(Gate(target, family) for target in TARGETS for family in FAMILIES)
 
 Ratchets = Mapping[str, Mapping[str, Mapping[str, float]]]
 
