@@ -12,6 +12,7 @@ from codegen_app.models import Graph, State, TemplateNode, TuningRun
 from codegen_app.services import audit, queue
 from scheduler import targets
 from scheduler.outcome import UserError
+from scheduler.runtime.instructions import check_measures
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets.modelled import is_modelled
 from scheduler.tuning.budget import Budget
@@ -46,12 +47,14 @@ def start_run(
     With a ``budget`` the candidates are searched for among all that the generator offers, in the
     order of the ``strategy``. Sizes that ``bindings`` leaves out are the model's own hints. Raises
     ``UserError`` for an unknown target or strategy, an unknown symbol, a size out of its bounds, a
-    priority, budget or modelled device that is none, or a graph that was rejected.
+    priority, budget or modelled device that is none, a device that measures nothing, or a graph
+    that was rejected.
     """
     _check_limits(budget, priority)
     strategy_named(strategy)
     if is_modelled(device):
         device = _modelled(device, target)
+    check_measures(device)
     graph.refresh_from_db(fields=["state", "reason", "symbols"])
     if graph.state in {State.REJECTED, State.QUARANTINED}:
         raise UserError(f"{graph} cannot be tuned: {graph.reason}")

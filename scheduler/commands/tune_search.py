@@ -15,6 +15,7 @@ from scheduler.fusion.nodes import Schedule
 from scheduler.outcome import UserError
 from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.devices import open_device
+from scheduler.runtime.instructions import check_measures
 from scheduler.runtime.lock import exclusive
 from scheduler.runtime.modelled import modelled_device
 from scheduler.targets import Target, find
@@ -32,9 +33,11 @@ from scheduler.tuning.tuner import Event, TuningResult
 
 
 def device_named(device_id: str) -> DeviceInfo:
-    """The device, which is opened once to see that it is there; a modelled one is not."""
+    """The device, which is opened once to see that it is there; a modelled one is not. Raises
+    ``UserError`` for one that measures nothing."""
     if is_modelled(device_id):
         return modelled_device(device_id)
+    check_measures(device_id)
     device = open_device(device_id)
     try:
         return device.info

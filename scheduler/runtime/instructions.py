@@ -77,6 +77,16 @@ def is_emulated(device_id: str) -> bool:
     return device_id.startswith(PREFIX)
 
 
+def check_measures(device_id: str) -> None:
+    """Raises ``UserError`` where what a device of that id takes says nothing of any GPU's time."""
+    if is_emulated(device_id):
+        processor = device_id.removeprefix(PREFIX)
+        raise UserError(
+            f"{device_id} emulates a GPU's instructions and measures nothing:"
+            f" --device model:{processor} tunes without a GPU, verify runs on {device_id}"
+        )
+
+
 @dataclass(eq=False)
 class _Block:
     """Memory that was allocated: what it holds."""
