@@ -249,8 +249,10 @@ def _check(program: Program, done: Run) -> None:
     if done.findings:
         first = done.findings[0]
         line = program.function.instructions[first.instruction].line
-        message = f"{name}: {first.what} at {first.address:#x}, line {line} of the listing"
-        raise DeviceError("hipErrorIllegalAddress", message)
+        at = "" if first.address is None else f" at {first.address:#x}"
+        message = f"{name}: {first.what}{at}, line {line} of the listing"
+        code = "hipErrorLaunchFailure" if first.address is None else "hipErrorIllegalAddress"
+        raise DeviceError(code, message)
     if done.cut:
         raise DeviceError("hipErrorLaunchTimeOut", f"{name}: {done.cut}")
 

@@ -16,12 +16,16 @@ from scheduler.isa.rocm.emulator.state import Group
 Step = Callable[[Group], None]
 Read = Callable[[Group], npt.NDArray[np.uint32]]
 _MATRIX = ("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")
+# An LLVM from before its pull requests 165602 and 178314 (2025, 2026) does not know that these are
+# of whole waves: it may move one, with what fills its operands, behind a condition of lanes.
+_WHOLE_WAVES = ("v_wmma", "v_swmmac")
 _SIGN = np.uint32(0x8000_0000)
 
 
-def step_of(row: Block, operands: Operands, accumulation: int) -> Step:
+def step_of(row: Block, operands: Operands, accumulation: int, index: int) -> Step:
     """Of a matrix instruction, all lanes count as on, and nothing is computed where the run does
-    not want values."""
+    not want values. One of RDNA's that is run where lanes are off is a finding: they did not fill
+    their operands there."""
     target, *sources = operands.operands
     if len(sources) != len(row.sources) or target.file not in (File.VECTOR, File.ACCUMULATION):
         raise UnreadableError(row.name)
@@ -33,8 +37,12 @@ def step_of(row: Block, operands: Operands, accumulation: int) -> Step:
     end = start + row.results
     modifiers = {**operands.modifiers, **dict.fromkeys(operands.words, (1,))}
     matrix = row.name.startswith(_MATRIX)
+    whole = row.name.startswith(_WHOLE_WAVES)
 
     def step(g: Group) -> None:
+        if whole and not g.full and not g.mask.all():
+            off = g.mask.size - int(g.mask.sum())
+            g.machine.partial(f"{row.name} where lanes are off", index, off)
         if matrix and not g.machine.values:
             return
         blocks = [read(g) for read in reads]

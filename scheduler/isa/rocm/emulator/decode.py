@@ -152,7 +152,7 @@ class Code:
             return moved
         block = self._blocks.get(name)
         if block is not None:
-            return blocks.step_of(block, operands, self.accumulation)
+            return blocks.step_of(block, operands, self.accumulation, index)
         row = self._row(name)
         if row is not None:
             if name.startswith(("s_", "v_s_")):

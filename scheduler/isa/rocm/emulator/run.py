@@ -31,7 +31,7 @@ _MAX_LDS = 1 << 18
 class Run:
     """``traces`` are in the order of blocks and waves. ``unknown`` counts the instructions (places
     in the code that were reached) that the emulator does not know, by mnemonic; their results
-    are zeros. ``findings`` are accesses outside all memory. ``cut`` says which limit ended it."""
+    are zeros. ``findings`` are what no kernel may do. ``cut`` says which limit ended it."""
 
     traces: tuple[WaveTrace, ...]
     unknown: Mapping[str, int]

@@ -21,11 +21,12 @@ M32 = 0xFFFF_FFFF
 
 @dataclass(frozen=True)
 class Finding:
-    """An access outside all memory: the first address of an instruction, and how many lanes."""
+    """What no kernel may do: how many lanes did it, and of an access outside all memory the first
+    address (else None)."""
 
     what: str
     instruction: int
-    address: int
+    address: int | None
     count: int
 
 
@@ -42,6 +43,7 @@ class Machine:
     scratch_words: int = 0
     unknown: dict[int, str] = field(default_factory=dict)
     outside: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+    off: dict[tuple[str, int], int] = field(default_factory=dict)
     recorded: int = 0
     traced: bool = True
     clock: int = 0
@@ -56,13 +58,17 @@ class Machine:
         entry = self.outside.setdefault((what, instruction), [int(addresses[0]), 0])
         entry[1] += len(addresses)
 
+    def partial(self, what: str, instruction: int, lanes: int) -> None:
+        """Note an instruction of whole waves that was run where so many lanes are off."""
+        self.off[what, instruction] = self.off.get((what, instruction), 0) + lanes
+
     def findings(self) -> tuple[Finding, ...]:
-        return tuple(
-            Finding(what, instruction, first, count)
-            for (what, instruction), (first, count) in sorted(
-                self.outside.items(), key=lambda item: item[0][1]
-            )
-        )
+        """In the order of the instructions."""
+        found = [
+            *(Finding(*key, first, count) for key, (first, count) in self.outside.items()),
+            *(Finding(*key, None, count) for key, count in self.off.items()),
+        ]
+        return tuple(sorted(found, key=lambda one: one.instruction))
 
 
 class Group:

@@ -116,3 +116,27 @@ def test_lanes_of_a_row_are_shared(processor: str) -> None:
     assert found == [int(DATA[lane & 16 | 3]) for lane in range(32)]
     found = lanes("v_mov_b32_dpp v3, v2 dpp8:[7,6,5,4,3,2,1,0]", processor)
     assert found == [int(DATA[lane ^ 7]) for lane in range(32)]
+
+
+@BOTH
+def test_a_matrix_instruction_where_lanes_are_off_is_found(processor: str) -> None:
+    """What fills the operands of those lanes may be behind the same condition."""
+    sources = "v[10:17], v[10:17]" if processor == "gfx1100" else "v[10:13], v[10:13]"
+    product = f"v_wmma_f32_16x16x16_f16 v[20:27], {sources}, v[20:27]"
+    whole = f"s_mov_b32 exec_lo, -1\n{product}\nv_mov_b32_e32 v3, v20"
+    some = f"s_mov_b32 exec_lo, 0xff\n{product}\ns_mov_b32 exec_lo, -1\nv_mov_b32_e32 v3, v20"
+    load = LOAD if processor == "gfx1100" else LOAD12
+    for values in (True, False):
+        found = [
+            execute(
+                *(f"{load}\n{body}\nglobal_store_b32 v1, v3, s[4:5]", DATA),
+                processor=processor,
+                threads=32,
+                values=values,
+            ).run.findings
+            for body in (whole, some)
+        ]
+        assert found[0] == ()
+        (one,) = found[1]
+        assert "v_wmma_f32_16x16x16_f16 where lanes are off" in one.what
+        assert (one.count, one.address) == (24, None)
