@@ -83,7 +83,7 @@ def check_measures(device_id: str) -> None:
         processor = device_id.removeprefix(PREFIX)
         raise UserError(
             f"{device_id} emulates a GPU's instructions and measures nothing:"
-            f" --device model:{processor} tunes without a GPU, verify runs on {device_id}"
+            f" the device model:{processor} tunes without a GPU, verify runs on {device_id}"
         )
 
 
