@@ -193,7 +193,7 @@ def test_devices_that_are_no_models_are_refused() -> None:
         ("model:sm_90", "sm_90", "not modelled for sm_90"),
         ("model:MI999", "gfx942", "no such board"),
         ("model:MI300X", "gfx90a", "is a board of gfx942"),
-        ("isa:gfx942", "gfx942", "measures nothing: --device model:gfx942"),
+        ("isa:gfx942", "gfx942", "measures nothing: the device model:gfx942"),
     ):
         with pytest.raises(UserError, match=words):
             tuning.start_run(graph, device, target, {}, None)

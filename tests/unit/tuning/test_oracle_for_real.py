@@ -87,7 +87,7 @@ def test_candidates_are_ranked_without_a_gpu_and_a_measured_run_begins_with_them
     ("more", "words"),
     [
         (("--device", "model:sm_90"), "times are not modelled for sm_90"),
-        (("--device", "isa:gfx942"), "measures nothing: --device model:gfx942"),
+        (("--device", "isa:gfx942"), "measures nothing: the device model:gfx942"),
         (("--device", "model:gfx942", "--try-unfused"), "--try-unfused"),
         (("--device", "model:gfx942", "--from", "ranked"), "measures nothing"),
         (("--device", "cpu", "--from", "nowhere"), "nowhere"),
