@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scheduler.build.rocm.metadata import kernels
-from scheduler.build.rocm.occupancy import Demand, occupancy
+from scheduler.build.rocm.occupancy import Demand, occupancy, resident_groups
 from scheduler.cycles.assemble import Modelled, launch_report
 from scheduler.cycles.constants import TARGETS, End, Rates, machine
 from scheduler.cycles.decode import Act, Counter, Decoded, decode
@@ -116,7 +116,7 @@ class _Launch:
         self._limiter = held.limiter.value
         rates = self._rates(End.MID)
         self._waves = -(-launch.threads // rates.wave)
-        self._resident = max(1, held.waves * rates.simds // self._waves)
+        self._resident = resident_groups(self._demand, target, exact_lds=True)
         self._unknown: Count[str] = Count()
         self._whole = 0  # blocks that were run from begin to end
         self._notes: list[str] = []

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,32 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     return Occupancy(waves, limiter, by_vgpr, by_sgpr, by_lds, by_workgroup)
 
 
+def resident_groups(demand: Demand, target: Target, exact_lds: bool = False) -> int:
+    """Whole work-groups that a compute unit (a pair of them in ``wgp_mode``) holds at once: at
+    least 1. Not what ``occupancy`` gives times the SIMDs: a group may have fewer waves than there
+    are SIMDs, and the waves of a SIMD are rounded up there."""
+    gpu = amd_hardware(target)
+    held = occupancy(demand, target, exact_lds)
+    lds = demand.lds_bytes
+    if exact_lds and lds:
+        lds = round_up(lds, gpu.lds_granule_bytes)
+    waves = -(-demand.workgroup // gpu.wavefront)
+    units = 2 if demand.wgp_mode else 1
+    slots = min(held.by_vgpr, held.by_sgpr) * gpu.simds_per_cu * units
+    return max(1, min(_groups_of(waves, demand, gpu, lds), slots // waves))
+
+
+def _groups_of(waves: int, demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
+    """Groups of so many waves by the slots and LDS of a compute unit (or a pair of them)."""
+    units = 2 if demand.wgp_mode else 1
+    slots = gpu.max_waves_per_simd * gpu.simds_per_cu * units
+    most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
+    groups = slots if waves == 1 else min(slots // waves, most_groups)
+    if lds_bytes:
+        groups = min(groups, gpu.lds_bytes * units // lds_bytes)
+    return max(1, groups)
+
+
 def _by_vgpr(vgpr: int, gpu: AmdHardware) -> int:
     """Waves that the vector registers allow: 512 a SIMD in granules of 8 on gfx942, and so on."""
     allocated = round_up(max(1, vgpr), gpu.vgpr_granule)
@@ -98,20 +124,12 @@ def _by_groups(demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
     units = 2 if demand.wgp_mode else 1
     simds = gpu.simds_per_cu * units
     slots = gpu.max_waves_per_simd * simds
-    most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
-
-    def groups_of(waves: int) -> int:
-        groups = slots if waves == 1 else min(slots // waves, most_groups)
-        if lds_bytes:
-            groups = min(groups, gpu.lds_bytes * units // lds_bytes)
-        return max(1, groups)
-
     largest = -(-demand.workgroup // gpu.wavefront)
     smallest = -(-(demand.smallest_workgroup or demand.workgroup) // gpu.wavefront)
-    groups = groups_of(smallest)
+    groups = _groups_of(smallest, demand, gpu, lds_bytes)
     total = groups * smallest
-    if largest * groups_of(largest) >= total:
-        total = largest * groups_of(largest)
+    if largest * _groups_of(largest, demand, gpu, lds_bytes) >= total:
+        total = largest * _groups_of(largest, demand, gpu, lds_bytes)
     else:  # larger groups, as many of them, in the slots that are left
         total += groups * min((slots - total) // groups, largest - smallest)
     return min(gpu.max_waves_per_simd, -(-total // simds))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scheduler import targets
 from scheduler.build.flags import Flags
 from scheduler.build.rocm.metadata import kernels
-from scheduler.build.rocm.occupancy import Demand, Limiter, occupancy
+from scheduler.build.rocm.occupancy import Demand, Limiter, occupancy, resident_groups
 from scheduler.isa.rocm.next_step import next_step
 from scheduler.targets import Target
 from scheduler.targets.amd import amd_hardware
@@ -146,3 +146,41 @@ def test_dynamic_lds_counts() -> None:
     target = targets.find("gfx942")
     assert occupancy(demand, target).waves == 8
     assert occupancy(replace(demand, lds_bytes=32768), target).limiter is Limiter.LDS
+
+
+@pytest.mark.parametrize(
+    ("threads", "lds_bytes", "groups"),
+    [
+        (128, 49152, 1),
+        (128, 32768, 2),
+        (64, 40960, 1),
+        (64, 16384, 4),
+        (256, 16384, 4),
+        (512, 0, 4),
+    ],
+)
+def test_as_many_groups_are_resident_as_lds_holds(
+    threads: int, lds_bytes: int, groups: int
+) -> None:
+    """Groups of fewer waves than SIMDs too: a wave a SIMD, rounded up, would make two of one."""
+    demand = Demand(vgpr=64, sgpr=32, lds_bytes=lds_bytes, workgroup=threads)
+    assert resident_groups(demand, targets.find("gfx942"), exact_lds=True) == groups
+
+
+@given(
+    st.sampled_from(list(GPUS)),
+    st.integers(1, 256),
+    st.integers(0, 65536),
+    st.sampled_from(BLOCKS),
+)
+def test_resident_groups_fit_into_lds_and_into_the_occupancy(
+    name: str, vgpr: int, lds_bytes: int, threads: int
+) -> None:
+    target = targets.find(name)
+    gpu = amd_hardware(target)
+    demand = Demand(vgpr=vgpr, sgpr=32, lds_bytes=lds_bytes, workgroup=threads)
+    groups, waves = resident_groups(demand, target), -(-threads // gpu.wavefront)
+    assert groups == 1 or groups * lds_bytes <= gpu.lds_bytes
+    assert groups == 1 or groups * waves <= occupancy(demand, target).waves * gpu.simds_per_cu
+    more = replace(demand, lds_bytes=lds_bytes // 2)
+    assert resident_groups(more, target) >= groups
