@@ -8,7 +8,7 @@ run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapreplace
 
 import numpy as np
@@ -95,11 +95,13 @@ def device_time(
         )
     outcomes, cycles = [], []
     for number, each in enumerate(classes):
-        unit = Unit(decoded, rates, shared.setting, held, 0 if number else timeline)
-        outcome = unit.run([each.paths.paths] * _affordable(each.paths, held))
+        first = _affordable(each.paths, held, _MOST_INSTRUCTIONS)
+        unit = Unit(decoded, rates, shared.setting, first, 0 if number else timeline)
+        outcome = unit.run([each.paths.paths] * first)
         outcomes.append(outcome)
         whole = _mean(outcome.ends) + extra(each.paths, outcome)
-        cycles.append(max(whole, least(outcome, rates) * len(outcome.ends)))
+        # Where not all that fit were run, they are taken to share one pipe.
+        cycles.append(max(whole, least(outcome, rates) * first) * held / first)
     own = np.interp(executed, [each.paths.executed for each in classes], cycles)
     total, busy = _scheduled(own, shared.units * held)
     return DeviceTime(
@@ -110,6 +112,13 @@ def device_time(
         tuple(outcomes),
         tuple(each.weight for each in classes),
     )
+
+
+def bounded(time: DeviceTime, distinct: float, board: Board, rates: Rates) -> DeviceTime:
+    """No faster than memory gives the bytes that differ, each once: what caches keep from one block
+    for another is by a few of them, and may be taken for too much."""
+    seconds = distinct / (board.memory_bytes_per_s * rates.memory_share)
+    return replace(time, cycles=max(time.cycles, seconds * board.clock_mhz * 1e6))
 
 
 @dataclass(frozen=True)

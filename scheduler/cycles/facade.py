@@ -17,7 +17,7 @@ from scheduler.build.rocm.occupancy import Demand, occupancy, resident_groups
 from scheduler.cycles.assemble import Modelled, launch_report
 from scheduler.cycles.constants import TARGETS, End, Rates, machine
 from scheduler.cycles.decode import Act, Counter, Decoded, decode
-from scheduler.cycles.device import classes_of, device_time, share
+from scheduler.cycles.device import bounded, classes_of, device_time, share
 from scheduler.cycles.lengths import alike, lengths, places, without_edge
 from scheduler.cycles.paths import BlockPaths, paths_of
 from scheduler.cycles.report import VERSION, Band, LaunchReport, Report
@@ -165,13 +165,14 @@ class _Launch:
         for end in End:
             own = self._rates(end)
             times = decode(self._function, self._processor, own, executed)
-            ends[end] = device_time(
+            free = device_time(
                 *(times, classes, every),
                 resident=self._resident,
                 rates=own,
                 shared=share(self._board, own, self._launch.blocks, behind),
                 timeline=8 if end is End.MID else 0,
             )
+            ends[end] = bounded(free, shared.distinct if shared else 0.0, self._board, own)
         modelled = Modelled(
             function=self._function,
             decoded=decoded,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-VERSION = 4
+VERSION = 5
 
 
 @dataclass(frozen=True)
