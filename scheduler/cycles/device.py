@@ -145,10 +145,10 @@ def classes_of(sampled: Sequence[BlockPaths], executed: Lengths) -> list[Class]:
     return [Class(chosen[point], weight) for point, weight in zip(points, weights, strict=True)]
 
 
-def _affordable(paths: BlockPaths, count: int, instructions: int = 0) -> int:
+def _affordable(paths: BlockPaths, count: int, instructions: int = _INSTRUCTIONS) -> int:
     """How many copies of a block are run at most, at least one."""
     length = sum(len(path.indices) for path in paths.paths)
-    return max(1, min(count, (instructions or _INSTRUCTIONS) // max(1, length)))
+    return max(1, min(count, instructions // max(1, length)))
 
 
 def _equal(

@@ -115,6 +115,7 @@ def _figures_of_runs(kernels: Collection[int], problem: int | None) -> Iterator[
             found = from_json(row.modelled)
         except UserError:  # of another version of Kiln, which says other things
             continue
+        assert row.kernel_id is not None, "by one of the kernels"
         run, symbols = row.task.run, row.task.problem.symbols
         sizes = {name: size for name, size in run.bindings.items() if name in symbols}
         time = ModelledTime(
@@ -123,7 +124,7 @@ def _figures_of_runs(kernels: Collection[int], problem: int | None) -> Iterator[
             unknown=found.unknown,
             url=run.get_absolute_url(),
         )
-        yield _Figure(row.kernel_id or 0, run.target, found.board, _key(sizes), time)
+        yield _Figure(row.kernel_id, run.target, found.board, _key(sizes), time)
 
 
 def _key(sizes: Mapping[str, int]) -> str:

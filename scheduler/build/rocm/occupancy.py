@@ -72,9 +72,7 @@ def occupancy(demand: Demand, target: Target, exact_lds: bool = False) -> Occupa
     if gpu.architecture == "cdna" and demand.sgpr > _SGPRS_BEFORE_LIMIT:
         by_sgpr = most - 1
     by_workgroup = _by_groups(demand, gpu, 0)
-    lds = demand.lds_bytes
-    if exact_lds and lds:
-        lds = round_up(lds, gpu.lds_granule_bytes)
+    lds = _lds_bytes(demand, gpu, exact_lds)
     by_lds = _by_groups(demand, gpu, lds) if lds else most
     limits = (
         (Limiter.VGPR, by_vgpr),
@@ -93,18 +91,25 @@ def resident_groups(demand: Demand, target: Target, exact_lds: bool = False) -> 
     are SIMDs, and the waves of a SIMD are rounded up there."""
     gpu = amd_hardware(target)
     held = occupancy(demand, target, exact_lds)
-    lds = demand.lds_bytes
-    if exact_lds and lds:
-        lds = round_up(lds, gpu.lds_granule_bytes)
     waves = -(-demand.workgroup // gpu.wavefront)
-    units = 2 if demand.wgp_mode else 1
-    slots = min(held.by_vgpr, held.by_sgpr) * gpu.simds_per_cu * units
-    return max(1, min(_groups_of(waves, demand, gpu, lds), slots // waves))
+    slots = min(held.by_vgpr, held.by_sgpr) * gpu.simds_per_cu * _units(demand)
+    groups = _groups_of(waves, demand, gpu, _lds_bytes(demand, gpu, exact_lds))
+    return max(1, min(groups, slots // waves))
+
+
+def _lds_bytes(demand: Demand, gpu: AmdHardware, exact: bool) -> int:
+    """As asked for, or rounded up to what the hardware hands out."""
+    return round_up(demand.lds_bytes, gpu.lds_granule_bytes) if exact else demand.lds_bytes
+
+
+def _units(demand: Demand) -> int:
+    """Compute units that share a work-group's waves and LDS."""
+    return 2 if demand.wgp_mode else 1
 
 
 def _groups_of(waves: int, demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
     """Groups of so many waves by the slots and LDS of a compute unit (or a pair of them)."""
-    units = 2 if demand.wgp_mode else 1
+    units = _units(demand)
     slots = gpu.max_waves_per_simd * gpu.simds_per_cu * units
     most_groups = _MAX_GROUPS_PER_WGP if demand.wgp_mode else _MAX_GROUPS_PER_CU
     groups = slots if waves == 1 else min(slots // waves, most_groups)
@@ -121,15 +126,15 @@ def _by_vgpr(vgpr: int, gpu: AmdHardware) -> int:
 
 def _by_groups(demand: Demand, gpu: AmdHardware, lds_bytes: int) -> int:
     """Waves a SIMD that come from whole work-groups on a compute unit (or a pair of them)."""
-    units = 2 if demand.wgp_mode else 1
-    simds = gpu.simds_per_cu * units
+    simds = gpu.simds_per_cu * _units(demand)
     slots = gpu.max_waves_per_simd * simds
     largest = -(-demand.workgroup // gpu.wavefront)
     smallest = -(-(demand.smallest_workgroup or demand.workgroup) // gpu.wavefront)
     groups = _groups_of(smallest, demand, gpu, lds_bytes)
     total = groups * smallest
-    if largest * _groups_of(largest, demand, gpu, lds_bytes) >= total:
-        total = largest * _groups_of(largest, demand, gpu, lds_bytes)
+    full = largest * _groups_of(largest, demand, gpu, lds_bytes)
+    if full >= total:
+        total = full
     else:  # larger groups, as many of them, in the slots that are left
         total += groups * min((slots - total) // groups, largest - smallest)
     return min(gpu.max_waves_per_simd, -(-total // simds))

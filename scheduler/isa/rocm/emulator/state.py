@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -42,8 +42,7 @@ class Machine:
     values: bool
     scratch_words: int = 0
     unknown: dict[int, str] = field(default_factory=dict)
-    outside: dict[tuple[str, int], list[int]] = field(default_factory=dict)
-    off: dict[tuple[str, int], int] = field(default_factory=dict)
+    noted: dict[tuple[str, int], Finding] = field(default_factory=dict)
     recorded: int = 0
     traced: bool = True
     clock: int = 0
@@ -55,20 +54,22 @@ class Machine:
 
     def missed(self, what: str, instruction: int, addresses: npt.NDArray[np.int64]) -> None:
         """Note accesses outside all memory."""
-        entry = self.outside.setdefault((what, instruction), [int(addresses[0]), 0])
-        entry[1] += len(addresses)
+        self._note(Finding(what, instruction, int(addresses[0]), len(addresses)))
 
     def partial(self, what: str, instruction: int, lanes: int) -> None:
         """Note an instruction of whole waves that was run where so many lanes are off."""
-        self.off[what, instruction] = self.off.get((what, instruction), 0) + lanes
+        self._note(Finding(what, instruction, None, lanes))
+
+    def _note(self, found: Finding) -> None:
+        key = found.what, found.instruction
+        known = self.noted.get(key)
+        if known is not None:
+            found = replace(known, count=known.count + found.count)
+        self.noted[key] = found
 
     def findings(self) -> tuple[Finding, ...]:
         """In the order of the instructions."""
-        found = [
-            *(Finding(*key, first, count) for key, (first, count) in self.outside.items()),
-            *(Finding(*key, None, count) for key, count in self.off.items()),
-        ]
-        return tuple(sorted(found, key=lambda one: one.instruction))
+        return tuple(sorted(self.noted.values(), key=lambda one: one.instruction))
 
 
 class Group:
