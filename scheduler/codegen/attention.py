@@ -48,7 +48,8 @@ class AttentionTemplate(OneLaunch[Kernel]):
         operation = node.members[0]
         if len(node.members) != 1 or not isinstance(operation, Attention):
             raise ValueError(f"{node.name} is no attention")
-        self.operation = operation
+        self.operation = self.arranged(operation)
+        operation = self.operation
         self.element = _element(operation, lowered)
         self.axis_names = {axis.var.name: f"b{i}" for i, axis in enumerate(operation.batch)}
         for name in ("row", "column", "depth", "value_depth"):
@@ -58,6 +59,10 @@ class AttentionTemplate(OneLaunch[Kernel]):
         )
         self.mask = masks[0] if masks else None
         self.out = self._nest(operation.points, *operation.results)
+
+    def arranged(self, operation: Attention) -> Attention:
+        """The same operation over the axes that the kernel walks."""
+        return operation
 
     def _nest(self, axes: tuple[Axis, ...], *what: Value | Store) -> LoopNest:
         """The accesses of an operand or of the stores, over axes as the kernel walks them."""
@@ -101,7 +106,7 @@ class AttentionTemplate(OneLaunch[Kernel]):
 def _element(operation: Attention, lowered: Lowered) -> DType:
     """The type of the tiles: 16 bits where the operands are, also if something was fused into
     them (torch rounds there), else f32, or f64 where any operand is."""
-    operands = [_narrowest(value) for value in (operation.q, operation.k, operation.v)]
+    operands = [narrowest(value) for value in (operation.q, operation.k, operation.v)]
     if len(set(operands)) == 1:
         return operands[0]
     stored = lowered.buffers[operation.stores[0].buffer].dtype
@@ -113,7 +118,7 @@ def _element(operation: Attention, lowered: Lowered) -> DType:
     return DType.F64 if DType.F64 in operands else DType.F32
 
 
-def _narrowest(value: Value) -> DType:
+def narrowest(value: Value) -> DType:
     """The type that holds a tree's value without loss, seen through widening casts."""
     while isinstance(value, Cast) and value.dtype is value.value.dtype.compute:
         value = value.value

@@ -40,6 +40,14 @@ class Candidates:
     rejected: tuple[RejectedConfig, ...]
 
 
+@dataclass(frozen=True)
+class Legality:
+    """How many of a node's configurations can serve, and those that cannot."""
+
+    legal: int
+    rejected: tuple[RejectedConfig, ...]
+
+
 class BaseScheduling(ABC):
     """A backend for one schedule and the targets that its kernels must serve: nodes become
     candidates, the chosen ones become kernels and calls."""
@@ -112,6 +120,19 @@ class BaseScheduling(ABC):
         with _counted(node):
             return self._candidates(self.template(node))
 
+    def legality(self, node: SchedulerNode) -> Legality:
+        """What ``candidates`` would offer and reject by its rules; nothing is rendered."""
+        with _counted(node):
+            template = self.template(node)
+            legal, rejections = 0, []
+            for config in template.configs():
+                rejected = template.reject(config)
+                if rejected is None:
+                    legal += 1
+                    continue
+                rejections.append(RejectedConfig(template.name, tuple(config.items()), rejected))
+        return Legality(legal, tuple(rejections))
+
     def _candidates(self, template: KernelTemplate) -> Candidates:
         callers: list[TemplateCaller] = []
         rejections: list[RejectedConfig] = []
@@ -165,7 +186,12 @@ class BaseScheduling(ABC):
         return self.define_kernel(caller.kernel), caller.call
 
 
-TEMPLATE_KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
+TEMPLATE_KINDS = (
+    GroupKind.GEMM,
+    GroupKind.CONVOLUTION,
+    GroupKind.DEPTHWISE,
+    GroupKind.ATTENTION,
+)
 """Groups around one operation that is computed as a whole, with what is fused before and after."""
 
 
@@ -268,6 +294,17 @@ class CompetingSchedulings(BaseScheduling):
             tuple(caller for one in found for caller in one.callers),
             (*(rejected for one in found for rejected in one.rejected), *self._absent),
         )
+
+    def legality(self, node: SchedulerNode) -> Legality:
+        """Of all."""
+        found = [self.base.legality(node)]
+        for one in self._all[1:]:
+            if one.serves(node):
+                found.append(one.legality(node))
+            else:
+                found.append(Legality(0, _without_template(one, node).rejected))
+        rejected = (each for one in found for each in one.rejected)
+        return Legality(sum(one.legal for one in found), (*rejected, *self._absent))
 
     def default(self, node: SchedulerNode) -> TemplateCaller:
         return self.base.default(node)

@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from scheduler.codegen.problem import op_name
 from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.bindings import Bindings
 from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import evaluate
 from scheduler.ir.operations import Attention, Contraction, Lowered, numel
 
 
-def title(node: SchedulerNode, lowered: Lowered) -> str:
-    """The op with the sizes of what it works on, and its type: operands of a product at the
-    example's sizes, which choose its default configuration; else loops, with symbols in them."""
+def title(node: SchedulerNode, lowered: Lowered, bindings: Bindings | None = None) -> str:
+    """The op with the sizes of what it works on, and its type.
+
+    The sizes are those of ``bindings``, which a run measures. Without them operands of a product
+    are at the example's sizes, which choose its default configuration, and loops have symbols.
+    """
     main = node.members[0]
     name = op_name(node, lowered)
     if isinstance(main, Contraction):
-        return f"{name}({_operands(node, main, lowered)}) {_operand_type(node).label}"
+        hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
+        sizes = _operands(node, main, hints | dict(bindings or {}))
+        return f"{name}({sizes}) {_operand_type(node).label}"
+    at = bindings or {}
     if isinstance(main, Attention):
-        sizes = f"{numel(main.batch)}x{main.row.size}x{main.depth.size}"
+        rows = (numel(main.batch), main.row.size, main.depth.size)
         kind = "causal " if main.causal else "masked " if main.mask is not None else ""
-        against = f"{main.column.size}x{main.value_depth.size}"
-        return f"{name}({sizes}, {against}) {kind}{_operand_type(node).label}"
+        against = (main.column.size, main.value_depth.size)
+        return f"{name}({_by(rows, at)}, {_by(against, at)}) {kind}{_operand_type(node).label}"
     nests = [member.nest for member in node.members]
     outer, inner = next((nest for nest in nests if nest[1]), nests[-1])
-    loops = f"{numel(outer)}x{numel(inner)}" if inner else str(numel(outer))
-    return f"{name}({loops}) {lowered.buffers[node.writes[0]].dtype.label}"
+    loops = [numel(outer), *([numel(inner)] if inner else [])]
+    return f"{name}({_by(loops, at)}) {lowered.buffers[node.writes[0]].dtype.label}"
 
 
-def _operands(node: SchedulerNode, main: Contraction, lowered: Lowered) -> str:
-    hints = {name: info.hint for name, info in lowered.graph.symbols.items()}
+def _by(sizes: Iterable[Expr], bindings: Bindings) -> str:
+    """Sizes as ``16x64``; one that data decide, or that is not bound, keeps its symbols."""
+    return "x".join(
+        str(
+            evaluate(size, bindings) if {s.name for s in size.free_symbols} <= {*bindings} else size
+        )
+        for size in sizes
+    )
+
+
+def _operands(node: SchedulerNode, main: Contraction, sizes: Bindings) -> str:
     columns = [member.n for member in node.members if isinstance(member, Contraction)]
-    m, k = evaluate(numel(main.m), hints), evaluate(numel(main.k), hints)
-    n = sum(evaluate(numel(axes), hints) for axes in columns)
-    batch = f"{evaluate(numel(main.batch), hints)}x" if main.batch else ""
+    m, k = evaluate(numel(main.m), sizes), evaluate(numel(main.k), sizes)
+    n = sum(evaluate(numel(axes), sizes) for axes in columns)
+    batch = f"{evaluate(numel(main.batch), sizes)}x" if main.batch else ""
     return f"{batch}{m}x{k}, {batch}{k}x{n}"
 
 

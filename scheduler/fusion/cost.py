@@ -13,6 +13,7 @@ import sympy
 from scheduler.fusion.group import Group
 from scheduler.fusion.groups import numel
 from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine_parts
 from scheduler.ir.index.functions import FloorDiv, evaluate
 from scheduler.ir.operations import (
     Attention,
@@ -22,6 +23,7 @@ from scheduler.ir.operations import (
     GroupKind,
     Operation,
     Scatter,
+    Store,
 )
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Call, Cast, Load, Value, children, loads, walk
@@ -89,6 +91,8 @@ def inline_rejection(
     if reader.kind is GroupKind.EXTERN:
         return "the reference reads it from memory"
     main = reader.members[0]
+    if buffer in _operands(main) and _as_it_lies(main, group, buffers):
+        return "its window is read as it lies, many elements at once and again for each tap"
     if isinstance(main, Contraction) and buffer in _operands(main):
         return _operand_rejection(group, buffer, buffers)
     if isinstance(main, Attention):
@@ -103,6 +107,32 @@ def inline_rejection(
     if work <= _CHEAP and _bytes_read(group, buffers) <= buffers[buffer].dtype.itemsize:
         return ""
     return f"it would be computed {reads / max(own, 1):.0f} times for each element"
+
+
+def _as_it_lies(main: Operation, group: Group, buffers: Mapping[str, Buffer]) -> bool:
+    """Whether a template's operand must stay a tensor in memory. A convolution may read what the
+    group only moves from where it was, if channels are not innermost only because of it."""
+    if main.group_kind is not GroupKind.CONVOLUTION:
+        return main.group_kind is GroupKind.DEPTHWISE
+    stores = [store for member in group.members for store in member.results]
+    return not all(
+        isinstance(store.value, Load)
+        and not store.value.indirect
+        and store.value.dtype is buffers[store.buffer].dtype
+        and not _gathers_channels(store, buffers)
+        for store in stores
+    )
+
+
+def _gathers_channels(store: Store, buffers: Mapping[str, Buffer]) -> bool:
+    """Whether a move makes channels (dimension 1) innermost that lay apart."""
+    made, load = buffers[store.buffer], store.value
+    assert isinstance(load, Load)
+    if len(made.size) <= 2 or made.stride[1] != 1 or not store.index[1].is_Symbol:
+        return False
+    read = buffers[load.buffer]
+    place = sympy.Add(*(i * step for i, step in zip(load.index, read.stride, strict=True)))
+    return affine_parts(place, {store.index[1]}).step(store.index[1]) != 1
 
 
 def _times_read(buffer: str, reader: Group, hints: Mapping[str, int]) -> int:

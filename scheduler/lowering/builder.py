@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -63,6 +63,8 @@ class Builder:
         self.externs_inside = True
         self.sources: tuple[str, ...] = ()
         self.inlined: Inlined = _nothing_inlined
+        #: Strides of the values that take another order in memory than the graph says.
+        self.reordered: Mapping[str, tuple[Expr, ...]] = {}
         #: The value that a value's memory was made with: another one for views.
         self.memory_of: Callable[[str], str] = lambda name: name
         self._made = {"buf": 0, "op": 0}
@@ -144,7 +146,8 @@ class Builder:
         for name in self.node.outputs if self.node else ():
             meta = self.graph.tensors.get(name)
             if meta is not None and meta.size == size:
-                return layout.dense(size, meta.stride, self.hints)
+                stride = self.reordered.get(name, meta.stride)
+                return layout.dense(size, stride, self.hints)
         return layout.contiguous(size)
 
     def tensor(self, buffer: Buffer) -> Tensor:
@@ -177,13 +180,17 @@ class Builder:
     ) -> Tensor:
         """One store at each point of a new buffer of this shape."""
         buffer = self.buffer(dtype, size, stride)
-        dims = self._memory_order(buffer)
-        axes, ordered = self.loops([size[d] for d in dims], "i")
-        index = tuple(ordered[dims.index(d)] for d in range(len(size)))
+        axes, index = self._loops_as_it_lies(buffer)
         value = self.finish(read(index), axes)
         store = Store(buffer.name, index, trees.held(value, dtype), (self._name,))
         self.add(Pointwise(self._fresh("op"), axes, store, self.nodes))
         return self.tensor(buffer)
+
+    def _loops_as_it_lies(self, buffer: Buffer) -> tuple[tuple[Axis, ...], Index]:
+        """Loops over a buffer, the innermost one along its memory, and the index they make."""
+        dims = self._memory_order(buffer)
+        axes, ordered = self.loops([buffer.size[d] for d in dims], "i")
+        return axes, tuple(ordered[dims.index(d)] for d in range(len(buffer.size)))
 
     def _memory_order(self, buffer: Buffer) -> list[int]:
         dims = list(range(len(buffer.size)))
@@ -207,7 +214,7 @@ class Builder:
         ``size`` is the shape of the result (it keeps reduced dimensions if the caller wants).
         """
         buffer = self.buffer(dtype, size)
-        axes, index = self.loops(size, "i")
+        axes, index = self._loops_as_it_lies(buffer)
         reduction_axes, inner = self.loops(reduced, "r")
         value = trees.held(self.finish(read(index, inner), (*axes, *reduction_axes)), accumulate)
         result = DType.I64 if kind in _ARG else accumulate

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import sympy
 
-from scheduler.ir.operations import BufferKind, Lowered, Operation, live
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import Buffer, BufferKind, Lowered, Operation, live
 from scheduler.lowering import layout, numbers, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.tensor import Tensor
@@ -46,16 +47,24 @@ def _without_unread(operations: Sequence[Operation], outputs: Sequence[str]) -> 
 
 def _output(b: Builder, name: str, tensor: Tensor) -> str:
     """The buffer of an output: the one it is the whole of, or a new one that it is copied to."""
-    if tensor.buffer:
-        buffer = b.buffers[tensor.buffer]
+    meta = b.graph.tensors.get(name)
+    stride = () if meta is None else layout.dense(meta.size, meta.stride, b.hints)
+    buffer = b.buffers.get(tensor.buffer)
+    if buffer is not None and not _is_reordered(b, buffer, stride):
         if buffer.kind is BufferKind.INTERMEDIATE:
             made = replace(buffer, kind=BufferKind.OUTPUT, source_name=name)
             b.buffers[buffer.name] = made
         return buffer.name
-    meta = b.graph.tensors.get(name)
-    stride = () if meta is None else layout.dense(meta.size, meta.stride, b.hints)
     b.sources = tensor.nodes
     copy = b.pointwise(tensor.size, tensor.dtype, tensor.at, stride)
     made = replace(b.buffers[copy.buffer], kind=BufferKind.OUTPUT, source_name=name)
     b.buffers[copy.buffer] = made
     return copy.buffer
+
+
+def _is_reordered(b: Builder, buffer: Buffer, stride: tuple[Expr, ...]) -> bool:
+    """Whether a view that stayed the whole buffer would show another order than the model's."""
+    made_here = buffer.kind is BufferKind.INTERMEDIATE and bool(b.reordered)
+    if not made_here or len(stride) < 3:
+        return False
+    return not layout.is_same(buffer.size, buffer.stride, stride)

@@ -13,7 +13,7 @@ from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.index.simplify import simplify
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Value
-from scheduler.lowering import trees
+from scheduler.lowering import channels_last, trees
 from scheduler.lowering.builder import Builder
 from scheduler.lowering.matmul import Operand, contract
 from scheduler.lowering.reductions import accumulator_type
@@ -24,6 +24,8 @@ from scheduler.lowering.views import reshape
 from scheduler.lowering.windows import Window, spread, window
 
 _ONE = sympy.Integer(1)
+# Of depthwise filters in a kernel of their own: what a thread holds grows with each.
+_MOST_DIMENSIONS, _MOST_TAPS = 2, 11
 
 
 def convolution(
@@ -93,9 +95,62 @@ def convolved(
     """The convolution of ``input`` [N, C, ...] into ``size`` [N, O, ...]; ``steps`` are stride,
     padding and dilation."""
     view = window(input.size, size, weight.size[2:], *steps)
+    if groups == 1 and channels_last.gains(input, weight, size, b.hints):
+        input, weight = (channels_last.brought(b, each) for each in (input, weight))
+    if dtype.is_float and _is_depthwise(input, weight, groups):
+        return _depthwise(b, input, weight, bias, view, size, dtype)
     if not dtype.is_float or (groups > 1 and weight.size[1] == 1):
         return _summed(b, input, weight, bias, view, groups, size, dtype)
     return _grouped(b, input, weight, bias, view, groups, size, dtype)
+
+
+def _is_depthwise(input: Tensor, weight: Tensor, groups: int) -> bool:
+    """Whether each channel of a tensor in memory has one small filter of its own."""
+    kernel = weight.size[2:]
+    return (
+        groups > 1
+        and weight.size[1] == 1
+        and weight.size[0] == groups
+        and bool(input.buffer and weight.buffer)
+        and input.dtype is weight.dtype
+        and 1 <= len(kernel) <= _MOST_DIMENSIONS
+        and all(k.is_Integer and 0 < k <= _MOST_TAPS for k in kernel)
+    )
+
+
+def _depthwise(
+    b: Builder,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    view: Window,
+    size: tuple[Expr, ...],
+    dtype: DType,
+) -> Tensor:
+    """The axes stay as they are: a thread reads a row of the input once for several results."""
+    zero = const(0, input.dtype)
+
+    def left(g: Index, m: Index, k: Index) -> Value:
+        place = view.place(m[1:], k)
+        return trees.masked(view.inside(place), input.at((m[0], g[0], *place)), zero)
+
+    def right(g: Index, n: Index, k: Index) -> Value:
+        return weight.at((g[0], n[0], *k))
+
+    return contract(
+        b,
+        problem=f"conv{len(view.kernel)}d",
+        template="depthwise",
+        batch=(size[1],),
+        k=view.kernel,
+        left=Operand((size[0], *view.output), left),
+        right=Operand((_ONE,), right),
+        size=size,
+        place=lambda g, m, _: (m[0], g[0], *m[1:]),
+        dtype=dtype,
+        epilogue=plus_bias(bias),
+        merge=False,
+    )
 
 
 def _grouped(

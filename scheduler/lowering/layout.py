@@ -44,9 +44,16 @@ def dense(
     dims = [d for d in range(len(size)) if size[d] != 1]
     ordered = sorted(dims, key=lambda d: (-hint(stride[d], hints), d))
     strides = permuted(size, ordered)
-    if all(is_equal(stride[d], strides[d]) for d in dims):
-        return strides
-    return contiguous(size)
+    return strides if is_same(size, stride, strides) else contiguous(size)
+
+
+def is_same(size: Sequence[Expr], one: Sequence[Expr], other: Sequence[Expr]) -> bool:
+    """Whether elements lie alike by two strides; of dimensions of one element none matters."""
+    return all(
+        is_equal(step, due)
+        for extent, step, due in zip(size, one, other, strict=True)
+        if extent != 1
+    )
 
 
 def permuted(size: tuple[Expr, ...], order: Sequence[int]) -> tuple[Expr, ...]:

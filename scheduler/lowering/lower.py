@@ -38,6 +38,7 @@ from scheduler.lowering import layout
 from scheduler.lowering.accepted import accepted_arguments
 from scheduler.lowering.aliasing import written_through
 from scheduler.lowering.builder import Builder
+from scheduler.lowering.channels_last_regions import reordered
 from scheduler.lowering.cleanup import finish
 from scheduler.lowering.errors import Unsupported, naming, where
 from scheduler.lowering.externs import SIZED
@@ -77,6 +78,8 @@ class _Lowering:
         self._graph = graph
         self._inner = builder is not None
         self._b = builder or Builder(graph)
+        if builder is None:
+            self._b.reordered = reordered(graph)
         self._values: dict[str, LoweredValue] = {}
         self._missing: dict[str, str] = {}  # numbers that there is no tree for, and why
         self._depths: dict[str, int] = {}  # views on the way from memory to a value

@@ -52,11 +52,13 @@ def contract(
     place: Callable[[Index, Index, Index], Index],
     dtype: DType,
     epilogue: Epilogue | None = None,
+    merge: bool = True,
 ) -> Tensor:
     """out[place(batch, m, n)] = sum over k of left * right, then ``epilogue``.
 
-    ``size`` is the shape of the result. Neighbouring axes are merged wherever every operand's
-    memory and the result's run on, so that the usual problem has one axis each.
+    ``size`` is the shape of the result. Neighbouring axes are merged, where that is asked for,
+    wherever every operand's memory and the result's run on, so that the usual problem has one axis
+    each.
     """
     buffer = b.buffer(dtype, size)
     axes = [_axes(sizes, name) for sizes, name in _named(batch, left.sizes, right.sizes, k)]
@@ -70,7 +72,9 @@ def contract(
     result: Value = Accumulator(held)
     if epilogue is not None:
         result = epilogue(result, index)
-    merged, exprs = _merge(b, axes, (a_value, b_value), index, buffer)
+    merged, exprs = (
+        _merge(b, axes, (a_value, b_value), index, buffer) if merge else (axes, _unchanged())
+    )
     final = [axis for group in merged for axis in group]
     a_value, b_value, result = (
         b.finish(substitute(value, exprs), final) for value in (a_value, b_value, result)
@@ -115,6 +119,10 @@ def _named(
 
 def _axes(sizes: Sequence[Expr], name: str) -> tuple[Axis, ...]:
     return tuple(Axis(variable(name, j), extent) for j, extent in enumerate(sizes))
+
+
+def _unchanged() -> dict[sympy.Symbol, Expr]:
+    return {}
 
 
 def _at(expr: Expr, exprs: dict[sympy.Symbol, Expr], ranges: Ranges) -> Expr:

@@ -70,7 +70,7 @@ def _order(b: Builder, meta: TensorMeta) -> list[int]:
     dims = [d for d in range(len(meta.size)) if meta.size[d] != 1]
     ordered = sorted(dims, key=lambda d: (-layout.hint(meta.stride[d], b.hints), d))
     strides = layout.permuted(meta.size, ordered)
-    if not all(is_equal(meta.stride[d], strides[d]) for d in dims):
+    if not layout.is_same(meta.size, meta.stride, strides):
         raise Unsupported("strides in memory with gaps, or that several elements share")
     return ordered
 

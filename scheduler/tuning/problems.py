@@ -37,7 +37,8 @@ class TuningProblem:
     rejected: tuple[RejectedConfig, ...]
     request: BenchmarkRequest = field(repr=False)
     work: Work
-    title: str  # for people: ``addmm(256x768, 768x2304) f16``, with the sizes of another binding
+    title: str  # for people: ``addmm(16x768, 768x2304) f16``, at its sizes; those that the example
+    # does not have by name: ``… at s70=16``
 
     @property
     def key(self) -> str:
@@ -140,6 +141,7 @@ def _problem(
     default, offered = shared.default(first), backend.candidates(first)
     usual = {name: info.hint for name, info in schedule.lowered.graph.symbols.items()}
     other = {name: size for name, size in bindings.items() if size != usual[name]}
+    at = f" at {format_bindings(other)}" if other else ""
     others = tuple(c for c in offered.callers if _made_as(c) != _made_as(default))
     return TuningProblem(
         identity=identity,
@@ -150,5 +152,5 @@ def _problem(
         rejected=offered.rejected,
         request=default.benchmark_request(target.name, bindings),
         work=work_of(first, schedule.lowered, bindings),
-        title=title(first, schedule.lowered) + (f" at {format_bindings(other)}" if other else ""),
+        title=title(first, schedule.lowered, bindings) + at,
     )

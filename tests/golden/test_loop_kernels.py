@@ -19,6 +19,7 @@ from tests.unit.codegen.loopnest import at, axes, buffer
 from tests.unit.codegen.test_attention_kernels import attention
 from tests.unit.codegen.test_pointwise_kernels import SYMBOL, S, template
 from tests.unit.codegen.test_reduction_kernels import layer_norm, reduction
+from tests.unit.codegen.test_shared_reductions import norm_of_columns
 
 HERE = Path(__file__).parent
 
@@ -55,6 +56,12 @@ def norm() -> KernelTemplate:
     return reduction(members, buffers, (SYMBOL,), needed=("y",))
 
 
+def column_norm() -> KernelTemplate:
+    """The same over columns of [4096, s27]: two loops of sums, and one that stores."""
+    members, buffers = norm_of_columns(4096, S)
+    return reduction(members, buffers, (SYMBOL,), needed=("y",))
+
+
 def causal_attention() -> KernelTemplate:
     """2 x 4 heads of depth 64 in f16, causal, one key head for two."""
     return attention(DType.F16, S, 512, 64, 64, causal=True, key_heads=2)
@@ -74,6 +81,7 @@ KERNELS = {
     "pointwise_bf16.hip": bias_and_tanh,
     "pointwise_bf16.py.txt": bias_and_tanh_in_cutedsl,
     "layer_norm_f16.hip": norm,
+    "column_norm_f16.hip": column_norm,
     "attention_f16.hip": causal_attention,
     "attention_f16.py.txt": causal_attention_in_cutedsl,
     "attention_prepared_bf16.py.txt": prepared_attention_in_cutedsl,
@@ -84,6 +92,8 @@ def rendered(name: str) -> str:
     made = KERNELS[name]()
     packs = {"threads": 256, "vector": 8}
     config = packs if name.startswith("pointwise_bf16") else made.default_config()
+    if name.startswith("column"):
+        config = {"lanes": 4, "vector": 1, "keep": False, "columns": 1, "split": 16}
     return made.generate(config).kernel.source
 
 

@@ -97,7 +97,7 @@ def built(compiled: Callable[[str, str], Build]) -> Callable[..., BuiltCandidate
     ("parts", "stage", "says"),
     [
         (("*(volatile int*)8 = i;",), Stage.RUN, "CUDA_ERROR_ILLEGAL_ADDRESS"),
-        (("for (volatile int spin = 1; spin; ) {}",), Stage.TIMEOUT, "within 5 s"),
+        (("while (((volatile const float*)x)[0] < 1e30f) {}",), Stage.TIMEOUT, "within 5 s"),
         ((GOOD, "dim3(1), dim3(2048), 0"), Stage.RUN, "CUDA_ERROR_INVALID_VALUE"),
         ((GOOD, "dim3(1, 70000), dim3(32), 0"), Stage.RUN, "CUDA_ERROR_INVALID_VALUE"),
         ((GOOD, "dim3(4), dim3(256), 300 << 10"), Stage.RUN, "CUDA_ERROR_INVALID_VALUE"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler import pipeline
@@ -18,6 +18,7 @@ from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import GraphInput, InputKind, Node, Ref, SymbolInfo
 from scheduler.ir.index.functions import evaluate, symbol
 from scheduler.lowering import lower
+from scheduler.outcome import UserError
 from scheduler.targets import Board, Target, boards
 from tests.unit.lowering.graphs import graph, meta, node
 
@@ -63,7 +64,7 @@ def _of(
     return schedule(lower(graph(given, nodes, tensors, (nodes[-1].name,), symbols)))
 
 
-def _linear(m: int, n: int, k: int, *, gelu: bool = False) -> Schedule:
+def linear(m: int, n: int, k: int, *, gelu: bool = False) -> Schedule:
     nodes = [node("y", "aten.linear.default", Ref("x"), Ref("w"), Ref("b"))]
     sizes: dict[str, tuple[object, ...]] = {"x": (m, k), "w": (n, k), "b": (n,), "y": (m, n)}
     if gelu:
@@ -77,27 +78,45 @@ def product(m: int, n: int, k: int) -> Schedule:
     return _of(nodes, {"x": (m, k), "w": (k, n), "y": (m, n)}, "xw")
 
 
-def _attention(batch: int, heads: int, length: int, depth: int) -> Schedule:
-    size = (batch, heads, length, depth)
+def attention(
+    batch: int, heads: int, length: int, depth: int, *, queries: int | None = None
+) -> Schedule:
+    """Causal, of as many queries as keys; of another number of ``queries`` without a mask."""
+    keys = (batch, heads, length, depth)
+    asked = (batch, heads, queries or length, depth)
     name = "aten.scaled_dot_product_attention.default"
-    one = node("o", name, Ref("q"), Ref("k"), Ref("v"), is_causal=True)
-    return _of([one], dict.fromkeys("qkvo", size), "qkv")
+    one = node("o", name, Ref("q"), Ref("k"), Ref("v"), is_causal=queries is None)
+    return _of([one], {"q": asked, "k": keys, "v": keys, "o": asked}, "qkv")
 
 
-def _convolution(batch: int, channels: int, side: int) -> Schedule:
-    """3x3, channels last."""
-    size = (batch, channels, side, side)
-    stride = (side * side * channels, 1, side * channels, channels)
-    weight = (9 * channels, 1, 3 * channels, channels)
+def convolution(
+    batch: int, channels: int, side: int, filters: int | None = None, kernel: int = 3
+) -> Schedule:
+    """Channels last, as large as it was; as many filters as channels where nothing else is said."""
+    made = filters or channels
+    size, out = (batch, channels, side, side), (batch, made, side, side)
+    weight = (kernel * kernel * channels, 1, kernel * channels, channels)
     tensors = {
-        "x": meta(F16, *size, stride=stride),
-        "w": meta(F16, channels, channels, 3, 3, stride=weight),
-        "y": meta(F16, *size, stride=stride),
+        "x": meta(F16, *size, stride=_last(size)),
+        "w": meta(F16, made, channels, kernel, kernel, stride=weight),
+        "y": meta(F16, *out, stride=_last(out)),
     }
-    args = (Ref("x"), Ref("w"), None, (1, 1), (1, 1), (1, 1), 1)
+    args = (Ref("x"), Ref("w"), None, (1, 1), (kernel // 2,) * 2, (1, 1), 1)
     one = node("y", "aten.conv2d.default", *args)
     inputs = [GraphInput(name, InputKind.USER) for name in "xw"]
     return schedule(lower(graph(inputs, [one], tensors, ("y",))))
+
+
+def _last(size: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of images whose channels are contiguous."""
+    _, channels, height, width = size
+    return (height * width * channels, 1, width * channels, channels)
+
+
+def rows(target: str, size: tuple[int, ...], *args: object) -> Schedule:
+    """A function of one tensor, as large."""
+    one = node("y", target, Ref("x"), *args)  # type: ignore[arg-type]
+    return _of([one], {"x": size, "y": size}, "x")
 
 
 def unary(target: str, *args: object, dynamic: bool = False) -> Schedule:
@@ -106,20 +125,26 @@ def unary(target: str, *args: object, dynamic: bool = False) -> Schedule:
     return _of([one], {"x": size, "y": size}, "x", dynamic=dynamic)
 
 
+def reduced(target: str, made: tuple[object, ...], *args: object) -> Schedule:
+    """Of 4096x4096 elements."""
+    one = node("y", target, Ref("x"), *args)  # type: ignore[arg-type]
+    return _of([one], {"x": (4096, 4096), "y": made}, "x")
+
+
 _WHOLE = 4096 * 4096 * 2 * 2.0  # bytes that are read and written
 
 FAMILIES = (
-    Family("gemm + gelu", lambda: _linear(4096, 4096, 4096, gelu=True), 2 * 4096.0**3, True),
+    Family("gemm + gelu", lambda: linear(4096, 4096, 4096, gelu=True), 2 * 4096.0**3, True),
     Family("gemm, B row-major", lambda: product(4096, 4096, 4096), 2 * 4096.0**3, True),
-    Family("gemm, 16 rows", lambda: _linear(16, 14336, 4096), 14336 * 4096 * 2.0, False),
+    Family("gemm, 16 rows", lambda: linear(16, 14336, 4096), 14336 * 4096 * 2.0, False),
     Family(
         "attention, causal",
-        lambda: _attention(2, 16, 4096, 128),
+        lambda: attention(2, 16, 4096, 128),
         4 * 2 * 16 * 4096.0**2 * 128 / 2,
         True,
     ),
     Family(
-        "convolution 3x3", lambda: _convolution(32, 256, 14), 2 * 32 * 14 * 14 * 256.0**2 * 9, True
+        "convolution 3x3", lambda: convolution(32, 256, 14), 2 * 32 * 14 * 14 * 256.0**2 * 9, True
     ),
     Family("softmax", lambda: unary("aten.softmax.int", -1), _WHOLE, False),
     Family("gelu", lambda: unary("aten.gelu.default"), _WHOLE, False),
@@ -130,14 +155,32 @@ FAMILIES = (
         _WHOLE,
         False,
     ),
+    Family("sum of all", lambda: reduced("aten.sum.default", ()), _WHOLE / 2, False),
+    Family(
+        "column sums", lambda: reduced("aten.sum.dim_IntList", (4096,), (0,)), _WHOLE / 2, False
+    ),
 )
 
 
-def reports(
-    family: Family, target: Target, toolchain: Toolchain, cache: CodeCache
-) -> tuple[Report, ...]:
-    """The default kernels of a family, built and modelled on the target's first board."""
-    made = pipeline.generate(family.plan(), [target])
+@dataclass(frozen=True)
+class ModelledKernel:
+    """A built kernel of a plan, and what the model says of it."""
+
+    build: Build
+    listing: str
+    report: Report
+
+
+def modelled(
+    plan: Schedule,
+    target: Target,
+    toolchain: Toolchain,
+    cache: CodeCache,
+    choose: pipeline.Chooser | None = None,
+) -> tuple[ModelledKernel, ...]:
+    """The kernels of a plan, the default ones where nothing is chosen, built and modelled on the
+    target's first board at the sizes' hints. ``UserError`` where one is not built."""
+    made = pipeline.generate(plan, [target], choose)
     manifest = made.manifest()
     results = pipeline.build_kernels(made.kernels, [target], lambda *_: toolchain, cache)
     bindings = {name: info.hint for name, info in manifest.symbols.items()}
@@ -145,18 +188,25 @@ def reports(
     for call in made.calls:
         entry = manifest.kernels[call.kernel]
         result = results[call.kernel, target.name]
-        assert isinstance(result, Build), f"{result.reason}\n{result.detail}"
+        if not isinstance(result, Build):
+            raise UserError(f"{result.reason}\n{result.detail}")
         listing = (result.directory / "kernel.s").read_text()
         request = request_of(manifest, call, target.name, bindings)
         workspace = evaluate(entry.workspace_bytes, request.numbers)
         launches, memory = launches_at(entry.launches, request, workspace_bytes=workspace)
         board = boards(target.name)[0]
-        found.append(
-            model_kernel(
-                *(listing, target, board, launches, memory), kernel=call.kernel, sizes=bindings
-            )
+        report = model_kernel(
+            *(listing, target, board, launches, memory), kernel=call.kernel, sizes=bindings
         )
+        found.append(ModelledKernel(result, listing, report))
     return tuple(found)
+
+
+def reports(
+    family: Family, target: Target, toolchain: Toolchain, cache: CodeCache
+) -> tuple[Report, ...]:
+    """The default kernels of a family, built and modelled on the target's first board."""
+    return tuple(one.report for one in modelled(family.plan(), target, toolchain, cache))
 
 
 def figures(family: Family, board: Board, found: tuple[Report, ...]) -> Figures:
@@ -165,16 +215,21 @@ def figures(family: Family, board: Board, found: tuple[Report, ...]) -> Figures:
     launches = [launch for report in found for launch in report.launches]
     peak = board.peak_flops("f16") if family.matrix else float(board.memory_bytes_per_s)
     assert peak is not None
-    longest = max(launches, key=lambda launch: launch.time_us.mid)
     return Figures(
         round(time_us, 2),
         round(family.work / (time_us * 1e-6) / peak, 4),
-        round(max(map(_conflict, launches)), 3),
-        round(_matrix_busy(longest), 3),
+        round(max(map(conflict, launches)), 3),
+        round(matrix_busy(longest(found)), 3),
     )
 
 
-def _conflict(launch: LaunchReport) -> float:
+def longest(found: Sequence[Report]) -> LaunchReport:
+    """Of all kernels' launches the one that takes the longest."""
+    launches = [launch for report in found for launch in report.launches]
+    return max(launches, key=lambda launch: launch.time_us.mid)
+
+
+def conflict(launch: LaunchReport) -> float:
     """All cycles of LDS over those without conflicts, over the instructions of the launch."""
     counted = [
         (each.executed, each.conflict)
@@ -185,7 +240,8 @@ def _conflict(launch: LaunchReport) -> float:
     return sum(count * factor for count, factor in counted) / executed if executed else 1.0
 
 
-def _matrix_busy(launch: LaunchReport) -> float:
+def matrix_busy(launch: LaunchReport) -> float:
+    """In the loop that takes longest; 0 without one."""
     return (
         max(launch.loops, key=lambda each: each.iterations * each.cycles).matrix_busy
         if launch.loops

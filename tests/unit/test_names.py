@@ -29,6 +29,7 @@ COMMAND_LINES = {
     "codegen_app/demo/programs.py",
     "codegen_app/postgres/programs.py",
     "codegen_app/postgres/server.py",
+    "codegen_app/services/backups/database.py",
     "codegen_app/system_user.py",
     "scheduler/build/cuda/commands.py",
     "scheduler/build/cutedsl/child.py",

@@ -29,6 +29,7 @@ from scheduler.tuning.footprint import elements_read
 from tests.support.random_models import random_model
 from tests.unit.lowering.graphs import graph, meta, node
 from tests.unit.matrix.contractions import matmul
+from tests.unit.matrix.convolution_graphs import Convolution
 
 
 def found() -> Iterator[Operation]:
@@ -39,6 +40,8 @@ def found() -> Iterator[Operation]:
         yield from (member for node in plan.nodes for member in node.members)
     for seed in range(12):
         yield from pipeline.lower(random_model(Random(seed), 12).graph()).operations
+    convolution = Convolution((1, 4, 5, 5), (4, 1, 3, 3), padding=1, groups=4)
+    yield from (member for each in convolution.schedule().nodes for member in each.members)
     yield attention(causal=False)
     yield extern()
     yield sort()

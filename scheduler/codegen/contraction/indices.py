@@ -162,6 +162,10 @@ class Parametrizer:
             self._offsets[key] = self._offset(access)
         return self._offsets[key]
 
+    def expression(self, expr: Expr) -> Expr:
+        """An index over the kernel's own indices, its numbers as arguments."""
+        return self._expression(expr, self._index_type)
+
     def strides(self, access: Load | Store) -> Strides | None:
         """The steps of an access, as arguments; None where its offset is no sum of steps."""
         self.offset(access)

@@ -121,7 +121,8 @@ def analyse(
 
 def _strided(value: Value, element: DType) -> tuple[Load | None, Value | None]:
     condition: Value | None = None
-    if isinstance(value, Masked) and value.other in (Const(0, element), Const(0.0, element)):
+    # A 0 is the same in whatever type it is held (f32 for f16).
+    if isinstance(value, Masked) and isinstance(value.other, Const) and value.other.value == 0:
         condition, value = value.condition, value.value
     if isinstance(value, Load) and not value.indirect and value.dtype is element:
         return value, condition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.ir.dtypes import DType
 from scheduler.ir.pointwise import FUNCTIONS
-from scheduler.ir.values import Call
+from scheduler.ir.values import Call, Const, Value
 
 
 def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
@@ -21,6 +21,26 @@ def call_text(call: Call, args: list[tuple[str, DType]]) -> str:
     if function.arity == 2:
         return f"{texts[0]} {function.operator} {texts[1]}"
     return f"{texts[0]} ? {texts[1]} : {texts[2]}"
+
+
+def fast_form(call: Call) -> tuple[str, tuple[Value, ...]] | None:
+    """The function of ``kiln/fast.h`` that computes a call of f32, and its arguments; None where
+    nothing there is faster."""
+    if call.op == "add":
+        for one, other in (call.args, call.args[::-1]):
+            known = isinstance(other, Call) and other.op in ("erf", "tanh")
+            if isinstance(other, Call) and known and isinstance(one, Const) and one.value == 1:
+                return f"one_plus_{other.op}", other.args
+        return None
+    name = _FAST.get(call.op)
+    return None if name is None else (name, call.args)
+
+
+# By the name of the pointwise function.
+_FAST = {
+    name: name
+    for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sigmoid", "tanh", "erf")
+} | {"reciprocal": "reciprocal", "truediv": "divide", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 
 
 def _typed(text: str, dtype: DType) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scheduler.codegen.cpp.functions import call_text
+from scheduler.codegen.cpp.functions import call_text, fast_form
 from scheduler.codegen.cpp.index import IndexPrinter
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.printing import values
@@ -77,6 +77,13 @@ class ValuePrinter(values.ValuePrinter):
 
     def literal(self, value: int | float | complex | bool, dtype: DType) -> str:
         return literal(value, dtype)
+
+    def _called(self, value: Call) -> str:
+        fast = fast_form(value) if self.is_fast(value) else None
+        if fast is None:
+            return super()._called(value)
+        name, args = fast
+        return f"kiln::fast::{name}({', '.join(map(self.value, args))})"
 
     def call(self, call: Call, args: list[tuple[str, DType]]) -> str:
         if FUNCTIONS[call.op].result is Result.BITS:

@@ -271,19 +271,27 @@ class LoopNest:
 
     def is_vector(self, access: Access, axis: Axis, width: int) -> bool:
         """Whether ``width`` steps along ``axis`` are one aligned run of memory."""
+        return is_multiple(axis.size, width) and self.vector_needs(access, axis, width) == ()
+
+    def vector_needs(self, access: Access, axis: Axis, width: int) -> tuple[Expr, ...] | None:
+        """The sizes that must be multiples of ``width`` when the kernel runs, for as many steps
+        along ``axis`` to be one aligned run of memory; None where no sizes make them one.
+
+        Where the axis is the only one and not one of a reduction or scan, its own end is no matter:
+        what does not fill a run there is left to whoever walks it.
+        """
         offset = access.offset
-        return (
-            not access.masked
-            and (access.buffer in self.inputs or access.buffer in self.outputs)
-            and offset.step(axis.var) == 1
-            and is_multiple(axis.size, width)
-            and is_multiple(offset.rest, width)
-            and all(
-                is_multiple(step, width)
-                for variable, step in offset.coefficients.items()
-                if variable != axis.var
-            )
-        )
+        inside = access.buffer in self.inputs or access.buffer in self.outputs
+        if access.masked or not inside or offset.step(axis.var) != 1:
+            return None
+        steps = (step for var, step in offset.coefficients.items() if var != axis.var)
+        ends = () if self.outer == (axis,) and not self.inner else (axis.size,)
+        needs = [e for e in (offset.rest, *steps, *ends) if not is_multiple(e, width)]
+        sizes = {symbol for e in needs for symbol in e.free_symbols}
+        known = all(symbol.name in self._sizes.intervals for symbol in sizes)
+        if not known or any(need.is_Integer for need in needs):
+            return None
+        return tuple(dict.fromkeys(needs))
 
 
 def _loads(value: Value, *, masked: bool) -> Iterator[tuple[Load, bool]]:

@@ -16,9 +16,9 @@ from scheduler.outcome import Rejected
 
 _THREADS = (256, 128, 512)
 _VECTORS = (1, 2, 4, 8)
-_WIDEST_BYTES = 16  # one lane's load or store: global_load_dwordx4
+WIDEST_BYTES = 16  # one lane's load or store: global_load_dwordx4
 # Fewer blocks than this leave compute units of the larger GPUs idle (MI300X has 304).
-_ENOUGH_BLOCKS = 304
+ENOUGH_BLOCKS = 304
 
 
 class PointwiseTemplate(LoopTemplate[Kernel]):
@@ -44,7 +44,7 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
                 f"innermost extent {axis.size}",
             )
         widest = max(self._itemsize(access) for access in self._packs(axis, vector))
-        if vector * widest > _WIDEST_BYTES:
+        if vector * widest > WIDEST_BYTES:
             lane = self.targets[0].words.lane
             return illegal(f"{vector} elements of {widest} bytes are more than 16 bytes a {lane}")
         return None
@@ -53,7 +53,7 @@ class PointwiseTemplate(LoopTemplate[Kernel]):
         points = self.hint(self.nest.outer_numel)
         for vector in reversed(_VECTORS):
             config: Config = {"threads": 256, "vector": vector}
-            enough = vector == 1 or points >= _ENOUGH_BLOCKS * 256 * vector
+            enough = vector == 1 or points >= ENOUGH_BLOCKS * 256 * vector
             if enough and self.reject(config) is None:
                 return config
         raise AssertionError("a vector of one element always serves")

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.loops.nest import Access, LoopNest
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
@@ -23,10 +23,12 @@ Sink = Callable[[Statement], None]
 
 @dataclass(frozen=True)
 class Pack:
-    """``width`` steps along ``axis`` are computed by one thread, and moved at once where legal."""
+    """``width`` steps along ``axis`` are computed by one thread, and moved at once where legal:
+    where sizes are known to make them aligned, or the kernel has looked (``checked``)."""
 
     axis: Axis
     width: int
+    checked: bool = False
 
 
 class NestPrinter(ABC):
@@ -93,6 +95,17 @@ class NestPrinter(ABC):
             self.lines.add(self.store_pack(pointer, place, name), statement.store.nodes)
         self._packed_stores = {}
 
+    def each_point(self, statements: Sequence[Statement], sink: Sink) -> None:
+        """``sink`` takes each statement at one point, or at the points of a pack, with nothing read
+        ahead and nothing stored behind: what that takes is the caller's."""
+        self.values.loads = {}
+        if self._pack is not None:
+            self._each_of_pack(statements, sink, self._pack)
+            return
+        with self.values.scope():
+            for statement in statements:
+                sink(statement)
+
     def _each_of_pack(self, statements: Sequence[Statement], sink: Sink, pack: Pack) -> None:
         name = self.names[pack.axis.var.name]
         inside = self.lines.nested()
@@ -141,21 +154,32 @@ class NestPrinter(ABC):
         of a thread, which the first loop that reads it fills."""
         self._kept = dict(kept)
 
+    def read_kept(self, load: Load, nodes: tuple[str, ...]) -> None:
+        """The read of one of them at step ``k``, ahead of all loops."""
+        with self.values.computing(nodes):
+            self._load_one_ahead(load)
+        self.values.loads = {}
+
     def is_packed(self, load: Load) -> bool:
         """Whether the elements of a pack are read at once."""
         if self._pack is None:
             return False
         access = self.nest.access(load.buffer, load.index)
-        return self.nest.is_vector(access, self._pack.axis, self._pack.width) and not any(
+        return self._is_run(access, self._pack) and not any(
             self._moves(part.value, self._pack) for part in load.indirect
         )
+
+    def _is_run(self, access: Access, pack: Pack) -> bool:
+        if pack.checked:
+            return self.nest.vector_needs(access, pack.axis, pack.width) is not None
+        return self.nest.is_vector(access, pack.axis, pack.width)
 
     def _load_ahead(self, statements: Sequence[Statement]) -> None:
         written = {statement.store.buffer for statement in statements if statement.kind is None}
         self.values.loads = {}
         for statement in statements:
             for load in loads(statement.value):
-                if load in self.values.loads or load.buffer in written:
+                if load in self.values.loads or load.buffer in written or self.values.knows(load):
                     continue
                 if load in self._kept or self.is_packed(load):
                     with self.values.computing(statement.store.nodes):
@@ -193,7 +217,7 @@ class NestPrinter(ABC):
             if statement.kind is not None:
                 continue
             access = self.nest.access(statement.store.buffer, statement.store.index)
-            if not self.nest.is_vector(access, pack.axis, pack.width):
+            if not self._is_run(access, pack):
                 continue
             name = f"out{len(packed)}"
             dtype = self._memory[statement.store.buffer].buffer.dtype

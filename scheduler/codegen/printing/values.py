@@ -8,7 +8,7 @@ float between load and store and rounded at casts and stores.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -17,6 +17,7 @@ import sympy
 
 from scheduler.codegen.printing.index import IndexPrinter
 from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.printing.precision import Root, fast_calls
 from scheduler.ir.dtypes import DType
 from scheduler.ir.graph import Expr
 from scheduler.ir.index.functions import symbol, variable
@@ -81,6 +82,7 @@ class ValuePrinter(ABC):
         self._scopes: list[dict[Key, str]] = [{}]
         self._keys: dict[int, tuple[Value, Key]] = {}
         self._numbers: dict[Key, int] = {}
+        self._fast: set[Key] = set()
 
     # -- what callers use ----------------------------------------------------------------------
 
@@ -91,6 +93,16 @@ class ValuePrinter(ABC):
         if known is None:
             known = self._scopes[-1][key] = self._emit(value)
         return known
+
+    def allow_fast(self, roots: Iterable[Root]) -> None:
+        """From here on calls are fast where all trees that will be asked for allow it."""
+        calls = fast_calls(roots)
+        self._fast = {self._key(call) for call in calls[True]}
+        self._fast -= {self._key(call) for call in calls[False]}
+
+    def is_fast(self, call: Call) -> bool:
+        """Whether a call may have the error of fast functions."""
+        return bool(self._fast) and self._key(call) in self._fast
 
     def _find(self, key: Key) -> str | None:
         """What is known under ``key`` here, in the innermost block that knows it."""
@@ -133,6 +145,10 @@ class ValuePrinter(ABC):
     def bind(self, value: Value, text: str) -> None:
         """From here on ``value`` is ``text``."""
         self._scopes[-1][self._key(value)] = text
+
+    def knows(self, value: Value) -> bool:
+        """Whether ``value`` is computed, or bound, here."""
+        return self._find(self._key(value)) is not None
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -200,8 +216,7 @@ class ValuePrinter(ABC):
         if isinstance(value, Load):
             return self._load(value)
         if isinstance(value, Call):
-            args = [(self.value(arg), arg.dtype) for arg in value.args]
-            return self._define(value.dtype, self.call(value, args), value.node)
+            return self._define(value.dtype, self._called(value), value.node)
         if isinstance(value, Cast):
             return self._cast(value)
         if isinstance(value, IndexValue):
@@ -210,6 +225,10 @@ class ValuePrinter(ABC):
             text = self.index(value.expr)
             return self._define(value.dtype, self.as_held(text, value.dtype))
         return self._masked(value)
+
+    def _called(self, value: Call) -> str:
+        """The expression of a call, from the names of its arguments."""
+        return self.call(value, [(self.value(arg), arg.dtype) for arg in value.args])
 
     def _cast(self, value: Cast) -> str:
         text = self.value(value.value)

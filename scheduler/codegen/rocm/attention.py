@@ -6,12 +6,14 @@ Online softmax as in Milakov & Gimelshein (arXiv:1805.02867), tiled as in FlashA
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from scheduler.arithmetic import round_up
 from scheduler.codegen import attention
+from scheduler.codegen.attention import narrowest
 from scheduler.codegen.cpp.literals import literal
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.cpp.values import convert
@@ -21,31 +23,39 @@ from scheduler.codegen.loops.nest import LoopNest
 from scheduler.codegen.loops.printer import Pack
 from scheduler.codegen.loops.statements import Statement
 from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.rocm.attention_rows import share_tiles
+from scheduler.codegen.rocm.attention_shape import AttentionConfig, AttentionShape
+from scheduler.codegen.rocm.attention_window import Window
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
+from scheduler.codegen.rocm.reduction_default import compute_units
 from scheduler.codegen.template import Config, RenderedTemplate
 from scheduler.codegen.title import title
 from scheduler.ir.dtypes import DType
-from scheduler.ir.operations import Axis, numel
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.operations import Attention, Axis, numel
 from scheduler.ir.values import Accumulator, walk
-from scheduler.matrix_instructions import COMMON_SIZE, WIDEST_STEP_K
 from scheduler.outcome import Rejected
-from scheduler.targets.model import hip_hardware
+from scheduler.targets.model import HipHardware, hip_hardware
 
-# Rows and columns of a tile, threads. Each wave needs whole tiles of COMMON_SIZE rows, whether a
-# block's threads are waves of 32 or of 64, and the columns are whole steps along k.
+# Rows and columns of a tile, threads: each wave has whole tiles of COMMON_SIZE rows, whether a
+# block's threads are waves of 32 or of 64.
 _SHAPES = (
-    (32, 32, 64),
-    (32, 64, 64),
-    (64, 32, 128),
-    (64, 64, 128),
-    (128, 32, 256),
     (128, 64, 256),
+    (128, 32, 256),
+    (64, 64, 128),
+    (64, 32, 128),
+    (32, 64, 64),
+    (32, 32, 64),
 )
-# f32 accumulators of a lane: what leaves registers for addresses and operands among 256, and
-# what leaves registers for the wide operands of gfx11's matrix instructions too.
-_MAX_ACCUMULATORS = 160
-_COMFORTABLE_ACCUMULATORS = 80
+_SPLITS = (4, 8, 16, 32, 64)
+_SPLIT_ROWS = 32  # of a block, where columns are split
+_BLOCKS_A_UNIT = 4  # whose loads on their way occupy its memory
+_FEWEST_COLUMNS = 256  # that are worth a block of their own
+_COMBINE_THREADS = 256
+_COMBINE_LANES = 8  # at most, that share a row's pack; of kiln/attention_softmax.h
+_WIDEST_READ = 16  # bytes
+_COMBINE = "KERNEL_NAME_combine"
 
 
 @dataclass(frozen=True)
@@ -56,106 +66,144 @@ class _Operand:
     body: Lines
 
 
+@dataclass(frozen=True)
+class _Mask:
+    """How the mask is read: ``body`` fills ``element[0..pack)`` of type ``element``, and
+    ``applied`` changes a score by one of them, ``masked``; with a pack of 1 the body does both."""
+
+    element: str
+    pack: int
+    body: Lines
+    applied: str
+
+
+def _applied(text: str, *, selects: bool) -> str:
+    return f"score = {text} ? score : kiln::lowest<Acc>();" if selects else f"score += {text};"
+
+
 class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchTemplate):
     """One ``Attention`` operation, its tiles in LDS."""
+
+    def arranged(self, operation: Attention) -> Attention:
+        return share_tiles(operation, self.ranges)
 
     # -- configurations --------------------------------------------------------------------------
 
     def configs(self) -> Sequence[Config]:
-        return [{"block_m": m, "block_n": n, "threads": threads} for m, n, threads in _SHAPES]
+        whole = [AttentionConfig(*shape) for shape in _SHAPES]
+        few = [one for one in whole if one.block_m == _SPLIT_ROWS]
+        split = [replace(one, splits=splits) for one in few for splits in _SPLITS]
+        return [one.items() for one in (*whole, *split)]
 
     def reject(self, config: Config) -> Rejected | None:
         operation = self.operation
         if not (operation.depth.size.is_Integer and operation.value_depth.size.is_Integer):
             return illegal("the depth of a head must be static: it decides the tiles")
-        lds = self._lds_bytes(config)
-        gpus = (hip_hardware(each) for each in self.targets)
-        least = min(gpus, key=lambda gpu: gpu.max_lds_per_block_bytes)
-        most = least.max_lds_per_block_bytes
-        if lds > most:
-            shared = least.words.shared
-            return illegal(f"{lds} bytes of {shared} are more than a block's {most}")
-        accumulators = self._accumulators(config)
-        if accumulators > _MAX_ACCUMULATORS:
-            return illegal(f"{accumulators} accumulators a lane are more than {_MAX_ACCUMULATORS}")
-        return None
-
-    def _accumulators(self, config: Config) -> int:
-        """Of scores and output, a lane."""
-        columns = int(config["block_n"]) + self._padded_value_depth
-        return int(config["block_m"]) * columns // int(config["threads"])
+        obstacle = self._shape.obstacle(AttentionConfig.of(config), self._gpus)
+        return illegal(obstacle) if obstacle else None
 
     def default_config(self) -> Config:
         rows = self.hint(self.operation.row.size)
-        serving = [config for config in self.configs() if self.reject(config) is None]
-        if not serving:
+        splits = self._splits(rows)
+        configs = [AttentionConfig.of(each) for each in self.configs() if not self.reject(each)]
+        if not configs:
             raise ValueError(
                 f"no configuration of attention serves {title(self.node, self.lowered)}"
             )
 
-        def fitness(config: Config) -> tuple[bool, bool, int]:
-            tall = int(config["block_m"]) > min(max(rows, 32), 64)
-            comfortable = self._accumulators(config) <= _COMFORTABLE_ACCUMULATORS
-            return comfortable, not tall, int(config["block_m"]) * int(config["block_n"])
+        def fitness(config: AttentionConfig) -> tuple[bool, bool, float, bool, int]:
+            tall = config.block_m > max(rows, _SPLIT_ROWS)
+            # Few rows are as fast as keys and values arrive.
+            streams = rows > _SPLIT_ROWS or self._shape.ahead(config, self._gpus)
+            comfortable = all(self._shape.comfortable(config, gpu) for gpu in self._gpus)
+            distance = abs(math.log2(config.splits / splits))
+            return not tall, streams, -distance, comfortable, config.block_m * config.block_n
 
-        return max(serving, key=fitness)
+        return max(configs, key=fitness).items()
 
-    @property
-    def _padded_depth(self) -> int:
-        return round_up(int(self.operation.depth.size), WIDEST_STEP_K)
+    def _splits(self, rows: int) -> int:
+        """How many blocks should share the columns of the same rows, to occupy the GPU."""
+        batch = self.hint(numel(self.operation.batch))
+        blocks = max(batch * -(-rows // _SPLIT_ROWS), 1)
+        parts = self.hint(self.operation.column.size) // _FEWEST_COLUMNS
+        enough = _BLOCKS_A_UNIT * compute_units(self.targets)
+        return max(min(enough // blocks, parts), 1)
 
-    @property
-    def _padded_value_depth(self) -> int:
-        return round_up(int(self.operation.value_depth.size), COMMON_SIZE)
+    @cached_property
+    def _gpus(self) -> tuple[HipHardware, ...]:
+        return tuple(hip_hardware(each) for each in self.targets)
 
-    def _lds_bytes(self, config: Config) -> int:
-        block_m, block_n = int(config["block_m"]), int(config["block_n"])
-        size = self.element.itemsize
-        pad = 16 // size
-        by_depth = (block_m + block_n) * (self._padded_depth + pad)
-        by_column = (block_m + self._padded_value_depth) * (block_n + pad)
-        return (by_depth + by_column) * size
+    @cached_property
+    def _window(self) -> Window:
+        return Window.of(self.operation)
+
+    @cached_property
+    def _shape(self) -> AttentionShape:
+        operation = self.operation
+        depths = int(operation.depth.size), int(operation.value_depth.size)
+        return AttentionShape(self.element, *depths)
 
     # -- text ------------------------------------------------------------------------------------
 
     def render(self, config: Config) -> RenderedTemplate:
-        operation = self.operation
-        index = self._printer(self.q, self.lines()).index
-        batch = numel(operation.batch)
-        blocks = batch * ceil_div(operation.row.size, int(config["block_m"]))
-        return self.finished(
+        made, shape = AttentionConfig.of(config), self._shape
+        batch, rows = numel(self.operation.batch), self.operation.row.size
+        in_lds = shape.queries_in_lds(made, self._gpus)
+        blocks = batch * ceil_div(rows, made.block_m) * made.splits
+        partial = round_up(shape.value_depth + 2, 4)
+        partials = made.splits * batch * rows * partial
+        workspace = partials * self.element.compute.itemsize if made.splits > 1 else None
+        packs = batch * rows * (shape.value_depth // self._out_pack)
+        combined = ceil_div(packs * min(made.splits, _COMBINE_LANES), _COMBINE_THREADS)
+        rendered = self.finished(
             blocks,
-            int(config["threads"]),
-            self._lds_bytes(config),
-            element=self.element.cpp,
-            block_m=config["block_m"],
-            block_n=config["block_n"],
-            padded_depth=self._padded_depth,
-            padded_value_depth=self._padded_value_depth,
-            depth=operation.depth.size,
-            value_depth=operation.value_depth.size,
-            rows=index(operation.row.size),
-            columns=index(operation.column.size),
-            scale=literal(operation.scale, self.element.compute),
-            causal=operation.causal,
-            power_as_element=convert("power", self.element.compute, self.element),
-            marked=self.marks.mark(operation.nodes),
+            made.threads,
+            max(shape.lds_bytes(made, gpu, queries=in_lds) for gpu in self._gpus),
+            workspace,
+            block_m=made.block_m,
+            block_n=made.block_n,
+            splits=made.splits,
+            workspace="" if workspace is None else self._host_printer(workspace),
+            partial=partial,
+            combine_threads=_COMBINE_THREADS,
+            combine_grid=self._host_printer(combined),
+            queries_in_lds="true" if in_lds else "false",
+            ahead=shape.ahead(made, self._gpus),
+            padded_depth=shape.padded_depth,
+            padded_value_depth=shape.padded_value_depth,
             **self._bodies,
         )
+        if workspace is None:
+            return rendered
+        combine = self.launch(_COMBINE, combined, _COMBINE_THREADS, 0, ("workspace",))
+        return replace(rendered, launches=(*rendered.launches, combine))
 
     @cached_property
     def _bodies(self) -> dict[str, object]:
         """What does not depend on the configuration."""
-        lines = self.lines()
-        batch = [axis for axis in self.operation.batch if axis.size != 1]
+        lines, operation = self.lines(), self.operation
+        batch = [axis for axis in operation.batch if axis.size != 1]
         self._printer(self.q, lines).decode("batch", batch)
-        operation = self.operation
+        index = self._printer(self.q, self.lines()).index
         return {
+            "element": self.element.cpp,
+            "depth": operation.depth.size,
+            "value_depth": operation.value_depth.size,
+            "rows": index(operation.row.size),
+            "columns": index(operation.column.size),
+            "batches": index(numel(operation.batch)),
+            "scale": literal(operation.scale, self.element.compute),
+            # The greatest score is found before it is scaled, which a positive scale allows.
+            "scaled_first": not self._window.whole or operation.scale <= 0,
+            "causal": operation.causal,
+            "marked": self.marks.mark(operation.nodes),
+            "out_pack": self._out_pack,
             "batch_decode": lines,
             "q": self._operand(self.q, operation.depth),
             "k": self._operand(self.k, operation.depth),
             "v": self._operand(self.v, operation.value_depth),
-            "mask": self._mask_lines(),
+            "mask": self._mask(),
+            **self._limits(),
             "stores": self._store_lines(),
         }
 
@@ -165,7 +213,7 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
 
     def _operand(self, nest: LoopNest, depth: Axis) -> _Operand:
         pack = next(width for width in (8, 4, 2, 1) if self._serves(nest, depth, width))
-        lines = self.lines(4)
+        lines = self.lines(2)
         printer = self._printer(nest, lines, Pack(depth, pack))
 
         def fill(statement: Statement) -> None:
@@ -185,30 +233,95 @@ class AttentionTemplate(attention.AttentionTemplate[ROCmTemplateKernel], LaunchT
             self.element.itemsize,
             *(self.lowered.buffers[a.buffer].dtype.itemsize for a in runs),
         ]
-        return bool(runs) and width * max(sizes) <= 16
+        return bool(runs) and width * max(sizes) <= _WIDEST_READ
 
-    def _mask_lines(self) -> Lines:
-        lines = self.lines(5)
-        if self.mask is None:
-            return lines
-        printer = self._printer(self.mask, lines)
-        statement = self.mask.statements[0]
-        with printer.values.computing(statement.store.nodes):
-            text = printer.values.value(statement.store.value)
-            if statement.store.value.dtype is DType.BOOL:
-                lines.add(f"if (!{text}) score = kiln::lowest<Acc>();")
-            else:
-                lines.add(f"score += {text};")
-        return lines
+    def _mask(self) -> _Mask | None:
+        """How the mask is read; None where the limits of rows say it all."""
+        if self.mask is None or self._window.whole:
+            return None
+        value = self.mask.statements[0].store.value
+        width = next(width for width in (8, 4, 2, 1) if self._reads_mask(width))
+        selects = value.dtype is DType.BOOL
+        lines = self.lines(2 if width > 1 else 3)
+        if width == 1:
+            printer = self._printer(self.mask, lines)
+            with printer.values.computing(self.mask.statements[0].store.nodes):
+                text = printer.values.value(value)
+                lines.add(_applied(text, selects=selects))
+            return _Mask("", 1, lines, "")
+        held = DType.BOOL if selects else narrowest(value)
+        printer = self._printer(self.mask, lines, Pack(self.operation.column, width))
+
+        def fill(statement: Statement) -> None:
+            with printer.values.computing(statement.store.nodes):
+                element = printer.values.element(statement.store.value, held)
+                printer.values.lines.add(f"element[j] = {element};")
+
+        printer.run(self.mask.statements, fill)
+        masked = convert("masked", held, self.element.compute) if not selects else "masked"
+        return _Mask(held.cpp, width, lines, _applied(masked, selects=selects))
+
+    def _reads_mask(self, width: int) -> bool:
+        """Whether every read of the mask is a pack of so many columns, which a lane has."""
+        if width == 1:
+            return True
+        assert self.mask is not None
+        read = [access for access in self.mask.accesses if not access.written]
+        column = self.operation.column
+        bytes_of = [self.lowered.buffers[access.buffer].dtype.itemsize for access in read]
+        return (
+            width <= self._shape.run
+            and bool(read)
+            and all(self.mask.is_vector(access, column, width) for access in read)
+            and width * max(bytes_of, default=1) <= _WIDEST_READ
+        )
+
+    def _limits(self) -> dict[str, str]:
+        """Which columns rows see: ``starts`` and ``ends`` where one of a block's rows does,
+        ``all_start`` and ``all_end`` where all do, and the condition (``limits``) of one."""
+        index = self._printer(self.q, self.lines()).index
+        first, last = symbol("first_row"), symbol("last_row")
+        limits = self._window.limits
+
+        def furthest(name: str, texts: list[str]) -> str:
+            found = texts[0] if texts else ""
+            for text in texts[1:]:
+                found = f"kiln::attention::{name}<index_t>({found}, {text})"
+            return found
+
+        upper = [limit for limit in limits if limit.upper]
+        lower = [limit for limit in limits if not limit.upper]
+        row = self.operation.row.var
+        own = [f" && column {'<=' if one.upper else '>='} {index(one.at(row))}" for one in limits]
+        return {
+            "starts": furthest("greatest", [index(one.outermost(first, last)) for one in lower]),
+            "ends": furthest("least", [index(one.outermost(first, last) + 1) for one in upper]),
+            "all_start": furthest("greatest", [index(one.innermost(first, last)) for one in lower]),
+            "all_end": furthest("least", [index(one.innermost(first, last) + 1) for one in upper]),
+            "limits": "".join(own),
+        }
+
+    @cached_property
+    def _out_pack(self) -> int:
+        """Neighbouring depths of the result that are stored at once."""
+        depth, most = self.operation.value_depth, self._shape.run
+        written = [access for access in self.out.accesses if access.written]
+        for width in (8, 4, 2):
+            whole = all(self.out.is_vector(access, depth, width) for access in written)
+            if width <= most and whole:
+                return width
+        return 1
 
     def _store_lines(self) -> Lines:
-        lines = self.lines(4)
-        printer = self._printer(self.out, lines)
+        lines, width = self.lines(2), self._out_pack
+        printer = self._printer(self.out, lines, Pack(self.operation.value_depth, width))
         held = self.element.compute
+        acc = f"sums[{'j' if width > 1 else '0'}] * inverse"
         for store in self.operation.stores:
             for part in walk(store.value):
                 if isinstance(part, Accumulator):
                     same = part.dtype.compute is held
-                    printer.values.bind(part, "acc" if same else convert("acc", held, part.dtype))
+                    text = f"({acc})" if same else convert(f"({acc})", held, part.dtype)
+                    printer.values.bind(part, text)
         printer.run(self.out.statements, printer.store)
         return lines

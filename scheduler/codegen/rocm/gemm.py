@@ -13,6 +13,7 @@ from scheduler.codegen.contraction.interface import Member, argument
 from scheduler.codegen.contraction.operand import Operand
 from scheduler.codegen.contraction.prepare import products
 from scheduler.codegen.kernel import Launch, LineOrigin
+from scheduler.codegen.launch import ceil_div
 from scheduler.codegen.names import PLACEHOLDER
 from scheduler.codegen.rocm.gemm_config import (
     GemmConfig,
@@ -30,12 +31,11 @@ from scheduler.codegen.title import title
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hints
 from scheduler.ir.graph import Expr
-from scheduler.ir.index.functions import FloorDiv
 from scheduler.ir.operations import Lowered
 from scheduler.outcome import Rejected, UserError
 from scheduler.targets import Target
 
-_SUM_THREADS = 256
+_SUM_THREADS, _SUM_RUN = 64, 4  # of the kernel that adds parts of k; results a thread
 _CONFIGURATION = "CONFIGURATION"
 
 
@@ -60,7 +60,7 @@ class GemmTemplate(ROCmTemplate):
         self.interface = GemmInterface(
             self._members, lowered.buffers, lowered.graph.symbols, self.marks
         )
-        self._sizes = self._problem_sizes()
+        self.problem = self._problem_sizes()
         self._texts: dict[tuple[bool, int, int], tuple[str, str, tuple[LineOrigin, ...]]] = {}
         self._grids: dict[tuple[int, int, int], tuple[Launch, ...]] = {}
         self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
@@ -85,13 +85,13 @@ class GemmTemplate(ROCmTemplate):
         )
 
     def configs(self) -> Sequence[Config]:
-        return [config.items() for config in all_configs(self._sizes)]
+        return [config.items() for config in all_configs(self.problem)]
 
     def reject(self, config: Config) -> Rejected | None:
-        return reject(GemmConfig.of(config), self._sizes, self.targets)
+        return reject(GemmConfig.of(config), self.problem, self.targets)
 
     def default_config(self) -> Config:
-        chosen = default_config(self._sizes, self.targets)
+        chosen = default_config(self.problem, self.targets)
         if chosen is None:
             names = ", ".join(target.name for target in self.targets)
             what = title(self.node, self.lowered)
@@ -150,6 +150,7 @@ class GemmTemplate(ROCmTemplate):
             # Named only where it is not the size that every target serves.
             "other_size": ", MATRIX_INSTR_NONKDIM" if config.matrix_instr_nonkdim else "",
             "sum_threads": _SUM_THREADS,
+            "sum_run": _SUM_RUN,
             "columns": " + ".join(f"p.{name}" for name in columns),
             "tiles_n": " + ".join(f"tiles(p.{name}, BLOCK_N)" for name in columns),
             "host_columns": " + ".join(columns),
@@ -179,22 +180,25 @@ class GemmTemplate(ROCmTemplate):
     def _operands(self, *, asynchronous: bool) -> list[dict[str, Any]]:
         interface = self.interface
         several = len(interface.members) > 1
-        a = interface.address_a if asynchronous else interface.read_a
-        b = interface.address_b if asynchronous else interface.read_b
-        found = [_operand(interface.a, "M", "M", a())]
+        found = [_operand(interface.a, "M", "M", interface.operand(0, asynchronous=asynchronous))]
         for position, member in enumerate(interface.members):
             kind = f"N{position}" if several else "N"
-            found.append(_operand(member.b, kind, member.columns, b(position)))
+            text = interface.operand(1 + position, asynchronous=asynchronous)
+            found.append(_operand(member.b, kind, member.columns, text))
         return found
 
     def _member(self, position: int, member: Member) -> dict[str, Any]:
         before = [other.columns for other in self.interface.members[:position]]
+        runs = self.interface.runs(position)
         return {
             "name": f"Member{position}",
             "operand": member.b.name,
             "columns": f"p.{member.columns}",
             "first_column": " + ".join(f"p.{name}" for name in before) or "0",
             "body": self.interface.store(position),
+            "runs": runs.any,
+            "run_condition": runs.condition(),
+            "run_body": runs.body(self.marks, member.contraction.nodes) if runs.any else "",
         }
 
     # ---- launches
@@ -211,8 +215,8 @@ class GemmTemplate(ROCmTemplate):
     def _make_launches(self, config: GemmConfig) -> tuple[Launch, ...]:
         one = sympy.Integer(1)
         columns = [argument(member.columns) for member in self.interface.members]
-        tiles_n = sympy.Add(*(_tiles(n, config.block_n) for n in columns))
-        blocks = argument("batches") * _tiles(argument("M"), config.block_m) * tiles_n
+        tiles_n = sympy.Add(*(ceil_div(n, config.block_n) for n in columns))
+        blocks = argument("batches") * ceil_div(argument("M"), config.block_m) * tiles_n
         names = tuple(arg.name for arg in self.interface.kernel.args)
         if config.split_k == 1:
             return (
@@ -222,7 +226,7 @@ class GemmTemplate(ROCmTemplate):
             )
         names = (*names, "workspace")
         grid = (blocks, sympy.Integer(config.split_k), one)
-        sums = (_tiles(self._points(), _SUM_THREADS), one, one)
+        sums = (ceil_div(self._points(), _SUM_THREADS * _SUM_RUN), one, one)
         return (
             Launch(f"{PLACEHOLDER}_tiles", grid, (config.threads, 1, 1), 0, names),
             Launch(f"{PLACEHOLDER}_sum", sums, (_SUM_THREADS, 1, 1), 0, names),
@@ -242,10 +246,6 @@ def _constants(config: GemmConfig) -> str:
     return "\n".join(f"constexpr int {name} = {value};" for name, value in config.items().items())
 
 
-def _tiles(extent: Expr, block: int) -> Expr:
-    return FloorDiv(extent + block - 1, sympy.Integer(block))
-
-
 def _sizes(sizes: list[str]) -> list[str]:
     """As the kernel reads them: arguments are members of ``p``."""
     return [f"p.{size}" if size.isidentifier() else size for size in sizes]
@@ -261,7 +261,7 @@ def _group(kind: str, group: IndexGroup) -> dict[str, Any]:
     }
 
 
-def _operand(operand: Operand, kind: str, extent: str, body: str) -> dict[str, Any]:
+def _operand(operand: Operand, kind: str, extent: str, text: dict[str, str]) -> dict[str, Any]:
     first = operand.name == "A"
     vector = ("VECTOR_A" if first else "VECTOR_B") if operand.load is not None else "1"
     return {
@@ -271,5 +271,5 @@ def _operand(operand: Operand, kind: str, extent: str, body: str) -> dict[str, A
         "along_k": operand.along_k,
         "group": _group(kind, operand.row),
         "extent": extent,
-        "body": body,
+        **text,
     }

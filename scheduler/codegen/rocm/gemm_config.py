@@ -13,12 +13,15 @@ from scheduler.ir.dtypes import DType
 from scheduler.matrix_instructions import COMMON_SIZE, OTHER_SIZES, MatrixInstruction, select
 from scheduler.outcome import Rejected
 from scheduler.targets import Target
+from scheduler.targets.amd import AmdHardware
 from scheduler.targets.model import HipHardware, hip_hardware
 from scheduler.targets.words import plural
 
 # (block_m, block_n, block_k, threads); a wave of 64 lanes and one of 32 can both share them out.
 _TILES = (
     (256, 128, 32, 256),
+    (256, 256, 32, 512),
+    (256, 256, 64, 512),
     (128, 256, 32, 256),
     (128, 128, 16, 256),
     (128, 128, 32, 256),
@@ -60,6 +63,8 @@ _ASYNC_SPLITS = (1, 4, 8)
 _SPLIT_AREA = 64 * 128  # of a tile, at most, where k is split
 _COPY_BYTES = (4, 8, 16)
 _SPLITS = (1, 2, 4, 8)
+_MORE_SPLITS = (16, 32)  # of tiles of few rows or columns
+_FEW = 32
 _STAGES = (1, 2)
 GROUPS = (1, 8)
 # Registers of a lane that accumulators and the next tile may hold together, so that what the
@@ -67,6 +72,9 @@ GROUPS = (1, 8)
 # 512 on CDNA.
 _MAX_HELD_REGISTERS = {"rdna": 144, "cdna": 320, "cuda": 144}
 _MAX_HELD_WITH_COPIES = 168  # accumulators and addresses: no part of the next tile
+# Of the registers of a CDNA lane that a block's waves leave each other: for what the common
+# instructions read ahead, addresses and indices. The larger ones read half as much.
+_BESIDE_HELD = {COMMON_SIZE: 84, 32: 76}
 _FMA_STEP_K = 4  # of ``kiln::mma::Tile`` without matrix instructions
 
 
@@ -117,9 +125,9 @@ class GemmConfig:
         )
 
     def lds_bytes(self, element: DType) -> int:
-        """Both tiles for every stage; rows are padded by 16 bytes, except where 16-bit elements
-        are copied asynchronously."""
-        padding = 0 if self.async_copies and element.itemsize == _HALF else 16
+        """Both tiles for every stage; rows are padded by 16 bytes where elements of more than 16
+        bits are copied asynchronously."""
+        padding = 16 if self.async_copies and element.itemsize != _HALF else 0
         row = self.block_k * element.itemsize + padding
         return self.stages * (self.block_m + self.block_n) * row
 
@@ -213,8 +221,9 @@ def all_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
 def common_configs(problem: GemmProblem, groups: tuple[int, ...]) -> Iterator[GemmConfig]:
     """Those of the instruction size that every target serves."""
     a, b = problem.widest()
-    for tile, stages, group, split in product(_TILES, _STAGES, groups, _SPLITS):
-        yield GemmConfig(*tile, stages, group, split, a, b)
+    for tile, stages, group in product(_TILES, _STAGES, groups):
+        for split in (*_SPLITS, *(_MORE_SPLITS if min(tile[:2]) < _FEW else ())):
+            yield GemmConfig(*tile, stages, group, split, a, b)
 
 
 def async_configs(problem: GemmProblem) -> Iterator[GemmConfig]:
@@ -292,6 +301,17 @@ def _copy_obstacle(config: GemmConfig, problem: GemmProblem) -> str:
     return ""
 
 
+def _most_held(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> int:
+    """Registers that a lane may hold."""
+    if config.async_copies:
+        return _MAX_HELD_WITH_COPIES
+    most = _MAX_HELD_REGISTERS[gpu.architecture]
+    if isinstance(gpu, AmdHardware) and gpu.architecture == "cdna":
+        waves = -(-config.threads // (gpu.wavefront * gpu.simds_per_cu))  # of a SIMD
+        most = min(most, gpu.vgprs_per_simd // waves - _BESIDE_HELD[config.size])
+    return max(most, _least_held(problem, gpu, config.size))
+
+
 def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> Rejected | None:
     element, size, words = problem.element, config.size, gpu.words
     if size != COMMON_SIZE and instruction(element, gpu, size) is None:
@@ -304,10 +324,7 @@ def _reject_for(config: GemmConfig, problem: GemmProblem, gpu: HipHardware) -> R
     lds, most = config.lds_bytes(element), gpu.max_lds_per_block_bytes
     if lds > most:
         return illegal(f"{lds} bytes of {words.shared}, more than the {most} of {gpu.processor}")
-    held = held_registers(config, problem)
-    most = max(_MAX_HELD_REGISTERS[gpu.architecture], _least_held(problem, gpu, size))
-    if config.async_copies:
-        most = _MAX_HELD_WITH_COPIES
+    held, most = held_registers(config, problem), _most_held(config, problem, gpu)
     if held > most:
         return illegal(
             f"a {words.lane} holds {held} registers, more than the {most} of {gpu.processor}"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import sympy
-
-from scheduler.codegen.contraction.interface import ContractionInterface, Read
+from scheduler.codegen.contraction.interface import ContractionInterface
+from scheduler.codegen.contraction.steps import Bound
 from scheduler.codegen.cpp import IndexPrinter, Lines, Marks, Memory, ValuePrinter
+from scheduler.codegen.printing.precision import stored
+from scheduler.codegen.rocm.gemm_operands import OperandText, parts_of
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
-from scheduler.ir.graph import SymbolInfo
+from scheduler.codegen.rocm.runs import RunPrinter
+from scheduler.ir.graph import Expr, SymbolInfo
+from scheduler.ir.index.ranges import Ranges
 from scheduler.ir.operations import Buffer, Contraction
 
 _INDENT = 2
@@ -28,6 +31,8 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
     ) -> None:
         super().__init__(members, buffers, symbols, ROCmTemplateKernel(), input_reorder)
         self._marks = marks
+        ranges = Ranges.of_symbols(symbols)
+        self._parts = [parts_of(read, ranges, self.kernel) for read in self.reads]
         self._names = {arg.name: f"p.{arg.name}" for arg in self.kernel.args}
         for group in self.groups:
             self._names.update(group.texts)
@@ -35,64 +40,66 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
             name: Memory(f"p.{self.kernel.arg_name(name)}", buffer)
             for name, buffer in self.kernel.buffers.items()
         }
+        self._texts = OperandText(
+            self._names,
+            {name: memory.pointer for name, memory in self._memory.items()},
+            lambda: Lines(marks, _INDENT),
+            lambda lines: self._printer(lines, {}),
+        )
 
     # ---- texts
 
-    def read_a(self) -> str:
-        """The body of A's ``read``."""
-        return self._read_text(self.reads[0])
+    def operand(self, position: int, *, asynchronous: bool) -> dict[str, str]:
+        """The parts of the text of A's struct (0), or of a member's second operand's (1 …)."""
+        return self._texts.of(
+            self.reads[position], self._parts[position], asynchronous=asynchronous
+        )
 
-    def read_b(self, position: int) -> str:
-        """The body of a member's second operand's ``read``."""
-        return self._read_text(self.reads[1 + position])
+    def bounds(self, position: int) -> tuple[Bound, ...]:
+        """The bounds of an operand's mask (A's for 0), in the kernel's terms."""
+        parts = self._parts[position]
+        return () if parts is None else parts.bounds
 
-    def address_a(self) -> str:
-        """The body of A's ``at``, where it is copied as it lies."""
-        return self._address_text(self.reads[0])
+    def index_text(self, expr: Expr) -> str:
+        """An index over the kernel's arguments and indices."""
+        return IndexPrinter(names=self._names)(expr)
 
-    def address_b(self, position: int) -> str:
-        """The body of a member's second operand's ``at``."""
-        return self._address_text(self.reads[1 + position])
-
-    def _address_text(self, read: Read) -> str:
-        operand, parametrizer = read.operand, read.parametrizer
-        assert operand.load is not None, "computed operands have no address"
-        lines = Lines(self._marks, _INDENT)
-        if operand.condition is not None:
-            condition = self._printer(lines, {}).value(parametrizer.value(operand.condition))
-            lines.add(f"inside = inside && ({condition});")
-        pointer = self._memory[operand.load.buffer].pointer
-        offset = self._index_text(parametrizer.offset(operand.load))
-        lines.add(f"return {pointer} + ({offset});")
-        return str(lines)
-
-    def _read_text(self, read: Read) -> str:
-        operand, parametrizer = read.operand, read.parametrizer
-        lines = Lines(self._marks, _INDENT)
-        printer = self._printer(lines, {})
-        if operand.load is None:
-            text = printer.element(read.value, operand.element)
-            lines.add("Vec<T, kV> element;")
-            lines.add(f"element[0] = {text};")
-            lines.add("return element;")
-            return str(lines)
-        if operand.condition is not None:
-            condition = printer.value(parametrizer.value(operand.condition))
-            lines.add(f"if (!({condition})) return 0;")
-        pointer = self._memory[operand.load.buffer].pointer
-        offset = self._index_text(parametrizer.offset(operand.load))
-        lines.add(f"return kiln::mma::read<kV>({pointer} + ({offset}));")
-        return str(lines)
+    def results(self, position: int) -> tuple[str, list[dict[str, str]]]:
+        """Statements that compute a member's results as ``to.out0``, ``to.out1`` …; of each its
+        element type, its pointer and its offset."""
+        lines = Lines(self._marks, 1)
+        printer = self._printer(lines, {"acc": "acc"})
+        nodes = self.members[position].contraction.nodes
+        made = self.stores[position]
+        printer.allow_fast(stored(s.value, printer.dtype(s.buffer)) for s in made)
+        stores = []
+        for number, store in enumerate(made):
+            dtype = self.buffers[store.buffer].dtype
+            with printer.computing(store.nodes or nodes):
+                lines.add(f"to.out{number} = {printer.element(store.value, dtype)};")
+            pointer = self._memory[store.buffer].pointer
+            offset = self.index_text(store.index[0])
+            stores.append({"element": dtype.cpp, "pointer": pointer, "offset": offset})
+        return str(lines), stores
 
     def store(self, position: int) -> str:
         """The body of a member's ``store``."""
         lines = Lines(self._marks, _INDENT)
         printer = self._printer(lines, {"acc": "acc"})
         nodes = self.members[position].contraction.nodes
-        for store in self.stores[position]:
+        stores = self.stores[position]
+        printer.allow_fast(stored(s.value, printer.dtype(s.buffer)) for s in stores)
+        for store in stores:
             with printer.computing(store.nodes or nodes):
                 printer.store(store)
         return str(lines)
+
+    def runs(self, position: int) -> RunPrinter:
+        """The texts of a member's stores for neighbouring columns at once."""
+        n = self.members[position].n
+        return RunPrinter(
+            *(self.stores[position], self._memory, self._names, n.flat), whole=not n.components
+        )
 
     def _printer(self, lines: Lines, accumulators: dict[str, str]) -> ValuePrinter:
         return ValuePrinter(
@@ -102,9 +109,6 @@ class GemmInterface(ContractionInterface[ROCmTemplateKernel]):
             index=IndexPrinter(names=self._names),
             address=lambda _, index: index[0],
         )
-
-    def _index_text(self, expr: sympy.Expr) -> str:
-        return IndexPrinter(names=self._names)(expr)
 
     def checks(self) -> list[str]:
         """Host statements that return an error for null and misaligned pointers.

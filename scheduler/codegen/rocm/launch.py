@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -88,13 +89,13 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
         threads: int,
         lds_bytes: int = 0,
         more: tuple[str, ...] = (),
+        parts: int = 1,
     ) -> Launch:
-        """A launch of a function that takes all arguments of the kernel, and ``more`` of them."""
-        one = as_expr(1)
+        """A launch of a function that takes all arguments of the kernel, and ``more`` of them;
+        ``parts`` blocks share what is one block's otherwise."""
         names = (*(arg.name for arg in self.kernel.args), *more)
-        return Launch(
-            function, (self.over_arguments(blocks), one, one), (threads, 1, 1), lds_bytes, names
-        )
+        grid = (self.over_arguments(blocks), as_expr(parts), as_expr(1))
+        return Launch(function, grid, (threads, 1, 1), lds_bytes, names)
 
     def finished(
         self,
@@ -115,9 +116,16 @@ class LaunchTemplate(OneLaunch[ROCmTemplateKernel], ROCmTemplate):
             host=self.host(blocks),
             **context,
         )
-        source, origins = self.marks.finish(text)
         more = () if workspace_bytes is None else ("workspace",)
         launch = self.launch(KERNEL, blocks, threads, lds_bytes, more)
+        room = as_expr(0) if workspace_bytes is None else workspace_bytes
+        return self.rendered(text, (launch,), room)
+
+    def rendered(
+        self, text: str, launches: Iterable[Launch], workspace_bytes: Expr
+    ) -> RenderedTemplate:
+        """A kernel's text with its marks, of these launches."""
+        source, origins = self.marks.finish(text)
         values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
-        room = as_expr(0) if workspace_bytes is None else self.over_arguments(workspace_bytes)
-        return RenderedTemplate(source, self.kernel.args, values, (launch,), room, origins)
+        room = self.over_arguments(workspace_bytes)
+        return RenderedTemplate(source, self.kernel.args, values, tuple(launches), room, origins)

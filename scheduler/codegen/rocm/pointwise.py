@@ -2,29 +2,176 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
+
 from scheduler.codegen.cpp.nest import NestPrinter
 from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.legality import illegal
 from scheduler.codegen.loops import pointwise
+from scheduler.codegen.loops.nest import Access
+from scheduler.codegen.loops.pointwise import ENOUGH_BLOCKS, WIDEST_BYTES
+from scheduler.codegen.loops.precision import roots
+from scheduler.codegen.loops.printer import Pack
+from scheduler.codegen.printing.index import IndexPrinter
+from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.rocm import turned
 from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
 from scheduler.codegen.rocm.launch import LaunchTemplate
 from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.ir.operations import Axis
+from scheduler.outcome import Rejected
+
+_SQUARES = (8, 4, 2)
+_LANES = (4, 8, 16, 32)
+_LINE = 64  # elements side by side along what is written, at least, by default
+_MOST_WORDS = 64  # of a thread's registers that hold what was read
 
 
 class PointwiseTemplate(pointwise.PointwiseTemplate[ROCmTemplateKernel], LaunchTemplate):
-    """Several stores over one set of axes, vectorised along the innermost one where legal."""
+    """Several stores over one set of axes, vectorised along the innermost one where legal.
+
+    Where that hangs on sizes that are not known, or the last pack may not be full, a block looks
+    first; where it may not, its threads take neighbouring points one by one.
+    """
+
+    def configs(self) -> Sequence[Config]:
+        """Those of every language, then the squares: ``turned`` threads lie side by side along
+        the axis that is written along."""
+        plain: list[Config] = [*super().configs()]
+        if not any(map(self._turn, _SQUARES)):
+            return plain
+        return [
+            *plain,
+            *(
+                {"threads": 256, "vector": vector, "turned": lanes}
+                for vector in _SQUARES
+                for lanes in _LANES
+            ),
+        ]
+
+    def _turn(self, width: int) -> turned.Turn | None:
+        """Squares of this width, looked for once."""
+        if width not in self._turns:
+            self._turns[width] = turned.find(self.nest, width)
+        return self._turns[width]
+
+    @cached_property
+    def _turns(self) -> dict[int, turned.Turn | None]:
+        return {}
+
+    def reject(self, config: Config) -> Rejected | None:
+        if (lanes := int(config.get("turned", 0))) == 0:
+            return super().reject(config)
+        vector = int(config["vector"])
+        turn = self._turn(vector)
+        if turn is None:
+            return illegal(f"nothing is read in runs of {vector} along another axis")
+        held = [self.lowered.buffers[load.buffer].dtype.itemsize for load in turn.reads]
+        if vector * max(held) > WIDEST_BYTES:
+            lane = self.targets[0].words.lane
+            return illegal(f"{vector} elements of {max(held)} bytes are too wide for one {lane}")
+        if (words := vector * vector * sum(held) // 4) > _MOST_WORDS:
+            return illegal(f"squares of {vector} take {words} registers, at most {_MOST_WORDS}")
+        across = int(config["threads"]) // lanes * vector
+        if 2 * self.hint(turn.across.size) <= across and lanes < _LANES[-1]:
+            return illegal(f"the {across} points of a block along the reads are mostly none")
+        return None
+
+    def default_config(self) -> Config:
+        """Squares where reads and writes run along different axes, of 16 bytes if they can be."""
+        for config in sorted(self.configs(), key=lambda c: -int(c["vector"])):
+            if int(config.get("turned", 0)) >= _LINE // int(config["vector"]):
+                points = self.hint(self.nest.outer_numel)
+                enough = points >= ENOUGH_BLOCKS * int(config["threads"]) * int(config["vector"])
+                if enough and self.reject(config) is None:
+                    return config
+        return super().default_config()
+
+    def _rendered(self, turn: turned.Turn, config: Config) -> RenderedTemplate:
+        threads, lanes = int(config["threads"]), int(config["turned"])
+        lines = self.lines()
+        printer = turned.TurnedPrinter(
+            self.nest, lines, self.memory, Pack(turn.along, turn.width), self.renamed
+        )
+        printer.values.allow_fast(roots(self.nest))
+        along, across, others = turn.blocks(self.nest, lanes, threads)
+        names = [printer.names[axis.var.name] for axis in (turn.along, turn.across)]
+        printer.squares("others", self.nest.statements, turn, printer.store)
+        return self.finished(
+            along * across * others,
+            threads,
+            0,
+            vector=turn.width,
+            turned={
+                "lanes": lanes,
+                "along": self._index(along),
+                "across": self._index(across),
+                "names": names,
+                "others": len(self.nest.outer) > len(names),
+                "sizes": [self._index(axis.size) for axis in (turn.along, turn.across)],
+            },
+            body=lines,
+        )
 
     def render(self, config: Config) -> RenderedTemplate:
         threads, vector = int(config["threads"]), int(config["vector"])
-        lines = self.lines()
-        printer = NestPrinter(self.nest, lines, self.memory, self.pack(vector), self.renamed)
-        printer.decode("xindex", self.nest.outer)
-        printer.run(self.nest.statements, printer.store)
+        if "turned" in config and (turn := self._turn(vector)) is not None:
+            return self._rendered(turn, config)
+        whole = self._whole(vector)
+        body = self._body(self.pack(vector), indent=2 if whole else 1)
         blocks = ceil_div(self.nest.outer_numel, threads * vector)
         return self.finished(
             blocks,
             threads,
             0,
+            turned=None,
             vector=vector,
-            numel=printer.index(self.nest.outer_numel),
-            body=lines,
+            numel=self._index(self.nest.outer_numel),
+            whole=whole,
+            body=body,
+            each=self._body(None, indent=3) if whole else "",
         )
+
+    def pack(self, vector: int) -> Pack | None:
+        axis = self._innermost
+        return Pack(axis, vector, self._checked(vector)) if axis and vector > 1 else None
+
+    def _packs(self, axis: Axis, vector: int) -> list[Access]:
+        nest = self.nest
+        return [a for a in nest.accesses if nest.vector_needs(a, axis, vector) is not None]
+
+    def _checked(self, vector: int) -> bool:
+        """Whether sizes are looked at before packs are moved."""
+        axis = self._innermost
+        if axis is None or vector == 1:
+            return False
+        packs = self._packs(axis, vector)
+        return not all(self.nest.is_vector(access, axis, vector) for access in packs)
+
+    def _whole(self, vector: int) -> str:
+        """The condition of a block that moves packs alone, "" where every block does."""
+        axis = self._innermost
+        if axis is None or not self._checked(vector):
+            return ""
+        needs = (self.nest.vector_needs(a, axis, vector) or () for a in self.nest.accesses)
+        multiples = dict.fromkeys(need for found in needs for need in found)
+        conditions = [f"{self._index.atom(need)} % kVector == 0" for need in multiples]
+        return " && ".join(["first + kThreads * kVector <= xnumel", *conditions])
+
+    @cached_property
+    def _index(self) -> IndexPrinter:
+        return self._printer(self.lines(), None).index
+
+    def _printer(self, lines: Lines, pack: Pack | None) -> NestPrinter:
+        printer = NestPrinter(self.nest, lines, self.memory, pack, self.renamed)
+        printer.values.allow_fast(roots(self.nest))
+        return printer
+
+    def _body(self, pack: Pack | None, indent: int) -> Lines:
+        """What a thread does at ``xindex``."""
+        lines = self.lines(indent)
+        printer = self._printer(lines, pack)
+        printer.decode("xindex", self.nest.outer)
+        printer.run(self.nest.statements, printer.store)
+        return lines

@@ -98,10 +98,8 @@ class ScatterTemplate(LaunchTemplate):
             sources=self.host(self.sources.outer_numel).grid,
             source_grid=self.host(more).grid,
         )
-        source, origins = self.marks.finish(text)
         launches = (self.launch(_BEGIN, blocks, threads), self.launch(KERNEL, more, threads))
-        values = self.kernel.call_kernel("KERNEL_NAME", self.node.nodes).args
-        return RenderedTemplate(source, self.kernel.args, values, launches, as_expr(0), origins)
+        return self.rendered(text, launches, as_expr(0))
 
     def _begin(self, lines: Lines) -> NestPrinter:
         printer = NestPrinter(self.begin, lines, self.memory, None, self.renamed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scheduler.codegen.rocm.attention import AttentionTemplate
 from scheduler.codegen.rocm.convolution import ConvolutionTemplate
+from scheduler.codegen.rocm.depthwise import DepthwiseTemplate
 from scheduler.codegen.rocm.gemm import GemmTemplate
 from scheduler.codegen.rocm.pointwise import PointwiseTemplate
 from scheduler.codegen.rocm.reduction import ReductionTemplate
@@ -24,6 +25,7 @@ class ROCmCPPScheduling(TemplateScheduling):
         return {
             GroupKind.GEMM: GemmTemplate,
             GroupKind.CONVOLUTION: ConvolutionTemplate,
+            GroupKind.DEPTHWISE: DepthwiseTemplate,
             GroupKind.POINTWISE: PointwiseTemplate,
             GroupKind.REDUCTION: ReductionTemplate,
             GroupKind.SCAN: ScanTemplate,

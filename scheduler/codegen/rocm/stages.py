@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from scheduler.codegen.cpp.values import convert
 from scheduler.codegen.loops.statements import Statement
 from scheduler.ir.operations import ReductionKind
 from scheduler.ir.values import Accumulator, Load, Value, walk
@@ -12,10 +13,15 @@ from scheduler.ir.values import Accumulator, Load, Value, walk
 
 @dataclass(frozen=True)
 class Stage:
-    """``loop`` runs at each step of the inner axes; ``after`` once, when its sums are complete."""
+    """``loop`` runs at each step of the inner axes; ``after`` once, when its sums are complete.
+
+    ``points`` says of reductions, by name, about which point the squares of their values' distances
+    are summed (``reduction_moments.py``); they stand in ``after`` too, behind what makes the point.
+    """
 
     loop: tuple[Statement, ...]
     after: tuple[Statement, ...]
+    points: Mapping[str, Load] = field(default_factory=dict)
 
     @property
     def reductions(self) -> tuple[Statement, ...]:
@@ -71,10 +77,28 @@ def finds_index(kind: ReductionKind | None) -> bool:
 
 
 def combination(statement: Statement) -> tuple[str, str]:
-    """The operation of a reduction or scan, and the type of what it combines, in C++."""
+    """The operation of a reduction or scan, and the type of what it combines, in C++; indices are
+    as wide as the kernel's."""
     assert statement.kind is not None
     if finds_index(statement.kind):
-        held = statement.value.dtype.compute.cpp
+        held = f"{statement.value.dtype.compute.cpp}, index_t"
         return f"{_OPERATIONS[statement.kind]}<{held}>", f"kiln::Found<{held}>"
     held = statement.accumulate.compute.cpp
     return f"{_OPERATIONS[statement.kind]}<{held}>", held
+
+
+def advanced(statement: Statement, name: str, text: str, *, packed: bool) -> str:
+    """The statement by which the accumulator ``name`` takes in the element ``text`` at the step
+    ``rindex``, or at element ``j`` of a pack that begins there."""
+    operation, held = combination(statement)
+    if finds_index(statement.kind):
+        position = "rindex + j" if packed else "rindex"
+        return f"{name} = {operation}::next({name}, {held}{{{text}, {position}}});"
+    element = convert(text, statement.value.dtype, statement.accumulate.compute)
+    return f"{name} = {operation}()({name}, {element});"
+
+
+def begun(statement: Statement, name: str, first: str, end: str) -> str:
+    """The statement after a loop from ``first`` to ``end`` in which ``advanced`` found an index."""
+    operation, _ = combination(statement)
+    return f"{name} = {operation}::begun({name}, {first}, {first} < {end});"

@@ -27,6 +27,7 @@ class GroupKind(StrEnum):
     SORT = "sort"
     GEMM = "gemm"
     CONVOLUTION = "convolution"
+    DEPTHWISE = "depthwise"
     ATTENTION = "attention"
     EXTERN = "extern"
     LOOP = "loop"

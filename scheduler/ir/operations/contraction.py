@@ -25,7 +25,7 @@ class Contraction(Operation):
     """
 
     name: str
-    template: str  # "gemm" | "convolution"
+    template: str  # "gemm" | "convolution" | "depthwise"
     problem: str
     batch: Axes
     m: Axes

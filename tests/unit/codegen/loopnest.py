@@ -7,8 +7,10 @@ as the printed text does, so that the two tell on each other.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,8 @@ from scheduler.ir.operations import Axis, Buffer, BufferKind, GroupKind, Lowered
 from scheduler.ir.pointwise import FUNCTIONS
 from scheduler.ir.values import Accumulator, Call, Cast, Const, IndexValue, Load, Masked, Value
 from scheduler.runtime.cpu import CpuDevice
+from scheduler.runtime.device import Device
+from scheduler.runtime.instructions import EmulatedKernel, InstructionsDevice
 from tests.support.caches import KEPT
 from tests.support.memory import contiguous, from_device, to_device
 
@@ -192,15 +196,16 @@ def run(
     bindings: Mapping[str, int] | None = None,
     target: str = "cpu",
 ) -> dict[str, np.ndarray]:
-    """Call a kernel on copies of ``memory``; outputs begin as NaN, and have guards behind them."""
+    """Call a kernel on copies of ``memory``; outputs begin as NaN, and have guards behind them.
+
+    ``target`` is an emulation, or ``isa:<target>``: the code object's instructions.
+    """
     bindings = dict(bindings or {})
-    made = compiled(caller, target)
-    device = CpuDevice(targets.find(target), threads=2)
+    made = compiled(caller, target.removeprefix("isa:"))
+    library, device = _device(caller, made, target)
     try:
         kernel = caller.kernel
-        loaded = device.load(
-            made.directory / "kernel.so", kernel.symbol, [arg.type for arg in kernel.args]
-        )
+        loaded = device.load(library, kernel.symbol, [arg.type for arg in kernel.args])
         args: list[int | float] = []
         outputs: list[tuple[str, int, int, DType]] = []
         for arg in kernel.args:
@@ -226,7 +231,20 @@ def run(
         device.close()
 
 
-def _read(device: CpuDevice, pointer: int, count: int, dtype: DType) -> np.ndarray:
+def _device(caller: TemplateCaller, made: Build, target: str) -> tuple[Path, Device]:
+    if not target.startswith("isa:"):
+        return made.directory / "kernel.so", CpuDevice(targets.find(target), threads=2)
+    processor, kernel = target.removeprefix("isa:"), caller.kernel
+    listing = (made.directory / "kernel.s").read_text()
+    emulated = EmulatedKernel(
+        processor, listing, kernel.symbol, kernel.args, kernel.launches, kernel.workspace_bytes
+    )
+    library = Path(tempfile.mkdtemp()) / "kernel.json"
+    library.write_text(emulated.to_json())
+    return library, InstructionsDevice(processor)
+
+
+def _read(device: Device, pointer: int, count: int, dtype: DType) -> np.ndarray:
     raw = np.empty(count * dtype.itemsize + (_GUARD if pointer else 0), dtype=np.uint8)
     if pointer:
         device.read(pointer, raw)

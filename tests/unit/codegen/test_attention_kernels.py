@@ -168,7 +168,7 @@ def test_every_configuration_that_serves_agrees() -> None:
 
 def test_what_does_not_fit_lds_is_rejected() -> None:
     made = attention(F32, 40, 40, 128, 128)
-    rejected = made.reject({"block_m": 128, "block_n": 64, "threads": 256})
+    rejected = made.reject({"block_m": 128, "block_n": 64, "threads": 256, "splits": 1})
     assert rejected is not None
     assert "bytes of LDS are more than a block's 65536" in rejected.reason
     assert made.reject(made.default_config()) is None
@@ -176,7 +176,9 @@ def test_what_does_not_fit_lds_is_rejected() -> None:
 
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1201"])
 def test_defaults_use_matrix_instructions_and_do_not_spill(target: str) -> None:
-    caller = (made := attention(F16, S, 512, 64, 64)).generate(made.default_config())
+    node, lowered = attention_node(F16, S, 512, 64, 64)
+    made = AttentionTemplate(node, lowered, (targets.find(target),))
+    caller = made.generate(made.default_config())
     build = compiled(caller, target)
     (resources,) = build.resources.values()
     assert resources["vgpr_spills"] == resources["scratch_bytes"] == 0

@@ -126,3 +126,12 @@ def test_a_problem_is_called_by_its_operands_or_its_loops() -> None:
     assert "add_mean_mul_pow_rsqrt_to(s70x512) bf16" in titles
     node, small = lowered()
     assert title(node, small) == "mm(128x64, 64x32) f16"
+
+
+def test_the_problem_of_a_run_is_called_by_the_sizes_that_are_measured() -> None:
+    node, small = lowered()
+    assert title(node, small, {"s0": 16}) == "mm(16x64, 64x32) f16"
+    plan = pipeline.schedule(pipeline.lower(pipeline.load(samples.path("llama_2layer"))))
+    titles = {title(n, plan.lowered, {"s70": 3}) for n in plan.nodes if n.kind.name != "EXTERN"}
+    assert "add_mean_mul_pow_rsqrt_to(3x512) bf16" in titles
+    assert not any("s70" in one for one in titles)

@@ -29,24 +29,27 @@ def serving(plan: Schedule, target: str) -> int:
 # For f16, bf16, f32, f64.
 COUNTS = {
     "pointwise": (12, 12, 9, 6),
-    "pointwise, turned": (12, 12, 9, 6),
+    "pointwise, turned": (21, 21, 16, 10),
     "reduction, rows": (26, 26, 21, 15),
-    "reduction, columns": (8, 8, 8, 8),
+    "reduction, columns": (60, 60, 60, 60),
     "reduction, odd rows": (8, 8, 8, 8),
     "reduction, softmax": (44, 44, 36, 26),
     "reduction, layer norm": (44, 44, 36, 26),
-    "scan": (8, 8, 8, 8),
-    "attention, 32 deep": (6, 6, 5, 3),
-    "attention, 64 deep": (6, 6, 3, 1),
+    "scan": (26, 26, 21, 15),
+    "attention, 32 deep": (16, 16, 15, 13),
+    "attention, 64 deep": (16, 16, 13, 6),
 }
-# 160 KiB of LDS have room for larger tiles.
-_LARGE = {"attention, 32 deep": (6, 6, 6, 6), "attention, 64 deep": (6, 6, 6, 5)}
-_LARGEST = {"attention, 32 deep": (6, 6, 6, 6), "attention, 64 deep": (6, 6, 6, 6)}
-_MIDDLE = {"attention, 32 deep": (6, 6, 6, 5), "attention, 64 deep": (6, 6, 5, 3)}
-# As do NVIDIA's 163 and 227, and in part 99.
+# Matrix instructions for every type: nothing but keys and values in LDS. 160 KiB have room for
+# more.
+_CDNA = {"attention, 32 deep": (16, 16, 16, 16), "attention, 64 deep": (16, 16, 16, 10)}
+_LARGEST = {"attention, 32 deep": (16, 16, 16, 16), "attention, 64 deep": (16, 16, 16, 16)}
+# As have NVIDIA's 227 and 163, and in part 99.
+_LARGE = {"attention, 32 deep": (16, 16, 16, 16), "attention, 64 deep": (16, 16, 16, 15)}
+_MIDDLE = {"attention, 32 deep": (16, 16, 16, 15), "attention, 64 deep": (16, 16, 15, 13)}
 WITH_MORE = {
-    **{"gfx950": _LARGE, "cpu-gfx950": _LARGE, "sm_80": _LARGE, "sm_86": _MIDDLE, "sm_89": _MIDDLE},
-    **{"sm_90": _LARGEST, "sm_100": _LARGEST, "sm_120": _MIDDLE},
+    **dict.fromkeys(("gfx90a", "cpu-gfx90a", "gfx942", "cpu"), _CDNA),
+    **dict.fromkeys(("gfx950", "cpu-gfx950", "sm_90", "sm_100"), _LARGEST),
+    **{"sm_80": _LARGE, "sm_86": _MIDDLE, "sm_89": _MIDDLE, "sm_120": _MIDDLE},
 }
 
 

@@ -191,7 +191,7 @@ def test_a_convolution_takes_its_normalisation_residual_and_activation(m: Model)
     assert kinds(m.plan(m.op("relu.default", total))) == [GroupKind.CONVOLUTION]
 
 
-def test_a_depthwise_convolution_is_a_reduction_with_its_epilogue(m: Model) -> None:
+def test_a_depthwise_convolution_is_a_kernel_with_its_epilogue(m: Model) -> None:
     made = m.op(
         "conv2d.default",
         m.array(1, 4, 6, 6),
@@ -202,7 +202,7 @@ def test_a_depthwise_convolution_is_a_reduction_with_its_epilogue(m: Model) -> N
         (1, 1),
         4,
     )
-    assert kinds(m.plan(m.op("relu.default", made))) == [GroupKind.REDUCTION]
+    assert kinds(m.plan(m.op("relu.default", made))) == [GroupKind.DEPTHWISE]
 
 
 def test_a_scan_stores_what_its_reader_makes_of_it(m: Model) -> None:
@@ -249,3 +249,12 @@ def test_a_schedule_says_whether_operations_were_fused(m: Model, fuse: bool) -> 
     plan = schedule(lowered, fuse=fuse)
     assert plan.fused is fuse
     assert len(plan.nodes) == (1 if fuse else 2)
+
+
+def test_a_window_is_read_as_it_lies(m: Model) -> None:
+    """An activation before a convolution would make it read element by element, each nine times."""
+    positive = m.op("relu.default", m.array(2, 8, 9, 9))
+    made = m.op("conv2d.default", positive, m.array(4, 8, 3, 3), None, (1, 1), (1, 1))
+    plan = m.plan(made)
+    assert kinds(plan) == [GroupKind.POINTWISE, GroupKind.CONVOLUTION]
+    assert any("read as it lies" in reason for reason in reasons(plan))

@@ -18,14 +18,15 @@ from tests.unit.fusion.test_legality import Model
 TARGETS = [targets.find("gfx942")]
 
 #: Bytes that the kernels of a sample write at its hints: while a normalisation still stored its
-#: rows' sums and roots, and since they stay in registers. resnet_small has no normalisation.
+#: rows' sums and roots, and since they stay in registers. resnet_small has no normalisation;
+#: the weights of its larger convolutions are brought into their order (4.7 MB).
 WRITTEN = {
     "bert_2layer": (19_681_280, 19_660_800),
     "gpt2_124m": (1_335_304_192, 1_334_484_992),
     "gpt2_2layer": (36_000_256, 35_990_016),
     "llama3_8b_1layer": (779_157_504, 779_108_352),
     "llama_2layer": (8_876_032, 8_865_792),
-    "resnet_small": (15_454_208, 15_454_208),
+    "resnet_small": (20_172_800, 20_172_800),
     "vit_2layer": (16_352_656, 16_336_896),
 }
 

@@ -21,7 +21,7 @@ KERNELS = {
     "gpt2_2layer": (53, 18),
     "llama3_8b_1layer": (60, 14),
     "llama_2layer": (98, 23),
-    "resnet_small": (38, 13),
+    "resnet_small": (44, 19),
     "vit_2layer": (38, 16),
 }
 

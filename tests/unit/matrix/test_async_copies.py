@@ -7,6 +7,7 @@ is for tests/gpu, and what the compiler makes of them for the listing here.
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from scheduler.codegen.rocm.scheduling import ROCmCPPScheduling
 from scheduler.codegen.template import Config, KernelTemplate
 from scheduler.fusion.nodes import Schedule
 from scheduler.ir.dtypes import DType
+from scheduler.isa.reader import reader_of
 from tests.support.caches import KEPT
 from tests.unit.matrix.contractions import convolution, gathered_gelu, matmul, shared_input
 from tests.unit.matrix.running import Runner, random_values, tolerance
@@ -155,6 +157,7 @@ def test_how_many_serve(dtype: DType, counts: dict[str, int]) -> None:
     assert found == counts
 
 
+LARGE = matmul(4096, 4096, 4096, DType.BF16, b_transposed=True, bias=[4096])
 LINEAR = matmul(256, 256, 512, DType.F16, b_transposed=True)
 
 
@@ -192,7 +195,7 @@ def test_kernels_without_them_do_not_name_them() -> None:
 @pytest.mark.parametrize(
     ("schedule", "tile"),
     [
-        (matmul(4096, 4096, 4096, DType.BF16, b_transposed=True), (128, 128, 32)),
+        (matmul(4096, 4096, 4096, DType.BF16, b_transposed=True), (256, 128, 64)),
         (matmul(16, 14336, 4096, DType.BF16, b_transposed=True), (16, 64, 128)),
         (matmul(2048, 2048, 2048, DType.F32, b_transposed=True), (256, 128, 32)),
     ],
@@ -228,7 +231,30 @@ def test_the_compiler_makes_asynchronous_copies_of_them(transposed: bool) -> Non
     assert "LDGDEPBAR" in listing
     assert "LDSM.16.M88.4" in listing, "four matrices at once, as the instruction wants them"
     assert ("LDSM.16.MT88.4" in listing) is not transposed
-    assert not re.search(r"\bLDS\.\w*128", listing)
+    assert not re.search(r"\bSTS\.\w*128", listing)
     assert not re.search(r"\bLDG\.E(\.\w+)*\.128", listing)
     (found,) = result.resources.values()
     assert found["shared_bytes"] == caller.kernel.launches[0].lds_bytes
+
+
+def test_the_loop_of_a_large_product_multiplies_while_it_reads() -> None:
+    """A barrier a tile; what one step wants comes while the one before is multiplied; results are
+    stored 16 bytes at once, by code that is there once for all rows."""
+    compilers = {one.name: one for one in cuda_compilers(Search(cache=KEPT))}
+    caller = asynchronous(LARGE, **made(LARGE).default_config())
+    target = targets.find("sm_90")
+    result = build(caller.kernel.source, caller.name, target, compilers[NAME], KEPT)
+    assert isinstance(result, Build), result
+    (found,) = result.resources.values()
+    assert (found["spill_store_bytes"], found["spill_load_bytes"]) == (0, 0)
+    assert int(str(found["code_bytes"])) < 64 * 1024
+    listing = reader_of(target).parse((result.directory / "kernel.s").read_text())
+    names = [one.mnemonic.split(".")[0] for one in listing.functions[0].instructions]
+    first, last = names.index("HMMA"), len(names) - names[::-1].index("HMMA")
+    loop = names[first:last]
+    assert loop.count("HMMA") == 128  # 64x64x64 by 16x8x16
+    assert loop.count("BAR") == 1
+    apart = max(len(list(run)) for is_it, run in groupby(loop, "HMMA".__ne__) if is_it)
+    assert apart < 60, "reads of a step lie between products of another"
+    stores = {one.mnemonic for one in listing.functions[0].instructions if "STG" in one.mnemonic}
+    assert "STG.E.128" in stores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -18,8 +19,10 @@ from scheduler.ir.index.functions import symbol
 from scheduler.matrix_instructions import select
 from scheduler.outcome import Rejected
 from scheduler.targets import amd, find, names
+from tests.support.families import linear, product
 from tests.unit.codegen.test_attention_kernels import attention_node
 from tests.unit.matrix.contractions import convolution, matmul, shared_input
+from tests.unit.matrix.convolution_graphs import Convolution
 from tests.unit.matrix.running import in_listings
 
 ALL = tuple(find(name) for name in names())
@@ -61,10 +64,13 @@ def test_the_default_uses_the_targets_instructions_and_spills_nothing(
     result = built(matmul(2240, 2048, 256, DType.from_label(dtype)), target, toolchain, cache)
     listing = (result.directory / "kernel.s").read_text()
     assert re.search(rf"^\s+({expected(target, dtype)})", listing, re.MULTILINE)
-    assert re.search(r"^\s+(global_load_dwordx4|global_load_b128)\b", listing, re.MULTILINE)
+    assert re.search(r"^\s+(global|buffer)_load_(dwordx4|b128)\b", listing, re.MULTILINE)
 
 
+DEPTHWISE = Convolution((8, 64, 28, 28), (64, 1, 7, 7), padding=3, groups=64, bias=True, relu=True)
 CASES = {
+    "large, gelu": lambda: linear(4096, 4096, 4096, gelu=True),
+    "large, row-major": lambda: product(4096, 4096, 4096),
     "strided": lambda: matmul(2240, 768, 2240, DType.F16, a_stride=(1, 50304)),
     "bias_mn": lambda: matmul(4096, 2048, 224, DType.F16, bias=[4096, 2048]),
     "bias_m1": lambda: matmul(4096, 2048, 224, DType.F16, bias=[4096, 1]),
@@ -77,7 +83,28 @@ CASES = {
     "channels_last": lambda: convolution(
         (1, 8, 224, 224), (64, 8, 7, 7), DType.F16, padding=3, channels_last=True
     ),
+    "depthwise": DEPTHWISE.schedule,
+    "depthwise, channels last": lambda: replace(DEPTHWISE, channels_last=True).schedule(),
 }
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Convolution((8, 64, 14, 14), (64, 64, 3, 3), padding=1, channels_last=True),
+        replace(DEPTHWISE, channels_last=True),
+    ],
+    ids=["3x3", "depthwise"],
+)
+def test_channels_last_moves_sixteen_bytes_at_once(
+    problem: Convolution, toolchain: Toolchain, cache: CodeCache
+) -> None:
+    """Padding is no branch: what is outside of the image is outside of the buffer's descriptor."""
+    result = built(problem.schedule(), "gfx942", toolchain, cache)
+    listing = (result.directory / "kernel.s").read_text()
+    assert re.search(r"^\s+buffer_load_dwordx4\b", listing, re.MULTILINE)
+    assert not re.search(r"^\s+buffer_load_(u?short|d16)", listing, re.MULTILINE)
+    assert re.search(r"^\s+global_store_dwordx[24]\b", listing, re.MULTILINE)
 
 
 @pytest.mark.parametrize("target", ["gfx942", "gfx1100"])

@@ -283,7 +283,7 @@ def test_the_launch_in_the_manifest_is_the_one_of_the_host_function() -> None:
     sizes = {symbol("M"): 130, symbol("N"): 70, symbol("batches"): 1}
     assert [int(extent.subs(sizes)) for extent in launch.grid] == [9, 1, 1]
     assert launch.block == (128, 1, 1)
-    assert launch.lds_bytes == 2 * (64 + 32) * (64 + 8) * 2
+    assert launch.lds_bytes == 2 * (64 + 32) * 64 * 2
     assert launch.function == f"{caller.name}_tiles"
 
 

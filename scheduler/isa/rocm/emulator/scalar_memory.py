@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.isa.rocm.emulator.operands import EXEC, NULL, File, Operand, Operands
 from scheduler.isa.rocm.emulator.sources import UnreadableError, scalar
-from scheduler.isa.rocm.emulator.state import Group, Value, both, collapse
+from scheduler.isa.rocm.emulator.state import OUTSIDE, Group, Value, both, collapse
 
 Step = Callable[[Group], None]
 _LOAD = re.compile(r"s_(buffer_)?load_(ubyte|sbyte|ushort|sshort|dword)(?:x(\d+))?")
@@ -45,7 +45,7 @@ def make(name: str, operands: Operands, index: int) -> Step | None:
             small, bad = g.machine.memory.load_small(addresses, size)
             words = small[None]
         if len(bad):
-            g.machine.missed("read outside all buffers", index, bad)
+            g.machine.missed(f"read {OUTSIDE}", index, bad)
         for word in range(count):
             values: Value = collapse(words[word].tolist())
             if signed:

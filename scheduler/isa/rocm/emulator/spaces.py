@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduler.isa.rocm.emulator.memory import Addresses, Words
-from scheduler.isa.rocm.emulator.state import Group
+from scheduler.isa.rocm.emulator.state import OUTSIDE, Group
 from scheduler.isa.rocm.emulator.transfers import Transfer, extended
 
 Lanes = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class Global(Space):
         else:
             words, bad = memory.load(flat, transfer.words)
         if len(bad):
-            g.machine.missed("read outside all buffers", index, bad)
+            g.machine.missed(f"read {OUTSIDE}", index, bad)
         return words
 
     def put(self, g: Group, index: int, flat: Addresses, transfer: Transfer, values: Words) -> None:
@@ -68,7 +68,7 @@ class Global(Space):
         else:
             bad = memory.store(flat, values)
         if len(bad):
-            g.machine.missed("write outside all buffers", index, bad)
+            g.machine.missed(f"write {OUTSIDE}", index, bad)
 
 
 class Flat(Space):

@@ -17,6 +17,7 @@ Value = int | list[int]
 """A scalar: one number of all waves, or each wave's. Lists are never changed in place."""
 Mask = npt.NDArray[np.bool_]
 M32 = 0xFFFF_FFFF
+OUTSIDE = "outside all buffers"  # in what a finding says of an access to memory that nobody gave
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,44 @@
-// What an online softmax needs of a wave's tile besides its product (kiln/mma.h).
+// Attention's tiles: what a block of a `Shape` (constants of the kernel's text) does with them.
 #pragma once
 
-#include <kiln/mma.h>
+#include <kiln/attention_cores.h>
+#include <kiln/attention_plain.h>
 
-namespace kiln::mma {
+namespace kiln::attention {
 
-// Lanes that hold one row of a tile together: a run of lanes that begins at a multiple of it.
-template <typename Tile>
-constexpr int lanes_of_row() {
-  return Tile::kRowLanes;
+template <typename Shape, bool = instruction::Select<typename Shape::T, 16>::kAvailable>
+struct Choose {
+  using type = Plain<Shape>;
+};
+#if defined(KILN_MATRIX_INSTRUCTIONS)
+template <typename Shape>
+struct Choose<Shape, true> {
+  using type = Cores<Shape>;
+};
+#endif
+// On matrix cores where the target has them for the element type.
+template <typename Shape>
+using Wave = typename Choose<Shape>::type;
+
+template <typename Index>
+KILN_DEVICE Index least(Index a, Index b) {
+  return a < b ? a : b;
+}
+template <typename Index>
+KILN_DEVICE Index greatest(Index a, Index b) {
+  return a > b ? a : b;
 }
 
-template <typename Tile>
-__device__ __forceinline__ void put(Tile& tile, int i, int j, typename Tile::Acc value) {
-  tile.put(i, j, value);
+// How the threads move tiles of keys and of values, which lie in LDS one behind the other.
+template <typename Shape>
+using KeyMover = Lines<typename Shape::T, typename Wave<Shape>::Keys, Shape::kBlockN, Shape::kDepth,
+                       Shape::kRealDepth, Shape::kPackK, Shape::kThreads>;
+template <typename Shape>
+using ValueMover = TurnedLines<typename Shape::T, typename Wave<Shape>::Values, Shape::kBlockN, Shape::kValueDepth,
+                               Shape::kRealValueDepth, Shape::kPackV, Shape::kThreads>;
+template <typename Shape>
+constexpr int keys_size() {
+  return Shape::kBlockN * Wave<Shape>::Keys::kLine;
 }
 
-}  // namespace kiln::mma
+}  // namespace kiln::attention

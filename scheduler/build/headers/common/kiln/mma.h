@@ -35,6 +35,49 @@ __device__ __forceinline__ int uniform(int value) {
 #endif
 }
 
+// Keeps the compiler from moving what comes before and after past each other.
+__device__ __forceinline__ void in_this_order() {
+#if defined(__AMDGCN__)
+  __builtin_amdgcn_sched_barrier(0);
+#endif
+}
+
+// Of what stands since the last `in_this_order`: one of so many reads of LDS, or loads from memory,
+// and a matrix instruction in turn. All at once they fill a queue, and the wave waits before it.
+template <int Count>
+__device__ __forceinline__ void reads_among_products() {
+#if defined(__AMDGCN__)
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    __builtin_amdgcn_sched_group_barrier(0x100, 1, 0);
+    __builtin_amdgcn_sched_group_barrier(0x008, 1, 0);
+  }
+#endif
+}
+template <int Count>
+__device__ __forceinline__ void loads_among_products() {
+#if defined(__AMDGCN__)
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    __builtin_amdgcn_sched_group_barrier(0x020, 1, 0);
+    __builtin_amdgcn_sched_group_barrier(0x008, 1, 0);
+  }
+#endif
+}
+
+// Rows of a tile in LDS: `at<N>(row, own, k, own_k)` reads N elements of row `row + own` from `k +
+// own_k` on. What is the lane's own comes apart from what all lanes share, `row` and `k` being
+// multiples of what theirs are below. These rows lie `pitch` elements apart.
+template <typename T>
+struct Pitched {
+  const T* base;
+  int pitch;
+  template <int N>
+  __device__ __forceinline__ Vec<T, N> at(int row, int own, int k, int own_k) const {
+    return read<N>(base + row * pitch + k + (own * pitch + own_k));
+  }
+};
+
 // How many waves stand along m, so that each has a rectangle of whole tiles of `size` rows and
 // columns that is as square as can be (less is read from LDS). 0: no way to share the block out.
 constexpr int waves_along_m(int block_m, int block_n, int waves, int size = 16) {
@@ -67,8 +110,9 @@ KILN_MATRIX_INSTRUCTIONS(KILN_MULTIPLY)
 
 // ---- a wave's rectangle: D[M][N] += sum over k of A[M][k] * B[N][k] --------------------------------
 //
-// A and B lie in LDS, k contiguous, rows `pitch` elements apart (a multiple of 16 bytes). The lane
-// holds the elements (row(i), column(j)) for i < kRows, j < kColumns. kUnroll is how many steps the
+// A and B lie in LDS, k contiguous, in rows that `Pitched` or another of its kind reads; with the
+// pitch alone (a multiple of 16 bytes), from `a` and `b` on; what is to be done while these reads are
+// on their way, `meanwhile` does. The lane holds the elements (row(i), column(j)) for i < kRows, j < kColumns. kUnroll is how many steps the
 // caller's loop should have in a row: in more of them, loads moved ahead take too many registers.
 
 template <typename T, int M, int N, int Size = 16, bool = instruction::Select<T, Size>::kAvailable>
@@ -78,12 +122,14 @@ struct Tile {  // plain FMA: lanes in a grid of 8 columns, each with rows and co
   static constexpr int kLaneColumns = 8, kLaneRows = KILN_WAVE_SIZE / kLaneColumns;
   static constexpr int kRows = M / kLaneRows, kColumns = N / kLaneColumns;
   static constexpr int kRowLanes = kLaneColumns;  // that hold a row together
+  static constexpr int kNeighbours = 1;           // columns next to each other
   static constexpr int kStep = 4, kUnroll = 1;
   Acc d[kRows][kColumns] = {};
   int lane;
 
   __device__ __forceinline__ explicit Tile(int lane_) : lane(lane_) {}
-  __device__ __forceinline__ int row(int i) const { return lane / kLaneColumns + i * kLaneRows; }
+  static __device__ __forceinline__ int row_of(int lane, int i) { return lane / kLaneColumns + i * kLaneRows; }
+  __device__ __forceinline__ int row(int i) const { return row_of(lane, i); }
   __device__ __forceinline__ int column(int j) const {
     return lane % kLaneColumns + j * kLaneColumns;
   }
@@ -91,27 +137,33 @@ struct Tile {  // plain FMA: lanes in a grid of 8 columns, each with rows and co
   __device__ __forceinline__ void put(int i, int j, Acc result) { d[i][j] = result; }
 
   __device__ __forceinline__ void multiply(const T* a, const T* b, int pitch) {
+    multiply_rows(Pitched<T>{a, pitch}, Pitched<T>{b, pitch}, 0, [] {});
+  }
+  template <typename RowsA, typename RowsB, typename Meanwhile>
+  __device__ __forceinline__ void multiply_rows(const RowsA& a, const RowsB& b, int k, const Meanwhile& meanwhile) {
     Acc x[kRows][kStep], y[kColumns][kStep];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) fetch(x[i], a + row(i) * pitch);
+    for (int i = 0; i < kRows; ++i) fetch(x[i], a, i * kLaneRows, lane / kLaneColumns, k);
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) fetch(y[j], b + column(j) * pitch);
+    for (int j = 0; j < kColumns; ++j) fetch(y[j], b, j * kLaneColumns, lane % kLaneColumns, k);
+    meanwhile();
 #pragma unroll
-    for (int k = 0; k < kStep; ++k)
+    for (int s = 0; s < kStep; ++s)
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
-        for (int j = 0; j < kColumns; ++j) d[i][j] = __builtin_elementwise_fma(x[i][k], y[j][k], d[i][j]);
+        for (int j = 0; j < kColumns; ++j) d[i][j] = __builtin_elementwise_fma(x[i][s], y[j][s], d[i][j]);
   }
 
  private:
-  static __device__ __forceinline__ void fetch(Acc (&to)[kStep], const T* from) {
+  template <typename Rows>
+  static __device__ __forceinline__ void fetch(Acc (&to)[kStep], const Rows& rows, int row, int own, int k) {
     constexpr int kWide = sizeof(T) == 8 ? 2 : kStep;
 #pragma unroll
-    for (int k = 0; k < kStep; k += kWide) {
-      const auto part = read<kWide>(from + k);
+    for (int s = 0; s < kStep; s += kWide) {
+      const auto part = rows.template at<kWide>(row, own, k + s, 0);
 #pragma unroll
-      for (int i = 0; i < kWide; ++i) to[k + i] = static_cast<Acc>(part[i]);
+      for (int i = 0; i < kWide; ++i) to[s + i] = static_cast<Acc>(part[i]);
     }
   }
 };
@@ -123,17 +175,23 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   static constexpr int kTilesM = M / Core::kM, kTilesN = N / Core::kN;
   static constexpr int kOwnColumns = Core::kColumns, kOwnRows = Core::kValues / kOwnColumns;
   static constexpr int kRows = kTilesM * kOwnRows, kColumns = kTilesN * kOwnColumns;
-  static constexpr int kRowLanes = Core::kN / kOwnColumns;
+  static constexpr int kRowLanes = Core::kN / kOwnColumns, kNeighbours = kOwnColumns;
   static constexpr int kRowsA = Core::kRowsA;  // of each a lane reads one run of k
   static constexpr int kRun = Core::kValuesA / kRowsA, kPerLane = Core::kRepeats * kRun;
   static constexpr int kStep = Core::kRepeats * Core::kK, kUnroll = kPerLane < 16 ? 4 : 1;
+  using Input = Vec<T, kPerLane>;
+  // One row of many tiles: all of B in registers beside all of D would not leave enough of the 256
+  // for the rest, and no second row reads B again.
+  static constexpr bool kOneByOne =
+      kTilesM == 1 && kTilesN * (sizeof(Input) + sizeof(typename Core::D)) > 200 * 4;
   typename Core::D d[kTilesM][kTilesN] = {};
   int lane;
 
   __device__ __forceinline__ explicit Tile(int lane_) : lane(lane_) {}
-  __device__ __forceinline__ int row(int i) const {
+  static __device__ __forceinline__ int row_of(int lane, int i) {
     return i / kOwnRows * Core::kM + Core::d_row(lane, i % kOwnRows * kOwnColumns);
   }
+  __device__ __forceinline__ int row(int i) const { return row_of(lane, i); }
   __device__ __forceinline__ int column(int j) const {
     return j / kOwnColumns * Core::kN + Core::d_column(lane, j % kOwnColumns);
   }
@@ -145,37 +203,75 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   }
 
   __device__ __forceinline__ void multiply(const T* a, const T* b, int pitch) {
+    multiply_rows(Pitched<T>{a, pitch}, Pitched<T>{b, pitch}, 0, [] {});
+  }
+  template <typename RowsA, typename RowsB, typename Meanwhile>
+  __device__ __forceinline__ void multiply_rows(const RowsA& a, const RowsB& b, int k, const Meanwhile& meanwhile) {
     Input x[kTilesM][kRowsA], y[kTilesN];
-    const int k = Core::a_column(lane, 0) * (kPerLane / leading());
-    const int own_a = Core::a_row(lane, 0) * pitch + k, own_b = Core::b_column(lane, 0) * pitch + k;
+    const int own_k = Core::a_column(lane, 0) * (kPerLane / leading());
+    const int own_a = Core::a_row(lane, 0), own_b = Core::b_column(lane, 0);
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i)
 #pragma unroll
       for (int r = 0; r < kRowsA; ++r) {
-        x[i][r] = fetch(a + (i * Core::kM + r * (Core::kM / kRowsA)) * pitch + own_a);
+        x[i][r] = fetch(a, i * Core::kM + r * (Core::kM / kRowsA), own_a, k, own_k);
       }
     if constexpr (kOneByOne) {
+      meanwhile();
 #pragma unroll
       for (int j = 0; j < kTilesN; ++j) {
-        const Input own = fetch(b + j * Core::kN * pitch + own_b);
-        add_product(x[0], own, d[0][j]);
+        add_product(x[0], fetch(b, j * Core::kN, own_b, k, own_k), d[0][j]);
       }
       return;
     }
 #pragma unroll
-    for (int j = 0; j < kTilesN; ++j) y[j] = fetch(b + j * Core::kN * pitch + own_b);
+    for (int j = 0; j < kTilesN; ++j) y[j] = fetch(b, j * Core::kN, own_b, k, own_k);
+    meanwhile();
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i)
 #pragma unroll
       for (int j = 0; j < kTilesN; ++j) add_product(x[i], y[j], d[i][j]);
   }
 
+  // The same with the reads of the next step ahead: while half of a step is multiplied, what the other
+  // half needs is on its way, then half of the next. `first` is done between a step's own reads and its
+  // products, `second` between both halves: it reads ahead for the next step. `Spread`: these reads stand
+  // one by one among the second half's products, from `in_this_order` on.
+  static constexpr bool kAhead = kPerLane < 16 && kTilesN % 2 == 0 && kRowsA == 1 && !kOneByOne;
+  // Where the order of instructions may be said: of more results it takes too many registers.
+  static constexpr bool kSpreads = kTilesM * kTilesN * Core::kValues <= 64;
+  struct Ahead {
+    Input a[kTilesM], b[kTilesN > 1 ? kTilesN / 2 : 1];
+  };
+  template <typename RowsA, typename RowsB>
+  __device__ __forceinline__ void read_ahead(Ahead& to, const RowsA& a, const RowsB& b, int k) const {
+    const int own_k = Core::a_column(lane, 0) * (kPerLane / leading());
+#pragma unroll
+    for (int i = 0; i < kTilesM; ++i) to.a[i] = fetch(a, i * Core::kM, Core::a_row(lane, 0), k, own_k);
+#pragma unroll
+    for (int j = 0; j < kTilesN / 2; ++j) to.b[j] = fetch(b, j * Core::kN, Core::b_column(lane, 0), k, own_k);
+  }
+  template <bool Spread, typename RowsB, typename First, typename Second>
+  __device__ __forceinline__ void multiply_ahead(const Ahead& ahead, const RowsB& b, int k, const First& first,
+                                                 const Second& second) {
+    const int own_k = Core::a_column(lane, 0) * (kPerLane / leading());
+    const Ahead now = ahead;
+    Input rest[kTilesN / 2];
+#pragma unroll
+    for (int j = 0; j < kTilesN / 2; ++j) {
+      rest[j] = fetch(b, (kTilesN / 2 + j) * Core::kN, Core::b_column(lane, 0), k, own_k);
+    }
+    first();
+    multiply_half(now.a, now.b, 0);
+    second();
+    multiply_half(now.a, rest, kTilesN / 2);
+    if constexpr (Spread) {
+      reads_among_products<kTilesM + kTilesN / 2>();
+      in_this_order();
+    }
+  }
+
  private:
-  using Input = Vec<T, kPerLane>;
-  // One row of many tiles: all of B in registers beside all of D would not leave enough of the 256
-  // for the rest, and no second row reads B again.
-  static constexpr bool kOneByOne =
-      kTilesM == 1 && kTilesN * (sizeof(Input) + sizeof(typename Core::D)) > 200 * 4;
   struct PartsB {
     typename Core::B part[Core::kRepeats];
   };
@@ -201,6 +297,15 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
 
   static __device__ __forceinline__ constexpr int value(int i, int j) {
     return i % kOwnRows * kOwnColumns + j % kOwnColumns;
+  }
+
+  __device__ __forceinline__ void multiply_half(const Input (&a)[kTilesM], const Input* b, int from) {
+#pragma unroll
+    for (int i = 0; i < kTilesM; ++i) {
+      const Input x[kRowsA] = {a[i]};
+#pragma unroll
+      for (int j = 0; j < kTilesN / 2; ++j) add_product(x, b[j], d[i][from + j]);
+    }
   }
 
   static __device__ __forceinline__ void add_product(const Input (&a)[kRowsA], Input b,
@@ -229,12 +334,14 @@ struct Tile<T, M, N, Size, true> {  // on matrix cores
   }
 
   // LDS is read 16 bytes at a time at most: rows are aligned to no more.
-  static __device__ __forceinline__ Input fetch(const T* from) {
+  template <typename Rows>
+  static __device__ __forceinline__ Input fetch(const Rows& rows, int row, int own, int k, int own_k) {
     static_assert(kRun == Core::kValuesB, "rows of A and columns of B are read alike");
     if constexpr (kPerLane * sizeof(T) <= 16) {
-      return read<kPerLane>(from);
+      return rows.template at<kPerLane>(row, own, k, own_k);
     } else {
-      const auto low = read<8>(from), high = read<8>(from + 8);
+      const auto low = rows.template at<8>(row, own, k, own_k);
+      const auto high = rows.template at<8>(row, own, k + 8, own_k);
       return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     }
   }

@@ -2,6 +2,7 @@
 // integers, and those whose rule for NaN, sign or rounding is torch's.
 #pragma once
 
+#include <kiln/fast.h>
 #include <kiln/index.h>
 #include <kiln/math.h>
 #include <kiln/random.h>

@@ -46,7 +46,7 @@ KILN_INLINE float to_float(__bf16 value) {
 // The bits are rounded by hand, since not every host has an instruction for it. Adding half of the
 // last place carries into the exponent just as rounding up does; ties go to the even neighbour.
 KILN_INLINE __bf16 to_bf16(float value) {
-#if defined(__gfx950__) && defined(__AMDGCN__)
+#if (defined(__gfx950__) && defined(__AMDGCN__)) || defined(__NVPTX__)
   return static_cast<__bf16>(value);
 #else
   const uint32_t bits = bit_cast<uint32_t>(value);

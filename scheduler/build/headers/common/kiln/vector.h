@@ -13,17 +13,18 @@ struct alignas(sizeof(T) * N) Pack {
   KILN_INLINE const T& operator[](int i) const { return data[i]; }
 };
 
-// `from` is a multiple of the pack's size.
+// `from` is a multiple of the pack's size. The pointer's type says so: what is only assumed of an
+// address may be forgotten before the copy becomes instructions, which are then of single bytes.
 template <int N, typename T>
 KILN_INLINE Pack<T, N> load_pack(const T* from) {
   Pack<T, N> pack;
-  __builtin_memcpy(&pack, __builtin_assume_aligned(from, sizeof(pack)), sizeof(pack));
+  __builtin_memcpy(&pack, reinterpret_cast<const Pack<T, N>*>(from), sizeof(pack));
   return pack;
 }
 
 template <int N, typename T>
 KILN_INLINE void store_pack(T* to, const Pack<T, N>& pack) {
-  __builtin_memcpy(__builtin_assume_aligned(to, sizeof(pack)), &pack, sizeof(pack));
+  __builtin_memcpy(reinterpret_cast<Pack<T, N>*>(to), &pack, sizeof(pack));
 }
 
 }  // namespace kiln

@@ -38,16 +38,27 @@ constexpr T highest() {
   else return T(~lowest<T>());
 }
 
-// As torch's amax and amin: a NaN anywhere gives NaN.
+// As torch's amax and amin: a NaN anywhere gives NaN. GPUs have instructions for that of floats,
+// which older compilers do not know.
 template <typename T>
 struct Max {
   static constexpr T zero = lowest<T>();
-  KILN_DEVICE T operator()(T a, T b) const { return a != a || a > b ? a : b; }
+  KILN_DEVICE T operator()(T a, T b) const {
+#if __has_builtin(__builtin_elementwise_maximum)
+    if constexpr (__is_same(T, float)) return __builtin_elementwise_maximum(a, b);
+#endif
+    return a != a || a > b ? a : b;
+  }
 };
 template <typename T>
 struct Min {
   static constexpr T zero = highest<T>();
-  KILN_DEVICE T operator()(T a, T b) const { return a != a || a < b ? a : b; }
+  KILN_DEVICE T operator()(T a, T b) const {
+#if __has_builtin(__builtin_elementwise_minimum)
+    if constexpr (__is_same(T, float)) return __builtin_elementwise_minimum(a, b);
+#endif
+    return a != a || a < b ? a : b;
+  }
 };
 
 // Every lane of a segment of `Width` lanes (a power of two) gets the combination of all of them.

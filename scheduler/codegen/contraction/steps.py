@@ -1,0 +1,165 @@
+"""An operand's address and mask in two parts: what a row gives, once a block, and what a step along
+k gives, once a step for all rows.
+
+Both are sums, of the axes of (batch, row) and of those of k; a window's mask compares such sums
+with the input's sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import sympy
+
+from scheduler.codegen.contraction.indices import IndexGroup, collapsed
+from scheduler.codegen.contraction.operand import Operand
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
+from scheduler.ir.index.bounds import bounds
+from scheduler.ir.index.ranges import Ranges
+from scheduler.ir.values import Call, Const, IndexValue, Value
+
+_ZERO = sympy.Integer(0)
+#: Bytes that an unsigned 32-bit offset reaches, halved: offsets from there on are outside.
+MAX_OFFSET_BYTES = 2**31 - 16
+
+
+@dataclass(frozen=True)
+class Bound:
+    """``row + step`` is at least 0 where ``least``, and less than ``limit`` where that is set."""
+
+    row: Expr
+    step: Expr
+    least: bool
+    limit: Expr | None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """``flat``: along k an element moves by one stride of the flat index.
+
+    Else ``inner`` is how many elements the innermost axis of k has, within which it moves by one
+    stride and no bound is crossed; None where that is no number of the text.
+
+    ``narrow``: every offset that the row and the step add is below 2 GiB. ``low_row`` and
+    ``low_step`` are the least that either adds, 0 or less.
+    """
+
+    bounds: tuple[Bound, ...]
+    flat: bool
+    inner: int | None
+    narrow: bool
+    low_row: Expr
+    low_step: Expr
+
+
+def steps_of(operand: Operand, sizes: Ranges) -> Steps | None:
+    """None where the operand is computed, or its mask is more than bounds of such sums."""
+    form = operand.form
+    if operand.load is None or form is None:
+        return None
+    tests = _bounds(operand)
+    if tests is None:
+        return None
+    coefficients = {axis.var: form.at(axis.var) for axis in (*operand.row.axes, *operand.k.axes)}
+    spans = {
+        axis.var: coefficients[axis.var] * (axis.size - 1)
+        for axis in (*operand.row.axes, *operand.k.axes)
+    }
+    ends = {var: bounds(span, sizes) for var, span in spans.items()}
+    reach = sum(max(abs(low), abs(high)) for low, high in ends.values())
+    signed = all(low >= 0 or high <= 0 for low, high in ends.values())
+    return Steps(
+        tests,
+        collapsed(form, operand.k) is not None and all(test.step == 0 for test in tests),
+        _inner(operand.k, tests),
+        signed and (reach + 16) * operand.element.itemsize <= MAX_OFFSET_BYTES,
+        _least(operand.row, spans, ends),
+        _least(operand.k, spans, ends),
+    )
+
+
+def fits(operand: Operand, sizes: Ranges) -> bool:
+    """Whether every element's offset from the first one, all axes taken, is one of 0 to 2 GiB."""
+    form = operand.form
+    if form is None:
+        return False
+    axes = (*operand.batch.axes, *operand.row.axes, *operand.k.axes)
+    ends = [bounds(form.at(axis.var) * (axis.size - 1), sizes) for axis in axes]
+    reach = sum(high for _, high in ends)
+    within = (reach + 16) * operand.element.itemsize <= MAX_OFFSET_BYTES
+    return within and all(low >= 0 for low, _ in ends)
+
+
+def _inner(k: IndexGroup, tests: tuple[Bound, ...]) -> int | None:
+    inner = k.innermost
+    if len(k.axes) == 1 or inner is None or not inner.size.is_Integer:
+        return None  # a size that only an argument says
+    return None if any(inner.var in test.step.free_symbols for test in tests) else int(inner.size)
+
+
+def _least(
+    group: IndexGroup,
+    spans: Mapping[sympy.Symbol, Expr],
+    ends: Mapping[sympy.Symbol, tuple[float, float]],
+) -> Expr:
+    return sympy.Add(*(spans[axis.var] for axis in group.axes if ends[axis.var][0] < 0))
+
+
+def _bounds(operand: Operand) -> tuple[Bound, ...] | None:
+    if operand.condition is None:
+        return ()
+    step_axes = {axis.var for axis in operand.k.axes}
+    variables = step_axes | {axis.var for axis in (*operand.batch.axes, *operand.row.axes)}
+    found: dict[Expr, Bound] = {}
+    for part in _conjuncts(operand.condition):
+        compared = _compared(part, variables)
+        if compared is None:
+            return None
+        value, limit = compared
+        form = affine(value, variables)
+        if form is None:
+            return None
+        step = _sum(form.coefficients, (var for var in form.coefficients if var in step_axes))
+        row = _sum(form.coefficients, (v for v in form.coefficients if v not in step_axes))
+        before = found.get(value)
+        if limit is not None and before is not None and before.limit not in (None, limit):
+            return None
+        found[value] = Bound(
+            row + form.rest,
+            step,
+            limit is None or (before is not None and before.least),
+            limit if limit is not None else before.limit if before else None,
+        )
+    return tuple(found.values())
+
+
+def _sum(coefficients: Mapping[sympy.Symbol, Expr], variables: Iterable[sympy.Symbol]) -> Expr:
+    return sympy.Add(*(coefficients[var] * var for var in variables))
+
+
+def _conjuncts(value: Value) -> list[Value]:
+    if isinstance(value, Call) and value.op == "logical_and":
+        return [part for arg in value.args for part in _conjuncts(arg)]
+    return [value]
+
+
+def _compared(value: Value, variables: set[sympy.Symbol]) -> tuple[Expr, Expr | None] | None:
+    """What ``>= 0`` or ``< limit`` says: the expression, and the limit or None."""
+    if not isinstance(value, Call) or value.op not in ("ge", "lt"):
+        return None
+    left, right = map(_index, value.args)
+    if left is None or right is None or not right.free_symbols.isdisjoint(variables):
+        return None
+    if value.op == "lt":
+        return left, right
+    return (left, None) if right == _ZERO else None
+
+
+def _index(value: Value) -> Expr | None:
+    if isinstance(value, IndexValue):
+        return value.expr
+    if isinstance(value, Const) and isinstance(value.value, int):
+        return sympy.Integer(value.value)
+    return None

@@ -1,0 +1,49 @@
+"""What becomes of the values of a loop nest, where one statement reads what another made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.loops.statements import Statement
+from scheduler.codegen.printing.precision import Precision, Root, precisions, stored
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Accumulator, Load
+
+_SMOOTH_KINDS = (
+    *(ReductionKind.SUM, ReductionKind.PROD, ReductionKind.MAX, ReductionKind.MIN),
+    ReductionKind.LOGSUMEXP,
+)
+
+
+def roots(nest: LoopNest) -> tuple[Root, ...]:
+    """Every tree of the nest. A value that stays in registers is what its readers make of it."""
+    uses: dict[str, Precision] = {}
+    found: list[Root] = []
+    for statement in reversed(nest.statements):
+        for root in _trees(statement, nest, uses):
+            found.append(root)
+            for part, precision in precisions([root]):
+                name = part.buffer if isinstance(part, Load) else None
+                name = part.name if isinstance(part, Accumulator) else name
+                if name is not None:
+                    uses[name] = min(precision, uses.get(name, precision))
+    return tuple(found)
+
+
+def _trees(statement: Statement, nest: LoopNest, uses: dict[str, Precision]) -> Iterator[Root]:
+    """The trees of a statement, from what later statements do with its result."""
+    buffer = statement.store.buffer
+    dtype = nest.buffer(buffer).dtype
+    precision = uses.get(buffer, Precision.SHORT).and_stored_as(dtype)
+    if buffer in nest.outputs or not dtype.is_inexact:
+        precision = min(precision, stored(statement.store.value, dtype).precision)
+    if statement.kind is None:
+        yield Root(statement.value, precision)
+        return
+    after = Root(statement.store.value, precision)
+    yield after
+    results = [p for v, p in precisions([after]) if isinstance(v, Accumulator)]
+    reduced = min([*results, uses.get(statement.name, Precision.SHORT)], default=precision)
+    smooth = statement.kind in _SMOOTH_KINDS and statement.value.dtype.is_float
+    yield Root(statement.value, reduced if smooth else Precision.EXACT)

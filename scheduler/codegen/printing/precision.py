@@ -1,0 +1,87 @@
+"""Which calls of a kernel may be fast: those whose every way to memory is smooth and ends at an
+element of f16 or bf16, whose rounding is far coarser than a fast function's error (docs/math.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.values import Call, Cast, Masked, Value, children
+
+_SHORT_TYPES = (DType.F16, DType.BF16)
+
+# A small error of an argument is a small error of the result.
+_SMOOTH = frozenset(
+    (
+        *("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "truediv", "reciprocal"),
+        *("sqrt", "rsqrt", "hypot", "pow", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+        *("sigmoid", "tanh", "erf", "erfc", "atan", "asinh", "where"),
+    )
+)
+
+
+class Precision(IntEnum):
+    """What becomes of a value: the least of all its uses counts."""
+
+    EXACT = 0  # it is compared, counted, rounded to whole numbers, used as an index
+    FULL = 1  # it is stored as it is held
+    SHORT = 2  # it is rounded to f16 or bf16
+
+    def and_stored_as(self, dtype: DType) -> Precision:
+        """That of a value which is rounded to ``dtype`` on its way there."""
+        return Precision.SHORT if self and dtype in _SHORT_TYPES else self
+
+
+@dataclass(frozen=True)
+class Root:
+    """A tree, and what becomes of its value."""
+
+    value: Value
+    precision: Precision
+
+
+def stored(value: Value, dtype: DType) -> Root:
+    """A tree whose value becomes an element of ``dtype``."""
+    return Root(value, Precision.FULL.and_stored_as(dtype) if dtype.is_inexact else Precision.EXACT)
+
+
+def precisions(roots: Iterable[Root]) -> Iterator[tuple[Value, Precision]]:
+    """Every part of the trees with what becomes of it, the least of all uses."""
+    found: dict[int, tuple[Value, Precision]] = {}
+    left = [(root.value, root.precision) for root in roots]
+    while left:
+        value, precision = left.pop()
+        known = found.get(id(value))
+        if known is not None and known[1] <= precision:
+            continue
+        found[id(value)] = value, precision
+        left.extend(_parts(value, precision))
+    yield from found.values()
+
+
+def _parts(value: Value, precision: Precision) -> Iterator[tuple[Value, Precision]]:
+    exact = Precision.EXACT
+    if isinstance(value, Cast):
+        yield value.value, precision.and_stored_as(value.dtype) if _floats(value) else exact
+        return
+    for position, part in enumerate(children(value)):
+        smooth = isinstance(value, Masked) and position > 0
+        if isinstance(value, Call):
+            smooth = value.op in _SMOOTH and not (value.op == "where" and position == 0)
+        yield part, precision if smooth else exact
+
+
+def _floats(cast: Cast) -> bool:
+    return cast.dtype.is_float and cast.value.dtype.is_float
+
+
+def fast_calls(roots: Iterable[Root]) -> Mapping[bool, list[Call]]:
+    """The calls of f32 that may be fast, and those that may not."""
+    found: dict[bool, list[Call]] = {True: [], False: []}
+    for value, precision in precisions(roots):
+        if isinstance(value, Call) and value.dtype is DType.F32:
+            found[precision is Precision.SHORT].append(value)
+    return found

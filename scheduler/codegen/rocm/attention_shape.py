@@ -1,0 +1,159 @@
+"""The sizes of attention's tiles in HIP, and what they take of LDS and registers on each GPU.
+
+The arithmetic is that of ``kiln/attention_cores.h`` (matrix instructions) and
+``kiln/attention_plain.h`` (element types that the GPU has none for).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.arithmetic import round_up
+from scheduler.codegen.kernel import ConfigValue
+from scheduler.codegen.template import Config
+from scheduler.ir.dtypes import DType
+from scheduler.matrix_instructions import (
+    COMMON_SIZE,
+    WIDEST_STEP_K,
+    MatrixInstruction,
+    select,
+)
+from scheduler.targets.model import HipHardware
+
+_LARGE_SIZE = 32  # rows of the wider instructions for elements of 16 bits
+_HALF = 2  # bytes
+_REGISTER = 4  # bytes
+_CHUNK = 16  # bytes that a lane reads at once
+# Of a lane. CDNA has 512, of which half lets two waves share a SIMD.
+_REGISTERS = {"cdna": 512, "rdna": 232, "cuda": 216}
+_COMFORTABLE = {"cdna": 256, "rdna": 232, "cuda": 216}
+# For addresses, and operands on their way from LDS.
+_REST = 48
+_AHEAD = 16  # addresses of the next tile
+# Accumulators of a lane without matrix instructions.
+_MAX_PLAIN = 160
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """A block of ``threads`` has ``block_m`` rows and walks the columns ``block_n`` at a time;
+    ``splits`` blocks share the columns of the same rows, and a second kernel combines what they
+    found: for few rows of many columns."""
+
+    block_m: int
+    block_n: int
+    threads: int
+    splits: int = 1
+
+    @staticmethod
+    def of(config: Config) -> AttentionConfig:
+        """From a candidate's mapping."""
+        names = AttentionConfig.__dataclass_fields__
+        return AttentionConfig(**{name: int(config[name]) for name in names})
+
+    def items(self) -> dict[str, ConfigValue]:
+        """As the ledger names them."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class AttentionShape:
+    """Depths of a head as they are (``depth``, ``value_depth``), and the type of the tiles."""
+
+    element: DType
+    depth: int
+    value_depth: int
+
+    @property
+    def padded_depth(self) -> int:
+        """With zeros, so that every target's steps divide it."""
+        return round_up(self.depth, WIDEST_STEP_K)
+
+    @property
+    def padded_value_depth(self) -> int:
+        """With zeros, likewise."""
+        return round_up(self.value_depth, WIDEST_STEP_K)
+
+    @property
+    def run(self) -> int:
+        """Neighbouring depths of the result that a lane has at least."""
+        return _CHUNK // self.element.itemsize
+
+    # ---- what a configuration takes
+
+    def obstacle(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> str:
+        """Why one of the GPUs cannot serve, or ""."""
+        in_lds = self.queries_in_lds(config, gpus)
+        found = (self._obstacle(config, gpu, in_lds) for gpu in gpus)
+        return next(filter(None, found), "")
+
+    def _obstacle(self, config: AttentionConfig, gpu: HipHardware, in_lds: bool) -> str:
+        waves = config.threads // gpu.wavefront
+        if waves == 0 or config.block_m % (waves * COMMON_SIZE):
+            return f"{waves} waves cannot share {config.block_m} rows in tiles of {COMMON_SIZE}"
+        shared, most = self.lds_bytes(config, gpu, queries=in_lds), gpu.max_lds_per_block_bytes
+        if shared > most:
+            return f"{shared} bytes of {gpu.words.shared} are more than a block's {most}"
+        if self._core(config, gpu) is None:
+            held = config.block_m * (config.block_n + self.padded_value_depth) // config.threads
+            most, what = _MAX_PLAIN, "accumulators"
+        else:
+            held = self.registers(config, gpu, queries=False, ahead=False)
+            most, what = _REGISTERS[gpu.architecture], "registers"
+        return f"{held} {what} a lane are more than {most}" if held > most else ""
+
+    def registers(
+        self, config: AttentionConfig, gpu: HipHardware, *, queries: bool, ahead: bool
+    ) -> int:
+        """Of a lane on matrix cores: output, scores, weights and the rest, with ``queries`` in
+        registers, with the next tile ``ahead``."""
+        core = self._core(config, gpu)
+        if core is None:
+            return 0
+        size = self.element.itemsize
+        rows = config.block_m * gpu.wavefront // config.threads
+        wide = self.padded_value_depth + config.block_n
+        sums = rows * wide * self.element.compute.itemsize
+        operands = rows * (config.block_n + (self.padded_depth if queries else 0))
+        tiles = config.block_n * (self.padded_depth + self.padded_value_depth)
+        held = (sums + operands * size * core.copies) // gpu.wavefront
+        held += tiles * size // config.threads if ahead else 0
+        return held // _REGISTER + _REST + (_AHEAD if ahead else 0)
+
+    def comfortable(self, config: AttentionConfig, gpu: HipHardware) -> bool:
+        """Whether registers hold all that is best in registers."""
+        needed = self.registers(config, gpu, queries=True, ahead=True)
+        return needed <= _COMFORTABLE[gpu.architecture]
+
+    def queries_in_lds(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> bool:
+        """Whether registers of one of the GPUs are too few for the queries."""
+        return any(
+            self.registers(config, gpu, queries=True, ahead=True) > _REGISTERS[gpu.architecture]
+            for gpu in gpus
+        )
+
+    def ahead(self, config: AttentionConfig, gpus: tuple[HipHardware, ...]) -> bool:
+        """Whether registers of all of the GPUs hold the next tile while one is multiplied."""
+        return all(
+            self.registers(config, gpu, queries=False, ahead=True) <= _REGISTERS[gpu.architecture]
+            for gpu in gpus
+        )
+
+    def lds_bytes(self, config: AttentionConfig, gpu: HipHardware, *, queries: bool) -> int:
+        """Of a block, with ``queries`` in LDS too."""
+        size = self.element.itemsize
+        depth, value_depth = self.padded_depth, self.padded_value_depth
+        m, n = config.block_m, config.block_n
+        if self._core(config, gpu) is None:
+            pad = _CHUNK // size
+            return ((m + n) * (depth + pad) + (m + value_depth) * (n + pad)) * size
+        return (n * (depth + value_depth) + (m * depth if queries else 0)) * size
+
+    def _core(self, config: AttentionConfig, gpu: HipHardware) -> MatrixInstruction | None:
+        rows = config.block_m * gpu.wavefront // config.threads
+        element, processor = self.element.label, gpu.processor
+        if self.element.itemsize == _HALF and rows % _LARGE_SIZE == 0:
+            wide = select(processor, element, _LARGE_SIZE)
+            if wide is not None:
+                return wide
+        return select(processor, element)

@@ -1,0 +1,108 @@
+"""Which columns the rows of a block see, as far as that follows from indices: causal attention, and
+masks that compare a row's number with a column's (sliding windows). Tiles without any are skipped,
+and only those that some row sees and another does not are masked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sympy
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.affine import affine
+from scheduler.ir.operations import Attention
+from scheduler.ir.values import Call, Cast, Const, IndexValue, Value
+
+_ZERO = sympy.Integer(0)
+# A comparison holds where sign * (left - right) + more <= 0.
+_COMPARISONS = {"le": (1, 0), "lt": (1, 1), "ge": (-1, 0), "gt": (-1, 1)}
+_INTEGERS = (DType.I32, DType.I64)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """``slope * row + offset``: the first column that a row sees, or (``upper``) its last one."""
+
+    upper: bool
+    slope: int
+    offset: Expr
+
+    def at(self, row: sympy.Symbol) -> Expr:
+        """Of that row."""
+        return self.slope * row + self.offset
+
+    def outermost(self, first: sympy.Symbol, last: sympy.Symbol) -> Expr:
+        """The furthest column that one of the rows from ``first`` to ``last`` sees."""
+        return self.at(last if (self.slope > 0) == self.upper else first)
+
+    def innermost(self, first: sympy.Symbol, last: sympy.Symbol) -> Expr:
+        """The furthest that all of them see."""
+        return self.at(first if (self.slope > 0) == self.upper else last)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The limits that hold for every row; ``whole`` where they say all that the mask does."""
+
+    limits: tuple[Limit, ...]
+    whole: bool
+
+    @staticmethod
+    def of(operation: Attention) -> Window:
+        """What can be told of an operation's rows."""
+        causal = (Limit(True, 1, _ZERO),) if operation.causal else ()
+        mask = operation.mask
+        if mask is None:
+            return Window(causal, whole=True)
+        if mask.dtype is not DType.BOOL:
+            return Window(causal, whole=False)
+        found = [_limit(part, operation) for part in _conditions(mask)]
+        known = tuple(limit for limit in found if limit is not None)
+        return Window((*causal, *known), whole=len(known) == len(found))
+
+
+def _conditions(value: Value) -> Iterator[Value]:
+    """What must all hold."""
+    both = isinstance(value, Call) and value.op in ("logical_and", "bitwise_and")
+    if isinstance(value, Call) and both:
+        for part in value.args:
+            yield from _conditions(part)
+    else:
+        yield value
+
+
+def _limit(value: Value, operation: Attention) -> Limit | None:
+    """What a condition says of the column; None where it is no limit of that form."""
+    if not isinstance(value, Call) or value.op not in _COMPARISONS:
+        return None
+    left, right = (_number(part) for part in value.args)
+    if left is None or right is None:
+        return None
+    sign, more = _COMPARISONS[value.op]
+    row, column = operation.row.var, operation.column.var
+    form = affine(sign * (left - right) + more, {row, column})
+    if form is None or abs(form.at(column)) != 1 or not form.at(row).is_Integer:
+        return None
+    upper = form.at(column) == 1
+    turn = -1 if upper else 1
+    return Limit(upper, turn * int(form.at(row)), turn * form.rest)
+
+
+def _number(value: Value) -> Expr | None:
+    """An integer tree as an expression of indices; None where it is anything else."""
+    if value.dtype not in _INTEGERS:
+        return None
+    if isinstance(value, IndexValue):
+        return value.expr
+    if isinstance(value, Const):
+        return sympy.Integer(value.value) if isinstance(value.value, int) else None
+    if isinstance(value, Cast):
+        return _number(value.value)
+    if isinstance(value, Call) and value.op in ("add", "sub"):
+        left, right = (_number(part) for part in value.args)
+        if left is None or right is None:
+            return None
+        return left + right if value.op == "add" else left - right
+    return None

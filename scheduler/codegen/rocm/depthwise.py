@@ -1,0 +1,346 @@
+"""The depthwise convolution template: each channel by itself, no matrix product.
+
+A thread has a few channels of a strip of results below each other, so that a row that is read
+serves several of them; the filters of a block's channels lie in LDS. Channels run along lanes where
+they are contiguous, columns of the image where those are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import sympy
+
+from scheduler.codegen.comment import MetadataComment
+from scheduler.codegen.contraction.indices import address
+from scheduler.codegen.contraction.interface import argument
+from scheduler.codegen.contraction.steps import Bound, fits, steps_of
+from scheduler.codegen.kernel import Launch
+from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.legality import illegal
+from scheduler.codegen.names import PLACEHOLDER
+from scheduler.codegen.rocm.gemm_config import vector_widths
+from scheduler.codegen.rocm.gemm_interface import GemmInterface
+from scheduler.codegen.rocm.gemm_operands import inside
+from scheduler.codegen.rocm.template import ROCmTemplate
+from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.template import Config, RenderedTemplate
+from scheduler.fusion.nodes import SchedulerNode
+from scheduler.ir.bindings import hints
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.facts import is_multiple
+from scheduler.ir.index.functions import evaluate
+from scheduler.ir.index.ranges import Ranges, loops_over
+from scheduler.ir.index.simplify import simplify
+from scheduler.ir.operations import Axis, Lowered, Store
+from scheduler.outcome import Rejected
+from scheduler.targets import Target
+
+# (threads, rows a thread); rows beyond the image's are computed for nothing.
+_SHAPES = ((256, 8), (256, 4), (256, 2), (256, 1), (128, 8), (128, 4), (128, 2), (64, 4), (64, 1))
+_LANES = (8, 16, 32)  # of neighbouring channels
+_MOST_HELD = 32  # results of a thread, so that a column of taps and a row fit beside them
+_LDS_BYTES = 32768
+_FILLED = 1 << 16  # threads
+_FUNCTION = f"{PLACEHOLDER}_strips"
+_ONE = sympy.Integer(1)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A dimension of the image: results and taps step by multiples of ``unit`` elements.
+
+    ``bound`` is the test of the input's edge, None where no window leaves it; ``scale`` is how many
+    of its positions a unit is.
+    """
+
+    results: Axis
+    unit: Expr
+    step: int
+    tap: int
+    bound: Bound | None
+    scale: int
+
+
+class DepthwiseTemplate(ROCmTemplate):
+    """One contraction over (channel; image, y, x; taps) that lowering keeps in this form."""
+
+    name: ClassVar[str] = "depthwise"
+
+    def __init__(
+        self,
+        node: SchedulerNode,
+        lowered: Lowered,
+        targets: tuple[Target, ...],
+        comment: MetadataComment | None = None,
+    ) -> None:
+        super().__init__(node, lowered, targets, comment)
+        (self._member,) = node.contractions
+        self._ranges = Ranges.of_symbols(lowered.graph.symbols)
+        self._hints = hints(lowered.graph.symbols)
+        self.interface = GemmInterface(
+            (self._member,), lowered.buffers, lowered.graph.symbols, self.marks
+        )
+        a, b = self.interface.a.form, self.interface.members[0].b.form
+        steps = steps_of(self.interface.a, self._ranges)
+        if a is None or b is None or steps is None:
+            raise TypeError(f"{node.name} reads no window of a tensor")
+        self._form, self._filter, self._bounds = a, b, steps.bounds
+        *_, x = self._member.m
+        self._x = self._axis(x, self._member.k[-1])
+        rows = self._member.m[1:-1]
+        self._y = self._axis(rows[0], self._member.k[0]) if rows else None
+        self._narrow = fits(self.interface.a, self._ranges)
+        self._register()
+        self._values = self.interface.kernel.call_kernel(PLACEHOLDER, node.nodes).args
+
+    def _axis(self, results: Axis, taps: Axis) -> _Axis:
+        own, each = self._form.at(results.var), self._form.at(taps.var)
+        step, tap, unit = 1, 1, own
+        if taps.size != 1 and results.size == 1:
+            unit = each
+        elif taps.size != 1:
+            ratio = sympy.Rational(sympy.cancel(own / each))
+            step, tap, unit = int(ratio.p), int(ratio.q), simplify(own / int(ratio.p))
+        both = {results.var, taps.var}
+        at = next((i for i, b in enumerate(self._bounds) if _names(b) & both), None)
+        bound = None if at is None else self._bounds[at]
+        scale = 1
+        if bound is not None:
+            moves = bound.row.coeff(results.var) if results.size != 1 else 0
+            scale = int(moves) // step if moves else int(bound.step.coeff(taps.var) or 1) // tap
+        printed = None if at is None else self.interface.bounds(0)[at]
+        return _Axis(results, unit, step, tap, printed, scale)
+
+    def _register(self) -> None:
+        """Arguments beside the product's own."""
+        kernel, form = self.interface.kernel, self._form
+        (channel,) = self._member.batch
+        y = self._y
+        steps = {
+            "images": self._member.m[0].size,
+            "x_at": form.rest,
+            "x_channel": form.at(channel.var),
+            "x_image": form.at(self._member.m[0].var),
+            "x_y": form.at(y.results.var) if y else sympy.Integer(0),
+            "x_x": form.at(self._x.results.var),
+            "unit_y": y.unit if y else sympy.Integer(0),
+            "unit_x": form.at(self._member.k[-1].var),
+            "w_at": self._filter.rest,
+            "w_channel": self._filter.at(channel.var),
+            "w_y": self._filter.at(self._member.k[0].var) if y else sympy.Integer(0),
+            "w_x": self._filter.at(self._member.k[-1].var),
+        }
+        for name, value in steps.items():
+            kernel.named_scalar(name, value, "i32" if name == "images" else "i64")
+
+    # ---- configurations
+
+    def _obstacle(self, width: int) -> str:
+        """Why ``width`` channels cannot be read at once, "" where they can."""
+        if width == 1:
+            return ""
+        (channel,) = self._member.batch
+        if self._form.at(channel.var) != 1:
+            return "the channels of X are not contiguous"
+        others = (step for var, step in self._form.coefficients.items() if var != channel.var)
+        for step in (channel.size, self._form.rest, *others):
+            if not is_multiple(step, width):
+                return f"X has {step} channels, a stride or an offset of as many"
+        return ""
+
+    def configs(self) -> Sequence[Config]:
+        return [
+            {"THREADS": threads, "ROWS": rows, "LANES_C": lanes, "VECTOR": width}
+            for width in vector_widths(self.interface.element)
+            for lanes in ((1, *_LANES) if width == 1 else _LANES)
+            for threads, rows in _SHAPES
+        ]
+
+    def reject(self, config: Config) -> Rejected | None:
+        rows, lanes, width = (int(config[name]) for name in ("ROWS", "LANES_C", "VECTOR"))
+        obstacle = self._obstacle(width)
+        if obstacle:
+            return illegal(f"{width} channels at once: {obstacle}, no multiple of {width}")
+        if rows > 1 and self._y is None:
+            return illegal("results of one dimension have no rows below each other")
+        if rows * width > _MOST_HELD:
+            return illegal(f"a thread holds {rows * width} results, more than {_MOST_HELD}")
+        if self._lds_bytes(lanes, width) > _LDS_BYTES:
+            return illegal(f"filters of {lanes * width} channels are more than {_LDS_BYTES} bytes")
+        return None
+
+    def default_config(self) -> Config:
+        """Lanes along what is contiguous; the rows that read least for each result."""
+        (channel,) = self._member.batch
+        contiguous = self._form.at(channel.var) == 1 and channel.size != 1
+        width = next(w for w in vector_widths(self.interface.element) if not self._obstacle(w))
+        lanes = 1
+        if contiguous:
+            lanes = _LANES[-1] if width == 1 else _LANES[0]
+        serving = [
+            one
+            for one in self.configs()
+            if (one["LANES_C"], one["VECTOR"], one["THREADS"]) == (lanes, width, 256)
+            and self.reject(one) is None
+        ]
+        return min(serving, key=lambda one: self._reads(int(one["ROWS"]), width))
+
+    def _reads(self, rows: int, width: int) -> float:
+        """Rows read and written for each result; more where too few threads fill a device."""
+        if self._y is None:
+            return 1.0
+        height = evaluate(self._y.results.size, self._hints)
+        taps = _number(self._member.k[0].size)
+        strips = -(-height // rows)
+        read = strips * ((rows - 1) * self._y.step + (taps - 1) * self._y.tap + 1 + rows)
+        columns = self._x.results.size * self._member.m[0].size * self._member.batch[0].size
+        threads = evaluate(columns, self._hints) * strips // width
+        return read / max(height, 1) * max(1.0, _FILLED / max(threads, 1))
+
+    # ---- text
+
+    def _lds_bytes(self, lanes: int, width: int) -> int:
+        taps = _number(sympy.Mul(*(axis.size for axis in self._member.k)))
+        return taps * (lanes + 1) * width * self.interface.element.itemsize
+
+    def render(self, config: Config) -> RenderedTemplate:
+        text = kernel_text(self.name).render(self._words(config))
+        constants = "\n".join(f"constexpr int {name} = {value};" for name, value in config.items())
+        source, origins = self.marks.finish(text.replace("CONFIGURATION", constants, 1))
+        threads, rows, lanes, width = (int(value) for value in config.values())
+        names = tuple(arg.name for arg in self.interface.kernel.args)
+        height, across = self._sizes()
+        items = argument("images") * ceil_div(_argument_or_one(height), rows) * argument(across)
+        blocks = ceil_div(items, threads // lanes) * ceil_div(argument("batches"), lanes * width)
+        launch = Launch(
+            _FUNCTION,
+            (blocks, _ONE, _ONE),
+            (threads, 1, 1),
+            self._lds_bytes(lanes, width),
+            names,
+        )
+        args = self.interface.kernel.args
+        return RenderedTemplate(source, args, self._values, (launch,), sympy.Integer(0), origins)
+
+    def _sizes(self) -> tuple[str, str]:
+        """Arguments that hold the height and the width of results."""
+        return ("m_size1", "m_size2") if self._y else ("1", "m_size1")
+
+    def _words(self, config: Config) -> dict[str, Any]:
+        interface, kernel, y = self.interface, self.interface.kernel, self._y
+        height, width = self._sizes()
+        parameters, names = kernel.parameters(), ", ".join(arg.name for arg in kernel.args)
+        results, stores = interface.results(0)
+        kind = "uint32_t" if self._narrow else "int64_t"
+        load, weight = interface.a.load, interface.members[0].b.load
+        assert load is not None and weight is not None, "windows of tensors alone"
+        return {
+            "header": self.header(),
+            "element": interface.element.cpp,
+            "accumulator": interface.element.compute.cpp,
+            "taps_y": _number(self._member.k[0].size) if y else 1,
+            "taps_x": _number(self._member.k[-1].size),
+            "step_y": y.step if y else 1,
+            "tap_y": y.tap if y else 1,
+            "fields": [f"{field.strip()};" for field in parameters.split(",")],
+            "index_fields": "i0, i1, i2" if y else "i0, i1",
+            "stores": [
+                {**store, "vector": self._stores_vectors(made, int(config["VECTOR"]))}
+                for store, made in zip(stores, self._member.stores, strict=True)
+            ],
+            "results": results,
+            "multiplies": self.marks.mark(self._member.nodes),
+            "input": kernel.arg_name(load.buffer),
+            "input_first": "p.x_at" if self._form.rest != 0 else "",
+            "filter": kernel.arg_name(weight.buffer),
+            "filter_at": "p.w_at + p.w_channel * channel"
+            + (" + p.w_y * (tap / kTapsX) + p.w_x * (tap % kTapsX)" if y else " + p.w_x * tap"),
+            "height": f"p.{height}" if y else "1",
+            "width": f"p.{width}",
+            "host_height": height,
+            "host_width": width,
+            "set_spatial": "m.i1 = y; m.i2 = x;" if y else "m.i1 = x;",
+            "set_row": (f"m.i1 = y + r; m.flat = (m.i0 * p.{height} + y + r) * p.{width} + x;")
+            if y
+            else f"m.flat = m.i0 * p.{width} + x;",
+            "offset": kind,
+            "own": self._own(kind),
+            "scale": " * uint32_t(sizeof(T))" if self._narrow else "",
+            "window_y": self._window_y(),
+            "window_x": self._window_x(),
+            "parameters": parameters.replace("* ", "* __restrict__ "),
+            "arguments": names,
+            "signature": kernel.signature(PLACEHOLDER),
+            "checks": self._checks(),
+        }
+
+    def _own(self, kind: str) -> str:
+        parts = {"channel": "channel", "image": "m.i0", "y": "y", "x": "x"}
+        terms = [f"{kind}(p.x_{name}) * {value}" for name, value in parts.items()]
+        total = " + ".join(terms)
+        return f"({total}) * uint32_t(sizeof(T))" if self._narrow else total
+
+    def _window_y(self) -> list[str]:
+        """Statements that bring ``low`` and ``high`` inside of the input."""
+        y = self._y
+        if y is None or y.bound is None:
+            return []
+        row = self.interface.index_text(y.bound.row)
+        lines = [f"const int32_t top = int32_t({row});"]
+        if y.bound.least:
+            lines.append(f"if (top < 0) low = (-top + {y.scale - 1}) / {y.scale};")
+        if y.bound.limit is not None:
+            limit = self.interface.index_text(y.bound.limit)
+            lines.append(
+                f"const int32_t last = kiln::floor_div(int32_t({limit}) - 1 - top, {y.scale});"
+            )
+            lines.append("if (last < high) high = last;")
+        return lines
+
+    def _window_x(self) -> str:
+        """Whether tap ``tx`` is inside of the input."""
+        bound, text = self._x.bound, self.interface.index_text
+        if bound is None:
+            return "true"
+        place = f"int32_t({text(bound.row)}) + tx * {self._x.scale * self._x.tap}"
+        return inside(bound, place, text)
+
+    def _stores_vectors(self, store: Store, width: int) -> bool:
+        """Whether the results of a thread's channels lie next to each other, whole vectors."""
+        (channel,) = self._member.batch
+        ranges = loops_over(self._member.batch, self._member.m, self._member.n)
+        form = address(store, self.lowered.buffers[store.buffer], ranges)
+        if width == 1 or form is None or form.at(channel.var) != 1:
+            return False
+        others = (step for var, step in form.coefficients.items() if var != channel.var)
+        return all(is_multiple(step, width) for step in (form.rest, *others))
+
+    def _checks(self) -> list[str]:
+        """Host statements that return an error for null and misaligned pointers."""
+        kernel, loads = self.interface.kernel, (self.interface.a, self.interface.members[0].b)
+        buffers = [one.load.buffer for one in loads if one.load is not None]
+        buffers += [store.buffer for store in self._member.stores]
+        names = [kernel.arg_name(buffer) for buffer in dict.fromkeys(buffers)]
+        checks = [f"if ({name} == nullptr) return kiln::kNullPointer;" for name in names]
+        wide = [names[0], *(kernel.arg_name(store.buffer) for store in self._member.stores)]
+        return checks + [
+            f"if (reinterpret_cast<uintptr_t>({name}) % (VECTOR * sizeof(*{name})) != 0)"
+            " return hipErrorInvalidValue;"
+            for name in dict.fromkeys(wide)
+        ]
+
+
+def _names(bound: Bound) -> set[sympy.Symbol]:
+    return set(bound.row.free_symbols) | set(bound.step.free_symbols)
+
+
+def _number(size: Expr) -> int:
+    """A window's size, which lowering took for a number."""
+    return int(size)
+
+
+def _argument_or_one(name: str) -> Expr:
+    return _ONE if name == "1" else argument(name)

@@ -1,0 +1,244 @@
+"""The text of a product's operands: what a row and a step along k give, and the read of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import sympy
+
+from scheduler.codegen.contraction.indices import IndexGroup, Strides
+from scheduler.codegen.contraction.interface import Read
+from scheduler.codegen.contraction.steps import Bound, Steps, steps_of
+from scheduler.codegen.cpp import IndexPrinter, Lines, ValuePrinter
+from scheduler.codegen.rocm.kernel import ROCmTemplateKernel
+from scheduler.ir.graph import Expr
+from scheduler.ir.index.functions import symbol
+from scheduler.ir.index.ranges import Ranges
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An operand's steps in the kernel's terms. ``back_row`` and ``back_step`` are how far before
+    the first element either begins, as arguments or 0; ``own`` is the stride of the lane's k."""
+
+    steps: Steps
+    strides: Strides
+    bounds: tuple[Bound, ...]
+    back_row: Expr
+    back_step: Expr
+    own: Expr
+
+
+def parts_of(read: Read, sizes: Ranges, kernel: ROCmTemplateKernel) -> Parts | None:
+    """None where the operand is computed element by element, or behind a mask of another form."""
+    operand, parametrizer = read.operand, read.parametrizer
+    steps = steps_of(operand, sizes)
+    if steps is None or operand.load is None:
+        return None
+    strides = parametrizer.strides(operand.load)
+    if strides is None:
+        return None
+
+    def back(name: str, least: Expr) -> Expr:
+        if not steps.narrow or least == 0:
+            return sympy.Integer(0)
+        return symbol(kernel.named_scalar(f"{operand.name}_{name}", -least, "i64"))
+
+    along = strides.steps["k"]
+    return Parts(
+        steps,
+        strides,
+        tuple(
+            Bound(
+                parametrizer.expression(bound.row),
+                parametrizer.expression(bound.step),
+                bound.least,
+                None if bound.limit is None else parametrizer.expression(bound.limit),
+            )
+            for bound in steps.bounds
+        ),
+        back("back_row", steps.low_row),
+        back("back_step", steps.low_step),
+        along[0] if len(along) == 1 else along[_position(operand.k)],
+    )
+
+
+def _position(group: IndexGroup) -> int:
+    """Of the innermost axis with more than one point."""
+    return next((i for i, axis in enumerate(group.axes) if axis is group.innermost), 0)
+
+
+@dataclass(frozen=True)
+class OperandText:
+    """Prints operands; ``names`` are the kernel's words for its arguments and indices."""
+
+    names: Mapping[str, str]
+    pointers: Mapping[str, str]
+    lines: Callable[[], Lines]
+    printer: Callable[[Lines], ValuePrinter]
+
+    def of(self, read: Read, parts: Parts | None, *, asynchronous: bool) -> dict[str, str]:
+        """What the template asks of an operand."""
+        if parts is None:
+            return self._computed(read, asynchronous=asynchronous)
+        kind = "uint32_t" if parts.steps.narrow else "int64_t"
+        split = [bound for bound in parts.bounds if bound.row.free_symbols and bound.step != 0]
+        once = [bound for bound in parts.bounds if bound.step == 0]
+        each = [b for b in parts.bounds if b.step != 0 and not b.row.free_symbols]
+        tests = [self._test(bound, f"row.t{i} + step.t{i}") for i, bound in enumerate(split)] + [
+            f"{part}.inside" for part, bounds in (("row", once), ("step", each)) if bounds
+        ]
+        return {
+            "uniform": self._uniform(parts),
+            "whole": self._whole(read, parts),
+            "row_fields": _fields(kind, len(split), tested=bool(once)),
+            "step_fields": _fields(kind, len(split), tested=bool(each)),
+            "row": self._row(read, parts, kind, split, once),
+            "step": self._step(parts, kind, split, each),
+            "body": self._body(read, parts, tests, asynchronous=asynchronous),
+        }
+
+    def _uniform(self, parts: Parts) -> str:
+        if parts.steps.flat:
+            return "true"
+        return f"{parts.steps.inner} % BLOCK_K == 0" if parts.steps.inner else "false"
+
+    def _whole(self, read: Read, parts: Parts) -> str:
+        several = len(read.operand.k.axes) > 1
+        return f"{parts.steps.inner} % BLOCK_K == 0" if several and parts.steps.inner else "false"
+
+    def _row(
+        self, read: Read, parts: Parts, kind: str, split: list[Bound], once: list[Bound]
+    ) -> str:
+        lines = self.lines()
+        terms = self._terms(read.operand.row.name, parts, kind)
+        if parts.back_row != 0:
+            terms.append(f"{kind}({self._text(parts.back_row)})")
+        if parts.own != 0:
+            own = self._product(kind, parts.own, "own")
+            terms.append(f"(kUniform ? {own} : {kind}(0))")
+        lines.add("Row row;")
+        lines.add(f"row.at = {_scaled(kind, terms)};")
+        for i, bound in enumerate(split):
+            lines.add(f"row.t{i} = int32_t({self._text(bound.row)});")
+        if once:
+            tests = [self._test(bound, self._text(bound.row)) for bound in once]
+            lines.add(f"row.inside = {' && '.join(tests)};")
+        lines.add("return row;")
+        return str(lines)
+
+    def _step(self, parts: Parts, kind: str, split: list[Bound], each: list[Bound]) -> str:
+        lines = self.lines()
+        terms = self._terms("k", parts, kind)
+        if parts.back_step != 0:
+            terms.append(f"{kind}({self._text(parts.back_step)})")
+        lines.add("Step step;")
+        lines.add(f"step.at = {_scaled(kind, terms)};")
+        for i, bound in enumerate(split):
+            lines.add(f"step.t{i} = int32_t({self._text(bound.step)});")
+        if each:
+            tests = [self._test(bound, self._text(bound.row + bound.step)) for bound in each]
+            lines.add(f"step.inside = {' && '.join(tests)};")
+        lines.add("return step;")
+        return str(lines)
+
+    def _body(self, read: Read, parts: Parts, tests: list[str], *, asynchronous: bool) -> str:
+        lines, load = self.lines(), read.operand.load
+        assert load is not None, "computed operands have no address"
+        base = parts.strides.first - parts.back_row - parts.back_step
+        for stride, index in self._along("batch", parts, read.operand.batch.name):
+            base += stride * index
+        pointer = self.pointers[load.buffer]
+        place = f"{pointer} + ({self._text(base)})" if base != 0 else pointer
+        if asynchronous:
+            if tests:
+                lines.add(f"inside = inside && {' && '.join(tests)};")
+            lines.add(f"return kiln::operand::at({place}, row.at, step.at);")
+            return str(lines)
+        for test in tests:
+            lines.add(f"inside &= {test};")
+        lines.add(f"return kiln::operand::read<kV, kUniform>({place}, row.at, step.at, inside);")
+        return str(lines)
+
+    def _computed(self, read: Read, *, asynchronous: bool) -> dict[str, str]:
+        operand, parametrizer = read.operand, read.parametrizer
+        lines = self.lines()
+        lines.add(f"const Index& {operand.row.name} = row.at;")
+        lines.add("const IndexK& k = step.at;")
+        if not asynchronous:
+            lines.add("if (!inside) return 0;")
+        printer = self.printer(lines)
+        if operand.load is None:
+            assert not asynchronous, "computed operands have no address"
+            lines.add("Vec<T, kV> element;")
+            lines.add(f"element[0] = {printer.element(read.value, operand.element)};")
+            lines.add("return element;")
+            return {**_indexed(operand.row.name), "body": str(lines)}
+        if operand.condition is not None:
+            condition = printer.value(parametrizer.value(operand.condition))
+            lines.add(
+                f"inside = inside && ({condition});"
+                if asynchronous
+                else f"if (!({condition})) return 0;"
+            )
+        place = f"{self.pointers[operand.load.buffer]} + ("
+        place += f"{self._text(parametrizer.offset(operand.load))})"
+        lines.add(f"return {place};" if asynchronous else f"return kiln::mma::read<kV>({place});")
+        return {**_indexed(operand.row.name), "body": str(lines)}
+
+    def _along(self, group: str, parts: Parts, name: str) -> list[tuple[Expr, Expr]]:
+        strides = parts.strides.steps[group]
+        if len(strides) == 1:
+            return [(strides[0], symbol(f"{name}_flat"))]
+        return [(stride, symbol(f"{name}_i{i}")) for i, stride in enumerate(strides)]
+
+    def _terms(self, group: str, parts: Parts, kind: str) -> list[str]:
+        return [
+            self._product(kind, stride, self._text(index))
+            for stride, index in self._along(group, parts, group)
+            if stride != 0
+        ]
+
+    def _product(self, kind: str, stride: Expr, index: str) -> str:
+        factor = f"{kind}({self._text(stride)}) * " if stride != 1 else ""
+        return f"{factor}{kind}({index})"
+
+    def _test(self, bound: Bound, value: str) -> str:
+        return inside(bound, value, self._text)
+
+    def _text(self, expr: Expr) -> str:
+        return IndexPrinter(names=self.names)(expr)
+
+
+def inside(bound: Bound, value: str, text: Callable[[Expr], str]) -> str:
+    """The test that a position, as text, is on this side of the input's edges."""
+    if bound.limit is None:
+        return f"{value} >= 0"
+    limit = text(bound.limit)
+    if bound.least:
+        return f"uint32_t({value}) < uint32_t({limit})"
+    return f"{value} < {limit}"
+
+
+def _fields(kind: str, tests: int, *, tested: bool) -> str:
+    sums = f" int32_t {', '.join(f't{i}' for i in range(tests))};" if tests else ""
+    return f"{kind} at;{sums}{' bool inside;' if tested else ''}"
+
+
+def _scaled(kind: str, terms: list[str]) -> str:
+    """Offsets of 32 bits are bytes."""
+    total = " + ".join(terms) or "0"
+    return f"({total}) * sizeof(T)" if kind == "uint32_t" else total
+
+
+def _indexed(row: str) -> dict[str, str]:
+    """Of an operand that needs its indices at every element."""
+    return {
+        "uniform": "false",
+        "whole": "false",
+        "row_fields": "Index at;",
+        "step_fields": "IndexK at;",
+        "row": f"    return {{{row}}};",
+        "step": "    return {k};",
+    }

@@ -1,0 +1,73 @@
+"""Which rows of a reduction are shared by blocks, or lie side by side, where nothing was measured.
+
+The aim is a device that is full: some blocks for every compute unit, each with enough to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scheduler.codegen.rocm.reduction_body import Shares
+from scheduler.codegen.rocm.reduction_shared import SPLITS, THREADS, SharedReduction
+from scheduler.targets import Target, boards
+
+# Compute units of a middling board, for targets of which nothing is published, and for several at
+# once, which share their text.
+_COMPUTE_UNITS = 128
+_BLOCKS_A_UNIT = 2
+# A row, a column of fewer steps a thread is read in about the time that another launch takes.
+_LONG_ROW, _LONG_COLUMN = 16, 64
+_USUAL_VECTOR = 4
+_FEW_STEPS = 16
+_MOST_LANES = 128  # one behind the other
+_ACROSS = 64  # threads side by side: with packs of 16 bytes, 1 KiB that is read at once
+
+
+def compute_units(targets: Sequence[Target]) -> int:
+    """Of the one target's first board."""
+    found = boards(targets[0].name) if len(targets) == 1 else ()
+    return found[0].compute_units if found else _COMPUTE_UNITS
+
+
+def default_shares(shared: SharedReduction, vector: int, *, along_rows: bool) -> Shares | None:
+    """The shares that a reduction's sizes speak for; None where a row has one block at most, which
+    reads along it (``along_rows``: in packs of ``vector``)."""
+    rows = max(shared.template.hint(shared.nest.outer_numel), 1)
+    steps = shared.template.hint(shared.nest.inner_numel)
+    if steps <= _FEW_STEPS:
+        return None
+    units = compute_units(shared.template.targets)
+    if along_rows:
+        if rows >= units or steps < _LONG_ROW * THREADS * max(vector, _USUAL_VECTOR):
+            return None
+        shares = _split(shared, Shares(THREADS, vector), units)
+        return shares if shares.split > 1 else None
+    if shared.columns_axis is None:
+        return None
+    width = shared.widest_columns
+    shares = Shares(_lanes(rows, width, steps, units), 1, width)
+    return shares if steps < _LONG_COLUMN * shares.lanes else _split(shared, shares, units)
+
+
+def _lanes(rows: int, width: int, steps: int, units: int) -> int:
+    """Threads one behind the other: none where rows fill the device, more where they are few."""
+    side_by_side = -(-rows // width)
+    if side_by_side >= _BLOCKS_A_UNIT * units * THREADS:
+        return 1
+    lanes = THREADS // _ACROSS
+    while lanes < _MOST_LANES and THREADS // lanes >= 2 * side_by_side:
+        lanes *= 2
+    while lanes > 1 and lanes // 2 >= steps:
+        lanes //= 2
+    return lanes
+
+
+def _split(shared: SharedReduction, shares: Shares, units: int) -> Shares:
+    """The most blocks a row, up to some for every unit, that serve."""
+    blocks = shared.template.hint(shared.blocks(shares))
+    enough = _BLOCKS_A_UNIT * units // max(blocks, 1)
+    for split in reversed(SPLITS):
+        several = Shares(shares.lanes, shares.vector, shares.columns, split)
+        if split <= enough and shared.reject(several) is None:
+            return several
+    return shares

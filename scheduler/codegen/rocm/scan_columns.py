@@ -1,0 +1,162 @@
+"""Scans along an outer axis of memory: neighbouring threads take neighbouring columns, in packs.
+
+Parts of a column go to different blocks: one launch leaves each part's total, another one scans
+those of each column, and the last one goes on from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scheduler.codegen.cpp.nest import NestPrinter
+from scheduler.codegen.cpp.values import convert
+from scheduler.codegen.kernel import Launch
+from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.loops.printer import Pack
+from scheduler.codegen.loops.statements import Statement
+from scheduler.codegen.printing.lines import Lines
+from scheduler.codegen.rocm.reduction_body import Partials, SharedBody, Shares, partials
+from scheduler.codegen.rocm.stages import Stage, combination
+from scheduler.codegen.rocm.text import kernel_text
+from scheduler.codegen.template import RenderedTemplate
+from scheduler.ir.operations import ReductionKind
+from scheduler.ir.values import Accumulator
+
+if TYPE_CHECKING:
+    from scheduler.codegen.rocm.scan import ScanTemplate
+
+THREADS = 64  # of a block: each has columns of its own, and nothing is shared
+_AT_ONCE = 16  # parts that a thread reads at once
+_Texts = dict[str, object]
+
+
+def render(template: ScanTemplate, columns: int, split: int) -> RenderedTemplate:
+    """The kernel in which a thread has ``columns`` columns and ``split`` blocks share each."""
+    nest, shares = template.nest, Shares(1, 1, columns, split)
+    rows = nest.outer_numel
+    kept = partials((Stage(nest.statements, ()),))
+    workspace = rows * (shares.slots * kept.row_bytes)
+    functions = list(_functions(template, shares, kept))
+    index = _printer(template, template.lines(), shares).index
+    text = kernel_text("reduction_shared").render(
+        header=template.header(),
+        index_type=template.index_type,
+        threads=THREADS,
+        split=split,
+        functions=functions,
+        parameters=template.parameters,
+        workspace=template.host(workspace).grid,
+        xnumel=index(rows),
+        rnumel=index(nest.inner_numel),
+        moments=False,
+        powers=any(s.kind is ReductionKind.LOGSUMEXP for s in nest.statements),
+        host=template.host(rows),
+    )
+    return template.rendered(text, [_launch(template, one) for one in functions], workspace)
+
+
+def _launch(template: ScanTemplate, function: _Texts) -> Launch:
+    shares, parts = function["shares"], function["parts"]
+    assert isinstance(shares, Shares)
+    assert isinstance(parts, int)
+    blocks = ceil_div(template.nest.outer_numel, THREADS * shares.columns)
+    return template.launch(str(function["name"]), blocks, THREADS, 0, ("workspace",), parts)
+
+
+def _functions(template: ScanTemplate, shares: Shares, kept: Partials) -> Iterator[_Texts]:
+    """Three launches for each scan."""
+    for number, statement in enumerate(template.nest.statements):
+        lines = template.lines()
+        body = SharedBody(_printer(template, lines, shares), template.memory, shares, kept)
+        stage = Stage((statement,), ())
+        body.outer()
+        body.reduce(stage)
+        body.save(stage)
+        yield _texts(template, f"part{number}", lines, shares, "Each part, combined.")
+        lines = template.lines()
+        single = replace(shares, columns=1)
+        body = SharedBody(_printer(template, lines, single), template.memory, single, kept)
+        _scan_parts(lines, body, statement, shares.split)
+        about = "What is before each part, in its place."
+        yield _texts(template, f"total{number}", lines, single, about, loops=False)
+        lines = template.lines()
+        printer = _printer(template, lines, shares)
+        body = SharedBody(printer, template.memory, shares, kept)
+        _go_on(printer, body, statement)
+        about = "Each part goes on from those before it."
+        yield _texts(template, f"scan{number}", lines, shares, about)
+
+
+def _texts(
+    template: ScanTemplate, name: str, lines: Lines, shares: Shares, about: str, loops: bool = True
+) -> _Texts:
+    blocks = ceil_div(template.nest.outer_numel, THREADS * shares.columns)
+    return {
+        "name": f"KERNEL_NAME_{name}",
+        "about": about,
+        "shares": shares,
+        "scratch": 0,
+        "loops": loops,
+        "unit": 1,
+        "body": str(lines),
+        "blocks": template.host(blocks).grid,
+        "parts": shares.split if loops else 1,
+    }
+
+
+def _printer(template: ScanTemplate, lines: Lines, shares: Shares) -> NestPrinter:
+    pack = Pack(template.nest.outer[-1], shares.columns)
+    return NestPrinter(template.nest, lines, template.memory, pack, template.renamed)
+
+
+def _scan_parts(lines: Lines, body: SharedBody, statement: Statement, split: int) -> None:
+    operation, held = combination(statement)
+    nodes = statement.store.nodes
+    some = min(_AT_ONCE, split)
+    lines.add(f"{held} carry = {operation}::zero;", nodes)
+    with (
+        lines.block("if (active)"),
+        lines.block(f"for (int first = 0; first < kSplit; first += {some})"),
+    ):
+        place = body.partial(statement, "(first + i)")
+        lines.add(f"{held} parts[{some}];", nodes)
+        lines.add("#pragma unroll", ())
+        lines.add(f"for (int i = 0; i < {some}; ++i) parts[i] = {place};", nodes)
+        lines.add("#pragma unroll", ())
+        with lines.block(f"for (int i = 0; i < {some}; ++i)"):
+            lines.add(f"{place} = carry;", nodes)
+            lines.add(f"carry = {operation}()(carry, parts[i]);", nodes)
+
+
+def _go_on(printer: NestPrinter, body: SharedBody, statement: Statement) -> None:
+    operation, held = combination(statement)
+    lines, values, nodes = printer.lines, printer.values, statement.store.nodes
+    columns = body.shares.columns
+    at = "[j]" if columns > 1 else "[0]"
+    body.outer()
+    lines.add(f"{held} carry[kColumns];", nodes)
+    each = "for (int j = 0; j < kColumns; ++j) " if columns > 1 else ""
+    if each:
+        lines.add("#pragma unroll", ())
+    lines.add(f"{each}carry{at} = {body.partial(statement, 'part')};", nodes)
+
+    def sink(one: Statement) -> None:
+        text = printer.values.value(one.value)
+        element = convert(text, one.value.dtype, one.accumulate.compute)
+        printer.values.lines.add(f"carry{at} = {operation}()(carry{at}, {element});", nodes)
+
+    lines.add("#pragma unroll 4", ())
+    with (
+        lines.block("for (index_t rindex = rbegin; rindex < rend; ++rindex)"),
+        values.scope(),
+        values.computing(nodes),
+    ):
+        printer.decode("rindex", printer.nest.inner)
+        with values.scope():
+            printer.run([statement], sink)
+        for name in ("acc", statement.name):
+            for dtype in {statement.accumulate, statement.accumulate.compute}:
+                values.bind(Accumulator(dtype, name), f"carry{at}")
+        printer.run([replace(statement, kind=None, value=statement.store.value)], printer.store)

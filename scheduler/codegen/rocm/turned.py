@@ -1,0 +1,113 @@
+"""Pointwise kernels that read along one axis and write along another: squares turned in registers.
+
+A thread has a square of ``width`` by ``width`` points. It reads the square's rows, each a pack
+along the reads' axis, then writes its columns, each a pack along the stores' axis: both sides move
+whole packs, and the lanes of a wave lie in a rectangle whose sides are whole lines of the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduler.codegen.cpp.nest import NestPrinter
+from scheduler.codegen.launch import ceil_div
+from scheduler.codegen.loops.nest import LoopNest
+from scheduler.codegen.loops.printer import Sink
+from scheduler.codegen.loops.statements import Statement
+from scheduler.ir.graph import Expr
+from scheduler.ir.operations import Axis, numel
+from scheduler.ir.values import Load, loads
+
+
+@dataclass(frozen=True)
+class Turn:
+    """``reads`` are packs along ``across``; what is written is a run along ``along``."""
+
+    along: Axis
+    across: Axis
+    reads: tuple[Load, ...]
+    width: int
+
+    def blocks(self, nest: LoopNest, lanes: int, threads: int) -> tuple[Expr, Expr, Expr]:
+        """Blocks along the stores' axis, along the reads', and over all other axes, with
+        ``lanes`` threads side by side along the stores' axis."""
+        others = [axis for axis in nest.outer if axis not in (self.along, self.across)]
+        along = ceil_div(self.along.size, lanes * self.width)
+        across = ceil_div(self.across.size, threads // lanes * self.width)
+        return along, across, numel(others)
+
+
+def find(nest: LoopNest, width: int) -> Turn | None:
+    """The turn that a nest asks for: its stores are packs along the innermost axis, and reads that
+    are none are packs along another one, the same for all of them."""
+    if len(nest.outer) < 2 or nest.inner or width < 2:
+        return None
+    along = nest.outer[-1]
+    written = [access for access in nest.accesses if access.buffer in nest.outputs]
+    if not all(nest.is_vector(access, along, width) for access in written):
+        return None
+    for across in nest.outer[:-1]:
+        if turned := tuple(_turned(nest, along, across, width)):
+            return Turn(along, across, turned, width)
+    return None
+
+
+def _turned(nest: LoopNest, along: Axis, across: Axis, width: int) -> Iterator[Load]:
+    seen: set[Load] = set()
+    for statement in nest.statements:
+        for load in loads(statement.value):
+            access = nest.access(load.buffer, load.index)
+            if load in seen or load.indirect or load.buffer not in nest.inputs:
+                continue
+            seen.add(load)
+            moves = access.offset.step(along.var) != 0
+            if moves and nest.is_vector(access, across, width):
+                yield load
+
+
+class TurnedPrinter(NestPrinter):
+    """Prints the points of a square. ``names`` of the two axes are their values at each point,
+    the first ones ``…_first``."""
+
+    _turned: Mapping[Load, str] = {}
+
+    def squares(self, others: str, statements: Sequence[Statement], turn: Turn, sink: Sink) -> None:
+        """The reads of the rows, then the columns one after the other; ``others`` is the flat
+        index of all other axes."""
+        rest = [axis for axis in self.nest.outer if axis not in (turn.along, turn.across)]
+        if rest:
+            self.decode(others, rest)
+        along, across = (self.names[axis.var.name] for axis in (turn.along, turn.across))
+        held = {load: f"turned{k}" for k, load in enumerate(turn.reads)}
+        for load, name in held.items():
+            dtype = self._memory[load.buffer].buffer.dtype
+            pack = f"kiln::Pack<{dtype.cpp}, {turn.width}>"
+            self.lines.add(f"{pack} {name}[{turn.width}];", ())
+        with self.each(turn.width):
+            self.lines.add(self.index_definition(f"{along}_j", f"{along} + j"), ())
+            moved = {turn.along.var.name: f"{along}_j", turn.across.var.name: f"{across}_first"}
+            self.values.index = self.index_printer({**self.names, **moved})
+            for load, name in held.items():
+                with self.values.computing(_readers(statements, load)):
+                    pointer = self._memory[load.buffer].pointer
+                    text = self.load_pack(pointer, self.values.offset(load), turn.width)
+                    self.lines.add(f"{name}[j] = {text};")
+        self.values.index = self.index
+        self._turned = {load: f"{name}[j][i]" for load, name in held.items()}
+        self.lines.add("#pragma unroll", ())
+        with self.lines.block(f"for (int i = 0; i < {turn.width}; ++i)"):
+            self.lines.add(self.index_definition(across, f"{across}_first + i"), ())
+            self.run(statements, sink)
+
+    def _load_ahead(self, statements: Sequence[Statement]) -> None:
+        super()._load_ahead(statements)
+        self.values.loads = {**self.values.loads, **self._turned}
+
+    def is_packed(self, load: Load) -> bool:
+        return load not in self._turned and super().is_packed(load)
+
+
+def _readers(statements: Sequence[Statement], load: Load) -> tuple[str, ...]:
+    nodes = (s.store.nodes for s in statements if load in set(loads(s.value)))
+    return tuple(dict.fromkeys(node for each in nodes for node in each))

@@ -1,0 +1,57 @@
+"""How tensors around convolutions lie in memory with their channels innermost, and which gain.
+
+A window reads neighbouring channels of one position 16 bytes at a time; in the order that models
+are written in (channels apart by a whole image) it reads single elements. What a convolution that
+gains reads from elsewhere is copied into that order first; values of the graph take it by
+themselves (``channels_last_regions``), as Inductor's layout optimisation has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from scheduler.ir.dtypes import DType
+from scheduler.ir.graph import Expr, TensorMeta
+from scheduler.ir.index.simplify import product
+from scheduler.lowering import layout
+from scheduler.lowering.builder import Builder
+from scheduler.lowering.tensor import Tensor
+
+Shaped: TypeAlias = TensorMeta | Tensor
+
+_DTYPES = (DType.F16, DType.BF16, DType.F32)
+#: Bytes of the channels of one position that are read at once.
+_PACK = 16
+#: Fewer positions than this do not pay for the weight, which is brought into order each time.
+_POSITIONS = 256
+
+
+def strides(size: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Of [N, C, ...] with the channels innermost."""
+    dims = [d for d in (0, *range(2, len(size)), 1) if size[d] != 1]
+    return layout.permuted(size, dims)
+
+
+def gains(
+    input: Shaped, weight: Shaped, output: tuple[Expr, ...], hints: Mapping[str, int]
+) -> bool:
+    """Whether a convolution with these operands reads whole packs of channels, several times, for
+    enough positions."""
+    taps, channels = product(weight.size[2:]), weight.size[1]
+    if input.dtype not in _DTYPES or len(input.size) != len(weight.size):
+        return False
+    if not (channels.is_Integer and taps.is_Integer):
+        return False
+    positions = product((output[0], *output[2:]))
+    whole = int(channels) * input.dtype.itemsize % _PACK == 0
+    return whole and int(taps) > 1 and layout.hint(positions, hints) >= _POSITIONS
+
+
+def brought(b: Builder, tensor: Tensor) -> Tensor:
+    """The tensor in memory with its channels innermost, copied where it is not."""
+    if tensor.buffer:
+        buffer = b.buffers[tensor.buffer]
+        if layout.is_same(buffer.size, buffer.stride, strides(buffer.size)):
+            return tensor
+    return b.realize(tensor, strides(tensor.size))

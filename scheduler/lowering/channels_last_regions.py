@@ -1,0 +1,97 @@
+"""Which values of a graph take the order of memory that its convolutions gain by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+from scheduler.ir.check import node_references
+from scheduler.ir.graph import Expr, Graph, Node, TensorMeta
+from scheduler.ir.ops import UnsupportedOpError
+from scheduler.lowering.channels_last import gains, strides
+from scheduler.lowering.ops import find
+from scheduler.outcome import UserError
+from scheduler.steps import spend
+
+_TARGETS = ("aten.conv1d", "aten.conv2d", "aten.conv3d", "aten.convolution", "aten._convolution")
+
+_Kind: TypeAlias = tuple[int, Expr, Expr]
+
+
+def reordered(graph: Graph) -> Mapping[str, tuple[Expr, ...]]:
+    """Strides, channels innermost, of values that go into or come from a convolution that gains
+    by it, on whatever way that keeps images and channels: made by the graph's nodes, and none of
+    its outputs."""
+    hints = {name: info.hint for name, info in graph.symbols.items()}
+    gaining = [node.outputs[0] for node in graph.nodes if _gains(graph, node, hints)]
+    if not gaining:
+        return {}
+    regions = _Regions(graph)
+    for node in graph.nodes:
+        spend()
+        regions.join(node)
+    found = regions.of(gaining)
+    kept = {*graph.outputs, *(given.name for given in graph.inputs)}
+    return {name: strides(graph.tensors[name].size) for name in sorted(found - kept)}
+
+
+def _gains(graph: Graph, node: Node, hints: Mapping[str, int]) -> bool:
+    spend()
+    given = _convolution(graph, node)
+    if given is None:
+        return False
+    input, weight, output = given
+    return gains(input, weight, output.size, hints)
+
+
+def _convolution(graph: Graph, node: Node) -> tuple[TensorMeta, TensorMeta, TensorMeta] | None:
+    """Input, weight and output of a convolution of one group that is no transposed one."""
+    if not node.target.startswith(_TARGETS):
+        return None
+    try:
+        given = find(node.target).bind(node)
+    except (UnsupportedOpError, UserError):
+        return None  # lowering says what is wrong
+    operands = [graph.tensors.get(_name(given[name])) for name in ("input", "weight")]
+    output = graph.tensors.get(node.outputs[0])
+    one_group = given.get("groups", 1) == 1 and not given.get("transposed")
+    if not one_group or output is None or None in operands:
+        return None
+    input, weight = operands
+    assert input is not None and weight is not None
+    return input, weight, output
+
+
+def _name(argument: Any) -> str:
+    return str(getattr(argument, "name", ""))
+
+
+class _Regions:
+    """Values that nodes connect with others of the same rank, images and channels."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._roots: dict[str, str] = {}
+
+    def join(self, node: Node) -> None:
+        """All values of the node that are of one kind become one region."""
+        first: dict[_Kind, str] = {}
+        for name in (*node.outputs, *node_references(node)):
+            for kind in self._kind(name):
+                self._roots[self._root(name)] = self._root(first.setdefault(kind, name))
+
+    def of(self, names: list[str]) -> set[str]:
+        """The whole regions of these values."""
+        roots = {self._root(name) for name in names}
+        return {name for name in [*self._roots] if self._root(name) in roots}
+
+    def _kind(self, name: str) -> Iterator[_Kind]:
+        meta = self._graph.tensors.get(name)
+        if meta is not None and len(meta.size) > 2:
+            yield len(meta.size), meta.size[0], meta.size[1]
+
+    def _root(self, name: str) -> str:
+        while (above := self._roots.setdefault(name, name)) != name:
+            self._roots[name] = self._roots.get(above, above)
+            name = above
+        return name

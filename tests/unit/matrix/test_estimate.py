@@ -1,0 +1,98 @@
+"""The estimate behind the default configuration: what it must know of a board and a shape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler.codegen.rocm.gemm_config import GemmConfig, GemmProblem
+from scheduler.codegen.rocm.gemm_default import default_config
+from scheduler.codegen.rocm.gemm_estimate import estimate, estimates, machine_of
+from scheduler.ir.dtypes import DType
+from scheduler.targets import boards, find, names
+
+WIDE = ((8, ""), (4, ""), (1, ""))
+
+
+def problem(m: int, n: int, k: int) -> GemmProblem:
+    return GemmProblem(DType.F16, 1, m, n, k, WIDE, WIDE)
+
+
+def chosen(m: int, n: int, k: int, *targets: str) -> GemmConfig:
+    found = default_config(problem(m, n, k), tuple(map(find, targets)))
+    assert found is not None
+    return found
+
+
+def blocks(config: GemmConfig, m: int, n: int) -> int:
+    return -(-m // config.block_m) * -(-n // config.block_n) * config.split_k
+
+
+def test_a_machine_is_the_targets_first_board() -> None:
+    machine, board = machine_of(find("gfx942"), DType.F16), boards("gfx942")[0]
+    assert machine.units == board.compute_units
+    assert machine.rate == board.matrix["f16"]
+    assert machine_of(find("cpu"), DType.F16) == machine
+    assert machine_of(find("gfx1151"), DType.F16).wavefront == 32
+
+
+@pytest.mark.parametrize("target", names())
+def test_every_target_is_some_machine(target: str) -> None:
+    machine = machine_of(find(target), DType.F32)
+    assert min(machine.units, machine.rate, machine.bytes_per_us, machine.lds_bytes) > 0
+
+
+def test_no_time_is_shorter_than_reading_the_operands() -> None:
+    machine = machine_of(find("gfx942"), DType.F16)
+    for m, n, k in ((1, 14336, 4096), (4096, 4096, 4096)):
+        config = chosen(m, n, k, "gfx942")
+        read_us = 2 * (m + n) * k / machine.bytes_per_us
+        assert estimate(config, problem(m, n, k), machine) >= read_us
+
+
+@pytest.mark.parametrize("size", [(0, 512, 64), (512, 0, 64), (512, 512, 0)], ids=str)
+@pytest.mark.parametrize("target", ["gfx942", "gfx1100", "sm_90"])
+def test_what_is_empty_has_a_default_too(size: tuple[int, int, int], target: str) -> None:
+    assert chosen(*size, target)
+
+
+def test_few_rows_of_a_long_k_are_shared_by_many_blocks() -> None:
+    config = chosen(16, 4096, 14336, "gfx942")
+    assert config.block_m <= 32
+    assert blocks(config, 16, 4096) >= 256
+
+
+def test_a_large_product_has_large_tiles_and_no_parts_of_k() -> None:
+    config = chosen(4096, 4096, 4096, "gfx942")
+    assert config.block_m * config.block_n >= 128 * 128
+    assert config.split_k == 1
+
+
+def test_a_small_board_needs_fewer_blocks_than_a_large_one() -> None:
+    """As many tiles as a small board has units leave most of a large one idle."""
+    shape = problem(512, 1024, 1024)
+    large = machine_of(find("gfx942"), DType.F16)
+    small = replace(large, units=16)
+    coarse = GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8)
+    fine = GemmConfig(64, 64, 32, 128, 1, 8, 1, 8, 8)
+    assert estimate(fine, shape, large) < estimate(coarse, shape, large)
+    assert estimate(coarse, shape, small) < estimate(fine, shape, small)
+
+
+def test_parts_of_k_cost_another_kernel() -> None:
+    machine, shape = machine_of(find("gfx942"), DType.F16), problem(2048, 2048, 2048)
+    whole = GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8)
+    assert estimate(whole, shape, machine) < estimate(replace(whole, split_k=4), shape, machine)
+
+
+def test_of_several_targets_the_one_that_fares_worst_counts() -> None:
+    shape, targets = problem(256, 4096, 4096), (find("gfx942"), find("gfx1100"))
+    configs = [
+        GemmConfig(128, 128, 32, 256, 1, 8, 1, 8, 8),
+        GemmConfig(64, 64, 32, 128, 1, 8, 1, 8, 8),
+    ]
+    alone = [estimates(configs, shape, (target,)) for target in targets]
+    both = estimates(configs, shape, targets)
+    assert both == {one: max(each[one] for each in alone) for one in configs}
+    assert min(alone[0].values()) == 1.0
