@@ -17,13 +17,21 @@ TIME = "time"
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure of a kernel in its unit, and the interval that holds it; from ``n`` samples."""
+    """One figure of a kernel in its unit, and the interval that holds it; from ``n`` samples.
+
+    A single sample is no interval: ``low`` and ``high`` are that sample then (``has_interval``).
+    """
 
     value: float
     low: float
     high: float
     unit: str
     n: int
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the samples say how far the figure may be off."""
+        return self.n > 1
 
 
 @dataclass(frozen=True)

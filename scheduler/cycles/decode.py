@@ -100,7 +100,6 @@ _TRANSCENDENTAL = re.compile(
 _QUARTER = re.compile(r"v_(?:mul_lo_u32|mul_lo_i32|mul_hi_[ui]32|mad_[ui]64_[ui]32)")
 _DOUBLE = re.compile(r"v_(?!cvt|cmp|mfma|pk|div_scale).*_f64")
 _DOUBLE_ALL = re.compile(r"v_.*_f64")
-_PARALLEL = re.compile(r"v_pk_(?:fma|mul|add)_f32|v_pk_mov_b32")
 _COUNT = re.compile(r"(vmcnt|lgkmcnt|expcnt|vscnt)\((\d+)\)")
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _WAITS_12 = {
@@ -190,18 +189,10 @@ class _Decoder:
         """Cycles of the vector pipe and until the result may be read beyond them."""
         rates = self._rates
         more = rates.vector_latency - rates.vector
-        if _TRANSCENDENTAL.match(name):
-            busy = rates.transcendental * (2 if name.endswith("_f64") or "_f64_" in name else 1)
-        elif _DOUBLE.match(name):
-            busy = rates.double
-        elif _QUARTER.match(name):
-            busy = rates.quarter
-        elif self._old and _DOUBLE_ALL.match(name):
-            busy = rates.double
-        elif _PARALLEL.match(name) and self._processor == "gfx90a":
-            busy = rates.vector  # two lanes' worth at once
-        else:
-            busy = rates.vector
+        rate = vector_rate(name, self._processor)
+        busy: float = getattr(rates, rate)
+        if rate == "transcendental" and (name.endswith("_f64") or "_f64_" in name):
+            busy *= 2
         return busy, busy + more if more else 0.0
 
     def _local(self, index: int, name: str, operands: str, line: int) -> Decoded:
@@ -275,6 +266,17 @@ class _Decoder:
                 return ((counters[0], value >> 8 & 63), (counters[1], value & 63))
             return tuple((counter, value) for counter in counters)
         return None
+
+
+def vector_rate(name: str, processor: str) -> str:
+    """Which of the constants says how long an instruction of the vector unit keeps its pipe."""
+    if _TRANSCENDENTAL.match(name):
+        return "transcendental"
+    if _DOUBLE.match(name):
+        return "double"
+    if _QUARTER.match(name):
+        return "quarter"
+    return "double" if processor.startswith("gfx9") and _DOUBLE_ALL.match(name) else "vector"
 
 
 _registers = lru_cache(maxsize=1 << 16)(registers)  # decoded at each end of the constants

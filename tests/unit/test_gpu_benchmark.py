@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
+from argparse import Namespace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from scheduler.runtime.device import Absent
 from tests.benchmarks.gpu import __main__ as command
 from tests.benchmarks.gpu import compilers
 from tests.benchmarks.gpu.compilers import c_compiler
-from tests.benchmarks.gpu.results import Outcome, Row, judged, spread
+from tests.benchmarks.gpu.results import Bar, Outcome, Row, judged, row_of, spread
 from tests.benchmarks.gpu.table import table
 
 
@@ -57,6 +60,47 @@ def test_the_table_shows_ratios_also_where_kiln_is_slower() -> None:
     assert "Kiln tuned µs" not in found
     assert "SM clock while measuring: 1755 to 1980 MHz" in text
     assert "the clock was held down meanwhile (power)" in text
+
+
+def test_the_fastest_of_ours_is_held_against_the_peer() -> None:
+    row = a_row(kiln=right(100.0), cutedsl=right(60.0), compile=right(50.0), copy=right(57.0))
+    best, hip, copy = Bar("compile", 1.25), Bar("compile", 1.5, ("kiln",)), Bar("copy", 1.176)
+    assert row.ratio("compile") == pytest.approx(1.2)
+    assert [row.reached(bar) for bar in (best, hip, copy)] == [True, False, True]
+    assert replace(row, bars=(hip,)).missed
+    assert not replace(row, bars=(best, copy)).missed
+    text = table([replace(row, bars=(best, hip))])
+    assert "Kiln / compile ≤ 1.25: 1.20; HIP C++ / compile ≤ 1.5: 2.00 MISSED" in text
+    assert "- bars: 1 reached, 1 missed, 0 not judged" in text
+
+
+def test_a_bar_without_its_peer_is_not_judged() -> None:
+    row = replace(a_row(kiln=right(1.0)), bars=(Bar("compile", 1.0),))
+    assert row.reached(row.bars[0]) is None
+    assert not row.missed
+    assert "≤ 1: not timed" in table([row])
+
+
+def test_a_language_that_serves_no_kernel_is_no_failure_and_a_wrong_one_is() -> None:
+    assert not a_row(kiln=right(1.0), cutedsl=Outcome(wrong="not built")).failed
+    assert a_row(kiln=right(1.0), cutedsl=Outcome(0.5, judged(0.5, 1e-2))).failed
+    assert Row.lost("a", "the process ended with -11", ()).failed
+
+
+def test_a_row_is_read_again_from_json() -> None:
+    row = replace(
+        a_row(kiln=right(3.0), compile=Outcome(0.5, "far off")),
+        bars=(Bar("compile", 1.5, ("kiln",)),),
+    )
+    assert row_of(json.loads(json.dumps(asdict(row)))) == row
+
+
+def test_what_was_measured_is_left_out_of_the_next_run(tmp_path: Path) -> None:
+    kept, again = a_row(kiln=right(3.0)), replace(a_row(kiln=Outcome(wrong="hung")), name="b")
+    file = tmp_path / "rows.json"
+    file.write_text(json.dumps({"rows": [asdict(kept), asdict(again)]}))
+    assert command.before(Namespace(resume=True, json=file)) == [kept]
+    assert command.before(Namespace(resume=False, json=file)) == []
 
 
 def test_every_line_of_the_table_is_as_wide() -> None:

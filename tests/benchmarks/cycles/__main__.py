@@ -5,9 +5,13 @@
     python -m tests.benchmarks.cycles gates       the gates' figures, and what is better or worse
       --raise                                     writes those that are better
       --write                                     writes all of them, worse ones too
+    python -m tests.benchmarks.cycles defaults    the choice without measurement beside the best
+                                                  candidate, for shapes of real models (--help)
+    python -m tests.benchmarks.cycles peers --site DIR
+                                                  our defaults beside Triton's kernels (--help)
 
 Exits with 1 where a kernel that was designed without conflicts has some, the rankings of measured
-and modelled variants differ, or a gate is worse.
+and modelled variants differ, a gate is worse, or a bar is missed.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from scheduler.build.model import Toolchain
 from scheduler.build.toolchains import Search, find_for, preferred
 from scheduler.targets import boards, find
 from tests.benchmarks.cycles import measured, others
+from tests.benchmarks.cycles.defaults import main as defaults
+from tests.benchmarks.cycles.peers.command import main as peers
 from tests.support.families import figures, reports
 from tests.support.modelled_gates import FILE, GATES, better, held, read, worse
 
@@ -68,6 +74,10 @@ def gates(toolchain: Toolchain, cache: CodeCache, *, lift: bool, write: bool) ->
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["peers"]:
+        return peers(arguments[1:])
+    if arguments[:1] == ["defaults"]:
+        return defaults(arguments[1:])
     known = {"gates", "--raise", "--write"}
     if not set(arguments) <= known or (arguments and arguments[0] != "gates"):
         sys.exit(__doc__)

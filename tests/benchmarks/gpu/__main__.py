@@ -1,15 +1,22 @@
 """Kernels on an NVIDIA GPU beside torch's own, right first, times second.
 
     python -m tests.benchmarks.gpu [--only TEXT] [--tune 5s] [--results FILE] [--json FILE]
-                                   [--no-compile]
+                                   [--markdown FILE] [--resume] [--seconds N] [--no-compile]
+    python -m tests.benchmarks.gpu --build-only [--target sm_90]     needs no GPU
 
-Each problem in one process: Kiln's default configurations, with --tune also those that its tuner
-chooses here, with --results those that it chose before, torch eager, and torch.compile
+All kernels are built first, by as many processes as there are cores; then each problem is timed in
+a process: Kiln's default configurations in HIP C++ and CuteDSL, with --tune also those that its
+tuner chooses here, with --results those that it chose before, torch eager, and torch.compile
 (max-autotune where sizes are static). A result further from float64 than its dtype explains is
 shown as wrong and not timed. Times are microseconds: the median of the rounds ± half of the middle
 half's width, each contender in a CUDA graph, the second-level cache emptied before each sample.
 
-Exit status: 1 where a kernel of Kiln's is wrong, 3 where there is no such GPU or no torch for it.
+Each problem has its bars: the most that our time may be of torch.compile's, or of a copy's of as
+many bytes. Results are written as they come; --resume leaves out the problems that are in --json's
+file already.
+
+Exit status: 1 where a kernel of Kiln's is wrong or a bar is missed, 3 where there is no such GPU or
+no torch for it.
 """
 
 from __future__ import annotations
@@ -17,15 +24,17 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
 import os
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from scheduler.build.cache import CodeCache
 from scheduler.outcome import UserError
 from scheduler.results import file as results_file
 from scheduler.results.model import Results
@@ -35,17 +44,21 @@ from scheduler.runtime.lock import exclusive
 from scheduler.runtime.nvml import Monitor
 from scheduler.tuning.budget import parse_seconds
 from tests.benchmarks.gpu.compilers import NONE, c_compiler
-from tests.benchmarks.gpu.results import Row
-from tests.benchmarks.gpu.table import table
+from tests.benchmarks.gpu.results import Row, row_of
+from tests.benchmarks.gpu.table import said, table
 
 if TYPE_CHECKING:
-    from tests.benchmarks.gpu.measuring import Settings
+    from tests.benchmarks.gpu.worker import Orders
 
 NO_GPU = 3
+_BUILDING = 0.3  # of the time, at most; what is not built then is built where it is measured
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    started = time.monotonic()
+    if options.build_only:
+        return _built_alone(options)
     if lacks := missing():
         _say(f"nothing is measured: {lacks}")
         return NO_GPU
@@ -65,9 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         head = head_of(device.info, monitor, options, found)
         for name, text in head.items():
             _say(f"{name + ':':<10} {text}")
-        settings = _settings(options, device.info, monitor, with_compile=found is not None)
-        rows = _measured(options, settings, head)
-    return 1 if any(row.failed for row in rows) else 0
+        orders = _orders(options, with_compile=found is not None)
+        rows = _measured(options, orders, head, device.info.target, started + options.seconds)
+    return 1 if any(row.failed or row.missed for row in rows) else 0
 
 
 def missing() -> str:
@@ -117,6 +130,17 @@ def _parser() -> argparse.ArgumentParser:
         "--only", action="append", default=[], metavar="TEXT", help="problems named so; repeat"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write the results")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="where to write the table")
+    parser.add_argument("--resume", action="store_true", help="leave out what --json's file has")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, metavar="N", help="no problem begins after these"
+    )
+    parser.add_argument(
+        "--problem-seconds", type=float, default=240.0, metavar="N", help="each (%(default)s)"
+    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="that build")
+    parser.add_argument("--build-only", action="store_true", help="time nothing: needs no GPU")
+    parser.add_argument("--target", default="sm_90", help="of --build-only (%(default)s)")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument(
         "--tune", type=seconds, default=0.0, metavar="TIME", help="tune each kernel so long as well"
@@ -140,35 +164,84 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _settings(
-    options: argparse.Namespace, info: Any, monitor: Monitor, *, with_compile: bool
-) -> Settings:
-    from tests.benchmarks.gpu.making import Shop
-    from tests.benchmarks.gpu.measuring import Settings
+def _orders(options: argparse.Namespace, *, with_compile: bool) -> Orders:
+    from tests.benchmarks.gpu.worker import Orders
 
-    shop = Shop(info, CodeCache(options.cache))
     only, known = tuple(options.tune_only), tuple(options.results)
-    return Settings(shop, monitor, options.rounds, options.tune, only, known, with_compile)
+    return Orders(0, options.cache, options.rounds, options.tune, only, known, with_compile)
+
+
+def _built_alone(options: argparse.Namespace) -> int:
+    from tests.benchmarks.gpu.problems import problems
+
+    names = [one.name for one in problems(options.only)]
+    return 1 if _build(names, options.target, options, options.seconds) else 0
+
+
+def _build(names: Sequence[str], target: str, options: argparse.Namespace, within: float) -> int:
+    """How many problems' kernels were not built."""
+    from tests.benchmarks.gpu.building import built
+
+    started, done, failed = time.monotonic(), 0, 0
+    limit = min(within, threading.TIMEOUT_MAX / 2)
+    for one in built(names, target, options.cache, options.workers, limit):
+        done += 1
+        failed += bool(one.errors)
+        for language, error in one.errors:
+            _say(f"not built: {one.name}, {language}: {error}")
+    took = time.monotonic() - started
+    _say(f"built: kernels of {done} of {len(names)} problems in {took:.0f} s")
+    return failed + len(names) - done
 
 
 def _measured(
-    options: argparse.Namespace, settings: Settings, head: Mapping[str, str]
+    options: argparse.Namespace,
+    orders: Orders,
+    head: Mapping[str, str],
+    target: str,
+    end: float,
 ) -> list[Row]:
     """Each problem, said and written as soon as it is measured; then the whole table."""
-    from tests.benchmarks.gpu.measuring import measured
     from tests.benchmarks.gpu.problems import problems
+    from tests.benchmarks.gpu.worker import Worker
 
-    rows: list[Row] = []
-    for problem in problems():
-        if options.only and not any(text in problem.name for text in options.only):
-            continue
-        rows.append(measured(problem, settings))
-        _say(f"measured: {problem.name}")
-        if options.json:
-            data = {"head": head, "rows": [asdict(row) for row in rows]}
-            options.json.write_text(json.dumps(data, indent=1))
+    rows = before(options)
+    known = {row.name for row in rows}
+    due = [one for one in problems(options.only) if one.name not in known]
+    _build([one.name for one in due], target, options, (end - time.monotonic()) * _BUILDING)
+    worker = Worker(orders)
+    try:
+        for place, problem in enumerate(due):
+            left = end - time.monotonic()
+            row = worker.measured(problem, min(left, options.problem_seconds)) if left > 0 else None
+            if row is None or (row.failed and time.monotonic() >= end):
+                _say(f"the time was spent: {len(due) - place} problems are not measured (--resume)")
+                break
+            rows.append(row)
+            bars = "; ".join(said(row, bar) for bar in row.bars)
+            _say(f"measured: {problem.name}: {bars}{' FAILED' if row.failed else ''}")
+            _write(options, head, rows)
+    finally:
+        worker.stop()
     _say(f"\n{table(rows)}" if rows else f"no problem is named {' or '.join(options.only)}")
     return rows
+
+
+def before(options: argparse.Namespace) -> list[Row]:
+    """What an earlier run left in --json's file, where it is gone on with."""
+    if not (options.resume and options.json and options.json.is_file()):
+        return []
+    rows = [row_of(data) for data in json.loads(options.json.read_text())["rows"]]
+    return [row for row in rows if not row.failed]
+
+
+def _write(options: argparse.Namespace, head: Mapping[str, str], rows: Sequence[Row]) -> None:
+    if options.json:
+        data = {"head": head, "rows": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(data, indent=1))
+    if options.markdown:
+        lines = [f"    {name + ':':<10} {text}" for name, text in head.items()]
+        options.markdown.write_text("\n".join([*lines, "", table(rows), ""]))
 
 
 def _say(line: str) -> None:

@@ -13,7 +13,7 @@ from scheduler.ir.storage import bind_buffer
 from scheduler.runtime.cuda import open_library
 from scheduler.runtime.library import ExportedKernel
 from tests.benchmarks.gpu.making import Made
-from tests.benchmarks.gpu.problems import Loaded
+from tests.benchmarks.gpu.problem import Loaded
 
 
 class OnTorch:

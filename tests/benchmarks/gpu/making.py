@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,7 @@ from scheduler.codegen.caller import TemplateCaller
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 from scheduler.ir.bindings import Bindings, hints
 from scheduler.ir.graph import InputKind
+from scheduler.ir.operations import GroupKind
 from scheduler.outcome import UserError
 from scheduler.results.model import Results
 from scheduler.runtime.device import DeviceInfo
@@ -31,19 +33,19 @@ from scheduler.tuning.compiling import Compilers
 from scheduler.tuning.problems import TuningProblem, find_problems
 from scheduler.tuning.run import SearchOptions, tune
 from scheduler.tuning.tuner import Chosen
-from tests.benchmarks.gpu.problems import Loaded
+from tests.benchmarks.gpu.problem import Loaded
 
 
 @dataclass(frozen=True)
 class Shop:
-    """What kernels are made with, and for which GPU."""
+    """What kernels are made with, and for which target."""
 
-    device: DeviceInfo
+    target_name: str
     cache: CodeCache
 
     @property
     def target(self) -> Target:
-        return find(self.device.target)
+        return find(self.target_name)
 
     @cached_property
     def _compilers(self) -> tuple[Found, ...]:
@@ -76,12 +78,30 @@ def scheduled(problem: Loaded) -> Schedule:
         return pipeline.schedule(pipeline.lower(pipeline.load(path)))
 
 
-def tuned(plan: Schedule, shop: Shop, seconds: float) -> pipeline.Chooser:
+def in_language(plan: Schedule, shop: Shop, source_file: str) -> pipeline.Chooser | None:
+    """The defaults of the language whose sources are called so, for the nodes that it serves; None
+    where it serves none, or nothing here builds it."""
+    backend = pipeline.scheduling(plan, (shop.target,))
+    try:
+        shop.compiler(shop.target, source_file)
+        member = next(one for one in backend.members if one.source_file == source_file)
+    except (UserError, StopIteration):
+        return None
+    callers: dict[str, TemplateCaller] = {}
+    for node in plan.nodes:
+        if node.kind is GroupKind.EXTERN or not member.serves(node):
+            continue
+        with suppress(UserError):  # no configuration of it serves: the base's does
+            callers[node.name] = member.default(node)
+    return (lambda node: callers.get(node.name)) if callers else None
+
+
+def tuned(plan: Schedule, shop: Shop, device: DeviceInfo, seconds: float) -> pipeline.Chooser:
     """Which candidate serves each node, by a short run of Kiln's tuner with that time a kernel."""
     problems = _problems(plan, shop)
     pool = Compilers(shop.target, shop.compiler, shop.cache, os.cpu_count() or 1, DEFAULT)
     meter = Meter(Budget(seconds * len(problems)))
-    found = tune(plan, problems, shop.device, pool, meter, SearchOptions())
+    found = tune(plan, problems, device, pool, meter, SearchOptions())
     return _chooser(plan, shop, found.configs)
 
 

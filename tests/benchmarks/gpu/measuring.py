@@ -12,15 +12,28 @@ from typing import Any
 import torch
 
 from scheduler import pipeline
+from scheduler.codegen.cutedsl.scheduling import SOURCE_FILE
 from scheduler.fusion.nodes import Schedule
 from scheduler.outcome import UserError
 from scheduler.results.model import Results
+from scheduler.runtime.device import DeviceInfo
 from scheduler.runtime.nvml import Monitor
 from tests.benchmarks.gpu.kernels import OnTorch
-from tests.benchmarks.gpu.making import Shop, made, recorded, scheduled, tuned
-from tests.benchmarks.gpu.problems import Loaded, Problem
+from tests.benchmarks.gpu.making import Shop, in_language, made, recorded, scheduled, tuned
+from tests.benchmarks.gpu.problem import Loaded, Problem
 from tests.benchmarks.gpu.reference import bound_of, error_of, in_float64
-from tests.benchmarks.gpu.results import COMPILE, EAGER, KILN, TUNED, Outcome, Row, judged, spread
+from tests.benchmarks.gpu.results import (
+    COMPILE,
+    COPY,
+    CUTEDSL,
+    EAGER,
+    KILN,
+    TUNED,
+    Outcome,
+    Row,
+    judged,
+    spread,
+)
 from tests.benchmarks.gpu.timing import timed
 
 Call = Callable[[], torch.Tensor]
@@ -33,6 +46,7 @@ class Settings:
     instead; ``rounds`` are the samples of each contender."""
 
     shop: Shop
+    device: DeviceInfo
     monitor: Monitor
     rounds: int
     tune_s: float
@@ -78,25 +92,32 @@ class _Measured:
 def measured(problem: Problem, settings: Settings) -> Row:
     """A row of the table. Raises what a kernel of ours did wrong beyond its result."""
     torch.manual_seed(0)
+    torch.backends.cudnn.allow_tf32 = False  # a product of f32 is one of f32, for all contenders
     with torch.no_grad(), _cleared():
-        loaded = problem.load()
+        loaded = problem.load("cuda")
         expected = in_float64(loaded.program, loaded.inputs)
-        found = _Measured(expected, bound_of(loaded.program, _dtype(loaded)))
+        found = _Measured(expected, bound_of(loaded.program, _dtype(loaded), problem.roundings))
         plan = scheduled(loaded)
         shop = settings.shop
         if choose := _chooser(problem, plan, settings):
             found.add(TUNED, lambda: OnTorch(made(plan, shop, choose()), loaded))
         found.add(KILN, lambda: OnTorch(made(plan, shop), loaded))
+        if (choose_language := in_language(plan, shop, SOURCE_FILE)) is not None:
+            found.add(CUTEDSL, lambda: OnTorch(made(plan, shop, choose_language), loaded))
         found.add(EAGER, lambda: lambda: loaded.module(*loaded.inputs))
         if settings.with_compile:
             found.add(COMPILE, lambda: _compiled(loaded, dynamic=problem.dynamic))
+        if problem.copied_bytes:
+            found.calls[COPY] = _copying(problem.copied_bytes)
+            found.outcomes[COPY] = Outcome()
         del expected, found.expected
         times, readings = timed(found.calls, settings.rounds, settings.monitor)
     for name, samples in times.items():
         before = found.outcomes[name]
         found.outcomes[name] = Outcome(before.error, before.wrong, spread(samples), before.made_s)
     return Row(
-        problem.name, problem.flops, problem.moved_bytes, found.bound, found.outcomes, readings
+        *(problem.name, problem.flops, problem.moved_bytes, found.bound, found.outcomes, readings),
+        problem.bars,
     )
 
 
@@ -108,7 +129,7 @@ def _chooser(
     if (known := recorded(plan, shop, settings.results)) is not None:
         return lambda: known
     if settings.tune_s and (not only or any(text in problem.name for text in only)):
-        return lambda: tuned(plan, shop, settings.tune_s)
+        return lambda: tuned(plan, shop, settings.device, settings.tune_s)
     return None
 
 
@@ -117,6 +138,12 @@ def _compiled(loaded: Loaded, *, dynamic: bool) -> Call:
     mode = None if dynamic else "max-autotune-no-cudagraphs"
     faster: Any = torch.compile(loaded.module, dynamic=dynamic, mode=mode)
     return lambda: faster(*loaded.inputs)
+
+
+def _copying(count: int) -> Call:
+    """So many bytes, each read and written."""
+    source, to = (torch.empty(count, dtype=torch.uint8, device="cuda") for _ in range(2))
+    return lambda: to.copy_(source)
 
 
 def _dtype(loaded: Loaded) -> torch.dtype:

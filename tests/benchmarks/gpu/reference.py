@@ -41,15 +41,36 @@ def error_of(got: torch.Tensor, expected: torch.Tensor) -> float:
     return float(torch.where(away == 0, away, away / size.maximum(usual)).max())
 
 
-def bound_of(program: Any, dtype: torch.dtype) -> float:
+def bound_of(program: Any, dtype: torch.dtype, roundings: int = 0) -> float:
     """The error that is right: the dtype's epsilon for each time that a float is computed and may
-    be rounded, added as the errors of a random walk are. Sums are taken to be kept in a wider
-    dtype, as they are for f16 and bf16."""
+    be rounded, ``roundings`` at least, added as the errors of a random walk are. Sums of f16 and
+    bf16 are kept in a wider dtype; f32 and f64 are summed in themselves, so that each term of a
+    product is one more time. Integers are right or wrong."""
+    if not dtype.is_floating_point:
+        return 0.0
+    wide = torch.finfo(dtype).bits >= torch.finfo(torch.float32).bits
     computed = sum(
-        node.op == "call_function" and _floats(node) and not _is_view(node)
+        _terms(node) if wide else 1
         for node in program.graph.nodes
+        if node.op == "call_function" and _floats(node) and not _is_view(node)
     )
-    return float(torch.finfo(dtype).eps * math.sqrt(max(computed, 1)))
+    return float(torch.finfo(dtype).eps * math.sqrt(max(computed, roundings, 1)))
+
+
+def _terms(node: Any) -> int:
+    """How many products are added for one element of a convolution or a matrix product; 1 of
+    anything else."""
+    shapes = [
+        one.meta["val"].shape
+        for one in node.all_input_nodes
+        if isinstance(one.meta.get("val"), torch.Tensor)
+    ]
+    name = node.target.__name__.partition(".")[0]
+    if "conv" in name:
+        return math.prod(int(size) for size in shapes[1][1:])
+    if name in {"linear", "mm", "bmm", "matmul"}:
+        return int(shapes[0][-1])
+    return int(shapes[1][-1]) if name in {"addmm", "baddbmm"} else 1
 
 
 class _Wide(torch.fx.Interpreter):

@@ -1,7 +1,9 @@
 """What was found of each problem: how far each result was from the reference, and times. No torch.
 
-A contender is a way to compute a problem: ``kiln`` by its default configurations, ``tuned`` by
-those that Kiln's tuner chose here, and torch's ``eager`` and ``compile``.
+A contender is a way to compute a problem: ``kiln`` by its default configurations in HIP C++,
+``cutedsl`` by those in CuteDSL where that language serves, ``tuned`` by those that Kiln's tuner
+chose here, and torch's ``eager`` and ``compile``. ``copy`` moves as many bytes and computes
+nothing.
 """
 
 from __future__ import annotations
@@ -9,14 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from scheduler.stats.intervals import median_interval
 
-KILN, TUNED, EAGER, COMPILE = "kiln", "tuned", "eager", "compile"
-CONTENDERS = (KILN, TUNED, EAGER, COMPILE)
-OURS = frozenset({KILN, TUNED})
+KILN, CUTEDSL, TUNED = "kiln", "cutedsl", "tuned"
+EAGER, COMPILE, COPY = "eager", "compile", "copy"
+OURS = (KILN, CUTEDSL, TUNED)
+CONTENDERS = (*OURS, EAGER, COMPILE, COPY)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,15 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """Our time over a ``peer``'s is ``at_most`` so much: the fastest of ours, or of those named."""
+
+    peer: str
+    at_most: float
+    ours: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Row:
     """A problem. ``flops`` and ``moved_bytes`` are what it needs at least (0: not said); ``bound``
     is the error that every contender may have; ``readings`` are of the GPU, over its rounds."""
@@ -60,21 +73,54 @@ class Row:
     bound: float
     outcomes: Mapping[str, Outcome]
     readings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    bars: tuple[Bar, ...] = ()
 
     def median(self, contender: str) -> float | None:
         """Microseconds; None for one that was not timed."""
         found = self.outcomes.get(contender)
         return None if found is None or found.time is None else found.time.median
 
-    def ratio(self, ours: str, theirs: str) -> float | None:
-        """Our time over theirs: below 1 Kiln is faster."""
-        times = self.median(ours), self.median(theirs)
+    def fastest(self, among: Sequence[str] = OURS) -> str | None:
+        """Of those contenders that were timed."""
+        timed = [one for one in among if self.median(one) is not None]
+        return min(timed, key=lambda one: self.median(one) or math.inf, default=None)
+
+    def ratio(self, peer: str, among: Sequence[str] = ()) -> float | None:
+        """The fastest of our times over a peer's: below 1 Kiln is faster."""
+        ours = self.fastest(among or OURS)
+        times = None if ours is None else self.median(ours), self.median(peer)
         return None if times[0] is None or times[1] is None else times[0] / times[1]
+
+    def reached(self, bar: Bar) -> bool | None:
+        """None where either of both was not timed."""
+        ratio = self.ratio(bar.peer, bar.ours)
+        return None if ratio is None else ratio <= bar.at_most
+
+    @property
+    def missed(self) -> bool:
+        """Whether a bar is not reached."""
+        return any(self.reached(bar) is False for bar in self.bars)
 
     @property
     def failed(self) -> bool:
         """Whether a kernel of ours was wrong, or there is none."""
-        return any(one.wrong for name, one in self.outcomes.items() if name in OURS)
+        found = {name: one for name, one in self.outcomes.items() if name in OURS and one.wrong}
+        return KILN in found or any(not math.isnan(one.error) for one in found.values())
+
+    @staticmethod
+    def lost(name: str, reason: str, bars: tuple[Bar, ...]) -> Row:
+        """Of a problem that ended its process."""
+        return Row(name, 0.0, 0.0, 0.0, {KILN: Outcome(wrong=reason)}, {}, bars)
+
+
+def row_of(data: Mapping[str, Any]) -> Row:
+    """A row from the JSON that ``dataclasses.asdict`` gives."""
+    outcomes = {
+        name: Outcome(**{**one, "time": Spread(**one["time"]) if one["time"] else None})
+        for name, one in data["outcomes"].items()
+    }
+    bars = tuple(Bar(one["peer"], one["at_most"], tuple(one["ours"])) for one in data["bars"])
+    return Row(**{**data, "outcomes": outcomes, "bars": bars})
 
 
 def judged(error: float, bound: float) -> str:

@@ -4,33 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tests.benchmarks.gpu.results import CONTENDERS, OURS, Outcome, Row
+from tests.benchmarks.gpu.results import CONTENDERS, COPY, OURS, Bar, Outcome, Row
 
-_TITLES = {"kiln": "Kiln", "tuned": "Kiln tuned", "eager": "eager", "compile": "compile"}
+_TITLES = {
+    **{"kiln": "Kiln", "cutedsl": "Kiln CuteDSL", "tuned": "Kiln tuned"},
+    **{"eager": "eager", "compile": "compile", "copy": "copy"},
+}
+_LANGUAGES = {"kiln": "HIP C++", "cutedsl": "CuteDSL", "tuned": "tuned"}
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A line for each problem: microseconds of each contender, our times over theirs, and what
-    share of memory's and the arithmetic's speed our fastest reaches."""
+    """A line for each problem: microseconds of each contender, the fastest of our times over
+    theirs, its bars, and what share of memory's and the arithmetic's speed it reaches."""
     shown = [one for one in CONTENDERS if any(one in row.outcomes for row in rows)]
-    pairs = [
-        (ours, other) for ours in shown if ours in OURS for other in shown if other not in OURS
-    ]
+    peers = [one for one in shown if one not in (*OURS, COPY)]
     heads = ["problem", *(f"{_TITLES[one]} µs" for one in shown)]
-    heads += [f"{_TITLES[ours]} / {_TITLES[other]}" for ours, other in pairs]
-    heads += ["TB/s", "TFLOP/s", "error", "allowed"]
-    lines = [[row.name, *_cells(row, shown, pairs)] for row in rows]
+    heads += [f"Kiln / {_TITLES[one]}" for one in peers]
+    heads += ["bars", "TB/s", "TFLOP/s", "error", "allowed"]
+    lines = [[row.name, *_cells(row, shown, peers)] for row in rows]
     return "\n".join((*_aligned([heads, *lines]), *_notes(rows)))
 
 
-def _cells(row: Row, shown: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+def said(row: Row, bar: Bar) -> str:
+    """A bar in words: what it allows, what was found."""
+    ours = " or ".join(_LANGUAGES[one] for one in bar.ours) or "Kiln"
+    ratio, reached = row.ratio(bar.peer, bar.ours), row.reached(bar)
+    found = "not timed" if ratio is None else f"{ratio:.2f}{'' if reached else ' MISSED'}"
+    return f"{ours} / {_TITLES[bar.peer]} ≤ {bar.at_most:g}: {found}"
+
+
+def _cells(row: Row, shown: Sequence[str], peers: Sequence[str]) -> Iterator[str]:
     for one in shown:
         yield _time(row.outcomes.get(one))
-    for pair in pairs:
-        ratio = row.ratio(*pair)
+    for peer in peers:
+        ratio = row.ratio(peer)
         yield "" if ratio is None else f"{ratio:.2f}"
-    ours = [time for one in shown if one in OURS and (time := row.median(one)) is not None]
-    seconds = min(ours) * 1e-6 if ours else None
+    yield "; ".join(said(row, bar) for bar in row.bars)
+    fastest = row.fastest()
+    seconds = (row.median(fastest) or 0.0) * 1e-6 if fastest else None
     for work in (row.moved_bytes, row.flops):
         yield (
             f"{work / seconds / 1e12:.{2 if work is row.moved_bytes else 0}f}"
@@ -65,8 +76,14 @@ def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _notes(rows: Sequence[Row]) -> Iterator[str]:
-    """What a cell has no room for: why something was not timed, the clocks, what held them down."""
+    """What a cell has no room for: how many bars are reached, why something was not timed, the
+    clocks, what held them down."""
     yield ""
+    found = [row.reached(bar) for row in rows for bar in row.bars]
+    yield (
+        f"- bars: {found.count(True)} reached, {found.count(False)} missed, {found.count(None)}"
+        + (" not judged")
+    )
     for title, key in (("SM", "sm_clock_mhz"), ("memory", "memory_clock_mhz")):
         seen = [row.readings[key] for row in rows if key in row.readings]
         if seen:
