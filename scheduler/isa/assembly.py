@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction, LineKind, Listing
+from scheduler.isa.listing import Function, Instruction, LineKind, Listing, header_of
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Syntax:
     falls_through: Callable[[str], bool]
 
 
-_FILE = re.compile(r'\.file\s+(\d+)\s+(?:"[^"]*"\s+)?"([^"]*)"')
+_FILE = re.compile(r'\.file\s+(\d+)\s+(?:"([^"]*)"\s+)?"([^"]*)"(?:\s+md5\s+0x([0-9a-f]{32}))?')
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+\d+")
 _TYPE = re.compile(r"\.type\s+([^,\s]+),\s*@function")
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):")
@@ -38,6 +38,8 @@ class _Reader:
         self.functions: list[Function] = []
         self._declared: set[str] = set()
         self._files: dict[str, str] = {}
+        self._headers: dict[str, tuple[str, str]] = {}  # of ours, with their MD5
+        self._inlined: tuple[str, int] = ("", 0)
         self._name = ""
         self._first_line = 0
         self._instructions: list[Instruction] = []
@@ -53,7 +55,7 @@ class _Reader:
         for number, line in enumerate(text.splitlines(), 1):
             self.kinds.append(self._line(number, line))
         self._finish(number)
-        return Listing(tuple(self.functions), tuple(self.kinds))
+        return Listing(tuple(self.functions), tuple(self.kinds), dict(self._headers.values()))
 
     def _line(self, number: int, line: str) -> LineKind:
         stripped = line.strip()
@@ -87,11 +89,7 @@ class _Reader:
         if text.startswith(".loc"):
             self._at_loc(text)
         elif text.startswith(".file"):
-            match = _FILE.match(text)
-            if match:
-                self._files[match[1]] = match[2]
-                if match[1] == "0":
-                    self._from_source(match[2])
+            self._at_file(text)
         elif text.startswith(".type"):
             match = _TYPE.match(text)
             if match:
@@ -99,11 +97,23 @@ class _Reader:
         elif text.startswith((".section", ".amdhsa_kernel")):
             self._finish(number - 1)
 
+    def _at_file(self, text: str) -> None:
+        match = _FILE.match(text)
+        if not match:
+            return
+        number, folder, name, md5 = match.groups()
+        self._files[number] = name
+        if number == "0":
+            self._from_source(name)
+        if header := header_of(f"{folder or ''}/{name}"):
+            self._headers[number] = header, md5 or ""
+
     def _at_loc(self, text: str) -> None:
         match = _LOC.match(text)
         if not match:
             return
         self._source_line = 0
+        self._inlined = self._headers.get(match[1], ("", ""))[0], int(match[2])
         if self._files.get(match[1]) == self._source_file:
             self._source_line = int(match[2])
         if self._source_line == 0:  # inlined from a header: the line that called it
@@ -125,6 +135,8 @@ class _Reader:
             Instruction(
                 *(number, mnemonic, operands, kind, self._source_line, target),
                 falls_through=self._syntax.falls_through(mnemonic),
+                header=self._inlined[0],
+                header_line=self._inlined[1] if self._inlined[0] else 0,
             )
         )
 
@@ -140,6 +152,7 @@ class _Reader:
                 )
             )
         self._name, self._instructions, self._labels, self._source_line = "", [], {}, 0
+        self._inlined = "", 0
 
 
 def parse(text: str, syntax: Syntax) -> Listing:

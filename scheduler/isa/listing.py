@@ -28,7 +28,8 @@ class Instruction:
     source, 0 where the compiler made it for itself. ``target`` is the label that a
     branch names, or "". ``operands`` is without comments; after one that does not fall through
     the next is not executed. A ``conditional`` one does nothing in threads whose ``predicate``
-    says so, which a reader may leave out."""
+    says so, which a reader may leave out. One that was inlined from a header of ours names it as
+    the compiler was given it (``common/kiln/mma.h``), with its line there."""
 
     line: int
     mnemonic: str
@@ -39,6 +40,8 @@ class Instruction:
     falls_through: bool = True
     conditional: bool = False
     predicate: str = ""
+    header: str = ""
+    header_line: int = 0
 
 
 @dataclass(frozen=True)
@@ -121,13 +124,25 @@ class Function:
 
 @dataclass(frozen=True)
 class Listing:
-    """A whole listing. ``kinds`` has one entry a line."""
+    """A whole listing. ``kinds`` has one entry a line; ``headers`` are those of ours that
+    instructions were inlined from, each with the MD5 that the compiler wrote down, "" where it
+    wrote none."""
 
     functions: tuple[Function, ...]
     kinds: tuple[LineKind, ...]
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def function(self, name: str) -> Function | None:
         return next((function for function in self.functions if function.name == name), None)
+
+
+_INCLUDED = "include/"  # the link to our headers beside each source that is compiled
+
+
+def header_of(path: str) -> str:
+    """Which of our headers a path of debug information is, "" for any other file."""
+    _, found, name = f"/{path}".partition(f"/{_INCLUDED}")
+    return name if found else ""
 
 
 def counts(instructions: Iterable[Instruction]) -> dict[Kind, int]:

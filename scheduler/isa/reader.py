@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from scheduler.isa.describe import Description
 from scheduler.isa.hazards import Hazard, in_private_memory
 from scheduler.isa.listing import Function, Instruction, Listing
 from scheduler.targets import Target
@@ -45,6 +46,10 @@ class ListingReader(ABC):
     def dialect_of(self, text: str) -> str:  # noqa: ARG002 - most have one
         """The language of this listing, for those whose builds give it in several."""
         return self.dialect
+
+    def describe(self, mnemonic: str) -> Description | None:  # noqa: ARG002
+        """What an instruction does, in our words; None for one that is not known."""
+        return None
 
     def live_registers(self, function: Function) -> LiveRegisters | None:  # noqa: ARG002
         """Live vector registers at each instruction; None where the reader does not follow them."""

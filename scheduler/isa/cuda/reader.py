@@ -6,12 +6,14 @@ import re
 
 from scheduler.codegen.cutedsl import source as cutedsl_source
 from scheduler.codegen.rocm import source as hip_source
+from scheduler.isa.cuda.describe import describe
 from scheduler.isa.cuda.hazards import hazards
 from scheduler.isa.cuda.instructions import falls_through, kind_of
 from scheduler.isa.cuda.liveness import live_registers
+from scheduler.isa.describe import Description
 from scheduler.isa.hazards import Hazard
 from scheduler.isa.instructions import Kind
-from scheduler.isa.listing import Function, Instruction, LineKind, Listing
+from scheduler.isa.listing import Function, Instruction, LineKind, Listing, header_of
 from scheduler.isa.reader import ListingReader, LiveRegisters
 
 # What the sources of these targets are called, in each language.
@@ -23,6 +25,8 @@ _SASS_INSTRUCTION = re.compile(
 )
 _PTX_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
 _PTX_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)")
+# LLVM names the place of the call; where it was inlined from is in the comment behind.
+_PTX_INLINED = re.compile(r"//\s+(\S+):(\d+):\d+ @\[")
 _PTX_ENTRY = re.compile(r"\.(?:visible|weak|extern)?\s*\.?(?:entry|func)\b.*?(\w+)\s*\(")
 _PTX_INSTRUCTION = re.compile(
     r"\s+(?:(?P<predicate>@!?%p\d+)\s+)?(?P<mnemonic>[a-z][\w.:]*)\s*(?P<operands>[^;]*);"
@@ -45,6 +49,9 @@ class CudaReader(ListingReader):
 
     def dialect_of(self, text: str) -> str:
         return "ptx-listing" if _is_ptx(text) else self.dialect
+
+    def describe(self, mnemonic: str) -> Description | None:
+        return describe(mnemonic)
 
     def live_registers(self, function: Function) -> LiveRegisters | None:
         """None of PTX, whose registers are values and no places."""
@@ -79,6 +86,9 @@ class _Reader:
         self._name = ""
         self._first_line = 0
         self._source_line = 0
+        self._inlined: tuple[str, int] = ("", 0)
+        self._is_chain = False  # several lines of debug information before an instruction
+        self._headers: set[str] = set()
         self._instructions: list[Instruction] = []
         self._labels: dict[str, int] = {}
 
@@ -90,7 +100,8 @@ class _Reader:
         for number, line in enumerate(lines, 1):
             self._kinds.append(self._line(number, line))
         self._finish(len(lines))
-        return Listing(tuple(self._functions), tuple(self._kinds))
+        headers = dict.fromkeys(sorted(self._headers), "")  # NVIDIA's listings have no digests
+        return Listing(tuple(self._functions), tuple(self._kinds), headers)
 
     def _line(self, number: int, line: str) -> LineKind:
         if not line.strip():
@@ -115,6 +126,8 @@ class _Reader:
         if self._is_ptx:
             if match := _PTX_LOC.match(line):
                 self._at(self._files.get(match[1], ""), int(match[2]))
+                if inlined := _PTX_INLINED.search(line):
+                    self._from(inlined[1], int(inlined[2]))
             elif match := _PTX_ENTRY.search(line):
                 self._finish(number - 1)
                 self._name, self._first_line = match[1], number
@@ -124,7 +137,15 @@ class _Reader:
             self._declared.add(line.split()[1].partition(",")[0])
 
     def _at(self, file: str, line: int) -> None:
+        if not self._is_chain:  # the innermost comes first, then what it was inlined into
+            self._from(file, line)
+        self._is_chain = not self._is_ptx
         self._source_line = line if file.rpartition("/")[2] in _SOURCES else 0
+
+    def _from(self, file: str, line: int) -> None:
+        header = header_of(file)
+        self._inlined = header, line if header else 0
+        self._headers |= {header} - {""}
 
     def _at_label(self, number: int, label: str) -> None:
         if label in self._declared:
@@ -135,6 +156,7 @@ class _Reader:
 
     def _instruction(self, number: int, match: re.Match[str]) -> None:
         mnemonic, operands = match["mnemonic"], match["operands"].strip()
+        self._is_chain = False
         kind, target = kind_of(mnemonic), ""
         if kind is Kind.BRANCH and (reference := _REFERENCE.search(operands)):
             target = reference[1] or reference[2]
@@ -144,6 +166,8 @@ class _Reader:
                 falls_through=falls_through(mnemonic, match["predicate"] or ""),
                 conditional=match["predicate"] is not None,
                 predicate=(match["predicate"] or "")[1:],
+                header=self._inlined[0],
+                header_line=self._inlined[1],
             )
         )
 
@@ -156,6 +180,7 @@ class _Reader:
             self._functions.append(made)
             self._by_name[made.name] = made
         self._name, self._instructions, self._labels, self._source_line = "", [], {}, 0
+        self._inlined, self._is_chain = ("", 0), False
 
 
 READER = CudaReader()

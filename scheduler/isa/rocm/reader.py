@@ -6,8 +6,10 @@ import re
 
 from scheduler.codegen.rocm.source import SOURCE_FILE
 from scheduler.isa import assembly
+from scheduler.isa.describe import Description
 from scheduler.isa.listing import Function, Instruction, Listing
 from scheduler.isa.reader import ListingReader, LiveRegisters
+from scheduler.isa.rocm.describe import describe
 from scheduler.isa.rocm.instructions import falls_through, kind_of
 from scheduler.isa.rocm.liveness import live_registers
 
@@ -34,6 +36,9 @@ class GpuReader(EmulationReader):
 
     dialect = "amdgpu-listing"
     registers_title = "VGPRs"
+
+    def describe(self, mnemonic: str) -> Description | None:
+        return describe(mnemonic)
 
     def live_registers(self, function: Function) -> LiveRegisters:
         return live_registers(function)

@@ -1,0 +1,66 @@
+"""Counting the instructions of listings, for searches: some builds a round, whoever made them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from codegen_app.models import Build, InstructionUse, Mnemonic, State
+from codegen_app.services import artifacts
+from scheduler import targets
+from scheduler.isa.reader import reader_of
+
+AT_ONCE = 20  # listings a round: a large one is read in some tenths of a second
+_LONGEST_NAME = 100
+
+
+def count_some(at_most: int = AT_ONCE) -> int:
+    """Count the instructions of the newest builds whose listings are not counted yet: how many."""
+    rows = Build.objects.filter(state=State.DONE, listing__isnull=False, instructions=None)
+    found = list(rows.select_related("listing").defer("log").order_by("-pk")[:at_most])
+    for build in found:
+        record(build)
+    return len(found)
+
+
+def record(build: Build) -> None:
+    """Count the instructions of a build's listing, once; none of one that the storage lost."""
+    counts = _counts(build)
+    with transaction.atomic():
+        waiting = Build.objects.filter(pk=build.pk, instructions=None)
+        if not waiting.update(instructions=counts.total()):
+            return  # another worker has counted them
+        keys = _keys(counts)
+        InstructionUse.objects.bulk_create(
+            InstructionUse(mnemonic_id=keys[name], build=build, count=count)
+            for name, count in counts.items()
+        )
+
+
+def _counts(build: Build) -> Counter[str]:
+    assert build.listing is not None, "builds with a listing are counted"
+    try:
+        text = artifacts.read(build.listing).decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return Counter()
+    listing = reader_of(targets.find(build.target)).parse(text)
+    return Counter(
+        instruction.mnemonic[:_LONGEST_NAME]
+        for function in listing.functions
+        for instruction in function.instructions
+        if instruction.mnemonic
+    )
+
+
+def _keys(names: Iterable[str]) -> dict[str, int]:
+    """The rows of these mnemonics, made where they are new; in one order, so that two who make the
+    same wait for one another, and not each for the other."""
+    ordered = sorted(names)
+    known = dict(Mnemonic.objects.filter(name__in=ordered).values_list("name", "pk"))
+    new = [Mnemonic(name=name) for name in ordered if name not in known]
+    if new:
+        Mnemonic.objects.bulk_create(new, ignore_conflicts=True)
+        known = dict(Mnemonic.objects.filter(name__in=ordered).values_list("name", "pk"))
+    return known

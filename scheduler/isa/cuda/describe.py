@@ -1,0 +1,173 @@
+"""What SASS instructions do: short descriptions of our own of the names that kernels have.
+
+NVIDIA names them in "CUDA Binary Utilities", chapter "Instruction Set Reference", and documents no
+more of them; what PTX compiles to them is in "PTX ISA". Modifiers stand behind dots.
+"""
+
+from __future__ import annotations
+
+import re
+
+from scheduler.isa.describe import Description, Row, look_up
+
+_ROWS: tuple[Row, ...] = (
+    (r"FADD2?", "add", "a + b of 32-bit floats (FADD2: of two)."),
+    (r"FMUL2?", "multiply", "a · b of 32-bit floats (FMUL2: of two)."),
+    (r"FFMA2?", "fused multiply-add", "a · b + c of 32-bit floats, rounded once (FFMA2: of two)."),
+    (r"FHADD|FHFMA", "mixed arithmetic", "32-bit and 16-bit floats in one operation."),
+    (r"FMNMX3?", "minimum or maximum", "Of two or three 32-bit floats; a predicate says which."),
+    (r"FSEL", "select", "One of two 32-bit floats, by a predicate."),
+    (r"FSET", "compare", "Compares 32-bit floats; the answer is a mask or 1.0."),
+    (r"FSETP", "compare", "Compares 32-bit floats; the answer is a predicate."),
+    (r"FCHK", "check a division", "Whether a quotient needs the slow path of division."),
+    (r"FSWZADD", "swizzled add", "Adds values of neighbouring lanes with signs by a pattern."),
+    (r"MUFU", "special function", "Reciprocal, square roots, sine, cosine, powers and logarithms to"
+     " base 2, by approximation; the modifier says which."),
+    (r"FRND", "round", "A float rounded to a whole number."),
+    (r"D(?P<o>ADD|MUL|FMA|SETP|MNMX)", "double precision", "Arithmetic or comparison of"
+     " 64-bit floats."),
+    (r"HADD2", "packed add", "a + b of two 16-bit floats; with .F32 also how they are widened."),
+    (r"HMUL2", "packed multiply", "a · b of two 16-bit floats (.BF16_V2: bfloat16)."),
+    (r"HFMA2", "packed multiply-add", "a · b + c of two 16-bit floats; also a way to write"
+     " constants."),
+    (r"HMNMX2", "packed minimum or maximum", "Of two 16-bit floats each."),
+    (r"HSETP?2", "packed compare", "Compares two 16-bit floats."),
+    (r"HMMA", "matrix multiply-add", "D = A · B + C by a warp on the tensor cores, with"
+     " operands of 16"
+     " bits (or TF32); the modifiers say m n k and the types."),
+    (r"IMMA", "matrix multiply-add of integers", "D = A · B + C by a warp on the tensor cores."),
+    (r"DMMA", "matrix multiply-add of doubles", "D = A · B + C of 64-bit floats by a warp."),
+    (r"BMMA", "matrix multiply-add of bits", "Counts of matching bits by a warp."),
+    (r"[QO]MMA", "matrix multiply-add of narrow floats", "Operands of 8, 6 or 4 bits, by a warp."),
+    (r"[HIQB]GMMA", "warpgroup matrix multiply-add", "Four warps multiply tiles that lie in shared"
+     " memory (A also in registers); it goes on beside other instructions until a WARPGROUP wait."),
+    (r"UTC[HQIO]MMA", "tensor core matrix multiply-add", "One thread starts a product whose results"
+     " lie in tensor memory."),
+    (r"MOVM", "move matrix", "Transposes an 8 x 8 tile across the lanes of a warp."),
+    (r"IADD(?:3|64)?", "add", "Integers; IADD3 adds three and may write carries to predicates."),
+    (r"VIADD", "add", "Adds two 32-bit integers."),
+    (r"IMAD", "multiply-add", "a · b + c of 32-bit integers (.WIDE: a sum of 64 bits; .MOV"
+     " and .SHL:"
+     " a way to copy or shift that leaves other pipes free)."),
+    (r"IABS", "absolute value", "Of a 32-bit integer."),
+    (r"IMNMX|VIMNMX3?|VIADDMNMX", "minimum or maximum", "Of 32-bit integers; a predicate says which"
+     " (VIADDMNMX: of a sum)."),
+    (r"IDP(?:4A|2A)?", "dot product", "Of four bytes or two halves, plus a sum."),
+    (r"ISETP", "compare", "Compares 32-bit integers; the answer is a predicate (.EX: the next"
+     " word of"
+     " a wider comparison)."),
+    (r"ISCADD|LEA", "scaled add", "(a << n) + b: addresses (.HI: the upper word)."),
+    (r"LOP3?", "bitwise logic", "Any function of three words bit by bit; its table is the number"
+     " behind (.LUT)."),
+    (r"PLOP3", "logic of predicates", "Any function of three predicates."),
+    (r"SHF", "funnel shift", "Shifts the pair of two words; one word of it is kept."),
+    (r"SHL|SHR", "shift", "Shifts a word."),
+    (r"BMSK", "bit mask", "A mask of so many ones."),
+    (r"BREV", "reverse bits", "Bits in the other order."),
+    (r"FLO", "find leading one", "Where the highest bit that is set stands."),
+    (r"POPC", "count bits", "How many bits are set."),
+    (r"SGXT", "extend the sign", "So many bits as a signed integer."),
+    (r"PRMT", "permute bytes", "Picks four bytes of two words, by a selector."),
+    (r"SEL", "select", "One of two words, by a predicate."),
+    (r"MOV(?:32I)?", "move", "Copies a register or a constant."),
+    (r"CS2R", "read a special register", "As S2R, for registers that are at hand: also a way"
+     " to clear"
+     " two registers."),
+    (r"S2R", "read a special register", "Thread and block numbers, clocks: takes a while, a"
+     " scoreboard says when it is there."),
+    (r"S2UR", "read a special register", "As S2R, into a uniform register."),
+    (r"R2UR", "to a uniform register", "A value that all lanes share, into a uniform register."),
+    (r"R2P|P2R", "predicates and registers", "Copies predicates into a register's bits, or back."),
+    (r"I2F(?:P)?", "convert", "An integer as a float."),
+    (r"F2I(?:P)?", "convert", "A float as an integer."),
+    (r"F2F(?:P)?", "convert", "Between formats of floats (F2FP: two at once, packed)."),
+    (r"I2I(?:P)?", "convert", "Between widths of integers, with saturation."),
+    (r"SHFL", "warp shuffle", "Lanes of a warp exchange values (.BFLY: with the lane whose number"
+     " differs in some bits)."),
+    (r"VOTE", "vote", "Whether all or any lanes' predicates hold, or a mask of them."),
+    (r"MATCH", "match", "Which lanes have the same value."),
+    (r"REDUX|CREDUX", "reduce in a warp", "A sum, minimum, maximum or logic of all lanes'"
+     " integers."),
+    (r"LDG|LD", "load", "Reads global memory (.E: 64-bit address; .64, .128: bytes of a lane). The"
+     " warp goes on until a scoreboard that a later instruction waits for."),
+    (r"STG|ST", "store", "Writes global memory."),
+    (r"LDGSTS", "asynchronous copy", "From global to shared memory past the registers (cp.async);"
+     " LDGDEPBAR and DEPBAR wait for it."),
+    (r"LDS", "shared memory load", "Lanes that meet in a bank are served one after the other."),
+    (r"STS", "shared memory store", "Lanes that meet in a bank are served one after the other."),
+    (r"LDSM", "load matrix", "8 x 8 tiles of shared memory into the registers as tensor cores want"
+     " them (ldmatrix; .T: transposed)."),
+    (r"STSM", "store matrix", "Tiles of the tensor cores' layout into shared memory."),
+    (r"LDL|STL", "local memory", "Private memory of a thread, which lies in global memory:"
+     " spills and"
+     " arrays with unknown indices."),
+    (r"U?LDCU?", "load a constant", "Kernel arguments and constants, by the constant cache."),
+    (r"ATOMG?|RED(?:G)?", "atomic", "Changes a word of global memory in one step (RED: gives"
+     " nothing"
+     " back)."),
+    (r"ATOMS", "shared memory atomic", "Changes a word of shared memory in one step."),
+    (r"UTMALDG|UTMASTG|UTMAREDG|UTMAPF", "tensor memory access", "One thread starts the copy of a"
+     " whole tile between global and shared memory by a descriptor (TMA)."),
+    (r"UBLKCP|UBLKRED|UBLKPF", "bulk copy", "One thread starts the copy of a run of bytes."),
+    (r"CCTLL?", "cache control", "Drops or writes back lines of a cache."),
+    (r"BAR", "barrier", "Warps of a block wait for each other."),
+    (r"SYNCS", "mbarrier", "Arrives at, or looks at, a barrier that lies in shared memory."),
+    (r"DEPBAR", "wait for a scoreboard", "Until so many of its operations at most are under way."),
+    (r"LDGDEPBAR", "commit copies", "Closes a group of asynchronous copies."),
+    (r"MEMBAR|FENCE|ERRBAR", "fence", "Orders this thread's memory accesses."),
+    (r"WARPSYNC", "synchronise a warp", "Lanes of a mask wait for each other."),
+    (r"WARPGROUP", "warpgroup", "Arrives before, or waits for, warpgroup products."),
+    (r"USETMAXREG", "registers of a warp", "Gives registers back, or takes more (setmaxnreg)."),
+    (r"NANOSLEEP", "sleep", "Rests for about so many nanoseconds."),
+    (r"YIELD", "yield", "Lets the other side of a divergent branch go on."),
+    (r"NOP", "nothing", "Does nothing; code is padded with it."),
+    (r"BRA|BRX|BRXU|JMP|JMX|JMXU", "branch", "Goes on at an address, where its predicate holds."),
+    (r"BSSY", "begin of divergence", "Remembers where lanes that go different ways meet again."),
+    (r"BSYNC", "end of divergence", "Waits until the lanes that BSSY remembers are there."),
+    (r"BREAK", "leave divergence", "Takes lanes out of those that a BSYNC waits for."),
+    (r"BMOV", "convergence barrier", "Copies a barrier of divergence."),
+    (r"CALL|RET|RPCMOV", "call or return", "Of a function that was not inlined."),
+    (r"EXIT|KILL", "end", "The thread is done."),
+    (r"BPT", "trap", "Stops for a debugger, or with an error."),
+    (r"UCGABAR_\w+", "cluster barrier", "Blocks of a cluster wait for each other."),
+    (r"ACQBULK|PREEXIT", "dependent launch", "Waits for, or lets begin, the next grid."),
+    (r"U(?P<o>[A-Z]\w+)", "uniform {o}", "As {o} for what all lanes share: done once for a warp, in"
+     " uniform registers."),
+)  # fmt: skip
+_MODIFIERS = {
+    "MUFU": {
+        "RCP": "Here: 1 / a.",
+        "RSQ": "Here: 1 / √a.",
+        "SQRT": "Here: √a.",
+        "EX2": "Here: 2 to the power of a.",
+        "LG2": "Here: the binary logarithm.",
+        "SIN": "Here: the sine.",
+        "COS": "Here: the cosine.",
+        "TANH": "Here: the hyperbolic tangent.",
+    }
+}
+
+
+def describe(mnemonic: str) -> Description | None:
+    """What an instruction of SASS does; None for a name that is not known, PTX's among them."""
+    name, *modifiers = mnemonic.split(".")
+    found = look_up(_ROWS, name, {})
+    own = _MODIFIERS.get(name, {})
+    here = [own[one] for one in modifiers if one in own]
+    if found is None or not here:
+        return found
+    return Description(found.title, f"{found.text} {' '.join(here)}")
+
+
+_RATED: tuple[tuple[str, str], ...] = (
+    (r"FADD|FMUL|FFMA", "f32"),
+    (r"DADD|DMUL|DFMA", "f64"),
+    (r"HADD2|HMUL2|HFMA2", "f16"),
+)
+
+
+def rated_as(mnemonic: str) -> str:
+    """The dtype whose rate of arithmetic an instruction has ("" for none that is published by
+    dtype): its multiply-adds are two operations of that rate."""
+    name = mnemonic.partition(".")[0]
+    return next((dtype for pattern, dtype in _RATED if re.fullmatch(pattern, name)), "")
