@@ -71,9 +71,12 @@ def differences_of(window: Window, found: dict[Aspect, Finding]) -> tuple[Differ
     return tuple(_all(window, found))
 
 
-def environment_differences(one: Point, other: Point) -> tuple[Difference, ...]:
+def environment_differences(
+    one: Point, other: Point, *, unknown: bool = False
+) -> tuple[Difference, ...]:
     """What differs of the environments of two points: as ``differences`` says of sides of one point
-    each, and at once for thousands of them."""
+    each, and at once for thousands of them. With ``unknown`` also what is known of one alone: who
+    must not compare where anything may differ asks for it."""
     same, same_readings = one.environment == other.environment, not readings_differ(one, other)
     if same and same_readings:
         return ()
@@ -83,7 +86,7 @@ def environment_differences(one: Point, other: Point) -> tuple[Difference, ...]:
         for aspect in ENVIRONMENT:
             label = _LABELS.get(aspect)
             before, after = (label(one), label(other)) if label else ("", "")
-            if before and after and before != after:
+            if before != after and (unknown or (before and after)):
                 found += _of(aspect, Finding(Relation.DIFFERS, one, other), window)
     if not same_readings:
         found += _of_readings(window)

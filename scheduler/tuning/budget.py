@@ -71,7 +71,34 @@ class Meter:
             return f"the budget of {limit} measurements was spent"
         return self._no_more_time()
 
+    def no_time_for(self, seconds: float, what: str) -> str:
+        """Why ``what`` ("another candidate takes"), of so many seconds, does not begin any more;
+        "" where it fits into the time for trying."""
+        left_s = self.exploring_left_s  # once: the clock goes on
+        if left_s <= 0:
+            return f"the time for trying was spent ({self._for_trying()})"
+        if seconds <= left_s:
+            return ""
+        was_left = f"more than was left of the time for trying ({self._for_trying()})"
+        return f"{what} about {_span(seconds)}, {was_left}"
+
     def _no_more_time(self) -> str:
-        if self.exploring_left_s <= 0:
-            return f"the budget of {self.budget.seconds:g} s was spent"
-        return ""
+        return self.no_time_for(0.0, "")
+
+    def _for_trying(self) -> str:
+        limit = self.budget.seconds or 0.0
+        share = _figure(_FOR_EXPLORING * limit)
+        return f"{share} of {_figure(limit)} s; the rest is for the last rounds"
+
+
+def _figure(seconds: float) -> str:
+    return f"{round(seconds, 1 if seconds >= 10 else 3):g}"
+
+
+def _span(seconds: float) -> str:
+    """A time as people read it, to two digits: ``46 ms``, ``1.3 s``, ``40 s``; never ``0.0 s``."""
+    if seconds >= 10:
+        return f"{seconds:.0f} s"
+    if seconds >= 0.9995:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1e3:.0f} ms" if seconds >= 0.0095 else f"{seconds * 1e3:.2g} ms"

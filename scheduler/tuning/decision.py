@@ -14,7 +14,8 @@ from scheduler.tuning.ledger import CandidateState, Entry
 
 
 def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
-    """The entries with the chosen one and those that tie with the fastest marked.
+    """The entries with the chosen one and those that tie with the fastest marked, the chosen one
+    with what decided as its ``reason``.
 
     ``among`` are the places that may win (those that reached the last rounds). None is chosen
     where none of them was measured.
@@ -36,6 +37,22 @@ def decide(entries: Sequence[Entry], among: Collection[int]) -> list[Entry]:
             entry,
             tied=place in tied and len(tied) > 1,
             state=CandidateState.CHOSEN if place == chosen else entry.state,
+            reason=_why(entry, len(tied) - 1) if place == chosen else entry.reason,
         )
         for place, entry in enumerate(entries)
     ]
+
+
+def _why(chosen: Entry, others: int) -> str:
+    samples = len(chosen.measurement.samples_ns) if chosen.measurement is not None else 0
+    return what_decided(others, is_default=chosen.is_default, samples=samples)
+
+
+def what_decided(others: int, *, is_default: bool, samples: int) -> str:
+    """Why a candidate was chosen with which so many ``others`` tie; "" where it is the fastest."""
+    if others:
+        tied = f"tied with {others} other{'s' * (others > 1)}"
+        if is_default:
+            return f"{tied}: the default stays, since none was shown to be faster"
+        return f"{tied}, the default not among them: of equals the first by name"
+    return "the fastest of single samples, without an interval" if samples == 1 else ""

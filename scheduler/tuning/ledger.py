@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from cattrs import Converter
 
 from scheduler.benchmark.measurement import Measurement
+from scheduler.benchmark.metrics import TIME
 from scheduler.build.model import Build
 from scheduler.codegen.kernel import ConfigValue
 from scheduler.codegen.names import backend_of_kernel
@@ -116,11 +117,12 @@ class Entry:
         """One line of the ledger."""
         line = {"record": "candidate", **_codec().unstructure(self)}
         line["fate"] = legacy_state(self.state)
-        if self.measurement is not None:
+        if (measured := self.measurement) is not None:
+            several = measured.metrics[TIME].has_interval
             line["measurement"] |= {
-                "median_ns": self.measurement.median_ns,
-                "low_ns": self.measurement.low_ns,
-                "high_ns": self.measurement.high_ns,
+                "median_ns": measured.median_ns,
+                "low_ns": measured.low_ns if several else None,
+                "high_ns": measured.high_ns if several else None,
             }
         return line
 
@@ -262,8 +264,9 @@ def autotune_text(
 ) -> str:
     """The log of one problem in Inductor's form: times in ms, the share of the chosen one's speed.
 
-    The chosen candidate stands first, as Inductor's readers expect, the others by their times: one
-    that ties with it, or was out before the last rounds, may have a share above 100%.
+    The chosen candidate stands first with what decided, as Inductor's readers expect, the others by
+    their times: one that ties with it, or was out before the last rounds, may have a share above
+    100%.
     Times of the CPU emulation are called so in the title.
     """
     timed = [
@@ -280,8 +283,10 @@ def autotune_text(
     ]
     for _, median, name, entry in timed:
         share = timed[0][1] / median
-        tie = " (tied)" if entry.tied else ""
-        lines.append(f"  {name} {median / 1e6:.4f} ms {share:.1%} {entry.description}{tie}")
+        decided = entry.reason if entry.state is CandidateState.CHOSEN else ""
+        note = decided or ("tied" if entry.tied else "")
+        note = f" ({note})" if note else ""
+        lines.append(f"  {name} {median / 1e6:.4f} ms {share:.1%} {entry.description}{note}")
     backends = best_of_backends(entry for *_, entry in timed)
     if len(backends) > 1:
         lines.append(f"best of each backend: {', '.join(map(str, backends))}")

@@ -284,14 +284,15 @@ class Tuner:
     def _close_when_over(self, state: ProblemState) -> None:
         """Close a problem whose next candidate would not fit into the budget, and do not begin
         one of which two would not fit: there would be nothing to compare."""
-        limit = self._meter.no_more_measurements()
-        if not limit and state.trial_s > self._meter.exploring_left_s:
-            limit = f"a candidate takes {state.trial_s:.1f} s, more than is left"
-        if limit and (state.order or self._meter.left_s <= 0):
+        meter = self._meter
+        limit = meter.no_more_measurements()
+        limit = limit or meter.no_time_for(state.trial_s, "another candidate takes")
+        if limit and (state.order or meter.left_s <= 0):
             state.close(limit)
-        expected_s = 2 * self._trial_s(state)
-        if not state.order and expected_s > self._meter.exploring_left_s:
-            state.close(f"two candidates would take about {expected_s:.0f} s, more than is left")
+        if not state.order:
+            expected_s = 2 * self._trial_s(state)
+            if why := meter.no_time_for(expected_s, "two candidates would take"):
+                state.close(why)
 
     def _trial_s(self, state: ProblemState) -> float:
         """Seconds that a problem's next candidate will take; before its first by what the largest

@@ -145,6 +145,17 @@ def test_what_is_not_known_is_no_difference() -> None:
     assert not sentences(point(), replace(unknown, value=120.0))
 
 
+def test_who_must_not_compare_asks_for_what_one_alone_knows() -> None:
+    unknown = replace(point(), environment=replace(point().environment, driver="", settings={}))
+    assert environment_differences(unknown, point()) == ()
+    found = environment_differences(unknown, point(), unknown=True)
+    assert [(one.name or one.aspect, one.before, one.after) for one in found] == [
+        ("driver", "", "580.95"),
+        ("power limit", "not set", "700 W"),
+    ]
+    assert environment_differences(unknown, unknown, unknown=True) == ()
+
+
 def test_the_compilers_version_and_flags() -> None:
     assert "rocm 7.1.0 → 7.2.0" in sentences(point(), recompiled(point(), 120.0))
     flags = replace(point().compiler, flags=("-O3", "-ffast-math"))

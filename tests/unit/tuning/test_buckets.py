@@ -18,6 +18,7 @@ from scheduler.bundle.manifest import ChosenBy, Manifest
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import CallVariant, KernelCall
+from scheduler.codegen.title import title
 from scheduler.commands.main import main
 from scheduler.fusion.nodes import SchedulerNode
 from scheduler.ir.bindings import hints
@@ -131,7 +132,9 @@ def test_problems_that_do_not_depend_on_the_size_are_tuned_once() -> None:
     other = find_problems(plan, backend, target, {**usual, "s70": 16}, scan)
     assert without_repeats([*first, *first]) == first
     assert without_repeats([*first, *other]) == (*first, *other)
-    assert other[0].title == f"{first[0].title} at s70=16"
+    at = {**usual, "s70": 16}
+    assert other[0].title == f"{title(other[0].node, plan.lowered, at)} at s70=16"
+    assert other[0].title != f"{first[0].title} at s70=16", "the sizes are those that are measured"
 
 
 def test_the_command_tunes_each_bucket_and_its_bundle_is_right_at_all_sizes(

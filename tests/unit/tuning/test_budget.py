@@ -42,3 +42,47 @@ def test_no_limit_never_ends() -> None:
     meter.compiles = meter.measurements = 10**9
     assert not meter.no_more_compiles()
     assert not meter.no_more_measurements()
+
+
+@pytest.mark.parametrize(
+    ("takes", "said"),
+    [
+        (0.0000005, "0.0005 ms"),
+        (0.00025, "0.25 ms"),
+        (0.0042, "4.2 ms"),
+        (0.046, "46 ms"),
+        (0.9994, "999 ms"),
+        (1.34, "1.3 s"),
+        (40.2, "40 s"),
+    ],
+)
+def test_why_nothing_more_is_tried_is_said_in_figures_that_can_be_read(
+    takes: float, said: str
+) -> None:
+    """Candidates of a GPU take milliseconds: not "0.0 s, more than is left"."""
+    meter = Meter(Budget(60.0), clock=iter([0.0, 45.0 - takes / 2]).__next__)
+    assert meter.no_time_for(takes, "another candidate takes") == (
+        f"another candidate takes about {said}, more than was left of the time for trying"
+        " (45 of 60 s; the rest is for the last rounds)"
+    )
+
+
+def test_what_fits_is_tried_and_time_that_was_spent_is_called_spent() -> None:
+    now = [0.0]
+    meter = Meter(Budget(60.0), clock=lambda: now[0])
+    now[0] = 44.0
+    assert meter.no_time_for(1.0, "another candidate takes") == ""
+    now[0] = 45.0
+    spent = "the time for trying was spent (45 of 60 s; the rest is for the last rounds)"
+    for takes in (0.0, 0.001):
+        assert meter.no_time_for(takes, "two candidates would take") == spent
+    assert meter.no_more_measurements() == meter.no_more_compiles() == spent
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "said"),
+    [(0.08, "0.06 of 0.08"), (21.4286, "16.1 of 21.4"), (3600.0, "2700 of 3600")],
+)
+def test_the_time_for_trying_is_said_in_plain_figures(budget_s: float, said: str) -> None:
+    meter = Meter(Budget(budget_s), clock=iter([0.0, budget_s]).__next__)
+    assert f"({said} s;" in meter.no_more_measurements()

@@ -16,7 +16,8 @@ from scheduler.results.points.formats.common import NANOSECONDS, point
 from scheduler.results.points.model import Context, LeftOut, Points
 from scheduler.tuning.oracle.log import NOT_MEASURED
 
-_HEAD = re.compile(r"\bAUTOTUNE (\S.*\))\s*$")
+# Kiln's own title goes on behind the operands: ``mm(64x32, 32x16) f16 at s0=64``.
+_HEAD = re.compile(r"\bAUTOTUNE (\S[^(]*\(.*\)[^()]*?)\s*$")
 _OPERANDS = re.compile(r"(?:^|\s)(strides|dtypes): (.+?)\s*$")
 _CHOICE = re.compile(r"(?:^|\s)(\S+) ([0-9]+(?:\.[0-9]+)?|inf) ms [0-9.]+%\s*(.*?)\s*$")
 _END = re.compile(r"\bAUTOTUNE benchmarking takes\b")

@@ -1,0 +1,1 @@
+"""What many trials of one problem show: which parameters matter, how each of their values does."""

@@ -1,0 +1,250 @@
+"""Which parameters the times of a problem's trials depend on.
+
+A parameter's share is that of the variance of log time that lies between its values: R squared of
+the means by value, corrected for what as many values explain by chance (adjusted R squared, which
+is Kelley's epsilon squared; Kelley, An Unbiased Correlation Ratio Measure, PNAS 1935). Log time,
+because what counts is by how much faster a trial is. Two parameters interact by what their
+combinations explain beyond the best sum of a part for each (adjusted likewise, on the same trials).
+
+How large either gets with nothing behind it is found by shuffling the times (a permutation test
+with the largest of each shuffle: Westfall and Young, Resampling-Based Multiple Testing, 1993), the
+same shuffles each time. Of interactions it is what the parameters leave unexplained, a part for
+each, that is shuffled (Freedman and Lane, A Nonstochastic Interpretation of Reported Significance
+Levels, 1983): what the parameters do by themselves is not taken for what they do together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+METHOD = (
+    "share of the variance of log time that lies between a parameter's values"
+    " (adjusted R², epsilon squared)"
+)
+FEWEST = 12  # trials with a time, below which nothing is computed
+_SPARE = 5  # trials beyond the number of values that a share is estimated from
+_SHUFFLES = 99
+_SEED = 20  # the same shuffles for everybody
+_CHANCE = 0.95
+_MOST_PAIRS = 5
+_LEAST = 0.005  # of the variance: less of an interaction is of no interest
+_TIED = 0.7  # Cramer's V from which on two parameters are hardly told from each other
+
+
+@dataclass(frozen=True)
+class Share:
+    """A parameter: its share (0 to 1) of the variance, of ``values`` values in the trials that have
+    a time; None where there are too few of these for so many values."""
+
+    name: str
+    share: float | None
+    values: int
+    beyond_chance: bool
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """What two parameters' combinations explain beyond a part for each, as a share."""
+
+    names: tuple[str, str]
+    share: float
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Two parameters that hardly vary without each other (Cramer's V, 0 to 1): what one of them
+    explains cannot be told from what the other does. 1 says that one decides the other."""
+
+    names: tuple[str, str]
+    association: float
+
+
+@dataclass(frozen=True)
+class Importance:
+    """Of ``n`` trials with a time. ``shares`` has the largest first; fewer than 5 of 100 shuffles
+    of the times give any parameter a share above ``chance``. ``together`` is what a part for each
+    parameter explains when all are taken together; the rest is in their interactions, in what is no
+    parameter, and in noise. ``missing`` says why nothing was computed, "" where it was."""
+
+    n: int
+    method: str = METHOD
+    shares: tuple[Share, ...] = ()
+    chance: float | None = None
+    together: float | None = None
+    interactions: tuple[Interaction, ...] = ()
+    ties: tuple[Tie, ...] = ()
+    missing: str = ""
+
+
+def importance(codes: Mapping[str, Sequence[int]], times: Sequence[float]) -> Importance:
+    """Of each trial its time (any unit, above 0) and of each parameter the place of its value."""
+    n = len(times)
+    if n < FEWEST:
+        return Importance(n, missing=f"{n} trials have a time: {FEWEST} are the fewest for it")
+    levels = {name: _compact(places) for name, places in codes.items()}
+    levels = {name: one for name, one in levels.items() if one.max() > 0}
+    y = np.log(np.asarray(times, dtype=np.float64))
+    y -= y.mean()
+    if not levels:
+        return Importance(n, missing="no parameter differs among the trials that have a time")
+    if float(y @ y) < 1e-18:
+        return Importance(n, missing="all trials took the same time")
+    shuffled = _shuffled(y)
+    usable = {name: one for name, one in levels.items() if n - (one.max() + 1) >= _SPARE}
+    found = {name: _explained(one, shuffled) for name, one in usable.items()}
+    chance = _level([shares[1:] for shares in found.values()])
+    shares = [
+        _share(name, int(one.max()) + 1, found.get(name), chance) for name, one in levels.items()
+    ]
+    shares.sort(key=lambda one: (one.share is None, -(one.share or 0.0), one.name))
+    left, rank = _left(list(usable.values()), y) if usable else (y, 0)
+    return Importance(
+        n=n,
+        shares=tuple(shares),
+        chance=chance,
+        together=_together(left, rank, y) if usable else None,
+        interactions=_interactions(usable, left, rank, y),
+        ties=_ties(levels),
+    )
+
+
+def _share(name: str, values: int, shares: Floats | None, chance: float | None) -> Share:
+    if shares is None or chance is None:
+        return Share(name, None, values, beyond_chance=False)
+    own = max(0.0, float(shares[0]))
+    return Share(name, own, values, beyond_chance=own > chance)
+
+
+def _compact(places: Sequence[int]) -> Ints:
+    """Places among the values that occur: 0 to their number less one."""
+    inverse: Ints = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)[1]
+    return inverse
+
+
+def _shuffled(y: Floats) -> Floats:
+    """The values as they are, then shuffled: a row each."""
+    rng = np.random.default_rng(_SEED)
+    return np.vstack([y, rng.permuted(np.tile(y, (_SHUFFLES, 1)), axis=1)])
+
+
+def _sums(groups: Ints, rows: Floats) -> tuple[Floats, Floats]:
+    """Sums of each row by group (rows x groups), and how many each group has."""
+    member = (groups[:, None] == np.arange(groups.max() + 1)).astype(np.float64)
+    sums: Floats = rows @ member
+    return sums, member.sum(axis=0)
+
+
+def _adjusted(explained: Floats, total: float, n: int, groups: int) -> Floats:
+    """Adjusted R squared of sums of squares that ``groups`` means explain."""
+    left: Floats = 1.0 - explained / total
+    result: Floats = 1.0 - left * (n - 1) / max(1, n - groups)
+    return result
+
+
+def _explained(groups: Ints, rows: Floats) -> Floats:
+    """Of each row (centred) the adjusted share that the groups' means explain."""
+    sums, counts = _sums(groups, rows)
+    total = float(rows[0] @ rows[0])
+    return _adjusted((sums**2 / counts).sum(axis=1), total, rows.shape[1], len(counts))
+
+
+def _level(rows: Sequence[Floats]) -> float | None:
+    """What the largest of each shuffle stays below in 95 of 100."""
+    if not rows:
+        return None
+    return max(0.0, float(np.quantile(np.max(rows, axis=0), _CHANCE)))
+
+
+def _dummies(levels: Sequence[Ints]) -> Floats:
+    """A column of ones, and one for each value but the first of each parameter (n x p)."""
+    columns = [np.ones((len(levels[0]), 1))]
+    columns += [(one[:, None] == np.arange(1, one.max() + 1)).astype(np.float64) for one in levels]
+    return np.hstack(columns)
+
+
+def _left(levels: Sequence[Ints], y: Floats) -> tuple[Floats, int]:
+    """What the best sum of a part for each parameter leaves of the values, and its rank."""
+    matrix = _dummies(levels)
+    fitted, _, rank, _ = np.linalg.lstsq(matrix, y, rcond=None)
+    return y - matrix @ fitted, int(rank)
+
+
+def _together(left: Floats, rank: int, y: Floats) -> float | None:
+    if len(y) - rank < _SPARE:
+        return None
+    total = float(y @ y)
+    explained = np.asarray([total - float(left @ left)])
+    return max(0.0, float(_adjusted(explained, total, len(y), rank)[0]))
+
+
+def _interactions(
+    levels: Mapping[str, Ints], left: Floats, rank: int, y: Floats
+) -> tuple[Interaction, ...]:
+    """The pairs whose combinations explain more than any does of shuffled values, the largest
+    first; ``left`` is what a part for each parameter leaves."""
+    if len(levels) < 2 or len(y) - rank < _SPARE:
+        return ()
+    rows, total = _shuffled(left), float(y @ y)
+    found: list[tuple[tuple[str, str], Floats]] = []
+    for one, other in combinations(levels, 2):
+        gains = _gain(levels[one], levels[other], rows, total)
+        if gains is not None:
+            found.append(((one, other), gains))
+    chance = _level([gains[1:] for _, gains in found])
+    if chance is None:
+        return ()
+    least = max(chance, _LEAST)
+    above = [Interaction(names, float(gains[0])) for names, gains in found if gains[0] > least]
+    above.sort(key=lambda one: -one.share)
+    return tuple(above[:_MOST_PAIRS])
+
+
+def _gain(one: Ints, other: Ints, rows: Floats, total: float) -> Floats | None:
+    """Of each row what the combinations explain beyond a part for each, less what as many explain
+    by chance, as a share of the ``total``; None where too few trials are left beyond the
+    combinations, or these have nothing beyond the parts."""
+    width = int(other.max()) + 1
+    cells, inverse = np.unique(one * width + other, return_inverse=True)
+    n = rows.shape[1]
+    if n - len(cells) < _SPARE:
+        return None
+    sums, counts = _sums(inverse, rows)
+    matrix = _dummies([cells // width, cells % width]) * np.sqrt(counts)[:, None]
+    basis, weights, _ = np.linalg.svd(matrix, full_matrices=False)
+    basis = basis[:, weights > weights[0] * 1e-9]
+    beyond = len(cells) - basis.shape[1]
+    if beyond <= 0:
+        return None
+    parts = (((sums / np.sqrt(counts)) @ basis) ** 2).sum(axis=1)
+    both = (sums**2 / counts).sum(axis=1)
+    noise = ((rows**2).sum(axis=1) - both) / (n - len(cells))
+    gain: Floats = (both - parts - beyond * noise) / total
+    return gain
+
+
+def _ties(levels: Mapping[str, Ints]) -> tuple[Tie, ...]:
+    found = (
+        Tie((one, other), _association(levels[one], levels[other]))
+        for one, other in combinations(levels, 2)
+    )
+    return tuple(
+        sorted((tie for tie in found if tie.association >= _TIED), key=lambda tie: -tie.association)
+    )
+
+
+def _association(one: Ints, other: Ints) -> float:
+    """Cramer's V of two parameters over the trials."""
+    counts = np.zeros((int(one.max()) + 1, int(other.max()) + 1))
+    np.add.at(counts, (one, other), 1)
+    n = counts.sum()
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / n
+    chi2 = float(((counts - expected) ** 2 / expected).sum())
+    return float(min(1.0, np.sqrt(chi2 / (n * (min(counts.shape) - 1)))))

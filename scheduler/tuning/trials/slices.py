@@ -1,0 +1,105 @@
+"""Times of trials by the values of one parameter, and by those of two."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduler.tuning.trials.parameters import Parameter
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial: the place of it among the trials, its time (any unit; None where it
+    has none) and its state."""
+
+    trial: int
+    time: float | None
+    state: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Trials with the same values: ``n`` of them have a time, of which these are the least, the
+    quartiles and the most; ``best_trial`` is the place of the fastest. ``others`` counts those
+    without a time by their state."""
+
+    n: int = 0
+    best: float | None = None
+    lower: float | None = None
+    median: float | None = None
+    upper: float | None = None
+    worst: float | None = None
+    best_trial: int | None = None
+    others: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a parameter, and the trials that have it."""
+
+    value: str
+    group: Group
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A parameter, value by value."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Two parameters: ``cells[i][j]`` has the trials with the ``i``-th value of ``down`` and the
+    ``j``-th of ``across``; None where there is none."""
+
+    across: str
+    down: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    cells: tuple[tuple[Group | None, ...], ...]
+
+
+def group(outcomes: Sequence[Outcome]) -> Group:
+    """What these trials have in common."""
+    timed = [(one.time, one.trial) for one in outcomes if one.time is not None]
+    others = Counter(one.state for one in outcomes if one.time is None)
+    if not timed:
+        return Group(others=dict(others))
+    best, best_trial = min(timed)
+    times = [time for time, _ in timed]
+    lower, median, upper = (float(one) for one in np.quantile(times, (0.25, 0.5, 0.75)))
+    return Group(
+        len(timed), best, lower, median, upper, max(times), best_trial, dict(sorted(others.items()))
+    )
+
+
+def slice_of(parameter: Parameter, outcomes: Sequence[Outcome]) -> Slice:
+    """The trials by a parameter's values; ``outcomes`` in the order of its ``codes``."""
+    found: dict[int, list[Outcome]] = defaultdict(list)
+    for code, outcome in zip(parameter.codes, outcomes, strict=True):
+        found[code].append(outcome)
+    return Slice(
+        parameter.name,
+        tuple(Value(text, group(found[code])) for code, text in enumerate(parameter.values)),
+    )
+
+
+def grid_of(across: Parameter, down: Parameter, outcomes: Sequence[Outcome]) -> Grid:
+    """The trials by two parameters' values."""
+    found: dict[tuple[int, int], list[Outcome]] = defaultdict(list)
+    for column, row, outcome in zip(across.codes, down.codes, outcomes, strict=True):
+        found[row, column].append(outcome)
+    cells = tuple(
+        tuple(
+            group(found[row, column]) if (row, column) in found else None
+            for column in range(len(across.values))
+        )
+        for row in range(len(down.values))
+    )
+    return Grid(across.name, down.name, across.values, down.values, cells)
