@@ -1,14 +1,22 @@
-"""How lines of the log are written: one for each record, whatever it speaks of."""
+"""How lines of the log are written: one for each record, whatever it speaks of.
+
+``KILN_LOG_FORMAT`` says which: lines for people, or JSON for what collects logs.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from scheduler.text import one_line
+from codegen_app.config import context
+from scheduler.text import one_line, shortened
 
 MAX_RECORD = 4_000  # characters of one
+_MAX_TRACEBACK = 20_000
+FIELDS = "kiln_fields"  # what a record's maker adds to its object, by this name in ``extra``
 ExcInfo: TypeAlias = (
     tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 )
@@ -24,3 +32,28 @@ class LineFormatter(logging.Formatter):
     def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 - the library's name
         lines = super().formatException(ei).split("\n")
         return "\n".join(f"  {one_line(line, MAX_RECORD)}" for line in lines)
+
+
+class JsonFormatter(logging.Formatter):
+    """A JSON object a line, in ASCII alone: what is spelled there ends no line and moves no
+    terminal, whatever a name holds. ``time`` is UTC's."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record, without its end."""
+        made = datetime.fromtimestamp(record.created, UTC)
+        found: dict[str, Any] = {
+            "time": made.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": shortened(record.getMessage(), MAX_RECORD),
+            **context.of(record),
+            **{name: _short(value) for name, value in getattr(record, FIELDS, {}).items()},
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            text = self.formatException(record.exc_info)
+            found["exception"] = shortened(text, _MAX_TRACEBACK)
+        return json.dumps(found, default=str)
+
+
+def _short(value: Any) -> Any:
+    return shortened(value, MAX_RECORD) if isinstance(value, str) else value

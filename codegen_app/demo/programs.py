@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from codegen_app.demo.processes import Program
-from codegen_app.services.queue import MODELLED, Kind, queue_name
+from codegen_app.services.queue import Kind, queue_name
+from codegen_app.services.waiting import MODELLED
 
 _MOST_COMPILING = 8  # each has about 150 MB
 

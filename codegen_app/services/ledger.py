@@ -21,7 +21,7 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import audit, queue, work
+from codegen_app.services import audit, queue, waiting, work
 from scheduler.outcome import Stage
 from scheduler.targets.modelled import PREFIX
 
@@ -29,12 +29,12 @@ _NO_RESULT = (State.REJECTED, State.QUARANTINED, State.CANCELLED)
 
 
 def served_by(run: TuningRun) -> str:
-    """The architecture whose workers do a run, or ``queue.MODELLED``."""
-    return queue.MODELLED if run.is_modelled else run.target
+    """The architecture whose workers do a run, or ``waiting.MODELLED``."""
+    return waiting.MODELLED if run.is_modelled else run.target
 
 
 def ready_tasks(target: str) -> QuerySet[TuningTask]:
-    """Tasks for an architecture, or ``queue.MODELLED``, that wait for nothing but a worker: all
+    """Tasks for an architecture, or ``waiting.MODELLED``, that wait for nothing but a worker: all
     their builds are over, or they ask for builds themselves (a run with a budget)."""
     waits = Candidate.objects.filter(
         task=OuterRef("pk"), state__in=OPEN_STATES, build__state__in=OPEN_STATES
@@ -45,7 +45,9 @@ def ready_tasks(target: str) -> QuerySet[TuningTask]:
         searches | ~Exists(waits), state=State.QUEUED, run__state__in=OPEN_STATES
     )
     modelled = Q(run__device__startswith=PREFIX)
-    return ready.filter(modelled if target == queue.MODELLED else Q(run__target=target) & ~modelled)
+    return ready.filter(
+        modelled if target == waiting.MODELLED else Q(run__target=target) & ~modelled
+    )
 
 
 def add_rejected(task: TuningTask, rejected: Iterable[Mapping[str, Any]], first: int) -> None:
@@ -79,7 +81,7 @@ def build_is_over(build: Build) -> None:
             detail=unbuilt.log or unbuilt.detail,
             finished_at=Now(),
         )
-    for target in (build.target, queue.MODELLED):
+    for target in (build.target, waiting.MODELLED):
         if ready_tasks(target).filter(candidates__build=build).exists():
             queue.notify(queue.Kind.MEASURE, target=target)
 

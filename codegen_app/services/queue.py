@@ -12,29 +12,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, F, Value, When
-from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
 from codegen_app.config.celery import app
-from codegen_app.models import (
-    Build,
-    Delivery,
-    DeliveryState,
-    ForeignKernel,
-    Graph,
-    Modelling,
-    Packing,
-    Remeasurement,
-    State,
-    TuningRun,
-    TuningTask,
-)
-from codegen_app.services import work
-from scheduler.targets.modelled import PREFIX
+from codegen_app.models import Remeasurement, TuningTask
+from codegen_app.services import waiting, work
 
-#: What stands for the architecture in queues of runs of modelled times: any machine takes those.
-MODELLED = "model"
 # The periodic round says it again: a queue that nobody serves any more does not keep it.
 _STALE_AFTER_S = 30
 _SEND_AGAIN = 1  # after the broker was started anew the first use of a connection fails
@@ -67,27 +50,20 @@ def notify(kind: Kind, count: int = 1, target: str = "") -> None:
 
 def notify_of_waiting() -> None:
     """Wake workers for whatever is due in the rows."""
-    graphs = work.due(Graph.objects.all()).count()
-    runs = TuningRun.objects.filter(
-        planned_at=None, state=State.QUEUED, graph__state=State.DONE
-    ).count()
-    packings = work.due(Packing.objects.all()).count()
-    if graphs or runs or packings:
-        notify(Kind.PREPARE, graphs + runs + packings)
-    builds = work.due(Build.objects.all()).count()
-    modellings = work.due(Modelling.objects.filter(build__state=State.DONE)).count()
-    if count := builds + modellings + work.due(ForeignKernel.objects.all()).count():
-        notify(Kind.COMPILE, count)  # whose workers model, too
-    deliveries = Delivery.objects.filter(state=DeliveryState.PENDING, next_at__lte=Now())
-    if count := deliveries.count():
-        notify(Kind.NOTIFY, count)
-    waiting = work.due(TuningTask.objects.all())
-    modelled = Case(
-        When(run__device__startswith=PREFIX, then=Value(MODELLED)), default=F("run__target")
-    )
-    tasks = waiting.order_by().values_list(modelled, flat=True).distinct()
+    announced = {
+        Kind.PREPARE: waiting.to_prepare(),
+        Kind.COMPILE: waiting.to_compile(),
+        Kind.NOTIFY: waiting.to_notify(),
+    }
+    for kind, rows in announced.items():
+        if count := sum(each.count() for each in rows):
+            notify(kind, count)
+    tasks = work.due(TuningTask.objects.all()).order_by()
     again = work.due(Remeasurement.objects.all()).order_by()
-    for target in {*tasks, *again.values_list("series__target", flat=True).distinct()}:
+    for target in {
+        *tasks.values_list(waiting.MEASURED_ON, flat=True).distinct(),
+        *again.values_list("series__target", flat=True).distinct(),
+    }:
         notify(Kind.MEASURE, target=target)
 
 
@@ -105,8 +81,8 @@ def _send(kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> N
 
 
 def _fill(producer: Any, kind: Kind, queue: str, arguments: dict[str, str], messages: int) -> None:
-    waiting = app.amqp.queues[queue].bind(producer.channel).queue_declare().message_count
-    for _ in range(messages - waiting):
+    present = app.amqp.queues[queue].bind(producer.channel).queue_declare().message_count
+    for _ in range(messages - present):
         app.send_task(
             f"codegen_app.tasks.{kind}",
             kwargs=arguments,

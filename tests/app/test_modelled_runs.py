@@ -30,10 +30,10 @@ from codegen_app.services import (
     measuring,
     modelled,
     planning,
-    queue,
     remote_builds,
     retuning,
     tuning,
+    waiting,
     work,
 )
 from scheduler import targets
@@ -69,7 +69,7 @@ def start(graph: Graph, device: str = "model:gfx942", **limits: float) -> Tuning
 
 
 def claimed(run: TuningRun) -> TuningTask:
-    task = work.claim_next(ledger.ready_tasks(queue.MODELLED).filter(run=run), "w")
+    task = work.claim_next(ledger.ready_tasks(waiting.MODELLED).filter(run=run), "w")
     assert task is not None
     return task
 
@@ -136,7 +136,7 @@ def test_a_measured_run_begins_with_what_was_modelled_and_says_so(
         budget=Budget(measurements=3),
     )
     planning.plan_waiting()
-    assert not ledger.ready_tasks(queue.MODELLED).exists()
+    assert not ledger.ready_tasks(waiting.MODELLED).exists()
     task = ledger.ready_tasks("gfx942").get()
     found = modelled.start(task)
     assert found.device == DEVICE

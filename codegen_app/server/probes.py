@@ -1,0 +1,72 @@
+"""What machines ask that watch this one: whether the process answers, whether it could serve, and
+what waits.
+
+Answered before everything else: load balancers come by HTTP, by an address instead of a host's
+name, without a session; and the first two are not to fail because the database does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+
+from codegen_app.access import watching
+from codegen_app.services import metrics, readiness
+
+READING = ("GET", "HEAD")
+_TEXT = "text/plain; charset=utf-8"
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class ProbesMiddleware:
+    """The first of all: ``/healthz``, ``/readyz``, and ``/metrics`` where that is on."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        answer = ANSWERS.get(request.path_info)
+        if answer is None or (answer is _metrics and not watching.is_on()):
+            return self.get_response(request)
+        if request.method not in READING:
+            return HttpResponseNotAllowed(READING)
+        response = answer(request)
+        for name, value in _HEADERS.items():
+            response.headers[name] = value
+        response.headers["Content-Length"] = str(len(response.content))
+        if request.method == "HEAD":
+            response.content = b""
+        return response
+
+
+def _health(_: HttpRequest) -> HttpResponse:
+    """This process answers; nothing else is asked."""
+    return HttpResponse("ok\n", content_type=_TEXT)
+
+
+def _ready(_: HttpRequest) -> HttpResponse:
+    """Each thing that is needed, by name; 503 where one is missing."""
+    found = readiness.look()
+    ready = all(one == readiness.OK for one in found.values())
+    response = JsonResponse({"ready": ready, "checks": found}, status=200 if ready else 503)
+    response._has_been_logged = True  # type: ignore[attr-defined]  # each check has said why
+    return response
+
+
+def _metrics(request: HttpRequest) -> HttpResponse:
+    """For who may read them."""
+    if not watching.may_read(request):
+        denied = HttpResponse("A token is needed.\n", status=401, content_type=_TEXT)
+        denied.headers["WWW-Authenticate"] = "Bearer"
+        return denied
+    if readiness.database() != readiness.OK:
+        return HttpResponse("The database does not answer.\n", status=503, content_type=_TEXT)
+    return HttpResponse(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
+
+
+ANSWERS: dict[str, Callable[[HttpRequest], HttpResponse]] = {
+    "/healthz": _health,
+    "/readyz": _ready,
+    "/metrics": _metrics,
+}

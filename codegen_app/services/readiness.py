@@ -1,0 +1,165 @@
+"""Whether this process could serve a page now: what it needs of others, asked within a limit.
+
+Anybody may ask (load balancers have no login): answers name no host, account or path, which go to
+the log; and however many ask at once, each thing is asked for once a second at most.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLateError
+from functools import lru_cache
+from pathlib import Path
+
+import psycopg
+from django.conf import settings
+from django.core.files.storage import FileSystemStorage, default_storage
+from django.db.migrations.loader import MigrationLoader
+
+from codegen_app.broker import transport
+from codegen_app.config.celery import app
+from codegen_app.config.secrecy import without_password
+from scheduler.text import one_line
+
+OK = "ok"
+LIMIT_S = 2.0  # of all of them, which are asked at the same time
+FRESH_S = 1.0  # an answer is given again for so long
+_OF_STORAGE = "readiness"  # a name that is only asked for
+
+log = logging.getLogger(__name__)
+
+
+class NotReadyError(Exception):
+    """What is missing, in one line that anybody may read."""
+
+
+class Check:
+    """One thing that is needed. ``ask`` returns, or raises: ``NotReadyError`` with a line to show;
+    of anything else ``failed`` is shown, and the log has the rest."""
+
+    def __init__(self, name: str, ask: Callable[[], None], failed: str) -> None:
+        self.name = name
+        self._ask = ask
+        self._failed = failed
+        self._lock = threading.Lock()
+        self._asked_at = 0.0
+        self._answer: Future[str] | None = None
+
+    def begin(self) -> Future[str]:
+        """An answer that is on its way, or fresh. One that does not come keeps one thread, not one
+        for each who asks."""
+        with self._lock:
+            now = time.monotonic()
+            present = self._answer
+            if present and (not present.done() or now - self._asked_at < FRESH_S):
+                return present
+            self._asked_at, self._answer = now, Future()
+            threading.Thread(
+                target=self._run, args=(self._answer,), name=f"readiness {self.name}", daemon=True
+            ).start()
+            return self._answer
+
+    def _run(self, answer: Future[str]) -> None:
+        try:
+            self._ask()
+        except NotReadyError as error:
+            answer.set_result(str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, that is the answer
+            log.warning("%s: %s", self.name, one_line(without_password(str(error))))
+            answer.set_result(self._failed)
+        else:
+            answer.set_result(OK)
+
+
+def checks() -> tuple[Check, ...]:
+    """What this installation needs; a broker of its own where the database is none."""
+    own = settings.CELERY_BROKER_URL.startswith(f"{transport.SCHEME}:")
+    return _ALWAYS if own else (*_ALWAYS, _BROKER)
+
+
+def look(limit_s: float = LIMIT_S) -> dict[str, str]:
+    """Each check by its name: "ok", or one line on what is missing, after ``limit_s`` at most."""
+    deadline = time.monotonic() + limit_s
+    begun = [(one.name, one.begin()) for one in checks()]
+    return {name: _by(deadline, answer, limit_s) for name, answer in begun}
+
+
+def database(limit_s: float = LIMIT_S) -> str:
+    """The same of the database alone."""
+    return _by(time.monotonic() + limit_s, _DATABASE.begin(), limit_s)
+
+
+def _by(deadline: float, answer: Future[str], limit_s: float) -> str:
+    try:
+        return answer.result(max(0.0, deadline - time.monotonic()))
+    except TooLateError:
+        return f"no answer within {limit_s:g} s"
+
+
+def _connected() -> psycopg.Connection[tuple[str, str]]:
+    """A connection for this alone: Django's have longer limits, and one that hangs is not noticed
+    by them for minutes."""
+    return psycopg.connect(
+        **transport.parameters(),
+        autocommit=True,
+        application_name="kiln readiness",
+        connect_timeout=int(LIMIT_S),
+        options=f"-c statement_timeout={int(LIMIT_S * 1000)}",
+        tcp_user_timeout=int(LIMIT_S * 1000),
+    )
+
+
+def _ask_database() -> None:
+    with _connected() as connection:
+        connection.execute("SELECT 1")
+
+
+def _ask_migrations() -> None:
+    with _connected() as connection:
+        try:
+            applied = set(connection.execute("SELECT app, name FROM django_migrations").fetchall())
+        except psycopg.errors.UndefinedTable:
+            applied = set()
+    missing = sorted(_of_this_code() - applied)
+    if missing:
+        first = ".".join(missing[0])
+        raise NotReadyError(f"{len(missing)} not applied, first {first}: run manage.py migrate")
+
+
+@lru_cache(maxsize=1)
+def _of_this_code() -> frozenset[tuple[str, str]]:
+    """Application and name of each; those that stand for others are applied with them."""
+    found = MigrationLoader(None).disk_migrations
+    return frozenset(key for key, migration in found.items() if not migration.replaces)
+
+
+def _ask_artifacts() -> None:
+    if isinstance(default_storage, FileSystemStorage):
+        folder = Path(default_storage.location)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{_OF_STORAGE}-") as file:
+            file.write(bytes(4096))
+            file.flush()
+    else:
+        default_storage.exists(_OF_STORAGE)  # somebody else's is not written to each second
+
+
+def _ask_broker() -> None:
+    with app.connection_for_write(
+        connect_timeout=LIMIT_S,
+        transport_options={"socket_connect_timeout": LIMIT_S, "socket_timeout": LIMIT_S},
+    ) as connection:
+        connection.connect()
+        connection.default_channel  # noqa: B018 - Redis is first asked for here
+
+
+_DATABASE = Check("database", _ask_database, "does not answer")
+_MIGRATIONS = Check("migrations", _ask_migrations, "cannot be read: the database does not answer")
+_ARTIFACTS = Check("artifacts", _ask_artifacts, "cannot be written, or not be reached")
+_BROKER = Check("broker", _ask_broker, "does not answer")
+_ALWAYS = (_DATABASE, _MIGRATIONS, _ARTIFACTS)
