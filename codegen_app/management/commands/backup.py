@@ -1,0 +1,32 @@
+"""``manage.py backup FOLDER``: the database and all artifacts, while everything goes on."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.services.backups.taking import take
+from scheduler.outcome import MachineError, UserError
+
+
+class Command(BaseCommand):
+    """Takes a backup, or brings an earlier one up to date."""
+
+    help = "Write a backup into a folder; an earlier backup's is brought up to date."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Where to."""
+        parser.add_argument("folder", type=Path)
+
+    def handle(self, *_: Any, folder: Path, **__: Any) -> None:
+        """Say what is done, and what the storage had not."""
+        try:
+            made = take(folder, self.stdout.write)
+        except (UserError, MachineError) as error:
+            raise CommandError(str(error)) from None
+        for digest in made.missing:
+            self.stderr.write(f"artifact {digest} is not in the storage: it was lost before")
+        self.stdout.write(f"{folder} holds the backup of {made.made_at}")

@@ -1,0 +1,33 @@
+"""``manage.py restore FOLDER``: fill an empty installation from a backup."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from codegen_app.services.backups.restoring import restore
+from scheduler.outcome import MachineError, UserError
+
+
+class Command(BaseCommand):
+    """Restores what ``backup`` wrote."""
+
+    help = "Fill an empty database and the storage from a backup's folder."
+    requires_system_checks: list[str] = []  # there is no table yet
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Where from."""
+        parser.add_argument("folder", type=Path)
+
+    def handle(self, *_: Any, folder: Path, **__: Any) -> None:
+        """Say what is done."""
+        try:
+            found = restore(folder, self.stdout.write)
+        except (UserError, MachineError) as error:
+            raise CommandError(str(error)) from None
+        self.stdout.write(
+            f"restored what was there at {found.made_at}: start the web processes and workers"
+        )

@@ -1,0 +1,83 @@
+"""What is in a backup's folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduler.files import write_whole
+from scheduler.outcome import UserError
+
+FORMAT = 1
+_MANIFEST, _DUMP, _ARTIFACTS = "backup.json", "database.dump", "artifacts"
+_NAME = re.compile(r"sha256/[0-9a-f]{2}/([0-9a-f]{64})(\.[\w.]+)?")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """``migrations`` are those that were applied, as ``app.name``; ``artifacts`` counts the files,
+    ``missing`` names the digests that the storage had not."""
+
+    made_at: str
+    kiln: str
+    migrations: tuple[str, ...]
+    artifacts: int
+    missing: tuple[str, ...]
+
+
+def dump_file(folder: Path) -> Path:
+    """Of the database."""
+    return folder / _DUMP
+
+
+def artifact_file(folder: Path, path: str) -> Path:
+    """The copy of what the storage calls ``path``."""
+    return folder / _ARTIFACTS / path
+
+
+def artifact_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
+    """Each copied artifact: the storage's name for it, its digest, and the file. Others, which
+    nobody wrote who takes backups, are left alone."""
+    root = folder / _ARTIFACTS
+    for file in sorted(root.rglob("*")):
+        found = _NAME.fullmatch(file.relative_to(root).as_posix())
+        if found and file.is_file() and not file.is_symlink():
+            yield found.group(0), found.group(1), file
+
+
+def write(folder: Path, manifest: Manifest) -> None:
+    """Say that the folder holds a whole backup."""
+    text = json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1) + "\n"
+    write_whole(folder / _MANIFEST, text.encode())
+
+
+def unmark(folder: Path) -> None:
+    """From now on the folder holds no whole backup."""
+    (folder / _MANIFEST).unlink(missing_ok=True)
+
+
+def read(folder: Path) -> Manifest:
+    """What the folder holds; ``UserError`` where that is no whole backup of this format."""
+    file = folder / _MANIFEST
+    try:
+        found: Any = json.loads(file.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{folder} holds no whole backup: it has no {_MANIFEST}") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+    if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
+        raise UserError(f"{file} is of another format than {FORMAT}: use the Kiln that wrote it")
+    try:
+        return Manifest(
+            str(found["made_at"]),
+            str(found["kiln"]),
+            tuple(map(str, found["migrations"])),
+            int(found["artifacts"]),
+            tuple(map(str, found["missing"])),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{file} is damaged: a part of it is missing") from None

@@ -1,0 +1,93 @@
+"""The database as one file, by PostgreSQL's own programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from psycopg.pq import Conninfo
+
+from codegen_app.broker import transport
+from codegen_app.postgres.cluster import PostgresError
+from codegen_app.postgres.programs import last_line, versions
+from scheduler.outcome import MachineError
+
+# Who is logged in is nobody else's to have; everybody logs in again.
+_LEFT_OUT = ("django_session",)
+
+
+def dump(file: Path, snapshot: str) -> None:
+    """Write all tables as an exported snapshot has them. ``MachineError`` says why it fails."""
+    left_out = [f"--exclude-table-data=public.{table}" for table in _LEFT_OUT]
+    options = ("--format=custom", "--no-owner", "--no-privileges", f"--snapshot={snapshot}")
+    _run("pg_dump", *options, *left_out, f"--file={file}")
+
+
+def load(file: Path) -> None:
+    """Fill the database, which is empty: with all of it or, where something fails, nothing."""
+    options = ("--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction")
+    _run("pg_restore", *options, f"--dbname={connection.settings_dict['NAME']}", str(file))
+
+
+def is_empty() -> bool:
+    """Whether there is no table yet."""
+    return not connection.introspection.table_names()
+
+
+def applied() -> tuple[str, ...]:
+    """The migrations of this database, as ``app.name``."""
+    found = MigrationRecorder(connection).applied_migrations()
+    return tuple(sorted(f"{app}.{name}" for app, name in found))
+
+
+def known() -> frozenset[str]:
+    """The migrations that this Kiln has, those that others replaced among them."""
+    there = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
+    names = {*there, *(name for one in there.values() for name in one.replaces)}
+    return frozenset(f"{app}.{name}" for app, name in names)
+
+
+def _run(program: str, *arguments: str) -> None:
+    try:
+        done = subprocess.run(
+            [_path(program), *arguments],
+            check=False,
+            env={**os.environ, **_environment(), "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    except OSError as error:
+        raise MachineError(f"{program} cannot be run: {error.strerror or error}") from None
+    if done.returncode != 0:
+        raise MachineError(f"{program}: {last_line(done.stderr)}")
+
+
+def _path(program: str) -> str:
+    """The newest that there is: it reads older servers, too."""
+    try:
+        there = versions()
+    except PostgresError:
+        there = {}
+    own = there[max(there)] / "bin" / program if there else None
+    found = str(own) if own is not None and own.is_file() else shutil.which(program)
+    if found is None:
+        raise MachineError(f"{program} is not here: install PostgreSQL's client programs")
+    return found
+
+
+def _environment() -> dict[str, str]:
+    """Where the database is, as libpq's programs take it; a password is in no command line."""
+    names = {one.keyword.decode(): one.envvar for one in Conninfo.get_defaults()}
+    given = transport.parameters()
+    return {
+        variable.decode(): str(value)
+        for name, value in given.items()
+        if (variable := names.get(name)) is not None
+    }

@@ -1,0 +1,171 @@
+"""A backup taken during a run restores to a state that completes; anything less is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from django.db import connection
+from psycopg import sql
+
+from codegen_app.models import Artifact, Build, State, TuningRun
+from codegen_app.services import artifacts, graphs, tuning
+from scheduler import samples
+from tests.app.processes import ROOT, worker_environment
+from tests.app.test_real_workers import Workers
+
+BROKER = "database://localhost"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A database, which may be empty, and a folder of its own."""
+
+    var: Path
+    url: str
+
+    def manage(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """A command there."""
+        environment = worker_environment(self.var, BROKER) | {"DATABASE_URL": self.url}
+        return subprocess.run(
+            [sys.executable, "manage.py", *map(str, arguments)],
+            check=False,
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+
+    def value(self, query: str) -> object:
+        """The one value that its database answers."""
+        with psycopg.connect(self.url) as made:
+            row = made.execute(query.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+
+@pytest.fixture
+def here(transactional_db: None, tmp_path: Path) -> Installation:
+    """The test's own."""
+    return Installation(tmp_path, worker_environment(tmp_path, BROKER)["DATABASE_URL"])
+
+
+@pytest.fixture
+def there(here: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """Another on the same server, with nothing in it."""
+    name = f"{connection.settings_dict['NAME']}_restored"
+    parts = urlsplit(here.url)
+    url = urlunsplit(parts._replace(path=f"/{name}"))
+    admin = urlunsplit(parts._replace(path="/postgres"))
+    with psycopg.connect(admin, autocommit=True) as server:
+        server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        yield Installation(tmp_path_factory.mktemp("restored"), url)
+        server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def test_a_backup_of_a_run_under_way_restores_to_one_that_completes(
+    here: Installation, there: Installation, tmp_path: Path
+) -> None:
+    graph, _ = graphs.import_graph(samples.path("llama_2layer"), "llama", [], None)
+    sizes = {name: max(2, info["min"]) for name, info in graph.symbols.items()}
+    tuning.start_run(graph, "cpu", "cpu", sizes, None, kinds=["gemm"], candidate_limit=1)
+    workers = Workers(tmp_path, BROKER)
+    workers.start()
+    try:
+        workers.wait(Build.objects.filter(state=State.RUNNING).exists, "build begun")
+        done = here.manage("backup", tmp_path / "backup")
+    finally:
+        workers.kill()
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+    restored = there.manage("restore", tmp_path / "backup")
+    assert restored.returncode == 0, restored.stderr
+    assert there.value("SELECT count(*) FROM codegen_app_graph") == 1
+    assert there.value("SELECT state FROM codegen_app_tuningrun") != State.DONE
+    goes_on = Workers(there.var, BROKER, DATABASE_URL=there.url)
+    goes_on.start()
+    state = "SELECT state FROM codegen_app_tuningrun"
+    try:
+        goes_on.wait(lambda: there.value(state) == State.DONE, "end of the run")
+    finally:
+        goes_on.kill()
+    assert there.value("SELECT count(*) FROM codegen_app_benchmarkresult") > 3  # type: ignore[operator]
+    assert not TuningRun.objects.filter(state=State.DONE).exists(), "only the other went on"
+
+
+def test_a_second_backup_copies_what_is_new(here: Installation, tmp_path: Path) -> None:
+    first = artifacts.store(b"first", ".so")
+    folder = tmp_path / "backup"
+    assert here.manage("backup", folder).returncode == 0
+    copy = folder / "artifacts" / first.path
+    before = copy.stat()
+    second = artifacts.store(b"second", ".s")
+    assert here.manage("backup", folder).returncode == 0
+    assert copy.stat().st_mtime_ns == before.st_mtime_ns
+    assert (folder / "artifacts" / second.path).is_file()
+    assert json.loads((folder / "backup.json").read_text())["artifacts"] == 2
+
+
+def test_what_the_storage_lost_is_named(here: Installation, tmp_path: Path) -> None:
+    lost = artifacts.store(b"lost", ".so")
+    (tmp_path / "artifacts" / lost.path).unlink()
+    done = here.manage("backup", tmp_path / "backup")
+    assert done.returncode == 0
+    assert done.stderr == f"artifact {lost.digest} is not in the storage: it was lost before\n"
+
+
+def test_what_is_not_whole_or_not_empty_is_refused_in_a_line(
+    here: Installation, there: Installation, tmp_path: Path
+) -> None:
+    kept = artifacts.store(b"kept", ".so")
+    folder = tmp_path / "backup"
+    assert here.manage("backup", folder).returncode == 0
+
+    done = here.manage("restore", folder)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "has tables already: restore into an empty one" in done.stderr
+
+    def refused(change: str) -> str:
+        done = there.manage("restore", broken)
+        assert done.returncode == 1, change
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert there.value("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+        shutil.rmtree(broken)
+        shutil.copytree(folder, broken)
+        return done.stderr
+
+    broken = tmp_path / "broken"
+    shutil.copytree(folder, broken)
+    (broken / "backup.json").unlink()
+    assert "no whole backup: it has no backup.json" in refused("interrupted")
+    (broken / "artifacts" / kept.path).write_bytes(b"else")
+    assert "is damaged: its content is not that of its name" in refused("damaged")
+    (broken / "artifacts" / kept.path).unlink()
+    assert "has 0 of 1 artifacts" in refused("lost")
+    manifest = json.loads((broken / "backup.json").read_text())
+    manifest["migrations"].append("codegen_app.9999_of_tomorrow")
+    (broken / "backup.json").write_text(json.dumps(manifest))
+    assert "taken by a newer Kiln" in refused("newer")
+    (broken / "database.dump").write_bytes(b"no dump")
+    assert "pg_restore" in refused("no dump")
+    assert there.manage("restore", broken).returncode == 0
+    assert there.value("SELECT digest FROM codegen_app_artifact") == kept.digest
+    assert Artifact.objects.count() == 1
+
+
+def test_a_folder_with_something_else_is_left_alone(here: Installation, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("dear")
+    done = here.manage("backup", tmp_path / "home")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "holds something else than a backup" in done.stderr
+    assert [file.name for file in (tmp_path / "home").iterdir()] == ["letter.txt"]
