@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from codegen_app.admin import records, retention, runs, schedules, series
+from codegen_app.admin import records, retention, runs, schedules, series, times, upkeep
 
-__all__ = ["records", "retention", "runs", "schedules", "series"]
+__all__ = ["records", "retention", "runs", "schedules", "series", "times", "upkeep"]

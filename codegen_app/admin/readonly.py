@@ -2,23 +2,86 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
+from django import forms
 from django.contrib import admin
+from django.contrib.admin.helpers import ActionForm
+from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.utils.text import capfirst
 
 from codegen_app.services import audit
 
 if TYPE_CHECKING:
     _ModelAdmin = admin.ModelAdmin[Model]
+    _Paginator = Paginator[Model]
 else:
     _ModelAdmin = admin.ModelAdmin  # generic for the type checker alone
+    _Paginator = Paginator
+
+MOST_LISTED = 10_000
+"""Rows of a list that pages lead to: whoever looks for one beyond filters."""
+
+
+class ReasonForm(ActionForm):
+    """An action's reason, which the audit log keeps."""
+
+    why = forms.CharField(
+        required=False,
+        max_length=200,
+        widget=forms.TextInput(attrs={"placeholder": "why: kept in the audit log"}),
+    )
+
+
+class BoundedPaginator(_Paginator):
+    """Counts no more rows than pages lead to: there may be millions."""
+
+    @cached_property
+    def count(self) -> int:
+        """How many rows are listed."""
+        rows = cast(QuerySet[Model], self.object_list)
+        return rows.order_by()[:MOST_LISTED].count()
 
 
 class ReadOnlyAdmin(_ModelAdmin):
-    """Shows every field and changes none."""
+    """Shows every field and changes none.
+
+    ``list_defer`` names what a list does not read: sources and logs are long.
+    """
+
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # a count for every choice
+    list_per_page = 50
+    action_form = ReasonForm
+    list_defer: tuple[str, ...] = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Model]:
+        """In a list without what it does not show."""
+        rows = super().get_queryset(request)
+        match = request.resolver_match
+        is_list = match is not None and str(match.url_name).endswith("_changelist")
+        return rows.defer(*self.list_defer) if is_list and self.list_defer else rows
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """The list, headed by what it is of."""
+        title = capfirst(str(self.model._meta.verbose_name_plural))
+        return cast(
+            TemplateResponse,
+            super().changelist_view(request, {"title": title, **(extra_context or {})}),
+        )
+
+    def view_on_site(self, row: Model) -> str | None:
+        """The row's page, where it has one."""
+        address = getattr(row, "get_absolute_url", None)
+        return str(address()) if address is not None else None
 
     def has_add_permission(self, *_: Any, **__: Any) -> bool:
         """Rows come from the services alone."""

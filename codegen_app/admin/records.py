@@ -1,42 +1,48 @@
-"""What the application recorded."""
+"""Models, their kernels and builds: what the application recorded of them."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from codegen_app.access import permissions
+from codegen_app.admin import columns
+from codegen_app.admin.acting import ReleaseMixin, actor_of, summary
+from codegen_app.admin.filters import by_target
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
-from codegen_app.models import (
-    Artifact,
-    AuditEntry,
-    BenchmarkResult,
-    Build,
-    Environment,
-    ForeignKernel,
-    GeneratedKernel,
-    Graph,
-    Modelling,
-    Packing,
-    Problem,
-    Selection,
-    TemplateNode,
-    Worker,
-)
-from codegen_app.services import audit, graphs
+from codegen_app.models import Build, GeneratedKernel, Graph, Problem, TemplateNode
+from codegen_app.services import audit, builds, graphs
+from scheduler.build.flags import Flags
+from scheduler.outcome import UserError
 
 
 @admin.register(Graph)
-class GraphAdmin(RetuneMixin, ReadOnlyAdmin):
+class GraphAdmin(ReleaseMixin, RetuneMixin, ReadOnlyAdmin):
     """Imported graphs."""
 
-    list_display = ("name", "state", "node_count", "created_at", "reason")
+    release_needs = permissions.IMPORT
+    list_display = (
+        "name",
+        columns.state(),
+        columns.number("node_count", "Nodes"),
+        columns.text("producer", "Exported by"),
+        columns.moment("created_at", "Imported"),
+        columns.text("reason", "Reason"),
+    )
     list_filter = ("state",)
+    list_defer = ("wrapper", "decisions", "inputs", "outputs", "symbols")
     search_fields = ("name", "digest")
+    search_help_text = "A name, or how the file's digest begins"
+    ordering = ("-pk",)
+    actions = ("retune", "release")
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Also of those who schedule: a schedule names a graph."""
+        may_schedule = request.user.has_perm(permissions.SCHEDULE)
+        return may_schedule or super().has_view_permission(request, obj)
 
     @transaction.atomic
     def delete_model(self, _: HttpRequest, obj: Model) -> None:
@@ -57,19 +63,36 @@ class TemplateNodeAdmin(RetuneMixin, ReadOnlyAdmin):
     """Scheduled nodes."""
 
     retune_by = ("node", "pk")
-    list_display = ("name", "graph", "kind", "op", "position")
-    list_filter = ("kind", "graph")
+    list_display = (
+        "name",
+        columns.text("graph__name", "Graph"),
+        "kind",
+        columns.text("op", "Op", 40),
+        columns.number("offered", "Candidates"),
+        columns.number("position", "Position"),
+    )
+    list_filter = ("kind",)
     list_select_related = ("graph",)
-    search_fields = ("name", "op")
+    list_defer = ("rejected", "graph__wrapper", "graph__decisions", "group", "reads", "writes")
+    search_fields = ("name", "op", "graph__name")
+    search_help_text = "A node, an op or a graph"
+    ordering = ("-pk",)
 
 
 @admin.register(Problem)
 class ProblemAdmin(ReadOnlyAdmin):
     """What kernels have to solve."""
 
-    list_display = ("op", "summary", "kind", "digest")
+    list_display = (
+        "op",
+        columns.code("summary", "Problem", 80),
+        "kind",
+        columns.code("digest", "Digest", 13),
+    )
     list_filter = ("kind",)
+    list_defer = ("text",)
     search_fields = ("op", "summary", "digest")
+    ordering = ("-pk",)
 
 
 @admin.register(GeneratedKernel)
@@ -77,101 +100,49 @@ class GeneratedKernelAdmin(RetuneMixin, ReadOnlyAdmin):
     """Rendered kernels."""
 
     retune_by = ("kernel", "name")
-    list_display = ("name", "template", "created_at")
+    list_display = (
+        columns.code("name", "Kernel"),
+        "template",
+        columns.pairs("config", "Configuration"),
+        columns.moment("created_at", "Rendered"),
+    )
     list_filter = ("template",)
+    list_defer = ("source", "launches", "args")
     search_fields = ("name", "source_digest")
+    ordering = ("-pk",)
 
 
 @admin.register(Build)
-class BuildAdmin(ReadOnlyAdmin):
+class BuildAdmin(ReleaseMixin, ReadOnlyAdmin):
     """Builds and what became of them."""
 
-    list_display = ("kernel", "target", "state", "toolchain", "duration_s", "reason")
-    list_filter = ("state", "target", "toolchain")
+    list_display = (
+        columns.code("kernel__name", "Kernel", 48),
+        "target",
+        columns.state(),
+        columns.text("toolchain", "Compiler"),
+        columns.number("duration_s", "Compiled in, s", 1),
+        columns.number("attempts", "Attempts"),
+        columns.moment("finished_at", "Ended"),
+        columns.text("reason", "Reason"),
+    )
+    list_filter = ("state", by_target(), "requested", "cached")
     list_select_related = ("kernel",)
+    list_defer = ("kernel__source", "kernel__launches", "log", "detail", "resources", "diagnostics")
     search_fields = ("kernel__name", "code_digest")
+    ordering = ("-pk",)
+    actions = ("build_again", "release")
 
-
-@admin.register(BenchmarkResult)
-class BenchmarkResultAdmin(ReadOnlyAdmin):
-    """Measurements."""
-
-    list_display = ("kernel", "environment", "median_ns", "low_ns", "high_ns", "emulated")
-    list_filter = ("emulated", "environment__target")
-    list_select_related = ("kernel", "environment")
-    search_fields = ("kernel__name",)
-
-
-@admin.register(Environment)
-class EnvironmentAdmin(ReadOnlyAdmin):
-    """On what was measured."""
-
-    list_display = ("device_name", "device", "target", "driver", "compiler", "emulated")
-
-
-@admin.register(Selection)
-class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
-    """Which kernel serves a problem, and served."""
-
-    retune_by = ("selection", "pk")
-    list_display = ("problem", "target", "device_name", "kernel", "since", "until", "reason")
-    list_filter = ("target",)
-    list_select_related = ("problem", "kernel")
-
-
-@admin.register(Worker)
-class WorkerAdmin(ReadOnlyAdmin):
-    """Worker processes."""
-
-    list_display = ("name", "host", "pid", "seen_at", "stopped_at")
-
-
-@admin.register(Packing)
-class PackingAdmin(ReadOnlyAdmin):
-    """Bundles that workers pack."""
-
-    list_display = ("__str__", "state", "packed", "kernels", "created_at", "reason")
-    list_filter = ("state",)
-    list_select_related = ("graph",)
-
-
-@admin.register(Modelling)
-class ModellingAdmin(ReadOnlyAdmin):
-    """What the model says of builds on boards."""
-
-    list_display = ("build", "board", "sizes", "state", "time_us", "sentence", "reason")
-    list_filter = ("state", "board")
-    list_select_related = ("build__kernel",)
-    search_fields = ("build__kernel__name",)
-
-
-@admin.register(ForeignKernel)
-class ForeignKernelAdmin(ReadOnlyAdmin):
-    """Kernels of somebody else's that people looked at."""
-
-    list_display = ("name", "board", "state", "time_us", "sentence", "reason", "requested_by")
-    list_filter = ("state", "board")
-    list_select_related = ("requested_by",)
-    search_fields = ("name", "function")
-
-
-@admin.register(Artifact)
-class ArtifactAdmin(ReadOnlyAdmin):
-    """Files by content."""
-
-    list_display = ("digest", "size_bytes", "created_at")
-    search_fields = ("digest",)
-
-
-@admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnlyAdmin):
-    """Who did what."""
-
-    list_display = ("at", "actor_name", "address", "action", "what", "why")
-    list_filter = ("action",)
-    search_fields = ("actor_name", "address", "what")
-    date_hierarchy = "at"
-
-    def has_delete_permission(self, *_: Any, **__: Any) -> bool:
-        """The record of what people did is kept."""
-        return False
+    @admin.action(description="Build again, those that failed", permissions=["release"])
+    def build_again(self, request: HttpRequest, queryset: QuerySet[Build]) -> None:
+        """With the compiler that is here now; what is open, or done and whole, stays as it is."""
+        count = 0
+        for build in queryset.select_related("kernel"):
+            try:
+                flags = Flags(tuple(build.flags))
+                builds.request_build(build.kernel, build.target, flags, actor_of(request))
+            except UserError as error:
+                self.message_user(request, f"{build.kernel}: {error}", messages.ERROR)
+                continue
+            count += 1
+        self.message_user(request, summary(count, "build", "builds", "asked for"), messages.SUCCESS)

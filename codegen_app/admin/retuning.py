@@ -34,7 +34,7 @@ class RetuneMixin(_Mixin):
     # The page's name for such a row, and the field that says which it is.
     retune_by: tuple[str, str] = ("graph", "pk")
 
-    @admin.action(description="Tune what is selected", permissions=["retune"])
+    @admin.action(description="Tune …", permissions=["retune"])
     def retune(self, request: HttpRequest, queryset: QuerySet[Model]) -> HttpResponse | None:
         """The page that asks for targets, budget, priority and the reason."""
         name, key = self.retune_by

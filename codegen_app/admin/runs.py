@@ -1,15 +1,25 @@
-"""Tuning runs: their ledger, and cancelling them."""
+"""Tuning runs: their tasks, their ledger and what they chose."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
+from codegen_app.access import permissions
+from codegen_app.admin import columns
+from codegen_app.admin.acting import ReleaseMixin, actor_of, summary, why_of
+from codegen_app.admin.filters import by_stage, by_target
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.admin.retuning import RetuneMixin
-from codegen_app.models import Candidate, TuningRun, TuningTask
-from codegen_app.services import ledger
+from codegen_app.models import Candidate, Selection, TuningRun, TuningTask
+from codegen_app.services import ledger, selections
+from scheduler.outcome import UserError
+
+_GRAPH = ("graph__wrapper", "graph__decisions", "graph__inputs", "graph__outputs")
+_KERNEL = ("kernel__source", "kernel__launches", "kernel__args")
 
 
 @admin.register(TuningRun)
@@ -17,35 +27,128 @@ class TuningRunAdmin(RetuneMixin, ReadOnlyAdmin):
     """Runs, which those who may retune can cancel and ask for again."""
 
     retune_by = ("run", "pk")
-    list_display = ("id", "graph", "device", "state", "created_at", "requested_by", "why")
-    list_filter = ("state", "device")
+    list_display = (
+        "id",
+        columns.text("graph__name", "Graph"),
+        columns.state(),
+        "device",
+        "target",
+        columns.pairs("bindings", "Sizes"),
+        columns.number("budget_s", "Budget, s"),
+        columns.number("priority", "Priority"),
+        columns.moment("created_at", "Asked for"),
+        columns.text("requested_by", "By", 20),
+        columns.text("why", "Why", 40),
+        columns.text("reason", "Reason", 40),
+    )
+    list_filter = ("state", "device", "strategy")
     list_select_related = ("graph", "requested_by")
+    list_defer = _GRAPH
+    search_fields = ("graph__name", "why", "requested_by__username")
+    search_help_text = "A graph, who asked for it, or words of why"
+    ordering = ("-pk",)
     actions = ("cancel", "retune")
 
-    @admin.action(description="Cancel the selected runs", permissions=["retune"])
+    @admin.action(description="Cancel the runs", permissions=["retune"])
     def cancel(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         """What was measured stays; the rest is dropped."""
-        user = request.user if request.user.is_authenticated else None
-        cancelled = sum(
-            ledger.cancel(run, user, "from the admin")
-            for run in TuningRun.objects.filter(pk__in=queryset.values("pk"))
-        )
-        self.message_user(request, f"{cancelled} runs were cancelled", messages.SUCCESS)
+        actor, why = actor_of(request), why_of(request)
+        rows = TuningRun.objects.filter(pk__in=queryset.values("pk"))
+        count = sum(ledger.cancel(run, actor, why) for run in rows)
+        self.message_user(request, summary(count, "run", "runs", "cancelled"), messages.SUCCESS)
 
 
 @admin.register(TuningTask)
-class TuningTaskAdmin(ReadOnlyAdmin):
+class TuningTaskAdmin(ReleaseMixin, ReadOnlyAdmin):
     """Problems of runs."""
 
-    list_display = ("id", "run", "problem", "state", "worker", "attempts", "deaths", "reason")
-    list_filter = ("state",)
-    list_select_related = ("run", "problem")
+    release_needs = permissions.RETUNE
+    list_display = (
+        "id",
+        columns.number("run_id", "Run"),
+        columns.code("problem__summary", "Problem", 48),
+        columns.state(),
+        columns.number("spent_s", "On the device, s", 1),
+        columns.text("worker", "Worker", 30),
+        columns.number("attempts", "Attempts"),
+        columns.number("deaths", "Deaths"),
+        columns.text("reason", "Reason"),
+    )
+    list_filter = ("state", by_target("run__target"))
+    list_select_related = ("problem",)
+    list_defer = ("problem__text", "detail", "operands", "shape")
+    search_fields = ("=run__pk", "problem__summary", "worker")
+    search_help_text = "A run's number, words of the problem, or a worker"
+    ordering = ("-pk",)
+    actions = ("release",)
 
 
 @admin.register(Candidate)
 class CandidateAdmin(ReadOnlyAdmin):
     """The ledger."""
 
-    list_display = ("id", "task", "kernel", "state", "stage", "reason", "chosen")
-    list_filter = ("state", "stage", "chosen")
-    list_select_related = ("task", "kernel")
+    list_display = (
+        "id",
+        columns.number("task__run_id", "Run"),
+        columns.code("kernel__name", "Kernel", 48),
+        columns.pairs("config", "Configuration"),
+        columns.state(),
+        columns.nanoseconds("result__median_ns", "Median, µs"),
+        columns.text("stage", "Stage"),
+        "chosen",
+        "tied",
+        columns.text("reason", "Reason"),
+    )
+    list_filter = ("state", by_stage(), "chosen", "tied")
+    list_select_related = ("task", "kernel", "result")
+    list_defer = (
+        *(*_KERNEL, "detail", "modelled", "task__operands", "task__shape", "task__detail"),
+        *("result__samples_ns", "result__rejected_samples", "result__check_detail"),
+    )
+    search_fields = ("=task__run__pk", "kernel__name", "reason")
+    search_help_text = "A run's number, a kernel, or words of the reason"
+    ordering = ("-pk",)
+
+
+def _serves(row: Any) -> str:
+    return "serves" if row.until is None else "served"
+
+
+@admin.register(Selection)
+class SelectionAdmin(RetuneMixin, ReadOnlyAdmin):
+    """Which kernel serves a problem, and served."""
+
+    retune_by = ("selection", "pk")
+    list_display = (
+        columns.code("problem__summary", "Problem", 48),
+        columns.code("kernel__name", "Kernel", 40),
+        columns.computed("State", _serves, "serves"),
+        "target",
+        columns.text("device_name", "Device", 24),
+        columns.pairs("bindings", "Sizes"),
+        columns.nanoseconds("result__median_ns", "Chosen at, µs"),
+        columns.moment("since", "Since"),
+        columns.moment("until", "Until"),
+        columns.text("reason", "Reason", 40),
+    )
+    list_filter = (("until", admin.EmptyFieldListFilter), "target")
+    list_select_related = ("problem", "kernel", "result")
+    list_defer = (*_KERNEL, "problem__text", "result__samples_ns", "result__rejected_samples")
+    search_fields = ("problem__summary", "kernel__name", "device_name")
+    ordering = ("-pk",)
+    actions = ("retune", "put_back")
+
+    @admin.action(description="Let the chosen one serve again", permissions=["select"])
+    def put_back(self, request: HttpRequest, queryset: QuerySet[Selection]) -> None:
+        """Until a run finds a better one; the one that serves now is kept as its past."""
+        for row in queryset.select_related("kernel", "problem", "result"):
+            try:
+                chosen = selections.put_back(row, actor_of(request), why_of(request))
+            except UserError as error:
+                self.message_user(request, f"{error}.", messages.ERROR)
+            else:
+                self.message_user(request, f"{chosen.kernel.name} serves.", messages.SUCCESS)
+
+    def has_select_permission(self, request: HttpRequest) -> bool:
+        """Whether the action is offered, and done."""
+        return request.user.has_perm(permissions.SELECT)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from codegen_app.access import permissions
-from codegen_app.models import RetuneSchedule
-from codegen_app.services import audit
-from codegen_app.services.engine import served_names
+from codegen_app.admin import columns
+from codegen_app.admin.acting import actor_of, summary, why_of
+from codegen_app.admin.readonly import ReasonForm
+from codegen_app.models import Occasion, RetuneSchedule
+from codegen_app.services import audit, schedules
+from codegen_app.services.places import Place, places
 from scheduler.tuning.strategies.registry import DEFAULT_STRATEGY, STRATEGIES
 
 if TYPE_CHECKING:
@@ -22,24 +25,67 @@ else:
     _ModelAdmin = admin.ModelAdmin
     _ModelForm = forms.ModelForm
 
+_LIMITS = ("budget_s", "max_compiles", "max_measurements")
+
 
 class ScheduleForm(_ModelForm):
-    """Refuses what could never run."""
+    """Target and device are chosen together, of those that there are; refuses what could never
+    run."""
 
-    target = forms.ChoiceField(choices=lambda: [(name, name) for name in served_names()])
+    on = forms.ChoiceField(label="Target and device")
     strategy = forms.ChoiceField(
+        label="Search strategy",
         choices=lambda: [(name, f"{name}: {row.summary}") for name, row in STRATEGIES.items()],
         initial=DEFAULT_STRATEGY,
     )
 
+    class Meta:
+        labels = {
+            "graph": "Model",
+            "hour": "Hour, UTC",
+            "budget_s": "Time a run, s",
+            "max_compiles": "Most compiles a run",
+            "max_measurements": "Most measurements a run",
+        }
+        help_texts = {
+            "graph": "Nothing stands for all that are prepared then.",
+            "hour": "0 to 23; of the nights.",
+            "budget_s": "Of work on its problems. One of these limits has to be there.",
+            "priority": "Higher is taken first; people ask with 0.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "on" not in self.fields:  # who may only look has no fields
+            return
+        found = list(places())
+        row = self.instance
+        if row.pk is not None:
+            own = Place(row.target, row.device, "of this schedule", alive=False)
+            found += [] if any(one.key == own.key for one in found) else [own]
+            self.initial["on"] = own.key
+        elif found:
+            self.initial["on"] = found[0].key
+        field = self.fields["on"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(one.key, one.title) for one in found]
+
     def clean(self) -> dict[str, Any]:
-        """A scheduled run without an end would hold its device for ever."""
+        """A scheduled run without an end would hold its device for ever; one of a single graph
+        cannot wait for the import of others."""
         cleaned = super().clean() or {}
-        limits = ("budget_s", "max_compiles", "max_measurements")
-        given = [limit for limit in map(cleaned.get, limits) if limit is not None]
+        given = [limit for limit in map(cleaned.get, _LIMITS) if limit is not None]
         if not given or min(given) <= 0:
             raise forms.ValidationError("Give a limit: seconds, compiles or measurements.")
+        if cleaned.get("occasion") == Occasion.IMPORT and cleaned.get("graph") is not None:
+            self.add_error("graph", "What runs after an import is of what was imported: none here.")
+        target, _, device = str(cleaned.get("on", "")).partition(" ")
+        self.instance.target, self.instance.device = target, device
         return cleaned
+
+
+def _hour(row: RetuneSchedule) -> str:
+    return str(row.hour) if row.occasion == Occasion.NIGHTLY else ""
 
 
 @admin.register(RetuneSchedule)
@@ -47,18 +93,61 @@ class RetuneScheduleAdmin(_ModelAdmin):
     """When runs are asked for without anybody asking."""
 
     form = ScheduleForm
+    action_form = ReasonForm
+    autocomplete_fields = ("graph",)
+    fieldsets = (
+        (None, {"fields": ("occasion", "hour", "graph", "on", "enabled")}),
+        ("What a run may take", {"fields": (*_LIMITS, "strategy", "priority")}),
+    )
     list_display = (
         "occasion",
-        "graph",
+        columns.computed("Hour, UTC", _hour, "hour", number=True),
+        columns.computed("Model", lambda row: str(row.graph or "all"), "graph"),
         "target",
         "device",
-        "budget_s",
-        "hour",
+        columns.number("budget_s", "Time a run, s"),
+        "strategy",
         "enabled",
-        "last_at",
+        columns.moment("last_at", "Last"),
     )
     list_filter = ("occasion", "enabled")
     list_select_related = ("graph",)
+    search_fields = ("graph__name", "target")
+    actions = ("start_now", "switch_on", "switch_off")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[RetuneSchedule]:
+        """Without what is long of their graphs."""
+        return super().get_queryset(request).defer("graph__wrapper", "graph__decisions")
+
+    def get_changeform_initial_data(self, _: HttpRequest) -> dict[str, str | list[str]]:
+        """A new one is for every night."""
+        return {"occasion": Occasion.NIGHTLY}
+
+    @admin.action(description="Start its runs now", permissions=["change"])
+    def start_now(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
+        """As on their occasion, and besides it."""
+        actor, why = actor_of(request), why_of(request)
+        runs = [run for row in queryset for run in schedules.start_now(row, actor, why)]
+        level = messages.SUCCESS if runs else messages.WARNING
+        self.message_user(request, summary(len(runs), "run", "runs", "asked for"), level)
+
+    @admin.action(description="Switch on", permissions=["change"])
+    def switch_on(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
+        """Its runs are asked for again."""
+        self._switch(request, queryset, on=True)
+
+    @admin.action(description="Switch off", permissions=["change"])
+    def switch_off(self, request: HttpRequest, queryset: QuerySet[RetuneSchedule]) -> None:
+        """Nothing is asked for until it is switched on; what runs goes on."""
+        self._switch(request, queryset, on=False)
+
+    def _switch(
+        self, request: HttpRequest, queryset: QuerySet[RetuneSchedule], *, on: bool
+    ) -> None:
+        actor, why = actor_of(request), why_of(request)
+        count = sum(schedules.switch(row, actor, on=on, why=why) for row in queryset)
+        done = "switched on" if on else "switched off"
+        self.message_user(request, summary(count, "schedule", "schedules", done), messages.SUCCESS)
 
     def has_view_permission(self, request: HttpRequest, _: object = None) -> bool:
         """Of those who may schedule."""
@@ -80,12 +169,12 @@ class RetuneScheduleAdmin(_ModelAdmin):
         self, request: HttpRequest, obj: RetuneSchedule, form: Any, change: bool
     ) -> None:
         """Its runs are asked for in the name of who made it."""
-        actor = cast(AbstractBaseUser, request.user)
+        actor = actor_of(request)
         obj.made_by_id = obj.made_by_id or audit.actor_id(actor)
         super().save_model(request, obj, form, change)
         audit.record(actor, "schedule", obj)
 
     def delete_model(self, request: HttpRequest, obj: RetuneSchedule) -> None:
         """Noted as every other change of what runs."""
-        audit.record(cast(AbstractBaseUser, request.user), "unschedule", obj)
+        audit.record(actor_of(request), "unschedule", obj)
         super().delete_model(request, obj)

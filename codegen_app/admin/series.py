@@ -7,59 +7,114 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from codegen_app.admin import columns
+from codegen_app.admin.acting import summary, why_of
 from codegen_app.admin.readonly import ReadOnlyAdmin
 from codegen_app.models import ApiToken, Batch, Conditions, Datum, Revision, Series
 from codegen_app.services import audit, tokens
+from codegen_app.templatetags import kiln
 
 
 @admin.register(Series)
 class SeriesAdmin(ReadOnlyAdmin):
     """Figures of problems over time."""
 
-    list_display = ("problem", "metric", "unit", "device_name", "target", "points", "last_at")
+    list_display = (
+        columns.text("problem", "Problem", 48),
+        "metric",
+        "unit",
+        columns.pairs("sizes", "Sizes"),
+        columns.text("device_name", "Device", 24),
+        "target",
+        columns.number("points", "Points"),
+        columns.moment("last_at", "Last point"),
+    )
     list_filter = ("metric", "target")
-    search_fields = ("problem", "digest")
-    show_full_result_count = False
+    search_fields = ("problem", "device_name")
+    search_help_text = "A problem, or a device"
+    ordering = ("-last_at", "-pk")
+
+
+def _interval(row: Datum) -> str:
+    if row.low is None or row.high is None or row.n < 2:
+        return "none"
+    return f"{kiln.grouped(row.low, 3)} \N{EN DASH} {kiln.grouped(row.high, 3)}"
 
 
 @admin.register(Datum)
 class DatumAdmin(ReadOnlyAdmin):
     """Points. There may be millions: none is counted."""
 
-    list_display = ("series", "at", "value", "low", "high", "n", "revision", "source")
+    list_display = (
+        columns.text("series__problem", "Series", 48),
+        columns.moment("at", "At"),
+        columns.number("value", "Value", 3),
+        columns.computed("Interval", _interval, "interval", number=True),
+        columns.number("n", "n"),
+        columns.text("series__unit", "Unit"),
+        columns.code("revision__name", "Revision", 13),
+        "source",
+    )
+    list_filter = ("source",)
     list_select_related = ("series", "revision")
     ordering = ("-pk",)
-    show_full_result_count = False
 
 
 @admin.register(Revision)
 class RevisionAdmin(ReadOnlyAdmin):
     """States of sources."""
 
-    list_display = ("name", "branch", "repository", "at")
-    search_fields = ("name",)
+    list_display = (
+        columns.code("name", "Revision", 24),
+        "branch",
+        columns.text("repository", "Repository"),
+        columns.moment("at", "At"),
+    )
+    search_fields = ("name", "branch")
+    ordering = ("-pk",)
 
 
 @admin.register(Conditions)
 class ConditionsAdmin(ReadOnlyAdmin):
     """What was measured of and under."""
 
-    list_display = ("digest", "facts")
+    list_display = (
+        columns.code("digest", "Digest", 13),
+        columns.text("facts", "Facts", 100),
+    )
+    search_fields = ("digest",)
+    ordering = ("-pk",)
 
 
 @admin.register(Batch)
 class BatchAdmin(ReadOnlyAdmin):
     """What was sent at once."""
 
-    list_display = ("key", "token", "received_at", "answer")
+    list_display = (
+        columns.code("key", "Key", 40),
+        columns.text("token", "Token", 30),
+        columns.moment("received_at", "Received"),
+        columns.text("answer", "Answer"),
+    )
     list_select_related = ("token",)
+    search_fields = ("key",)
+    ordering = ("-pk",)
 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
     """Everybody's tokens: who may change them ends them."""
 
-    list_display = ("name", "prefix", "owner", "scopes", "state", "expires_at", "used_at")
+    list_display = (
+        "name",
+        columns.code("prefix", "Begins with"),
+        columns.text("owner", "Owner", 30),
+        columns.computed("Scopes", lambda row: ", ".join(row.scopes), "scopes"),
+        columns.computed("State", lambda row: row.state, "state"),
+        "expires_at",
+        columns.moment("used_at", "Used"),
+    )
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter),)
     list_select_related = ("owner",)
     search_fields = ("name", "prefix", "owner__username")
     exclude = ("digest",)
@@ -69,5 +124,5 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     @transaction.atomic
     def revoke(self, request: HttpRequest, chosen: QuerySet[ApiToken]) -> None:
         """End them at once."""
-        ended = sum(tokens.revoke(token, audit.asking(), "in the admin") for token in chosen)
-        self.message_user(request, f"{ended} tokens are revoked.")
+        ended = sum(tokens.revoke(token, audit.asking(), why_of(request)) for token in chosen)
+        self.message_user(request, summary(ended, "token", "tokens", "revoked"))

@@ -1,0 +1,48 @@
+"""Filters of the admin's lists whose choices no query finds: tables of millions are not read for
+the values that a column happens to have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from codegen_app.services.engine import served_names
+from scheduler.outcome import Stage
+
+if TYPE_CHECKING:
+    _Filter = admin.SimpleListFilter
+else:
+    _Filter = admin.SimpleListFilter
+
+
+def known(field: str, name: str, values: Callable[[], Iterable[str]]) -> type[_Filter]:
+    """A filter by a column whose values are known without looking."""
+
+    class Known(_Filter):
+        title = name
+        parameter_name = field
+
+        def lookups(self, _: HttpRequest, __: Any) -> list[tuple[str, str]]:
+            """Each value by its own name."""
+            return [(value, value) for value in values()]
+
+        def queryset(self, _: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+            """The rows with the chosen one."""
+            chosen = self.value()
+            return rows.filter(**{field: chosen}) if chosen else rows
+
+    return Known
+
+
+def by_target(field: str = "target") -> type[_Filter]:
+    """By the targets that kernels are made for here."""
+    return known(field, "target", served_names)
+
+
+def by_stage() -> type[_Filter]:
+    """By the stage at which something was rejected."""
+    return known("stage", "stage", lambda: [str(one) for one in Stage])
