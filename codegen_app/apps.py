@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 from django.db.models.signals import post_migrate
 
 
@@ -18,7 +19,14 @@ class CodegenAppConfig(AppConfig):
         changes of what pages show."""
         # These need the applications' rows, which are there only now.
         from codegen_app.access import events, sessions  # noqa: F401, PLC0415
+        from codegen_app.config import checks  # noqa: F401, PLC0415
         from codegen_app.pagecache import triggers  # noqa: PLC0415
 
         events.connect()
         post_migrate.connect(triggers.make, sender=self)
+
+
+class KilnAdminConfig(AdminConfig):
+    """Django's admin, with our site in place of its own."""
+
+    default_site = "codegen_app.admin_site.KilnAdminSite"

@@ -11,11 +11,13 @@ from urllib.parse import urlencode
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString
-from pygments.lexers.python import PythonLexer
 
+from codegen_app.codecolumns import figures as _figures
+from codegen_app.codecolumns import listing_head, short, source_head
+from codegen_app.codelines import CHUNK, code_row, in_chunks
 from codegen_app.highlighting import highlight_lines, listing_lexer, opened, source_lexer
-from codegen_app.selectors.modelled.view import InstructionRow, ModelledView
-from codegen_app.selectors.pages.compare import DiffRow
+from codegen_app.selectors.modelled.view import ModelledView
+from codegen_app.selectors.pages.headers import HeaderPage
 from codegen_app.selectors.pages.kernel import KernelPage
 from codegen_app.selectors.pages.listing import (
     BlockRow,
@@ -25,9 +27,8 @@ from codegen_app.selectors.pages.listing import (
     LoopRow,
 )
 
-CHUNK = 250  # lines: what the browser lays out, or asks for, at once
 INLINE = 4  # chunks of a listing that come with the page; the others come into view later
-TINTS = 6
+TINTS, BANDS = 6, 3  # grounds, and patterns at their edge: together 18 that can be told apart
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Panes:
     """Source and listing; ``listing`` is empty where there is none.
 
     ``places`` is what the page's script needs of lines that it does not have yet: ``source``, the
-    source line of each line of the listing (0 for none), and ``peaks``, the numbers of the lines
-    with the most live registers.
+    source line of each line of the listing (0 for none), ``peaks``, the numbers of the lines with
+    the most live registers, ``skipped``, a letter for each line, 1 for directives, and ``body``,
+    where the kernel's own code begins in source and listing (0: nowhere).
     """
 
     source: SafeString
@@ -62,10 +64,36 @@ def panes(
     if view is None or build is None:
         return Panes(source, SafeString(""), {})
     if loop is not None:
-        return Panes(source, _loop(view, loop, modelled), _places(view, _lines_of(loop)))
+        places = {**_places(view, _lines_of(loop)), "body": (body_line(page), 0)}
+        return Panes(source, _loop(view, loop, modelled, headers_at(page.url, build.id)), places)
     address = f"{page.url}/{build.id}/lines"
-    listing = _listing(view, address, _query(page), modelled)
-    return Panes(source, listing, _places(view))
+    listing = _listing(view, address, _query(page), modelled, headers_at(page.url, build.id))
+    places = {**_places(view), "body": (body_line(page), _function_line(page, view))}
+    return Panes(source, listing, places)
+
+
+def headers_at(kernel: str, build: int) -> str:
+    """Where the headers of a build are shown, for the page ``kernel``."""
+    return f"{kernel}/{build}/headers/"
+
+
+def body_line(page: KernelPage) -> int:
+    """The line of the source where the kernel's own code begins: its first device function."""
+    names = [str(launch["function"]) for launch in page.launches]
+    marks = [*(f"{name}(" for name in names), "__global__", "@cute.kernel"]
+    lines = page.source.split("\n")
+    found = (number for mark in marks for number, text in enumerate(lines, 1) if mark in text)
+    return next(found, 0)
+
+
+def _function_line(page: KernelPage, view: ListingView) -> int:
+    """The line of the listing where the function begins that is launched first."""
+    names = [launch["function"] for launch in page.launches]
+    launched = [function for function in view.functions if function.name in names]
+    found = next(
+        iter(launched), max(view.functions, key=lambda one: one.instructions, default=None)
+    )
+    return found.first_line if found else 0
 
 
 def _query(page: KernelPage) -> str:
@@ -102,18 +130,20 @@ def _places(view: ListingView, shown: Collection[int] | None = None) -> Mapping[
             for number, line in enumerate(view.lines, 1)
         ],
         "peaks": [number for number in view.peaks if shown is None or number in shown],
+        "skipped": "".join("1" if _is_directive(line) else "0" for line in view.lines),
     }
 
 
 def listing_chunk(
-    view: ListingView, first: int, modelled: ModelledView | None = None
+    view: ListingView, first: int, modelled: ModelledView | None = None, headers: str = ""
 ) -> SafeString:
-    """The lines of the chunk that begins with line ``first`` (1-based) of a listing."""
-    return SafeString("".join(_rows(view, first, first + CHUNK, modelled)))
+    """The lines of the chunk that begins with line ``first`` (1-based) of a listing; ``headers`` is
+    where the sources of headers are shown, "" for nowhere."""
+    return SafeString("".join(_rows(view, first, first + CHUNK, modelled, headers)))
 
 
 def _rows(
-    view: ListingView, first: int, end: int, modelled: ModelledView | None = None
+    view: ListingView, first: int, end: int, modelled: ModelledView | None, headers: str
 ) -> list[str]:
     """Lines ``first`` to ``end`` (exclusive), as many as there are."""
     tints = _tints(view)
@@ -123,9 +153,12 @@ def _rows(
     part = "\n".join(before + text[first - 1 : end - 1])
     html = highlight_lines(part, lexer)[len(before) :]
     lines = view.lines[first - 1 : end - 1]
-    figures = modelled.by_line if modelled else {}
+    rows = modelled.by_line if modelled else {}
     return [
-        _listing_row(number, line, one, tints, _figures(figures.get(number), modelled))
+        _listing_row(
+            *(number, line, one, tints, _figures(rows.get(number), modelled)),
+            _header(line, headers) if view.headers else "",
+        )
         for number, (line, one) in enumerate(zip(lines, html, strict=True), first)
     ]
 
@@ -134,14 +167,29 @@ def _lines_of(loop: LoopRow) -> set[int]:
     return {number for first, last in loop.lines for number in range(first, last + 1)}
 
 
-def _loop(view: ListingView, loop: LoopRow, modelled: ModelledView | None = None) -> SafeString:
+def _header(line: ListingLine, address: str) -> str:
+    """The header that a line was inlined from, as a link where it is shown."""
+    if not line.header:
+        return '<span class="h"></span>'
+    name = line.header.rpartition("/")[2].removesuffix(".h")
+    title = escape(f"inlined from {line.header}, line {line.header_line}")
+    text = f'title="{title}">{escape(name)}:{line.header_line}'
+    if not address:
+        return f'<span class="h" {text}</span>'
+    there = f"{escape(address + line.header)}#L{line.header_line}"
+    return f'<a class="h" tabindex="-1" href="{there}" {text}</a>'
+
+
+def _loop(
+    view: ListingView, loop: LoopRow, modelled: ModelledView | None, headers: str
+) -> SafeString:
     """A loop's lines, each run of blocks in a chunk of its own."""
     chunks = []
     for first, last in loop.lines:
-        rows = "".join(_rows(view, first, last + 1, modelled))
+        rows = "".join(_rows(view, first, last + 1, modelled, headers))
         lines = view.lines[first - 1 : last]
         chunks.append(_chunk(rows, lines))
-    return SafeString(_head(modelled) + "".join(chunks))
+    return SafeString(listing_head(view, modelled) + "".join(chunks))
 
 
 def blocks(function: FunctionRow, address: str) -> SafeString:
@@ -163,49 +211,36 @@ def _block_row(block: BlockRow, address: str) -> str:
     )
 
 
-def plain(text: str) -> SafeString:
-    """A Python text, highlighted."""
-    html = highlight_lines(text, PythonLexer())
-    return _chunks([_row("L", n, line) for n, line in enumerate(html, 1)])
-
-
-def diff(rows: Sequence[DiffRow]) -> SafeString:
-    """Rows of a comparison: both sides, with a glyph for what became of a line."""
-    parts = [_diff_row(row) for row in rows]
-    chunks = [parts[at : at + CHUNK] for at in range(0, len(parts), CHUNK)]
-    # The style sheet knows the height of a full one, which need not be laid out out of view.
-    body = "".join(
-        f"<div{' class=part' if len(chunk) == CHUNK else ''}>{''.join(chunk)}</div>"
-        for chunk in chunks
-    )
+def header(page: HeaderPage, kernel: str) -> SafeString:
+    """A header's lines, each with the number of its instructions, which lead to the first of them
+    on the page ``kernel``."""
+    rows = []
+    for number, html in enumerate(highlight_lines(page.text, source_lexer("source.hip")), 1):
+        count = page.counts.get(number, 0)
+        there = f"{escape(kernel)}#I{page.first.get(number, 0)}"
+        margin = f'<a class="x" tabindex="-1" href="{there}">{count}</a>' if count else _NO_COUNT
+        css = "of" if count else ""
+        rows.append(code_row("L", number, html, css, margin=margin))
+    head = '<span class="n">line</span><span class="x">instructions</span>'
     return SafeString(
-        '<div class="codepane short diff" tabindex="0" role="region" aria-label="Difference">'
-        f"{body}</div>"
+        f'<div class="cols">{head}<span class="t">header</span></div>{in_chunks(rows)}'
     )
 
 
-_GLYPHS = {"added": "+", "removed": "\u2212", "changed": "\u2260"}
+_NO_COUNT = '<span class="x"></span>'
 
 
-def _diff_row(row: DiffRow) -> str:
-    if row.change == "gap":
-        return f'<div class="d gap">{row.count} equal</div>'
-    return (
-        f'<div class="d {row.change}"><span class="n">{row.left or ""}</span>'
-        f'<span class="t">{escape(row.left_text)}</span><span class="n">{row.right or ""}</span>'
-        f'<span class="g">{_GLYPHS.get(row.change, "")}</span>'
-        f'<span class="t">{escape(row.right_text)}</span></div>'
-    )
-
-
-def _tints(view: ListingView | None) -> dict[int, int]:
+def _tints(view: ListingView | None) -> dict[int, str]:
+    """The classes of each source line that has instructions: its ground and the pattern beside."""
     mapped = sorted({line.source for line in view.lines if line.source}) if view else []
-    return {number: at % TINTS for at, number in enumerate(mapped)}
+    return {
+        number: f"tint{at % TINTS} band{at // TINTS % BANDS}" for at, number in enumerate(mapped)
+    }
 
 
 def _source(
     page: KernelPage,
-    tints: Mapping[int, int],
+    tints: Mapping[int, str],
     links: Mapping[str, str],
     of: str = "",
     modelled: ModelledView | None = None,
@@ -223,7 +258,7 @@ def _source(
     for number, html in enumerate(
         highlight_lines(page.source, source_lexer(page.source_file), links), 1
     ):
-        css = f"tint{tints[number]}" if number in tints else ""
+        css = tints.get(number, "")
         title = titles.get(number, "")
         if number in marked:
             css += " of"
@@ -233,8 +268,31 @@ def _source(
         margin, heat, waits = _heat(number, modelled)
         title = "; ".join(filter(None, (title, waits)))
         mapped = number if number in tints else 0
-        rows.append(_row("L", number, html, css + heat, mapped, title, margin))
-    return _chunks(rows)
+        rows.append(code_row("L", number, html, css + heat, mapped, title, margin))
+    folded = _comment_lines(page)
+    head = source_head(modelled) + _fold(rows[:folded])
+    return SafeString(head + in_chunks(rows[folded:]))
+
+
+def _comment_lines(page: KernelPage) -> int:
+    """How many lines the comment has with which the source begins; 0 for a short one."""
+    mark = "#" if page.source_file.endswith(".py") else "//"
+    lines = page.source.split("\n")
+    end = next((at for at, text in enumerate(lines) if not text.startswith(mark)), 0)
+    return end if end >= _LEAST_FOLDED else 0
+
+
+_LEAST_FOLDED = 3
+
+
+def _fold(rows: Sequence[str]) -> str:
+    """Lines that are there, but are not what a reader came for."""
+    if not rows:
+        return ""
+    return (
+        f'<details data-fold="metadata"><summary>lines 1 to {len(rows)}: the metadata comment'
+        f"</summary>{''.join(rows)}</details>"
+    )
 
 
 def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
@@ -245,7 +303,7 @@ def _heat(number: int, modelled: ModelledView | None) -> tuple[str, str, str]:
     if row is None:
         return '<span class="heat"></span>', "", ""
     says = (
-        f"modelled on {modelled.where}: a wave waits {_short(row.stall)} cycles here,"
+        f"modelled on {modelled.where}: a wave waits {short(row.stall)} cycles here,"
         f" {100 * row.share:.1f}% of all that it waits"
     )
     return f'<span class="heat">{100 * row.share:.1f}%</span>', f" heat{row.heat}", says
@@ -261,7 +319,11 @@ def _titles(page: KernelPage) -> dict[int, str]:
 
 
 def _listing(
-    view: ListingView, address: str, query: str = "", modelled: ModelledView | None = None
+    view: ListingView,
+    address: str,
+    query: str = "",
+    modelled: ModelledView | None = None,
+    headers: str = "",
 ) -> SafeString:
     """The first chunks, and places for the others that know their height and address; without
     an address all of them. ``query`` is what their addresses say of the page."""
@@ -270,9 +332,9 @@ def _listing(
     for at, first in enumerate(range(1, len(view.lines) + 1, CHUNK)):
         lines = view.lines[first - 1 : first - 1 + CHUNK]
         here = at < INLINE or not address
-        body = listing_chunk(view, first, modelled) if here else ""
+        body = listing_chunk(view, first, modelled, headers) if here else ""
         chunks.append(_chunk(body, lines, "" if here else f"{address}/{first}{query}"))
-    return SafeString(_head(modelled) + "".join(chunks))
+    return SafeString(listing_head(view, modelled) + "".join(chunks))
 
 
 def _chunk(body: str, lines: Sequence[ListingLine], address: str = "") -> str:
@@ -293,18 +355,19 @@ def _listing_row(
     number: int,
     line: ListingLine,
     html: SafeString,
-    tints: Mapping[int, int],
+    tints: Mapping[int, str],
     figures: tuple[str, str],
+    header: str = "",
 ) -> str:
     cells, waits = figures
     if line.kind != "instruction":
         css = "dir" if _is_directive(line) else ""
-        return _row("I", number, html, css, margin=_MARGIN + cells)
+        return code_row("I", number, html, css, margin=_MARGIN + header + cells)
     if line.jump:
         label = escape(line.target)
-        link = f'<a class="nl" href="#I{line.jump}">{label}</a>'
+        link = f'<a class="nl" tabindex="-1" href="#I{line.jump}">{label}</a>'
         html = SafeString(html.replace(f'<span class="nl">{label}</span>', link))
-    css = f"tint{tints[line.source]}" if line.source else ""
+    css = tints.get(line.source, "")
     title = "; ".join(filter(None, ("" if line.source else _OWN, waits)))
     if line.block > 1:
         css += " block"
@@ -312,100 +375,9 @@ def _listing_row(
     peak = ' peak" title="the most live registers' if line.peak else ""
     margin = (
         f'<span class="x">{"│" * min(line.depth, 6)} {line.source or "own"}</span>'
-        f'<span class="live{peak}">{live}</span>{cells}'
+        f'<span class="live{peak}">{live}</span>{header}{cells}'
     )
-    return _row("I", number, html, css, line.source, title, margin)
-
-
-def _head(modelled: ModelledView | None) -> str:
-    """What the columns of figures are, above them."""
-    if modelled is None:
-        return ""
-    where = escape(f"modelled on {modelled.where}, a wave in launch {modelled.shown.number}")
-    cells = "".join(
-        f'<span class="m {css}" title="{where}: {title}">{name}</span>'
-        for css, name, title in _COLUMNS
-    )
-    return (
-        '<div class="l head"><span class="n"></span><span class="x">modelled</span>'
-        f'<span class="live"></span>{cells}<span class="t"></span></div>'
-    )
-
-
-_COLUMNS = (
-    ("m-runs", "runs", "how often a wave executes it"),
-    ("m-stall", "stall", "cycles that a wave waits before it"),
-    ("m-bank", "LDS \N{MULTIPLICATION SIGN}", "cycles over those without bank conflicts"),
-    ("m-bytes", "used/moved", "bytes used of bytes moved, an execution"),
-)
-_NOTHING = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMNS)
-
-
-def _figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[str, str]:
-    """The figures of a line of the listing, and what its title says of them."""
-    if modelled is None:
-        return "", ""
-    if row is None:
-        return _NOTHING, ""
-    moved = f"{_short(row.bytes_used)}/{_short(row.bytes_moved)}" if row.bytes_moved else ""
-    wasteful = bool(row.bytes_moved and (row.bytes_used or 0) < row.bytes_moved / 2)
-    conflict = f"{row.conflict:.2f}" if row.conflict is not None else ""
-    bad = row.conflict is not None and row.conflict > _FREE_OF_CONFLICTS
-    cells = (
-        f'<span class="m m-runs">{_short(row.executed)}</span>'
-        f'<span class="m m-stall">{_short(row.stall) if row.stall else ""}</span>'
-        f'<span class="m m-bank{" bad" if bad else ""}">{conflict}</span>'
-        f'<span class="m m-bytes{" bad" if wasteful else ""}">{moved}</span>'
-    )
-    reasons = ", ".join(
-        f"{_short(cycles)} for {name}"
-        for name, cycles in sorted(row.reasons.items(), key=lambda pair: -pair[1])
-    )
-    says = f"modelled on {modelled.where}: {_short(row.lanes)} lanes on, issue {_short(row.issue)}"
-    says += f", waits {_short(row.stall)} cycles ({reasons})" if reasons else ""
-    says += f", {_short(row.requests)} cache lines an execution" if row.requests else ""
-    return cells, says
-
-
-_FREE_OF_CONFLICTS = 1.005
-_THIN = "\u202f"
-
-
-def _short(value: float | None) -> str:
-    """A mean with as many digits as say something: 0.25, 3.5, 1 024."""
-    if value is None:
-        return ""
-    if value >= 100 or value == round(value):
-        return f"{value:,.0f}".replace(",", _THIN)
-    return f"{value:.2f}".rstrip("0").rstrip(".") if value < 10 else f"{value:.1f}"
+    return code_row("I", number, html, css, line.source, title, margin)
 
 
 _MARGIN = '<span class="x"></span><span class="live"></span>'
-
-
-def _row(
-    anchor: str,
-    number: int,
-    html: SafeString,
-    css: str = "",
-    source: int = 0,
-    title: str = "",
-    margin: str = "",
-) -> str:
-    """One line. ``html`` and ``margin`` are safe; the rest is escaped here."""
-    mapped = f' data-s="{source}"' if source else ""
-    title_attribute = f' title="{escape(title)}"' if title else ""
-    return (
-        f'<div class="l {css}" id="{anchor}{number}"{mapped}{title_attribute}>'
-        f'<a class="n" href="#{anchor}{number}">{number}</a>{margin}'
-        f'<span class="t">{html}</span></div>'
-    )
-
-
-def _chunks(rows: Sequence[str]) -> SafeString:
-    """Rows in chunks, which the browser lays out only when they come into view."""
-    chunks = (
-        f'<div class="chunk">{"".join(rows[at : at + CHUNK])}</div>'
-        for at in range(0, len(rows), CHUNK)
-    )
-    return SafeString("".join(chunks))

@@ -31,7 +31,9 @@ class SessionLimitsMiddleware:
             _look(request, int(time.time()))
         response = self.get_response(request)
         # Nobody is asked for here: a page that did not look at the session is everybody's.
-        if request.session.accessed and request.user.is_authenticated:
+        # What a view marks so is the same text for all, and says nothing of anybody.
+        is_for_all = getattr(response, "is_for_all", False)
+        if request.session.accessed and request.user.is_authenticated and not is_for_all:
             response.headers["Cache-Control"] = "no-store"
         return response
 

@@ -18,6 +18,7 @@ from scheduler.outcome import UserError
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
+LOG_FORMATS = ("text", "json")  # the web server asks which before it has the settings
 
 
 def text(name: str, default: str = "", environ: Mapping[str, str] = os.environ) -> str:
@@ -56,6 +57,14 @@ def choice(name: str, known: Sequence[str], environ: Mapping[str, str] = os.envi
     value = text(name, known[0], environ)
     if value not in known:
         raise ImproperlyConfigured(f"{name}={value!r} is none of {', '.join(known)}")
+    return value
+
+
+def token(name: str, *, least: int, environ: Mapping[str, str] = os.environ) -> str:
+    """A secret of at least so many characters without spaces; "" where none is set."""
+    value = text(name, environ=environ)
+    if value and (len(value) < least or not value.isascii() or " " in value):
+        raise ImproperlyConfigured(f"{name} is weak: give {least} random characters or more")
     return value
 
 

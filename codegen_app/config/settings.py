@@ -6,6 +6,7 @@ uses the database, the queue and the files that ``make demo`` keeps for this che
 
 from __future__ import annotations
 
+import logging
 import secrets
 from datetime import timedelta
 from pathlib import Path
@@ -34,7 +35,7 @@ READ_NEEDS_LOGIN = env.flag("KILN_READ_NEEDS_LOGIN", default=True)
 
 INSTALLED_APPS = [
     "codegen_app.apps.CodegenAppConfig",
-    "django.contrib.admin",
+    "codegen_app.apps.KilnAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -45,11 +46,15 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "codegen_app.server.request_ids.RequestIdMiddleware",
+    "codegen_app.server.probes.ProbesMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "codegen_app.middleware.HeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "codegen_app.compression.CompressionMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "codegen_app.server.slashes.SlashMiddleware",
     "codegen_app.server.rules.RulesMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -60,7 +65,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 if READ_NEEDS_LOGIN:
-    MIDDLEWARE.append("django.contrib.auth.middleware.LoginRequiredMiddleware")
+    MIDDLEWARE.append("codegen_app.access.returning.LoginMiddleware")
 # Last, so that what it answers while logins are stopped goes through all the others.
 MIDDLEWARE += ["codegen_app.middleware.HashingMiddleware", "axes.middleware.AxesMiddleware"]
 
@@ -95,6 +100,9 @@ DATABASES = {
 # Rendered pages that each web process keeps; 0 renders every page anew.
 PAGES_KEPT_BYTES = env.integer("KILN_PAGES_KEPT_MIB", 64) * 1024 * 1024
 
+# What a search may take for each kind of thing that it looks for, in milliseconds.
+SEARCH_MS = env.integer("KILN_SEARCH_MS", 250, minimum=10)
+
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
@@ -128,6 +136,8 @@ LANGUAGE_CODE = "en-gb"
 USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
+# Where the admin writes moments in full.
+DATETIME_FORMAT, DATE_FORMAT = "Y-m-d H:i:s", "Y-m-d"
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -135,7 +145,7 @@ STATIC_ROOT = VAR_DIR / "static"
 MEDIA_ROOT = VAR_DIR / "artifacts"
 STORAGES = {
     "default": {"BACKEND": env.text("KILN_STORAGE", "django.core.files.storage.FileSystemStorage")},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "codegen_app.config.static.HashedStorage"},
 }
 
 # A message's class in the style sheet.
@@ -202,6 +212,9 @@ if HTTPS:
     SECURE_SSL_REDIRECT = True
     SECURE_HSTS_SECONDS = env.integer("KILN_HSTS_S", 365 * 24 * 3600)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    # Browsers' built-in lists hold whole domains, for years: that is for a domain's owner to ask
+    # for, not for one site in it.
+    SILENCED_SYSTEM_CHECKS = ["security.W021"]
     # Of this host alone, by HTTPS alone, for the whole site: the browser holds it to that.
     SESSION_COOKIE_NAME = "__Host-sessionid"
     CSRF_COOKIE_NAME = "__Host-csrftoken"
@@ -269,6 +282,14 @@ EMAIL_HOST_PASSWORD = env.text("KILN_EMAIL_PASSWORD")
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("KILN_EMAIL_FROM", "kiln@localhost")
 
+# Who may read /metrics: who has the token, or asks from these networks. Without either it is off.
+METRICS_TOKEN = env.token("KILN_METRICS_TOKEN", least=24)
+METRICS_NETWORKS = env.networks("KILN_METRICS_NETWORKS")
+
+LOG_FORMAT = env.choice("KILN_LOG_FORMAT", env.LOG_FORMATS)
+if LOG_FORMAT == "json":
+    logging.captureWarnings(True)  # else they are lines of their own form
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -276,11 +297,16 @@ LOGGING = {
         "line": {
             "()": "codegen_app.config.logs.LineFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
-        }
+        },
+        "json": {"()": "codegen_app.config.logs.JsonFormatter"},
     },
     "filters": {"one line": {"()": "codegen_app.views.errors.OneLineFilter"}},
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["one line"]}
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": {"text": "line", "json": "json"}[LOG_FORMAT],
+            "filters": ["one line"],
+        }
     },
     "loggers": {
         "axes": {"level": "ERROR"},  # the audit log has it in our words

@@ -12,6 +12,8 @@ from django.views.generic import RedirectView
 _TO_LOGIN = RedirectView.as_view(pattern_name="login", query_string=True)
 _TO_PASSWORD = RedirectView.as_view(pattern_name="password")
 
+handler403 = "codegen_app.views.missing.not_allowed"
+handler404 = "codegen_app.views.missing.not_found"
 handler500 = "codegen_app.views.errors.server_error"
 
 urlpatterns = [

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 
+from codegen_app.config import env
+
 wsgi_app = "codegen_app.config.wsgi"
 worker_class = "codegen_app.server.worker.WaitressWorker"
 preload_app = True
@@ -14,6 +16,8 @@ preload_app = True
 # makes 200,000 and keeps all of them until it is stored, and looking through them again and again
 # was a sixth of reading it.
 _YOUNG_OBJECTS = 50_000
+if env.choice("KILN_LOG_FORMAT", env.LOG_FORMATS) == "json":
+    logger_class = "codegen_app.server.log.JsonLogger"
 threads = 8  # requests that a process answers at once; slow connections take none
 worker_connections = 400  # of a process; beyond, those that wait for their clients make room
 graceful_timeout = 10  # seconds for what was begun, when a process is to end

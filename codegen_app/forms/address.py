@@ -86,14 +86,24 @@ class AddressForm(forms.Form):
         ]
 
 
-class GraphForm(AddressForm):
-    """Which table is shown beside the drawing, and which node is selected."""
+class OverviewForm(AddressForm):
+    """Of which graph the page says most; of the newest with times where that is left out."""
 
+    graph = Number()
+
+
+class GraphForm(AddressForm):
+    """Which table is shown beside the drawing, what its colours say, and which scheduled node or
+    graph node is selected."""
+
+    KIND, TIME = "kind", "time"
     KERNELS, NODES, FUSION, WRAPPER = "kernels", "nodes", "fusion", "wrapper"
 
     view = Text()
+    scheduled = Text()
     node = Text()
     times = Text()
+    colour = OneOf((KIND, TIME))
 
     def shown(self, *, has_wrapper: bool) -> str:
         """The table: that of the kernels where the address names none that there is."""
@@ -102,11 +112,12 @@ class GraphForm(AddressForm):
 
 
 class NodeForm(AddressForm):
-    """Whose times and at which sizes its limits are shown, the chart's axes, and in which language
-    the candidates are."""
+    """Whose times, whose rules and at which sizes its limits are shown, the chart's axes, and in
+    which language the candidates are."""
 
     sizes = Number()
     times = Text()
+    target = Text()
     language = Text()
     x = Text()
     y = Text()
@@ -140,26 +151,31 @@ class KernelForm(AddressForm):
 
 
 class KernelsForm(AddressForm):
-    """A part of a name or template, a language, and where the list begins."""
+    """Kernels in a language; whose times and which target's registers are shown."""
 
-    filter = Text()
     language = Text()
-    start = Number()
+    times = Text()
+    target = Text()
 
 
 class OpsForm(AddressForm):
-    """Words, what computes an op (``by``), whether only Core ATen, and where the list begins."""
+    """Words, what computes an op (``by``), and whether only Core ATen."""
 
     words = Text()
     by = OneOf(MADE_BY)
     core = OneOf(("only",))
-    start = Number()
 
 
 class SearchForm(AddressForm):
     """What is searched for."""
 
     q = Text()
+
+
+class PaletteForm(SearchForm):
+    """What is searched for, and the address of the page that it is asked on."""
+
+    at = Text()
 
 
 class RunForm(AddressForm):

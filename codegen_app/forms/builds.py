@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from django import forms
 
@@ -39,3 +39,20 @@ class BuildForm(forms.Form):
         field = self.fields["target"]
         assert isinstance(field, TargetsField)
         field.choices = [(name, name) for name in served_names() if builds(find(name), source_file)]
+
+
+class Shown(Protocol):
+    """A build that a page shows."""
+
+    @property
+    def target(self) -> str: ...
+    @property
+    def flags(self) -> tuple[str, ...]: ...
+
+
+def like(source_file: str, build: Shown | None) -> BuildForm:
+    """A form that asks for the build that is shown once more: its flags are there to be changed."""
+    form = BuildForm(source_file)
+    if build is not None:
+        form.initial = {"target": [build.target], "flags": " ".join(build.flags)}
+    return form

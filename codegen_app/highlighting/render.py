@@ -101,7 +101,7 @@ def _linked(comment: str, links: Mapping[str, str]) -> str:
         if address is None:
             continue
         out.append(escape(comment[end : match.start()]))
-        out.append(f'<a href="{escape(address)}">{escape(match.group())}</a>')
+        out.append(f'<a tabindex="-1" href="{escape(address)}">{escape(match.group())}</a>')
         end = match.end()
     out.append(escape(comment[end:]))
     return "".join(out)

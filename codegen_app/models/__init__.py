@@ -21,6 +21,7 @@ from codegen_app.models.change import Baseline, Change, SeriesRule
 from codegen_app.models.foreign_kernel import ForeignKernel
 from codegen_app.models.generated_kernel import GeneratedKernel, KernelUse
 from codegen_app.models.graph import Graph, GraphNode
+from codegen_app.models.instruction import InstructionUse, Mnemonic
 from codegen_app.models.message import Message, Round
 from codegen_app.models.modelling import Modelling
 from codegen_app.models.notification import Channel, ChannelKind, Delivery, DeliveryState
@@ -71,9 +72,11 @@ __all__ = [
     "GeneratedKernel",
     "Graph",
     "GraphNode",
+    "InstructionUse",
     "KernelUse",
     "MeasurementRequest",
     "Message",
+    "Mnemonic",
     "Modelling",
     "Occasion",
     "Packing",

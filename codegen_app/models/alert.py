@@ -110,6 +110,13 @@ class Alert(models.Model):
     def __str__(self) -> str:
         return f"{self.get_kind_display()} of {self.revision or self.series}"
 
+    @property
+    def is_generated(self) -> bool:
+        """Whether it is of a history that was made up: wherever the alert is named, that is shown.
+        No query where the revision and the series are there."""
+        of = self.revision or self.series
+        return of is not None and of.is_generated
+
     def get_absolute_url(self) -> str:
         return reverse("alert", args=[self.pk])
 

@@ -39,6 +39,9 @@ class Build(Work):
     log = models.TextField(blank=True)
     diagnostics = models.JSONField(default=list)
     resources = models.JSONField(default=dict)
+    instructions = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Of its listing, once they are counted for searches"
+    )
     listing = models.ForeignKey(
         Artifact, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -55,7 +58,14 @@ class Build(Work):
     class Meta(Work.Meta):
         permissions = [("build", "Can ask for builds of kernels, with flags")]
         ordering = ["kernel", "target", "pk"]
-        indexes = [models.Index(fields=["state", "-priority", "id"], name="build_queue")]
+        indexes = [
+            models.Index(fields=["state", "-priority", "id"], name="build_queue"),
+            models.Index(
+                fields=["id"],
+                condition=Q(listing__isnull=False, instructions__isnull=True),
+                name="build_not_counted",
+            ),
+        ]
         constraints = [
             *Work.Meta.constraints,
             models.UniqueConstraint(

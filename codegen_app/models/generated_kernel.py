@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
@@ -33,6 +34,7 @@ class GeneratedKernel(models.Model):
 
     class Meta:
         ordering = ["name"]
+        indexes = [GinIndex(fields=["config"], name="kernel_config")]
         constraints = [
             models.CheckConstraint(
                 name="generatedkernel_has_source", condition=~Q(source="") & ~Q(source_file="")

@@ -57,7 +57,8 @@ class GraphNode(models.Model):
 
     ``target`` is the op with its overload (``aten.addmm.default``); ``arguments`` is
     ``{args: [text], kwargs: {name: text}}`` for show; ``inputs`` names the values it reads and
-    ``outputs`` those it makes. ``frames`` is ``[{file, line, function, code}]``, innermost last.
+    ``outputs`` those it makes. ``frames`` is ``[{file, line, function, code}]``, innermost last;
+    ``source`` is the model's own line of them (``model/mlp.py:12``), to be searched for.
     """
 
     graph = models.ForeignKey(Graph, on_delete=models.CASCADE, related_name="nodes")
@@ -71,6 +72,7 @@ class GraphNode(models.Model):
     module_type = models.CharField(max_length=300, blank=True)
     torch_function = models.CharField(max_length=300, blank=True)
     frames = models.JSONField(default=list)
+    source = models.CharField(max_length=500, blank=True)
 
     class Meta:
         ordering = ["graph", "position"]

@@ -124,6 +124,11 @@ class Revision(models.Model):
     def __str__(self) -> str:
         return self.name[:12] if len(self.name) == 40 else self.name
 
+    @property
+    def is_generated(self) -> bool:
+        """Whether it is of a generated history: nothing of it was measured, nor made."""
+        return self.repository.startswith(LABEL)
+
 
 class Conditions(models.Model):
     """What a figure was measured of and under, beside what its series says: equal ones are one row.

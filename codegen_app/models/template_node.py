@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
@@ -37,8 +39,10 @@ class TemplateNode(models.Model):
 
     ``group`` is Inductor's group_fn (two expressions as text); ``reads``, ``writes`` and
     ``frees`` name buffers. ``rejected`` keeps the configurations that a legality rule rejected:
-    ``[{template, config, stage, reason, detail}]``, and ``offered`` counts those that can serve,
-    of which the recorded kernels are a sample. ``graph_nodes`` are what it computes.
+    ``[{template, config, stage, reason, detail, targets}]``, for each of the graph's targets by
+    itself (without ``targets``, of earlier versions, for all together); ``legal`` counts those that
+    can serve each target. ``offered`` counts the kernels that serve all targets with one source, of
+    which the recorded ones are a sample. ``graph_nodes`` are what it computes.
     """
 
     LOOP = "loop"  # the engine's name of the kind
@@ -56,6 +60,7 @@ class TemplateNode(models.Model):
     writes = models.JSONField(default=list)
     frees = models.JSONField(default=list)
     rejected = models.JSONField(default=list)
+    legal = models.JSONField(default=dict)
     offered = models.PositiveIntegerField(default=0)
     extern_reason = models.TextField(blank=True)
     graph_nodes = models.ManyToManyField(GraphNode, related_name="template_nodes")
@@ -78,3 +83,7 @@ class TemplateNode(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("template_node", args=[self.pk])
+
+    def rejected_for(self, target: str) -> list[dict[str, Any]]:
+        """The configurations that are not legal on a target."""
+        return [line for line in self.rejected if target in line.get("targets", (target,))]

@@ -28,7 +28,7 @@ class TuningRun(models.Model):
 
     A run with a budget (``budget_s`` seconds of work on its tasks, compiles, measurements: null is
     no limit) searches all that the generator offers, in the order of its ``strategy`` (a name of
-    the engine's registry); one without tries what is recorded of each node.
+    the engine's registry); one without tries a sample of the same (``services/sampling.py``).
     ``why`` is the reason that a person or a schedule gave. On a device ``model:…`` nothing is
     measured: candidates get modelled times, which choose nothing and are in no history.
     """
@@ -115,8 +115,8 @@ class TuningTask(Work):
     """One problem of a run: its candidates are checked and timed together, interleaved.
 
     The unit that a measuring worker claims, once every build of its candidates is over. The
-    candidates are as many of those that the generator offers (``template_node.offered``) as the
-    run may try.
+    candidates are as many of those that the generator offers for the run's target as the run may
+    try.
     ``template_node`` is the first node of the graph with that problem. ``title`` and ``operands``
     (``[{dtype, size, stride}]``) are the call as the autotune log shows it, known once it is
     measured, ``shape`` (``{template, dtypes, extents}``) says which problems are near it;
@@ -152,7 +152,8 @@ class Candidate(models.Model):
 
     A candidate whose configuration a legality rule rejected, or that the budget left untried
     (``cancelled``), has no kernel. ``state`` is running while its task is measured; ``stage``,
-    ``reason`` and ``detail`` say why it was rejected. ``chosen`` marks the winner of its problem in
+    ``reason`` and ``detail`` say why it was rejected, ``reason`` of the chosen one what decided and
+    whether it serves since. ``chosen`` marks the winner of its problem in
     this run, ``tied`` all that cannot be called slower than the fastest: both are the tuner's
     decision. ``modelled`` is what the model says of it (``scheduler/tuning/modelled.py``): in a run
     of modelled times in place of a result, in a measured one what its order came from.

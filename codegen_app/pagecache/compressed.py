@@ -2,12 +2,14 @@
 
 A gzip file (RFC 1952) of one member: parts are deflated so that none refers to another (RFC 1951,
 after a full flush), what comes between is stored as it is, and the check sum of the whole is put
-together from those of its pieces. A reader's token is never compressed along with the page, so
-that the length of an answer says nothing of it.
+together from those of its pieces. A reader's token, and what a template marks as a secret, is never
+compressed along with the page, so that the length of an answer says nothing of it.
 """
 
 from __future__ import annotations
 
+import re
+import secrets
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +20,10 @@ _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 _END = b"\x03\x00"  # an empty last block
 _RAW = -zlib.MAX_WBITS
 _MOST_STORED = 0xFFFF
+_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?![.\d]))")
+# Stands before and after each secret of a rendered page; nobody can guess it.
+SECRET = f"kiln-secret-{secrets.token_hex(16)}"
+_SECRET = SECRET.encode()
 
 Matrix = tuple[int, ...]
 
@@ -31,15 +37,32 @@ class Part:
     length: int
 
     @classmethod
-    def of(cls, text: bytes) -> Part:
-        """The text, compressed."""
-        packer = zlib.compressobj(6, zlib.DEFLATED, _RAW)
-        deflated = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
-        return cls(deflated, zlib.crc32(text), len(text))
+    def of(cls, marked: bytes) -> Part:
+        """The text, compressed but for what stands between two marks of a secret."""
+        pieces = marked.split(_SECRET)
+        text = b"".join(pieces)
+        deflated = [_deflated(piece, 0 if at % 2 else 6) for at, piece in enumerate(pieces)]
+        return cls(b"".join(deflated), zlib.crc32(text), len(text))
 
     def text(self) -> bytes:
         """What was compressed."""
         return zlib.decompressobj(_RAW).decompress(self.deflated)
+
+
+def takes_gzip(accepted: str) -> bool:
+    """Whether a reader with this ``Accept-Encoding`` takes gzip."""
+    return _GZIP.search(accepted) is not None
+
+
+def without_marks(marked: bytes) -> bytes:
+    """The text for who takes no compressed one."""
+    return marked.replace(_SECRET, b"")
+
+
+def _deflated(text: bytes, level: int) -> bytes:
+    """A piece that refers to nothing before it."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, _RAW)
+    return packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
 
 
 def plain(parts: Sequence[Part], between: Sequence[bytes]) -> bytes:

@@ -29,7 +29,6 @@ Trace = Callable[..., str]
 FRESH_COOKIE, FRESH_S = "changed", 10
 _SPARED = 40  # rendering a page again and again takes at most 1/40 of a core in each process
 _OLDEST_S, _YOUNGEST_S = 5.0, 1.0
-_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?(?![.\d]))")
 _MARKS = re.compile("|".join(map(re.escape, reader.MARKS)).encode())
 
 _store = Store(settings.PAGES_KEPT_BYTES)
@@ -130,11 +129,12 @@ class _Page:
             and not response.cookies
             and "CSRF_COOKIE_NEEDS_UPDATE" not in self.request.META
         )
-        entry = _entry(response, version, trace, began)
         if for_all:
+            entry = _entry(response, version, trace, began)
             _store.put(key, entry)
             return _response(self.request, entry)
-        response.content = compressed.plain(entry.parts, _between(entry, self.request))
+        if not response.streaming:
+            response.content = _filled_in(response.content, self.request)
         return response
 
 
@@ -160,7 +160,7 @@ def _response(request: HttpRequest, entry: Entry) -> HttpResponse:
         response = HttpResponseNotModified()
     else:
         between = _between(entry, request)
-        if _GZIP.search(request.headers.get("Accept-Encoding", "")):
+        if compressed.takes_gzip(request.headers.get("Accept-Encoding", "")):
             response = HttpResponse(compressed.gzipped(entry.parts, between))
             response.headers["Content-Encoding"] = "gzip"
         else:
@@ -176,6 +176,15 @@ def _response(request: HttpRequest, entry: Entry) -> HttpResponse:
 def _between(entry: Entry, request: HttpRequest) -> list[bytes]:
     values = {mark: reader.value_of(mark, request) for mark in set(entry.marks)}
     return [values[mark] for mark in entry.marks]
+
+
+def _filled_in(content: bytes, request: HttpRequest) -> bytes:
+    """A page for this reader alone, with what is theirs; marked, so that it is not compressed."""
+    mark = compressed.SECRET.encode()
+    own = {
+        name: reader.value_of(name, request) for name in reader.MARKS if name.encode() in content
+    }
+    return _MARKS.sub(lambda found: mark + own[found[0].decode()] + mark, content)
 
 
 def _own(request: HttpRequest) -> str:

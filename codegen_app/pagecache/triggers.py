@@ -24,8 +24,9 @@ _OF_WORK = {
     *("alert", "alertevent", "delivery"),
     *("remeasurement", "remeasuredpoint", "measurementrequest", "alertrun", "modelling"),
 }
-# What no page shows, or only pages that are kept for a time (devices).
-_NOT_SHOWN = {"auditentry", "worker", "packing", "apitoken", "batch"}
+# What no page shows, or only pages that are kept for a time (devices); instructions are counted in
+# the transaction that says so of their build.
+_NOT_SHOWN = {"mnemonic", "instructionuse", "auditentry", "worker", "packing", "apitoken", "batch"}
 _SIGNS_OF_LIFE = {"lease_until", "heartbeat_at", "claim", "last_login"}
 
 _FUNCTION = """

@@ -69,7 +69,7 @@ def _entry(row: Alert, updated: datetime, worst: Worst | None) -> Entry:
 
 
 def _title(row: Alert, worst: Worst | None) -> str:
-    kind = row.get_kind_display().capitalize()
+    kind = row.get_kind_display().capitalize() + (" (generated)" if row.is_generated else "")
     if row.kind == AlertKind.MISSING:
         return f"{kind}: {row.series}"
     size = f" up to {in_words(worst)}" if worst is not None else ""

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -78,7 +78,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Folded:
-    """An alert that is linked to another."""
+    """An alert that is linked to another. ``generated``: nobody measured what it is of."""
 
     id: int
     url: str
@@ -87,11 +87,13 @@ class Folded:
     to: int
     state: str
     state_label: str
+    generated: bool
 
 
 @dataclass(frozen=True)
 class AlertRow:
-    """One alert in a list. ``subject`` is the revision, or the series without new points."""
+    """One alert in a list. ``subject`` is the revision, or the series without new points;
+    ``generated``: nobody measured what it is of."""
 
     id: int
     url: str
@@ -110,6 +112,7 @@ class AlertRow:
     recovered_at: datetime | None
     is_open: bool
     linked: str
+    generated: bool
     folded: tuple[Folded, ...]
 
     @property
@@ -132,10 +135,20 @@ class Undoable:
 
 def alert_rows(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
     """Rows of alerts with their revision, series and assignee (2 queries)."""
+    return with_folded(rows_alone(alerts))
+
+
+def rows_alone(alerts: Iterable[Alert]) -> tuple[AlertRow, ...]:
+    """The same without what is folded under them (1 query)."""
     rows = list(alerts)
-    under = folded_under([row.pk for row in rows])
     worst = worst_changes([row.pk for row in rows])
-    return tuple(_row(row, worst.get(row.pk), under.get(row.pk, ())) for row in rows)
+    return tuple(_row(row, worst.get(row.pk)) for row in rows)
+
+
+def with_folded(rows: Sequence[AlertRow]) -> tuple[AlertRow, ...]:
+    """The rows with what is folded under them (1 query)."""
+    under = folded_under([row.id for row in rows])
+    return tuple(replace(row, folded=under.get(row.id, ())) for row in rows)
 
 
 def folded_under(alerts: Collection[int]) -> dict[int, tuple[Folded, ...]]:
@@ -226,7 +239,7 @@ def last_act(reader: AbstractBaseUser) -> Undoable | None:
     return Undoable(first.act, first.kind, first.alert_id, len(events) - 1, first.after, first.at)
 
 
-def _row(row: Alert, worst: Worst | None, folded: tuple[Folded, ...]) -> AlertRow:
+def _row(row: Alert, worst: Worst | None) -> AlertRow:
     linked = next((one for one in Relation if getattr(row, f"{one.value}_id")), None)
     return AlertRow(
         id=row.pk,
@@ -246,7 +259,8 @@ def _row(row: Alert, worst: Worst | None, folded: tuple[Folded, ...]) -> AlertRo
         recovered_at=row.recovered_at,
         is_open=row.state in OPEN_ALERT_STATES,
         linked=f"{linked.label} #{getattr(row, f'{linked.value}_id')}" if linked else "",
-        folded=folded,
+        generated=row.is_generated,
+        folded=(),
     )
 
 
@@ -260,4 +274,5 @@ def _folded(row: Alert) -> Folded:
         to=row.duplicate_of_id or row.downstream_of_id or 0,
         state=row.state,
         state_label=row.get_state_display(),
+        generated=row.is_generated,
     )

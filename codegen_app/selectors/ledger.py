@@ -124,10 +124,39 @@ def entries(
 ) -> list[Entry]:
     """The candidates of one task as lines of a ledger, in their order."""
     rows = sorted(candidates, key=lambda row: row.position)
-    tried = [row for row in rows if _was_tried(row)]
-    tried.sort(key=lambda row: (row.finished_at or run.created_at, row.position))
-    order = {row.pk: place for place, row in enumerate(tried, start=1)}
+    order = orders(rows)
     return [_entry(run, row, order.get(row.pk, 0), descriptions) for row in rows]
+
+
+def orders(candidates: Iterable[Candidate]) -> dict[int, int]:
+    """By key the places from 1 at which the candidates of each task were tried, for those that
+    were; of candidates with their tasks and runs."""
+    counts: dict[int, int] = defaultdict(int)
+    found = {}
+    tried = [row for row in candidates if _was_tried(row)]
+    for row in sorted(
+        tried, key=lambda row: (row.finished_at or row.task.run.created_at, row.position)
+    ):
+        counts[row.task_id] += 1
+        found[row.pk] = counts[row.task_id]
+    return found
+
+
+def seconds_of(row: Candidate) -> float:
+    """When in its run a candidate's outcome was known, in seconds; 0 where that is not recorded."""
+    since = row.task.run.started_at or row.task.run.created_at
+    return (row.finished_at - since).total_seconds() if row.finished_at else 0.0
+
+
+def outcome_of(state: str, stage: str, *, modelled: bool = False) -> str:
+    """What became of a candidate in the words of a ledger, whether it was chosen or not."""
+    if state == State.DONE:
+        return str(CandidateState.MODELLED if modelled else CandidateState.MEASURED)
+    if state == State.QUARANTINED:
+        return "quarantined"
+    if state == State.REJECTED:
+        return str(state_of(Rejected(Stage(stage or Stage.CRASH), "")))
+    return "waiting" if state in OPEN_STATES else str(CandidateState.UNTRIED)
 
 
 def _by_task(run: TuningRun) -> Iterator[tuple[TuningTask, list[Candidate]]]:
@@ -161,7 +190,6 @@ def _was_tried(row: Candidate) -> bool:
 def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, str]) -> Entry:
     kernel = row.kernel
     text = " ".join(f"{key}={value}" for key, value in row.config.items())
-    since = run.started_at or run.created_at
     build = row.build if "build" in row._state.fields_cache else None
     return Entry(
         problem=row.task.title or str(row.task.problem),
@@ -177,7 +205,7 @@ def _entry(run: TuningRun, row: Candidate, order: int, descriptions: dict[int, s
         reason=row.reason,
         detail=row.detail if "detail" not in row.get_deferred_fields() else "",
         order=order,
-        at_s=(row.finished_at - since).total_seconds() if order and row.finished_at else 0.0,
+        at_s=seconds_of(row) if order else 0.0,
         measurement=row.result.measurement(kernel.name, run.device)
         if kernel and row.result
         else None,

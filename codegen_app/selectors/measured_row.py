@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from codegen_app.models import BenchmarkResult
 from scheduler.benchmark.metrics import TIME, Metric
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The same kernel took another time before: ``ratio`` is now over then. ``under`` says what of
+    the surroundings differs, "" where nothing that is recorded does."""
+
+    ratio: float
+    before_ns: float
+    before_low_ns: float
+    before_high_ns: float
+    before_n: int
+    at: datetime
+    run: int | None
+    under: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRow:
     """Metrics by name (``scheduler/benchmark/metrics.py``), the time first; none where nothing was
     measured. ``emulated`` times are those of the CPU emulation; ``origin`` has device, driver, date
-    and commit of a time that was measured elsewhere."""
+    and commit of a time that was measured elsewhere; ``drift`` says that the kernel took another
+    time before."""
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     emulated: bool = False
     origin: str = ""
+    drift: Drift | None = None
 
     @property
     def time(self) -> Metric:
@@ -31,13 +49,13 @@ class MeasuredRow:
 
     @property
     def low_ns(self) -> float | None:
-        """The fast end of its interval."""
-        return self.time.low if self.metrics else None
+        """The fast end of its interval; None of a single sample, which has none."""
+        return self.time.low if self.metrics and self.time.has_interval else None
 
     @property
     def high_ns(self) -> float | None:
-        """The slow end of its interval."""
-        return self.time.high if self.metrics else None
+        """The slow end of its interval; None of a single sample, which has none."""
+        return self.time.high if self.metrics and self.time.has_interval else None
 
     @property
     def n(self) -> int:

@@ -8,15 +8,18 @@ kernels in others, with compilers of their own, are in every bucket of their dev
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from django.db.models import F, Max, Q, QuerySet, Value
 from django.db.models.functions import Concat, Left
 
 from codegen_app.models import (
     BenchmarkResult,
+    Build,
     GeneratedKernel,
     KernelUse,
     Selection,
@@ -24,6 +27,7 @@ from codegen_app.models import (
 )
 from codegen_app.models.benchmark_result import IMPORTED, WITH_ORIGIN
 from codegen_app.models.result_import import origin_text
+from codegen_app.selectors.measurements import Measured, measured
 from scheduler import targets
 from scheduler.build.recipe import recipe_of
 from scheduler.ir.bindings import format_bindings
@@ -55,12 +59,13 @@ class Bucket:
 class Served:
     """The kernel that serves a node in a bucket: the selected one, else the generator's default.
 
-    ``result`` is the measurement that it was selected by, or its latest in that bucket.
+    ``measured`` is its measurement there (``selectors/measurements.py``), whichever run it was
+    selected in.
     """
 
     kernel: GeneratedKernel
     selected: bool
-    result: BenchmarkResult | None
+    measured: Measured | None
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class Known:
             row.problem_id: row
             for row in self.selected
             if (row.device_name, row.target, row.toolchain) == where
-            and _same(row.bindings, bucket.bindings, symbols[row.problem_id])
+            and same_sizes(row.bindings, bucket.bindings, symbols[row.problem_id])
         }
 
 
@@ -100,18 +105,32 @@ def known(nodes: Iterable[TemplateNode]) -> Known:
     nodes = tuple(nodes)
     problems = {node.problem.pk: node.problem for node in nodes if node.problem is not None}
     used = frozenset(name for problem in problems.values() for name in problem.symbols)
-    selected = tuple(_selected(problems))
+    selected = tuple(selected_now(problems))
+    return Known(nodes, buckets_of(measured_where(problems), selected, used), selected)
+
+
+def buckets_of(
+    measured_rows: Iterable[Mapping[str, Any]],
+    selected: Iterable[Selection],
+    used: Collection[str],
+) -> tuple[Bucket, ...]:
+    """The buckets of what was measured (``measured_where``) and selected, in their order; of the
+    sizes those of ``used``."""
     latest: dict[str, tuple[datetime, Bucket]] = {}
-    found = [*_measured(problems, used), *((_bucket_of(row, used), row.since) for row in selected)]
+    found = [
+        *_measured(measured_rows, used),
+        *((_bucket_of(row, used), row.since) for row in selected),
+    ]
     for bucket, at in found:
         before = latest.get(bucket.name, (at, bucket))
         newest = max(before, (at, bucket), key=lambda one: (one[1].origin != "", one[0]))
         latest[bucket.name] = max(at, before[0]), newest[1]
     ranked = sorted(latest.values(), key=lambda pair: pair[0], reverse=True)
-    buckets = sorted(
-        (bucket for _, bucket in ranked), key=lambda bucket: (bucket.emulated, bucket.imported)
+    return tuple(
+        sorted(
+            (bucket for _, bucket in ranked), key=lambda bucket: (bucket.emulated, bucket.imported)
+        )
     )
-    return Known(nodes, tuple(buckets), selected)
 
 
 def serving(found: Known, bucket: Bucket | None) -> dict[int, Served]:
@@ -128,36 +147,78 @@ def serving(found: Known, bucket: Bucket | None) -> dict[int, Served]:
     }
     kernels = {node.pk: _kernel(node, selected, default) for node in nodes}
     kernel_ids = [kernel.pk for kernel in kernels.values() if kernel is not None]
-    latest = results(nodes, bucket, kernel_ids)
+    times = measurements(nodes, bucket, kernel_ids)
     served = {}
     for node in nodes:
         kernel, selection = kernels[node.pk], selected.get(node.problem_id or 0)
         if kernel is not None:
-            by = selection.result if selection is not None else None
-            result = by or latest.get((node.problem_id or 0, kernel.pk))
-            served[node.pk] = Served(kernel, selection is not None, result)
+            found_here = times.get((node.problem_id or 0, kernel.pk))
+            served[node.pk] = Served(kernel, selection is not None, found_here)
     return served
 
 
-def results(
+def measurements(
     nodes: Iterable[TemplateNode], bucket: Bucket | None, kernels: Iterable[int]
-) -> dict[tuple[int, int], BenchmarkResult]:
-    """The latest measurement in a bucket of each problem and kernel, by their keys (1 query)."""
+) -> dict[tuple[int, int], Measured]:
+    """The measurement in a bucket of each problem and kernel, by their keys (1 query)."""
     if bucket is None:
         return {}
     symbols = _symbols(nodes)
-    rows = (
-        results_with(bucket.device_name, bucket.target, bucket.toolchain)
-        .filter(problem__in=symbols, kernel__in=kernels)
-        .select_related("environment")
-        .defer(*_NOT_SHOWN)
-        .order_by("created_at", "pk")
+    rows = results_with(bucket.device_name, bucket.target, bucket.toolchain).filter(
+        problem__in=symbols, kernel__in=kernels
     )
-    return {
-        (row.problem_id, row.kernel_id): row
-        for row in rows
-        if _same(row.bindings, bucket.bindings, symbols[row.problem_id])
-    }
+    return _by_kernel(
+        row
+        for row in _with_surroundings(rows)
+        if same_sizes(row.bindings, bucket.bindings, symbols[row.problem_id])
+    )
+
+
+def measured_of(selections: Iterable[Selection]) -> dict[int, Measured]:
+    """The measurement of each selected kernel where it is selected, by the selection's key
+    (1 query); of selections with their problems."""
+    selections = tuple(selections)
+    rows = BenchmarkResult.objects.filter(
+        problem__in={one.problem_id for one in selections},
+        kernel__in={one.kernel_id for one in selections},
+    )
+    rows = _with_surroundings(rows.select_related("build", "kernel"))
+    by_kernel: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
+    for row in rows.defer("build__log", "kernel__source", *_NOT_SHOWN):
+        by_kernel[row.problem_id, row.kernel_id].append(row)
+    found = {}
+    for one in selections:
+        rows_of = by_kernel[one.problem_id, one.kernel_id]
+        here = [row for row in rows_of if is_of(one, row, row.build, row.kernel)]
+        if (counts := measured(here)) is not None:
+            found[one.pk] = counts
+    return found
+
+
+def is_of(
+    selection: Selection, result: BenchmarkResult, build: Build, kernel: GeneratedKernel
+) -> bool:
+    """Whether a measurement (with its environment) is of a selection's bucket."""
+    toolchain = f"{build.toolchain} {build.toolchain_version}"[:240]
+    in_base = kernel.source_file == base_source(selection.target)
+    return (
+        result.environment.device_name == selection.device_name
+        and result.environment.target == selection.target
+        and (toolchain == selection.toolchain or not in_base)
+        and same_sizes(result.bindings, selection.bindings, selection.problem.symbols)
+    )
+
+
+def _with_surroundings(rows: QuerySet[BenchmarkResult]) -> QuerySet[BenchmarkResult]:
+    return rows.select_related("environment", WITH_ORIGIN).defer(*_NOT_SHOWN, "readings")
+
+
+def _by_kernel(rows: Iterable[BenchmarkResult]) -> dict[tuple[int, int], Measured]:
+    found: dict[tuple[int, int], list[BenchmarkResult]] = defaultdict(list)
+    for row in rows:
+        found[row.problem_id, row.kernel_id].append(row)
+    counting = {key: measured(each) for key, each in found.items()}
+    return {key: one for key, one in counting.items() if one is not None}
 
 
 def results_with(device_name: str, target: str, toolchain: str) -> QuerySet[BenchmarkResult]:
@@ -168,6 +229,19 @@ def results_with(device_name: str, target: str, toolchain: str) -> QuerySet[Benc
         environment__device_name=device_name,
         environment__target=target,
     )
+
+
+def recorded_targets(nodes: Iterable[TemplateNode]) -> tuple[str, ...]:
+    """The targets for each of which it is recorded what of these nodes is legal."""
+    found = {name for node in nodes for name in node.legal}
+    return tuple(name for name in targets.names() if name in found)
+
+
+def shown_target(recorded: Sequence[str], bucket: Bucket | None, asked: str = "") -> str:
+    """Of the targets for which a graph's legality is recorded the one that is asked for, else the
+    bucket's, else the first; "" of none."""
+    preferred = (asked, bucket.target if bucket is not None else "")
+    return next((one for one in preferred if one in recorded), next(iter(recorded), ""))
 
 
 def base_source(target: str) -> str:
@@ -198,11 +272,13 @@ def smaller(buckets: Iterable[Bucket], bucket: Bucket) -> tuple[tuple[str, int, 
 _TOOLCHAIN = Left(Concat("build__toolchain", Value(" "), "build__toolchain_version"), 240)
 
 
-def _measured(problems: Iterable[int], used: Collection[str]) -> Iterable[tuple[Bucket, datetime]]:
+def _measured(
+    rows: Iterable[Mapping[str, Any]], used: Collection[str]
+) -> Iterable[tuple[Bucket, datetime]]:
     """Other languages' kernels make a bucket of their own where the base language has none."""
     own: list[tuple[Bucket, datetime]] = []
     others: list[tuple[Bucket, datetime]] = []
-    for is_base, bucket, latest in _measured_by_compiler(problems, used):
+    for is_base, bucket, latest in _measured_by_compiler(rows, used):
         (own if is_base else others).append((bucket, latest))
     where = {_without_compiler(bucket) for bucket, _ in own}
     return [*own, *(one for one in others if _without_compiler(one[0]) not in where)]
@@ -212,17 +288,21 @@ def _without_compiler(bucket: Bucket) -> tuple[str, str, str]:
     return bucket.device_name, bucket.target, format_bindings(bucket.bindings)
 
 
-def _measured_by_compiler(
-    problems: Iterable[int], used: Collection[str]
-) -> Iterator[tuple[bool, Bucket, datetime]]:
-    rows = (
+def measured_where(problems: Iterable[int], *of: str) -> QuerySet[BenchmarkResult, dict[str, Any]]:
+    """Where these problems were measured, and when last (1 query); each of ``of`` apart."""
+    return (
         BenchmarkResult.objects.filter(problem__in=problems)
         .order_by()
         .annotate(device=F("environment__device_name"), arch=F("environment__target"))
         .annotate(toolchain=_TOOLCHAIN, file=F("kernel__source_file"))
-        .values("device", "arch", "toolchain", "file", "bindings", "emulated", *_ORIGIN)
+        .values("device", "arch", "toolchain", "file", "bindings", "emulated", *_ORIGIN, *of)
         .annotate(latest=Max("created_at"))
     )
+
+
+def _measured_by_compiler(
+    rows: Iterable[Mapping[str, Any]], used: Collection[str]
+) -> Iterator[tuple[bool, Bucket, datetime]]:
     for row in rows:
         where = (row["device"], row["arch"], row["toolchain"])
         bucket = _bucket(*where, row["bindings"], used, row["emulated"])
@@ -240,7 +320,8 @@ def _origin(device: str, driver: str, at: datetime | None, commit: str, version:
     return "" if at is None else origin_text(device, driver, at, commit or version)
 
 
-def _selected(problems: Iterable[int]) -> QuerySet[Selection]:
+def selected_now(problems: Iterable[int]) -> QuerySet[Selection]:
+    """What is selected for these problems (1 query)."""
     return (
         Selection.objects.filter(problem__in=problems, until__isnull=True)
         .select_related("kernel", "result__environment")
@@ -283,5 +364,6 @@ def _symbols(nodes: Iterable[TemplateNode]) -> dict[int, frozenset[str]]:
     return {node.problem.pk: frozenset(node.problem.symbols) for node in nodes if node.problem}
 
 
-def _same(one: Mapping[str, int], other: Mapping[str, int], used: Iterable[str]) -> bool:
+def same_sizes(one: Mapping[str, int], other: Mapping[str, int], used: Iterable[str]) -> bool:
+    """Whether two bindings are alike in the sizes that a problem uses."""
     return all(one.get(name) == other.get(name) for name in used)

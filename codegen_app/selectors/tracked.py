@@ -85,8 +85,8 @@ class Reading:
 
     @property
     def interval(self) -> str:
-        """Both ends with their units; "" where none is known."""
-        if self.low is None or self.high is None:
+        """Both ends with their units; "" where none is known, as of a single sample."""
+        if self.low is None or self.high is None or self.n == 1:
             return ""
         return f"{figure(self.low, self.unit)} \N{EN DASH} {figure(self.high, self.unit)}"
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import (
     Http404,
@@ -23,6 +22,7 @@ from django.http import (
 from django.shortcuts import render
 
 from codegen_app.access import permissions
+from codegen_app.access.returning import to_login
 from codegen_app.server import bodies
 
 READING = ("GET", "HEAD")
@@ -43,6 +43,7 @@ PAGE = Rule()
 # By the names of the addresses; Django's own (the admin's, login) ask for themselves.
 RULES = {
     "import": Rule(FORM, permissions.IMPORT),
+    "import_json": Rule(READING, permissions.IMPORT),
     "import_selections": Rule(WRITING, permissions.SELECT),
     "put_back": Rule(WRITING, permissions.SELECT),
     "cancel_run": Rule(WRITING, permissions.RETUNE),
@@ -107,7 +108,7 @@ class RulesMiddleware:
             raise Http404("there is no such page")
         if rule.permission:
             if not request.user.is_authenticated:
-                return redirect_to_login(request.get_full_path())
+                return to_login(request)
             if not request.user.has_perm(rule.permission):
                 raise PermissionDenied(denial(rule.permission))
         limit = bodies.large().get(name, bodies.SMALL)

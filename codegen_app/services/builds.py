@@ -34,7 +34,12 @@ from scheduler.ir.operations import GroupKind
 from scheduler.outcome import Interrupted, MachineError, Rejected, Stage, UserError
 
 # Templates before loops; what a person asks for before all.
-TEMPLATE_KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
+TEMPLATE_KINDS = (
+    GroupKind.GEMM,
+    GroupKind.CONVOLUTION,
+    GroupKind.DEPTHWISE,
+    GroupKind.ATTENTION,
+)
 _TEMPLATE, _OTHER, _REQUESTED = 20, 10, 30
 
 

@@ -21,7 +21,7 @@ from scheduler.build.cache import digest
 from scheduler.bundle.writer import wrapper_of
 from scheduler.codegen.caller import TemplateCaller
 from scheduler.codegen.kernel import ConfigValue
-from scheduler.codegen.scheduling import BaseScheduling, served_together
+from scheduler.codegen.scheduling import BaseScheduling, RejectedConfig, served_together
 from scheduler.fusion.nodes import Schedule, SchedulerNode
 
 
@@ -44,6 +44,10 @@ class Scheduled:
         chosen = [targets.find(name) for name in target_names]
         generated = pipeline.generate(self.named(graph_name), chosen or self.backend.targets)
         return wrapper_of(generated.manifest())
+
+    def alone(self, target: str) -> BaseScheduling:
+        """What makes its kernels for one target, whatever the others' limits are."""
+        return pipeline.scheduling(self.schedule, (targets.find(target),))
 
     def node(self, name: str) -> SchedulerNode:
         """The scheduled node of that name; ``KeyError`` where there is none."""
@@ -97,15 +101,30 @@ def served_names() -> tuple[str, ...]:
     return tuple(target.name for target in served())
 
 
+class Offered(NamedTuple):
+    """Every candidate of a node by its kernel's name, the untuned default first, and the
+    configurations that a legality rule rejected."""
+
+    callers: dict[str, TemplateCaller]
+    rejected: tuple[RejectedConfig, ...]
+
+
+def offered(file_digest: str, node_name: str, target: str = "") -> Offered:
+    """What the engine offers for a node of that file: what serves all targets, or all that serves
+    one. Every candidate is rendered: seconds for a large node, and nothing of it is kept."""
+    prepared = scheduled(file_digest)
+    node = prepared.node(node_name)
+    backend = scheduling_for(file_digest, target) if target else prepared.backend
+    made = backend.candidates(node)
+    every = (prepared.backend.default(node), *made.callers)
+    return Offered({caller.name: caller for caller in every}, made.rejected)
+
+
 @lru_cache(maxsize=64)
 def callers(file_digest: str, node_name: str, target: str = "") -> dict[str, TemplateCaller]:
     """Every candidate of a node of that file, by its kernel's name: those that serve all targets,
     or all that serve one."""
-    prepared = scheduled(file_digest)
-    node = prepared.node(node_name)
-    backend = scheduling_for(file_digest, target) if target else prepared.backend
-    offered = (prepared.backend.default(node), *backend.candidates(node).callers)
-    return {caller.name: caller for caller in offered}
+    return offered(file_digest, node_name, target).callers
 
 
 class Recorded(NamedTuple):

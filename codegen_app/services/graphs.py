@@ -13,6 +13,7 @@ from django.db import IntegrityError, connection, transaction
 
 from codegen_app import files
 from codegen_app.models import Artifact, Graph, GraphNode, State
+from codegen_app.selectors.pages.origins import own_frame
 from codegen_app.services import (
     artifacts,
     audit,
@@ -111,7 +112,7 @@ def prepare(graph: Graph) -> None:
             with computing:
                 scheduled = engine.scheduled(graph.file.digest)
                 wrapper = scheduled.wrapper(graph.name, graph.targets)
-                prepared = kernels.prepare(scheduled)
+                prepared = kernels.prepare(scheduled, graph.targets or DEFAULT_TARGETS)
         except Cancelled:
             raise work.LeaseLostError(f"graph {graph.pk} was claimed by another worker") from None
         except MachineError:
@@ -218,11 +219,19 @@ def _node(graph: Graph, position: int, node: Mapping[str, Any]) -> GraphNode:
         module_path=texts.fitted(origin["module_path"], 500),
         module_type=texts.fitted(origin["module_type"], 300),
         torch_function=texts.fitted(origin["torch_function"], 300),
+        source=_source(origin["frames"]),
         frames=[
             dict(zip(("file", "line", "function", "code"), texts.stored(frame), strict=True))
             for frame in origin["frames"]
         ],
     )
+
+
+def _source(frames: Sequence[Sequence[Any]]) -> str:
+    """The model's own line of a node's frames, as it is searched for; "" without any."""
+    named = [{"file": texts.stored(frame[0]), "line": frame[1]} for frame in frames]
+    frame = own_frame(named)
+    return texts.fitted(f"{frame['file']}:{frame['line']}", 500) if frame else ""
 
 
 def _references(argument: Any) -> Iterable[str]:

@@ -87,8 +87,8 @@ def point_of_result(
     return Point(
         series=key,
         value=time.value,
-        low=time.low,
-        high=time.high,
+        low=time.low if time.has_interval else None,
+        high=time.high if time.has_interval else None,
         n=time.n,
         samples=tuple(result.samples_ns[::step]),
         measured_at=when,

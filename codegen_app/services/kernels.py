@@ -27,12 +27,15 @@ _NODES = 50  # nodes whose kernels are written at once: sources are long
 
 @dataclass(frozen=True)
 class Offer:
-    """What can serve a node: the recorded kernels with its calls, how many there are of them all,
-    and the configurations that were rejected."""
+    """What can serve a node: the recorded kernels with its calls, and how many there are of them
+    all, whose one source serves every target. ``legal`` counts the configurations that can serve
+    each target by itself, ``rejected`` has the others with the targets that each is rejected for.
+    """
 
     callers: tuple[TemplateCaller, ...]  # the default first
     configs: tuple[Mapping[str, ConfigValue], ...]
     offered: int
+    legal: Mapping[str, int]
     rejected: Sequence[Mapping[str, Any]]
 
 
@@ -45,12 +48,14 @@ class Prepared:
     offer: Offer | None
 
 
-def prepare(scheduled: Scheduled) -> list[Prepared]:
-    """Every node with its problem and candidates. This is the long part: nothing is written.
+def prepare(scheduled: Scheduled, targets: Sequence[str]) -> list[Prepared]:
+    """Every node with its problem and candidates, and what of its configurations is legal on each
+    of these targets. This is the long part: nothing is written.
 
     Nodes of one problem are offered the same; its configurations are tried for the first alone.
     """
     offers: dict[str, Offer] = {}
+    alone = {target: scheduled.alone(target) for target in targets}
     prepared: list[Prepared] = []
     for node in scheduled.schedule.nodes:
         if not node.kind.has_kernel:
@@ -58,24 +63,36 @@ def prepare(scheduled: Scheduled) -> list[Prepared]:
             continue
         found = problem.problem_of(node, scheduled.schedule.lowered)
         known = offers.get(found.digest)
-        offer = _offer(node, scheduled) if known is None else _again(node, known, scheduled)
+        offer = _offer(node, scheduled, alone) if known is None else _again(node, known, scheduled)
         offers[found.digest] = offer
         prepared.append(Prepared(node, found, offer))
     return prepared
 
 
-def _offer(node: SchedulerNode, scheduled: Scheduled) -> Offer:
+def _offer(node: SchedulerNode, scheduled: Scheduled, alone: Mapping[str, BaseScheduling]) -> Offer:
     """The default first, then others spread over what the engine offers; equal sources once."""
     default = scheduled.backend.default(node)
     offered = scheduled.backend.candidates(node)
     others = {caller.name: caller for caller in offered.callers if caller.name != default.name}
-    callers = (default, *_spread(others, RECORDED - 1).values())
+    callers = (default, *spread(others, RECORDED - 1).values())
+    legality = {target: backend.legality(node) for target, backend in alone.items()}
     return Offer(
         callers,
         tuple(caller.kernel.config for caller in callers),
         len(others) + 1,
-        [rejected_line(config) for config in offered.rejected],
+        {target: one.legal for target, one in legality.items()},
+        _rejected_lines({target: one.rejected for target, one in legality.items()}),
     )
+
+
+def _rejected_lines(rejected: Mapping[str, Sequence[RejectedConfig]]) -> list[dict[str, Any]]:
+    """What is rejected on each target; a line for all targets that say the same of it."""
+    lines: dict[RejectedConfig, dict[str, Any]] = {}
+    for target, configs in rejected.items():
+        for config in configs:
+            line = lines.setdefault(config, rejected_line(config) | {"targets": []})
+            line["targets"].append(target)
+    return list(lines.values())
 
 
 def _again(node: SchedulerNode, known: Offer, scheduled: Scheduled) -> Offer:
@@ -156,6 +173,7 @@ def _node(
         frees=list(node.frees),
         extern_reason=without[1] if without else "",
         rejected=one.offer.rejected if one.offer else [],
+        legal=one.offer.legal if one.offer else {},
         offered=one.offer.offered if one.offer else 0,
     )
 
@@ -242,7 +260,7 @@ def record_candidate(
     return kernel
 
 
-def _spread(callers: Mapping[str, TemplateCaller], count: int) -> dict[str, TemplateCaller]:
+def spread(callers: Mapping[str, TemplateCaller], count: int) -> dict[str, TemplateCaller]:
     """At most ``count`` of the callers, evenly over their order: neighbours are much alike."""
     names = list(callers)
     step = max(1.0, len(names) / count)

@@ -13,6 +13,7 @@ from codegen_app.services import environments, history, selections
 from scheduler.benchmark.measurement import Measurement
 from scheduler.outcome import Rejected
 from scheduler.runtime.device import DeviceInfo
+from scheduler.tuning.decision import what_decided
 from scheduler.tuning.modelled import Modelled
 from scheduler.tuning.modelled import to_json as modelled_to_json
 from scheduler.tuning.problems import TuningProblem
@@ -84,10 +85,23 @@ def choose(
 ) -> None:
     """Record the tuner's decision for a problem, let the chosen kernel serve if it is better than
     what serves now, and add its time to the problem's history. ``tied`` cannot be called slower
-    than the fastest; ``measured_at`` is for results whose rows are younger than they are."""
+    than the fastest; ``measured_at`` is for results whose rows are younger than they are. The
+    candidate's reason says what decided, and whether it serves from now on."""
     _mark(chosen, tied)
-    selections.offer(result, f"run {chosen.task.run_id}")
+    offered = selections.offer(result, f"run {chosen.task.run_id}")
+    if measured_at is None:  # what was recorded elsewhere keeps the reason that it came with
+        _say_why(chosen, result, tied, offered.why)
     history.feed(result, measured_at)
+
+
+def _say_why(
+    chosen: Candidate, result: BenchmarkResult, tied: Collection[Candidate], why: str
+) -> None:
+    others = max(0, len(tied) - 1)
+    samples = len(result.samples_ns)
+    decided = what_decided(others, is_default=chosen.position == 0, samples=samples)
+    reason = "; ".join(filter(None, (decided, why)))
+    Candidate.objects.filter(pk=chosen.pk).update(reason=reason[:500])
 
 
 def _mark(chosen: Candidate, tied: Collection[Candidate]) -> None:

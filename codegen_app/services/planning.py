@@ -7,17 +7,19 @@ One that dies leaves what it made; the next goes on there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from codegen_app.config.context import about
 from codegen_app.models import (
     OPEN_STATES,
     Build,
     Candidate,
+    GeneratedKernel,
     Graph,
     KernelUse,
     State,
@@ -25,8 +27,9 @@ from codegen_app.models import (
     TuningRun,
     TuningTask,
 )
-from codegen_app.services import builds, ledger, queue, tuning
+from codegen_app.services import builds, ledger, queue, sampling, tuning
 from codegen_app.services.faults import fault_of
+from codegen_app.services.sampling import Requested, Sample
 from scheduler import targets
 from scheduler.build.recipe import builds as can_build
 from scheduler.outcome import MachineError, UserError
@@ -52,7 +55,8 @@ def plan_waiting(graph: Graph | None = None) -> int:
     for pk in list(waiting.order_by("-priority", "pk").values_list("pk", flat=True)):
         with _alone(pk) as mine:
             if mine:
-                planned += _attempt(pk)
+                with about(run_id=pk):
+                    planned += _attempt(pk)
     return planned
 
 
@@ -73,14 +77,16 @@ def _attempt(pk: int) -> bool:
 
 
 def plan(pk: int) -> bool:
-    """Make the tasks of a run whose graph is prepared; False where it was closed meanwhile.
+    """Make the tasks of a run whose graph is prepared; False where it was closed meanwhile. What
+    they try is made outside of the transactions that write it.
 
     Raises ``UserError`` where nothing builds for its target.
     """
     run = TuningRun.objects.select_related("graph").get(pk=pk)
     first_nodes = _first_nodes(run)
     for start in range(0, len(first_nodes), _AT_ONCE):
-        if not _plan_part(run, first_nodes, start):
+        samples = _samples(run, first_nodes[start : start + _AT_ONCE])
+        if not _plan_part(run, first_nodes, start, samples):
             return False
     with transaction.atomic():
         if not _lock(run):
@@ -111,18 +117,38 @@ def _lock(run: TuningRun) -> bool:
     return rows.filter(pk=run.pk, state__in=OPEN_STATES).exists()
 
 
+def _samples(run: TuningRun, part: Sequence[tuple[int, int, str]]) -> dict[int, Sample]:
+    """What the run tries of these nodes, before anything is written; a search asks by itself."""
+    if run.has_budget:
+        return {}
+    made = TuningTask.objects.filter(run=run).values("problem")
+    nodes = TemplateNode.objects.filter(pk__in=[pk for pk, _, _ in part]).exclude(problem__in=made)
+    # What has no kernel recorded has no default: there is nothing to make.
+    return sampling.samples(
+        run, nodes.filter(Exists(KernelUse.objects.filter(template_node=OuterRef("pk"))))
+    )
+
+
 @transaction.atomic
-def _plan_part(run: TuningRun, first_nodes: Sequence[tuple[int, int, str]], start: int) -> bool:
+def _plan_part(
+    run: TuningRun,
+    first_nodes: Sequence[tuple[int, int, str]],
+    start: int,
+    samples: Mapping[int, Sample],
+) -> bool:
     if not _lock(run):
         return False
     made = set(TuningTask.objects.filter(run=run).values_list("problem", flat=True))
     part = [one for one in first_nodes[start : start + _AT_ONCE] if one[1] not in made]
     nodes = TemplateNode.objects.in_bulk([pk for pk, _, _ in part])
     # The tuner asks for what it wants to try; it begins with the defaults, wherever it is.
-    uses = _uses(nodes.values(), run.target, 1 if run.has_budget else run.candidate_limit)
-    kernels = [use.kernel for of_kernel in uses.values() for use in of_kernel]
-    priority = tuning.build_priority(run)
-    built = builds.request_builds(kernels, run.target, priority=priority) if kernels else {}
+    if run.has_budget:
+        tried = _defaults(nodes.values(), run.target)
+    else:
+        tried = sampling.recorded(run, nodes, samples)
+    kernels = [kernel for of_node in tried.values() for _, kernel in of_node]
+    defaults = [kernel for of_node in tried.values() for _, kernel in of_node[:1]]
+    requested = Requested(run, kernels, defaults)
     for pk, problem, kind in part:
         is_first = first_nodes[0][0] == pk
         task = TuningTask.objects.create(
@@ -134,16 +160,16 @@ def _plan_part(run: TuningRun, first_nodes: Sequence[tuple[int, int, str]], star
         Candidate.objects.bulk_create(
             Candidate(
                 task=task,
-                position=use.position,
-                kernel=use.kernel,
-                build=built[use.kernel_id],
-                config=use.kernel.config,
+                position=place,
+                kernel=kernel,
+                config=kernel.config,
+                **requested.fields(kernel),
             )
-            for use in uses[pk]
+            for place, kernel in tried.get(pk, ())
         )
-        if not run.has_budget:  # whose ledger is written as candidates are tried
-            ledger.add_rejected(task, nodes[pk].rejected, first=nodes[pk].offered)
-    _carry_on_finished(built.values())
+        if (sample := samples.get(pk)) is not None:
+            ledger.add_rejected(task, sample.rejected, first=sample.offered)
+    _carry_on_finished(requested.builds)
     return True
 
 
@@ -172,14 +198,14 @@ def _carry_on_finished(built: Iterable[Build]) -> None:
             ledger.build_is_over(build)
 
 
-def _uses(
-    nodes: Iterable[TemplateNode], target: str, limit: int | None
-) -> dict[int, list[KernelUse]]:
-    """The candidates of each node that the run tries, the default first; none in a language that
-    nothing builds for the target."""
-    uses: dict[int, list[KernelUse]] = {node.pk: [] for node in nodes}
-    rows = KernelUse.objects.filter(template_node__in=list(uses)).select_related("kernel")
+def _defaults(
+    nodes: Iterable[TemplateNode], target: str
+) -> dict[int, list[tuple[int, GeneratedKernel]]]:
+    """The first candidate of each node with its place; none in a language that nothing builds for
+    the target."""
+    found: dict[int, list[tuple[int, GeneratedKernel]]] = {}
+    rows = KernelUse.objects.filter(template_node__in=list(nodes)).select_related("kernel")
     for use in rows.defer("kernel__source").order_by("template_node", "position"):
         if can_build(targets.find(target), use.kernel.source_file):
-            uses[use.template_node_id].append(use)
-    return {pk: each[:limit] for pk, each in uses.items()}
+            found.setdefault(use.template_node_id, [(use.position, use.kernel)])
+    return found

@@ -6,11 +6,12 @@ import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.utils import timezone
 
 from codegen_app.models import Graph, Occasion, RetuneSchedule, State, TuningRun
-from codegen_app.services import compilers, tuning
+from codegen_app.services import audit, compilers, tuning
 from scheduler.outcome import UserError
 from scheduler.tuning.budget import Budget
 
@@ -40,6 +41,26 @@ def after_import(graph: Graph) -> list[TuningRun]:
     )
     now = timezone.now()
     return [run for schedule in enabled for run in _start(schedule, [graph], now)]
+
+
+@transaction.atomic
+def start_now(
+    schedule: RetuneSchedule, actor: AbstractBaseUser | None, why: str = ""
+) -> list[TuningRun]:
+    """Ask for its runs at once, besides its occasion, switched on or off; its next night stays."""
+    audit.record(actor, "start schedule", schedule, why)
+    return _ask(schedule, _graphs(schedule))
+
+
+@transaction.atomic
+def switch(
+    schedule: RetuneSchedule, actor: AbstractBaseUser | None, *, on: bool, why: str = ""
+) -> bool:
+    """Let it ask for runs, or not; False where it is so already."""
+    changed = RetuneSchedule.objects.filter(pk=schedule.pk, enabled=not on).update(enabled=on)
+    if changed:
+        audit.record(actor, "schedule" if on else "unschedule", schedule, why)
+    return bool(changed)
 
 
 def next_night(schedule: RetuneSchedule) -> datetime:
@@ -83,6 +104,12 @@ def _graphs(schedule: RetuneSchedule) -> Iterable[Graph]:
 
 
 def _start(schedule: RetuneSchedule, graphs: Iterable[Graph], now: datetime) -> list[TuningRun]:
+    runs = _ask(schedule, graphs)
+    RetuneSchedule.objects.filter(pk=schedule.pk).update(last_at=now)
+    return runs
+
+
+def _ask(schedule: RetuneSchedule, graphs: Iterable[Graph]) -> list[TuningRun]:
     runs: list[TuningRun] = []
     for graph in graphs:
         latest = (
@@ -105,5 +132,4 @@ def _start(schedule: RetuneSchedule, graphs: Iterable[Graph], now: datetime) -> 
             log.warning("%s: %s cannot be tuned: %s", schedule, graph, error)
             continue
         runs.append(run)
-    RetuneSchedule.objects.filter(pk=schedule.pk).update(last_at=now)
     return runs

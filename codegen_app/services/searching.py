@@ -1,8 +1,9 @@
 """A task of a run: the tuner tries its candidates, the rows keep what it finds and decides.
 
-With a budget the candidates are all that the generator offers, without one those that the run was
-planned with. Each is recorded as soon as it is timed or rejected, so that a task that another
-worker takes over answers from the rows what was seen before, and measures only what was not.
+With a budget the candidates are all that the generator offers for the run's target, without one
+those that the run was planned with, a sample of them. Each is recorded as soon as it is timed or
+rejected, so that a task that another worker takes over answers from the rows what was seen before,
+and measures only what was not.
 """
 
 from __future__ import annotations

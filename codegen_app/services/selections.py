@@ -6,6 +6,7 @@ bucket's toolchain is that of the target's base language, whatever language the 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -14,20 +15,28 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, Selection
-from codegen_app.selectors.serving import base_source, results_with
-from codegen_app.services import audit
+from codegen_app.selectors.serving import base_source
+from codegen_app.services import audit, rivals
 from codegen_app.services.modelling import automatic
 from scheduler.outcome import UserError
 
-_ENOUGH_SAMPLES = 3  # the interval of one or two is no more than they are
+
+@dataclass(frozen=True)
+class Offered:
+    """What serves once a run's winner was offered, and in words whether and why it is the winner's
+    kernel: for the run's ledger."""
+
+    selection: Selection
+    why: str
 
 
-def offer(result: BenchmarkResult, run_name: str) -> Selection:
+def offer(result: BenchmarkResult, run_name: str) -> Offered:
     """Let a run's winner serve its problem, if it is better than what serves now.
 
     A new kernel replaces another only for a gain beyond the noise: its interval must lie below
-    the other's, and stand on enough samples to be one. Part of the transaction that records the
-    result.
+    the other's, and stand on enough samples to be one. They are compared as this run measured
+    both; what it did not measure of the other is taken from before where the surroundings are the
+    same. Part of the transaction that records the result.
     """
     device = result.environment
     bucket = {
@@ -38,16 +47,18 @@ def offer(result: BenchmarkResult, run_name: str) -> Selection:
         "bindings": result.bindings,
     }
     serving = _serving(bucket)
-    if serving is not None and not _better(result, serving):
+    is_better, why = rivals.compared(result, serving)
+    if serving is not None and not is_better:
         _measured_again(serving, result)
-        return serving
-    return _replace(
+        return Offered(serving, why)
+    chosen = _replace(
         serving,
         bucket,
         kernel=result.kernel,
         result=result,
         reason=f"fastest in {run_name}"[:300],
     )
+    return Offered(chosen, why)
 
 
 @transaction.atomic
@@ -79,17 +90,12 @@ def choose(
     serving = _serving(bucket)
     if serving is not None and serving.kernel_id == kernel.pk:
         return False
-    result = (
-        results_with(bucket["device_name"], bucket["target"], bucket["toolchain"])
-        .filter(kernel=kernel, problem=bucket["problem_id"], bindings=bucket["bindings"])
-        .order_by("-pk")
-        .first()
-    )
+    found = rivals.measured_in(bucket, kernel)
     _replace(
         serving,
         bucket,
         kernel=kernel,
-        result=result,
+        result=found.result if found else None,
         reason=reason[:300],
         chosen_by_id=audit.actor_id(actor),
     )
@@ -125,7 +131,7 @@ def bucket_toolchain(result: BenchmarkResult) -> str:
 
 def _serving(bucket: dict[str, Any]) -> Selection | None:
     rows: QuerySet[Selection] = Selection.objects.select_for_update(of=("self",))
-    return rows.select_related("result").filter(**bucket, until__isnull=True).first()
+    return rows.select_related("result", "kernel").filter(**bucket, until__isnull=True).first()
 
 
 def _replace(serving: Selection | None, bucket: dict[str, Any], **fields: Any) -> Selection:
@@ -147,12 +153,3 @@ def _measured_again(serving: Selection, result: BenchmarkResult) -> None:
     ):
         serving.result = result
         serving.save(update_fields=["result"])
-
-
-def _better(result: BenchmarkResult, serving: Selection) -> bool:
-    if serving.kernel_id == result.kernel_id:
-        return False
-    if serving.result is None:
-        return True
-    known = len(result.samples_ns) >= _ENOUGH_SAMPLES
-    return known and result.high_ns < serving.result.low_ns

@@ -15,6 +15,7 @@ from codegen_app.models import Worker
 from codegen_app.services import (
     audit,
     builds,
+    instructions,
     ledger,
     queue,
     retention,
@@ -73,6 +74,7 @@ _STEPS: tuple[Callable[[], object], ...] = (
     _ask_again,
     schedules.run_due,
     audit.delete_old,
+    instructions.count_some,
     _announce,
 )
 

@@ -14,6 +14,7 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from codegen_app.config.context import about
 from codegen_app.models import (
     Build,
     ForeignKernel,
@@ -173,11 +175,23 @@ def quarantine(row: Work, error: Exception) -> bool:
 
 
 def attempt(row: W, service: Callable[[W], None]) -> None:
-    """Do a claimed row's work.
+    """Do a claimed row's work; lines of the log name the row meanwhile.
 
     A failure of the machine queues the row again, with a pause. A failure of the application's own
     puts it aside, so that nobody tries it for ever, and is raised to be seen.
     """
+    with about(**_ids(row)):
+        _attempt(row, service)
+
+
+def _ids(row: Work) -> dict[str, int]:
+    """The row's own id, and those of the run, build and graph that it is of."""
+    own = {f"{row._meta.verbose_name}_id".replace(" ", "_"): row.pk}
+    named = {name: getattr(row, name, None) for name in ("run_id", "build_id", "graph_id")}
+    return {**{name: pk for name, pk in named.items() if pk is not None}, **own}
+
+
+def _attempt(row: W, service: Callable[[W], None]) -> None:
     try:
         service(row)
     except LeaseLostError as lease_lost:
@@ -267,7 +281,9 @@ def heartbeat(
         finally:
             connection.close()
 
-    thread = threading.Thread(target=beat, name=f"heartbeat-{row._meta.model_name}-{row.pk}")
+    thread = threading.Thread(
+        target=copy_context().run, args=(beat,), name=f"heartbeat-{row._meta.model_name}-{row.pk}"
+    )
     thread.start()
     try:
         yield lease_lost

@@ -9,10 +9,10 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from codegen_app.addresses import changed
 from codegen_app.selectors.comparing.comparison import STATUSES
 from codegen_app.selectors.pages.comparing import Choice
 from codegen_app.templatetags.kiln import grouped
-from codegen_app.views.page import changed
 
 register = template.Library()
 

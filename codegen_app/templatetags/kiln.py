@@ -14,9 +14,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from codegen_app.access import permissions
+from codegen_app.addresses import changed
+from codegen_app.pagecache.compressed import SECRET
 from codegen_app.pagecache.reader import ALERTS, NAME, is_kept
 from codegen_app.pagecache.reader import open_alerts as count_of
-from codegen_app.views.page import changed
+from codegen_app.selectors.measured_row import Drift
 from scheduler.benchmark.metrics import METRICS, TIME, MetricRow
 
 register = template.Library()
@@ -33,6 +35,12 @@ def needs(context: Context, what: str, permission: str) -> SafeString | str:
         return ""
     line = '<span class="note">{} needs the permission “{}”.</span>'
     return format_html(line, what, permissions.TITLES[name])
+
+
+@register.simple_tag(takes_context=True)
+def needs_by(context: Context, what: str, permission: str) -> SafeString | str:
+    """The same for a permission by its whole name."""
+    return needs(context, what, permission.removeprefix("codegen_app."))
 
 
 _GLYPHS = {
@@ -53,6 +61,13 @@ _THIN = "\u202f"  # a narrow space that does not break: 12 345
 def grouped(number: float, digits: int = 0) -> str:
     """A number with its thousands apart: ``12 345.7``."""
     return f"{number:,.{digits}f}".replace(",", _THIN)
+
+
+@register.filter
+def secret(text: str) -> SafeString:
+    """A secret that stays the same: it is in no compressed part of the answer, whose length would
+    say whether what somebody put into the address is a part of it."""
+    return format_html("{}{}{}", SECRET, text, SECRET)
 
 
 @register.filter
@@ -138,8 +153,11 @@ def at(values: Sequence[Any], place: int) -> Any:
 
 @register.filter
 def interval(measured: Any) -> str:
-    """``low_ns`` to ``high_ns`` of a row in microseconds; nothing where it was not measured."""
+    """``low_ns`` to ``high_ns`` of a row in microseconds, or that a single sample has none; nothing
+    where it was not measured."""
     low, high = getattr(measured, "low_ns", None), getattr(measured, "high_ns", None)
+    if getattr(measured, "n", 0) == 1:
+        return "none: one sample"
     return "" if low is None or high is None else f"{us(low)} \N{EN DASH} {us(high)}"
 
 
@@ -218,6 +236,17 @@ def unprefixed(name: str, prefix: str) -> str:
 
 
 @register.filter
+def kernel_name(name: str) -> SafeString | str:
+    """A kernel's name for a table: names begin alike, so where there is no room the beginning is
+    cut, and the last ops and the digest stay. The text is whole; so is its title."""
+    if not name:
+        return ""
+    return format_html(
+        '<span class="kernel-name" title="{0}"><bdi dir="ltr">{0}</bdi></span>', name
+    )
+
+
+@register.filter
 def stack(frames: Sequence[Mapping[str, Any]]) -> str:
     """Frames as lines, innermost last."""
     return "\n".join(f"{f['file']}:{f['line']} in {f['function']}" for f in frames)
@@ -286,7 +315,7 @@ def line_links(lines: Sequence[tuple[int, int]], url: str, most: int = 0) -> Saf
     shown = lines[:most] if most else lines
     links = [
         format_html(
-            '<a href="{}#L{}">{}</a>',
+            '<a class="line" href="{}#L{}">{}</a>',
             url,
             first,
             first if first == last else f"{first}\N{EN DASH}{last}",
@@ -296,7 +325,7 @@ def line_links(lines: Sequence[tuple[int, int]], url: str, most: int = 0) -> Saf
     if len(shown) < len(lines):
         links.append(
             format_html(
-                '<a href="{}#L{}" title="{} parts">\N{HORIZONTAL ELLIPSIS}</a>',
+                '<a class="line" href="{}#L{}" title="{} parts">\N{HORIZONTAL ELLIPSIS}</a>',
                 url,
                 lines[0][0],
                 len(lines),
@@ -348,8 +377,27 @@ def times_fastest(row: Any) -> SafeString | str:
         return format_html('<span class="status best">{}</span>', "fastest")
     if row.is_clear:
         return f"{row.ratio:.2f}"
-    title = "The intervals meet: no difference is shown"
+    title = "The intervals meet, or there is none: no difference is shown"
     return format_html('<span class="note" title="{}">{}</span>', title, f"{row.ratio:.2f}")
+
+
+@register.simple_tag
+def drifted(found: Drift | None) -> SafeString:
+    """That the same kernel took another time before, with that; nothing where it did not."""
+    if found is None:
+        return SafeString("")
+    run = f"run {found.run}" if found.run is not None else "before"
+    ends = f"{us(found.before_low_ns)} \N{EN DASH} {us(found.before_high_ns)}"
+    title = (
+        f"{us(found.before_ns)} µs ({ends}, n {found.before_n}), {run},"
+        f" {found.at:%Y-%m-%d %H:%M} UTC; {found.under or 'nothing recorded differs between them'}"
+    )
+    kind = "warn" if found.ratio > 1 else "ok"
+    return format_html(
+        '<span class="status {}" title="Drift: the same kernel took {}">'
+        "\N{MULTIPLICATION SIGN}{} since {}</span>",
+        *(kind, title, f"{found.ratio:.2f}", run),
+    )
 
 
 @register.simple_tag

@@ -7,10 +7,10 @@ from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from codegen_app.addresses import changed
 from codegen_app.selectors.pages.history import MOST_BESIDE, HistoryPage
 from codegen_app.selectors.tracked import SeriesHead
 from codegen_app.templatetags.kiln import emulated, generated
-from codegen_app.views.page import changed
 from scheduler.track import units
 from scheduler.track.effect import Levels, Step, counts_of, effect_of, interval_of
 

@@ -24,20 +24,31 @@ from codegen_app.forms.alerts import (
     TriageForm,
     UndoForm,
 )
+from codegen_app.forms.tables import TableForm
 from codegen_app.models import AlertKind, AlertState, Relation
 from codegen_app.selectors import alerting
 from codegen_app.selectors.pages import alert as one_alert
-from codegen_app.selectors.pages.alerts import alert_list
+from codegen_app.selectors.pages.alert_columns import COLUMNS
+from codegen_app.selectors.pages.alerts import alert_list, alerts_arranged
+from codegen_app.selectors.tables import part
 from codegen_app.services.alerting import triage as services
 from codegen_app.views.page import Crumb, found, respond, sentence
 from codegen_app.views.permissions import actor, needs
+from codegen_app.views.tables import wants_tsv, written
 from scheduler.outcome import UserError
 
 
 def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """The list: the open ones, unless the address says otherwise."""
-    address = AlertsForm(request.GET)
-    page = alert_list(address.narrowed(), request.user)
+    """The list: the open ones, unless the address says otherwise; and what a table takes."""
+    address, asks = AlertsForm(request.GET), TableForm(request.GET, COLUMNS)
+    narrowed = address.narrowed()
+    if asks.asked.arranges or wants_tsv(request):
+        page, table = alerts_arranged(narrowed, asks.asked, request.user)
+    else:
+        page = alert_list(narrowed, request.user)
+        table = part("alerts", COLUMNS, page.alerts, asks.asked, page.found)
+    if wants_tsv(request):
+        return written(table)
     return respond(
         request,
         "pages/alerts.html",
@@ -45,6 +56,8 @@ def alerts(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         as_json=as_json,
         title="Alerts",
         address=address,
+        table=table,
+        table_address=asks,
         **({} if as_json else _controls(request)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from codegen_app import codeview
+from codegen_app import diffview
 from codegen_app.selectors.pages.change import change_page
 from codegen_app.views.page import Crumb, found, respond
 
@@ -26,9 +26,9 @@ def change(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespo
             Crumb(f"change at {page.moved.revision}"),
         ],
         compared=compared,
-        source=codeview.diff(compared.source) if compared else "",
+        source=diffview.diff(compared.source, "the sources") if compared else "",
         functions=[
-            (function, codeview.diff(function.rows))
+            (function, diffview.diff(function.rows, function.left))
             for function in (compared.functions if compared else ())
         ],
     )

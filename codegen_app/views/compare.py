@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from codegen_app import codeview
+from codegen_app import diffview
 from codegen_app.forms.compare import CompareForm
 from codegen_app.models import Build
 from codegen_app.selectors.pages.compare import builds_of, compare_page
@@ -34,6 +34,8 @@ def compare(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         as_json=as_json,
         title="Compare",
         address=address,
-        source=codeview.diff(page.source),
-        functions=[(function, codeview.diff(function.rows)) for function in page.functions],
+        source=diffview.diff(page.source, "the sources"),
+        functions=[
+            (function, diffview.diff(function.rows, function.left)) for function in page.functions
+        ],
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from codegen_app.addresses import changed
 from codegen_app.forms.address import Kept, kept
 from codegen_app.forms.comparing import RevisionsForm
 from codegen_app.selectors.comparing.address import BASE, compare_url, of_name
 from codegen_app.selectors.comparing.comparison import STATUSES, Grouping, compared
 from codegen_app.selectors.pages.comparing import RevisionsPage, choosing_page, revisions_page
-from codegen_app.views.page import changed, respond
+from codegen_app.views.page import respond
 from scheduler.outcome import UserError
 
 _UNPROCESSABLE = 422

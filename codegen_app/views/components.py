@@ -5,13 +5,20 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from codegen_app.templatetags.nodes import GLYPHS
+
 
 def components(request: HttpRequest) -> HttpResponse:
     """Every component, once in each theme."""
     return render(
         request,
         "pages/components.html",
-        {"title": "Components", "themes": ("light", "dark"), "states": _STATES},
+        {
+            "title": "Components",
+            "themes": ("light", "dark"),
+            "states": _STATES,
+            "kinds": tuple(GLYPHS),
+        },
     )
 
 

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
+from codegen_app.forms.tables import TableForm
 from codegen_app.selectors.pages.devices import devices as read
+from codegen_app.selectors.pages.environment_columns import COLUMNS
+from codegen_app.selectors.tables import table as made
 from codegen_app.views.page import respond
+from codegen_app.views.tables import wants_tsv, written
 
 
 def devices(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """What can be run on and compiled for, and why the rest is not there."""
-    return respond(request, "pages/devices.html", read(), as_json=as_json, title="Devices")
+    """What can be run on and compiled for, and why the rest is not there; the environments as a
+    table takes them."""
+    page, asks = read(), TableForm(request.GET, COLUMNS)
+    table = made("environments", COLUMNS, page.environments, asks.asked)
+    if wants_tsv(request):
+        return written(table)
+    return respond(
+        request,
+        "pages/devices.html",
+        page,
+        as_json=as_json,
+        title="Devices",
+        table=table,
+        table_address=asks,
+    )

@@ -14,6 +14,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import get_template
 
+from codegen_app.access.programs import wants_json
 from scheduler.outcome import MachineError
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -60,7 +61,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     reason = _reason(sys.exc_info()[1])
     status = 503 if reason.retry_after_s else 500
     response: HttpResponse
-    if _wants_json(request):
+    if wants_json(request):
         response = JsonResponse({"error": reason.title, **asdict(reason)}, status=status)
     else:
         context = {
@@ -101,10 +102,3 @@ def _reason(error: BaseException | None) -> Unavailable:
     if isinstance(error, MachineError):
         return _FULL
     return _BUG
-
-
-def _wants_json(request: HttpRequest) -> bool:
-    return (
-        request.path.endswith(".json")
-        or request.get_preferred_type(["text/html", "application/json"]) == "application/json"
-    )

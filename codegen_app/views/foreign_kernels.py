@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 
 from codegen_app import codeview, timelineview
 from codegen_app.access import permissions
+from codegen_app.addresses import changed
 from codegen_app.forms.address import ForeignKernelForm
 from codegen_app.forms.foreign_kernels import LookForm
 from codegen_app.models import ForeignKernel
@@ -26,7 +27,7 @@ from codegen_app.selectors.pages.foreign_kernels import (
 )
 from codegen_app.server import bodies
 from codegen_app.services import foreign_kernels, packing
-from codegen_app.views.page import Crumb, changed, found, respond
+from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor, needs
 from scheduler.cycles import record
 from scheduler.outcome import UserError

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 
-from codegen_app import codeview
+from codegen_app import codelines
+from codegen_app.addresses import changed
 from codegen_app.forms.address import GraphForm
+from codegen_app.forms.tables import TableForm
 from codegen_app.forms.times import TimesForm
-from codegen_app.selectors.pages.graph import graph_page
+from codegen_app.selectors.pages.graph import GraphPage, graph_page
+from codegen_app.selectors.pages.graph_columns import NODES, scheduled_columns
+from codegen_app.selectors.tables import Table
+from codegen_app.selectors.tables import table as made
 from codegen_app.services import choices
-from codegen_app.views.page import Crumb, changed, found, respond
+from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.tables import wants_tsv, written
 
+_SHORT = {GraphForm.KERNELS: ""}
+_ANEW = dict.fromkeys(("sort", "filter", "column"), "")  # another table has other columns
 _TABS = {GraphForm.KERNELS: "Scheduled nodes", GraphForm.NODES: "Graph nodes"}
 _TABS |= {GraphForm.FUSION: "Fusion", GraphForm.WRAPPER: "Wrapper"}
 
@@ -21,6 +31,9 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
     page = found(f"graph {pk}", graph_page, pk, address.text("times"))
     view = address.shown(has_wrapper=bool(page.wrapper))
     page = choices.as_generated(page, with_wrapper=view == GraphForm.WRAPPER)
+    table, asks = _table(request, page, view)
+    if table is not None and wants_tsv(request):
+        return written(table)
     return respond(
         request,
         "pages/graph.html",
@@ -29,17 +42,47 @@ def graph(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpRespon
         title=page.name,
         stages=[Crumb(page.name)],
         address=address,
+        table=table,
+        table_address=asks,
         tabs=_tabs(request, view, has_wrapper=bool(page.wrapper)),
         view=view,
-        times=TimesForm(request.GET, page.buckets, "view", "node"),
-        wrapper=codeview.plain(page.wrapper) if view == GraphForm.WRAPPER else "",
+        colour=address.text("colour") or GraphForm.KIND,
+        colours=_colours(request),
+        times=TimesForm(request.GET, page.buckets, "view", "scheduled", "node", "colour"),
+        wrapper=codelines.plain(page.wrapper) if view == GraphForm.WRAPPER else "",
     )
+
+
+def _table(
+    request: HttpRequest, page: GraphPage, view: str
+) -> tuple[Table[Any] | None, TableForm | None]:
+    """The table beside the drawing, as the address asks for it; None where a text is there."""
+    if view == GraphForm.NODES:
+        asks = TableForm(request.GET, NODES)
+        return made("nodes", NODES, page.nodes, asks.asked), asks
+    if view == GraphForm.KERNELS:
+        columns = scheduled_columns(page)
+        asks = TableForm(request.GET, columns)
+        return made("scheduled", columns, page.scheduled, asks.asked), asks
+    return None, None
 
 
 def _tabs(request: HttpRequest, shown: str, *, has_wrapper: bool) -> list[tuple[str, str, bool]]:
     """Each table's title, its address, and whether it is the one that is shown."""
     return [
-        (text, changed(request, view="" if key == GraphForm.KERNELS else key), key == shown)
+        (
+            text,
+            changed(request, view="" if key == GraphForm.KERNELS else key, **_ANEW),
+            key == shown,
+        )
         for key, text in _TABS.items()
         if has_wrapper or key != GraphForm.WRAPPER
+    ]
+
+
+def _colours(request: HttpRequest) -> list[tuple[str, str, str]]:
+    """What the drawing's colours can say: its key, its title, its address."""
+    return [
+        (GraphForm.KIND, "Kind", changed(request, colour="")),
+        (GraphForm.TIME, "Time", changed(request, colour=GraphForm.TIME)),
     ]

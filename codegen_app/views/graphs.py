@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
+from codegen_app.forms.tables import TableForm
+from codegen_app.selectors.pages.graph_columns import GRAPHS
 from codegen_app.selectors.pages.graphs import graph_list
+from codegen_app.selectors.tables import table as made
 from codegen_app.views.page import respond
+from codegen_app.views.tables import wants_tsv, written
 
 
 def graphs(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """All graphs."""
-    return respond(request, "pages/graphs.html", graph_list(), as_json=as_json, title="Graphs")
+    """All graphs, as a table takes them."""
+    page, asks = graph_list(), TableForm(request.GET, GRAPHS)
+    table = made("graphs", GRAPHS, page.graphs, asks.asked)
+    if wants_tsv(request):
+        return written(table)
+    return respond(
+        request,
+        "pages/graphs.html",
+        page,
+        as_json=as_json,
+        title="Graphs",
+        table=table,
+        table_address=asks,
+    )

@@ -5,27 +5,33 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from django.conf import settings
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from codegen_app.access import permissions
+from codegen_app.access.programs import wants_json
 from codegen_app.forms.graphs import ImportGraphForm
 from codegen_app.models import Graph
+from codegen_app.selectors.pages.imports import import_page
 from codegen_app.server import bodies
-from codegen_app.services import graphs
+from codegen_app.services import graphs, texts
+from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
 from scheduler.outcome import UserError
-from scheduler.text import identifier
+from scheduler.text import identifier, one_line
+
+_LONGEST_NAME = 120
 
 
 @needs(permissions.IMPORT)
 @require_http_methods(["GET", "POST"])
-def import_graph(request: HttpRequest) -> HttpResponse:
-    """Drop a file; a graph that is known already is opened."""
+def import_graph(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
+    """Drop a file; a graph that is known already is opened. Who asks for JSON (the page's own
+    script) is told the graph's address, or what is wrong with the file."""
     is_post = request.method == "POST"
     form = ImportGraphForm(request.POST, request.FILES) if is_post else ImportGraphForm()
     if is_post and form.is_valid():
@@ -36,22 +42,43 @@ def import_graph(request: HttpRequest) -> HttpResponse:
         else:
             if not new:
                 messages.info(request, "This graph was imported before: here it is.")
+            if wants_json(request):
+                return JsonResponse({"url": graph.get_absolute_url(), "new": new}, status=201)
             return redirect(graph)
-    context = {
-        "title": "Import",
-        "form": form,
-        "limit": settings.GRAPH_FILE_MAX_BYTES,
-        "address": bodies.with_ticket(request, "import"),
-    }
-    return render(request, "pages/import.html", context, status=422 if is_post else 200)
+    if is_post and wants_json(request):
+        return JsonResponse({"errors": _errors(form)}, status=422)
+    return respond(
+        request,
+        "pages/import.html",
+        import_page(),
+        as_json=as_json,
+        title="Import",
+        status=422 if is_post else 200,
+        json_url=reverse("import_json"),
+        form=form,
+        upload_url=bodies.with_ticket(request, "import"),
+    )
+
+
+def _errors(form: ImportGraphForm) -> list[dict[str, str]]:
+    return [
+        {"field": name, "text": str(line)} for name, lines in form.errors.items() for line in lines
+    ]
 
 
 def _recorded(request: HttpRequest, form: ImportGraphForm) -> tuple[Graph, bool]:
     file: UploadedFile = form.cleaned_data["file"]
+    own = one_line(texts.fitted(file.name or "model.pt2", _LONGEST_NAME), _LONGEST_NAME)
     with tempfile.TemporaryDirectory() as folder:
-        # Errors name the file; nothing of the sender's leads anywhere.
+        # Nothing of the sender's leads anywhere: errors name the file as they called it.
         path = Path(folder) / f"{identifier(Path(file.name or '').stem)[:80] or 'model'}.pt2"
         with path.open("wb") as out:
             for chunk in file.chunks():
                 out.write(chunk)
-        return graphs.import_graph(path, form.chosen_name(), graphs.DEFAULT_TARGETS, actor(request))
+        try:
+            return graphs.import_graph(
+                path, form.chosen_name(), graphs.DEFAULT_TARGETS, actor(request)
+            )
+        except UserError as error:
+            line = str(error).replace(str(path), own).replace(path.name, own)
+            raise UserError(line if own in line else f"{own}: {line}") from error

@@ -8,12 +8,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
 
 from codegen_app import charts, codeview, timelineview
+from codegen_app.addresses import changed
 from codegen_app.forms.address import KernelForm
-from codegen_app.forms.builds import BuildForm
+from codegen_app.forms.builds import BuildForm, like
 from codegen_app.forms.modelling import ModelForm
 from codegen_app.selectors.pages.kernel import KernelPage, UseRow, kernel_page
-from codegen_app.selectors.pages.listing import FunctionRow
-from codegen_app.views.page import Crumb, changed, found, respond
+from codegen_app.selectors.pages.listing import FunctionRow, LoopRow
+from codegen_app.views.instructions import help_address
+from codegen_app.views.page import Crumb, found, respond
 from scheduler.isa.instructions import titles
 
 
@@ -45,7 +47,7 @@ def kernel(
         stages=[*(_stages(page.use) if page.use else ()), Crumb(page.name)],
         status=422 if builds or modelling else 200,
         address=address,
-        builds=builds or BuildForm(page.source_file),
+        builds=builds or like(page.source_file, page.build),
         polling=_polling(request, page),
         modelling=modelling or model_form(page),
         modelled_polling=_modelled_polling(request, page),
@@ -61,7 +63,6 @@ def _builds_alone(request: HttpRequest, page: KernelPage, address: KernelForm) -
         page,
         as_json=False,
         title=page.name,
-        builds=BuildForm(page.source_file),
         polling=_polling(request, page),
     )
     if _is_over(page, address.number("waiting")):
@@ -109,9 +110,20 @@ def _shown(request: HttpRequest, page: KernelPage, address: KernelForm) -> dict[
         "whole": whole,
         "blocks": _blocks(page, whole),
         "of": address.text("of"),
+        **_of_listing(page, only),
         "kinds": titles(page.words),
         "roofline": charts.roofline(page.limits),
     }
+
+
+def _of_listing(page: KernelPage, only: LoopRow | None) -> dict[str, str]:
+    """Where the page's script finds the whole text of the listing, and help on instructions."""
+    build = page.build
+    if build is None or page.listing is None:
+        return {}
+    is_first = not build.views or page.view == build.views[0]
+    text = build.listing_url if is_first else build.intermediate_url
+    return {"text": "" if only else text, "help": help_address(build.target)}
 
 
 def _timeline(page: KernelPage, whole: str) -> SafeString | None:

@@ -39,7 +39,8 @@ def lines(request: HttpRequest, name: str, build: int, first: int) -> HttpRespon
     model, launch = address.number("model"), address.number("launch") or 0
     report = report_of(model, build) if model is not None else None
     modelled = view_of(report, view, launch) if report else None
-    return HttpResponse(codeview.listing_chunk(view, first, modelled))
+    headers = codeview.headers_at(reverse("kernel", args=[name]), build)
+    return HttpResponse(codeview.listing_chunk(view, first, modelled, headers))
 
 
 def source(_request: HttpRequest, name: str, file: str) -> HttpResponse:

@@ -5,15 +5,26 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 
 from codegen_app.forms.address import KernelsForm
-from codegen_app.selectors.pages.kernels import kernel_list
+from codegen_app.forms.tables import TableForm
+from codegen_app.selectors.pages.kernels import BY, COLUMNS, kernel_list
 from codegen_app.views.page import respond
+from codegen_app.views.tables import wants_tsv, written
 
 
 def kernels(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Kernels by name; ``?filter=``, ``?language=`` and ``?start=``."""
-    address = KernelsForm(request.GET)
-    start = address.number("start") or 0
-    page = kernel_list(address.text("filter"), start, address.text("language"))
+    """Kernels, those that cost most first; ``?times=``, ``?target=``, ``?language=``, and what a
+    table takes."""
+    address, asks = KernelsForm(request.GET), TableForm(request.GET, COLUMNS, BY)
+    page, table = kernel_list(asks.asked, *map(address.text, ("language", "times", "target")))
+    if wants_tsv(request):
+        return written(table)
     return respond(
-        request, "pages/kernels.html", page, as_json=as_json, title="Kernels", address=address
+        request,
+        "pages/kernels.html",
+        page,
+        as_json=as_json,
+        title="Kernels",
+        address=address,
+        table=table,
+        table_address=asks,
     )

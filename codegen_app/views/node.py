@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.http import HttpRequest, HttpResponse, QueryDict
 
 from codegen_app import charts
 from codegen_app.forms.address import NodeForm
-from codegen_app.forms.axes import AxesForm
+from codegen_app.forms.explorer import MODELLED, TRIED, ExplorerForm
+from codegen_app.forms.tables import TableForm
 from codegen_app.forms.times import TimesForm
-from codegen_app.selectors.pages.node import node_page
+from codegen_app.selectors.explorer.make import LANGUAGE, parameters_of
+from codegen_app.selectors.explorer.model import MEASURED
+from codegen_app.selectors.explorer.sources import of_node
+from codegen_app.selectors.pages.candidate_columns import columns, parameter_key
+from codegen_app.selectors.pages.node import CandidateRow, NodePage, node_page
+from codegen_app.selectors.tables import table as made
+from codegen_app.views.explorer import ROWS, Shown, matching, shown
 from codegen_app.views.page import Crumb, found, respond
+from codegen_app.views.tables import wants_tsv, written
 
-_OTHERS = ("times", "sizes", "language")
+_OTHERS = ("x", "y", "colour", "across", "down", "cell", "target", "sizes", "language")
+_TABLE = ("sort", "filter")
 
 
 def template_node(request: HttpRequest, pk: int, *, as_json: bool = False) -> HttpResponse:
-    """The problem, its origins and its candidates; ``?x=``, ``?y=`` and ``?colour=`` set the chart,
-    ``?times=`` says whose times are shown, ``?sizes=`` at which sizes its limits are."""
+    """The problem, its origins and its candidates, as a table takes them and an explorer
+    (``ExplorerForm``); ``?times=`` says whose times are shown, ``?target=`` whose rules,
+    ``?sizes=`` at which sizes its limits are. A script that has filtered gets the table alone."""
     address = NodeForm(request.GET)
     sizes, bucket = address.number("sizes") or 0, address.text("times")
-    page = found(f"scheduled node {pk}", node_page, pk, sizes, bucket)
+    page = found(f"scheduled node {pk}", node_page, pk, sizes, bucket, address.text("target"))
     language = address.text("language")
-    shown = tuple(row for row in page.candidates if language in ("", row.language))
-    times = charts.times(shown)
-    axes = AxesForm(request.GET, charts.axes(shown), *_OTHERS, times=times)
+    rows = tuple(row for row in page.candidates if language in ("", row.language))
+    explored = _explored(request.GET, page, rows)
+    names = sorted(name for name in explored.found.keys if name != LANGUAGE)
+    all_columns = columns(page, names)
+    asks = TableForm(request.GET, all_columns)
+    table = made("candidates", all_columns, rows, asks.asked, page=ROWS)
+    if wants_tsv(request):
+        return written(table)
+    inner = bool(request.headers.get("HX-Request"))
     return respond(
         request,
-        "pages/node.html",
-        page,
+        "partials/node/linked.html" if inner else "pages/node.html",
+        replace(page, explorer=explored.found),
         as_json=as_json,
         title=f"{page.name} · {page.op}",
         stages=[Crumb(page.graph, page.graph_url), Crumb(f"{page.name} {page.op}")],
         address=address,
         previous=page.previous,
         next=page.next,
-        times=TimesForm(request.GET, page.buckets, "x", "y", "colour", "sizes", "language"),
-        axes=axes,
-        candidates=shown,
+        times=TimesForm(request.GET, page.buckets, *_OTHERS, *_TABLE),
+        explored=explored,
+        table=table,
+        matching=matching(table, "position"),
+        parameters=[(name, parameter_key(name)) for name in names],
+        table_address=asks,
         language=language,
-        figure=charts.candidates(
-            shown,
-            axes.axis_x,
-            axes.axis_colour,
-            axes.axis_y,
-            page.modelled_at.where if page.modelled_at else "",
-        ),
         roofline=charts.roofline(page.limits),
     )
+
+
+def _explored(given: QueryDict, page: NodePage, rows: Sequence[CandidateRow]) -> Shown:
+    """Measured times where there are any, unless the address asks for modelled ones."""
+    times = [MEASURED] if any(row.timing for row in rows) else []
+    times += [MODELLED] if any(row.modelled for row in rows) else []
+    first = next(iter(times), MEASURED)
+    source = of_node(page, rows, first)
+    parameters = parameters_of(source)
+    axes = [TRIED, MODELLED] if times == [MEASURED, MODELLED] else [TRIED]
+    form = ExplorerForm(given, [one.name for one in parameters], axes, times)
+    chosen = form.chosen("y") or first
+    if chosen != first:
+        source = of_node(page, rows, chosen)
+    return shown(source, parameters, form)

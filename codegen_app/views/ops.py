@@ -5,17 +5,26 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 
 from codegen_app.forms.address import OpsForm
-from codegen_app.selectors.pages.ops import op_list
+from codegen_app.forms.tables import TableForm
+from codegen_app.selectors.pages.ops import COLUMNS, op_list
 from codegen_app.views.page import respond
+from codegen_app.views.tables import wants_tsv, written
 
 
 def ops(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """Ops by name; ``?words=``, ``?by=kernel`` or ``reference``, ``?core=only``, ``?start=``."""
-    address = OpsForm(request.GET)
-    page = op_list(
-        address.text("words"),
-        address.text("by"),
-        bool(address.text("core")),
-        address.number("start") or 0,
+    address, asks = OpsForm(request.GET), TableForm(request.GET, COLUMNS)
+    words, made_by, core = map(address.text, ("words", "by", "core"))
+    page, table = op_list(words, made_by, bool(core), asks.asked)
+    if wants_tsv(request):
+        return written(table)
+    return respond(
+        request,
+        "pages/ops.html",
+        page,
+        as_json=as_json,
+        title="Ops",
+        address=address,
+        table=table,
+        table_address=asks,
     )
-    return respond(request, "pages/ops.html", page, as_json=as_json, title="Ops", address=address)

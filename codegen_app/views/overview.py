@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 
+from codegen_app.forms.address import OverviewForm
 from codegen_app.selectors.pages.overview import overview as read
 from codegen_app.selectors.pages.runs import is_open
 from codegen_app.views.page import respond
@@ -11,12 +12,15 @@ from codegen_app.views.page import respond
 
 def overview(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
     """What runs, what was made lately, what was rejected and why, and who works."""
-    page = read()
+    address = OverviewForm(request.GET)
+    page = read(address.number("graph"))
     states = [*(row.state for row in page.graphs), *(row.state for row in page.runs)]
     building = any(builds.open for row in page.graphs for builds in row.builds)
     live = building or any(map(is_open, states))
     template = "partials/overview.html" if request.headers.get("HX-Request") else _TEMPLATE
-    return respond(request, template, page, as_json=as_json, title="Overview", live=live)
+    return respond(
+        request, template, page, as_json=as_json, title="Overview", live=live, address=address
+    )
 
 
 _TEMPLATE = "pages/overview.html"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ParamSpec, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
@@ -13,11 +13,12 @@ from django.urls import URLPattern, path
 
 from codegen_app.pagecache.keep import Kept, kept
 from codegen_app.pagecache.reader import TOKEN, is_kept
-from scheduler.benchmark.metrics import TIME
+from scheduler.benchmark.metrics import TIME, Metric
 
 View = Callable[..., HttpResponse]
 P = ParamSpec("P")
 T = TypeVar("T")
+_METRIC = {field.name for field in fields(Metric)}
 _FIGURES = {"median": "value", "low": "low", "high": "high"}
 
 
@@ -78,16 +79,6 @@ def found(what: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
         raise Http404(f"there is no {what}") from None
 
 
-def changed(request: HttpRequest, **changes: Any) -> str:
-    """The page's address with some parameters changed; empty ones are left out."""
-    query = request.GET.copy()
-    for key, value in changes.items():
-        query.pop(key, None)
-        if value not in ("", None):
-            query[key] = str(value)
-    return f"{request.path}?{query.urlencode()}" if query else request.path
-
-
 def sentence(line: str) -> str:
     """A line of an error as a message on a page: with a capital and a full stop."""
     text = line[:1].upper() + line[1:]
@@ -95,8 +86,11 @@ def sentence(line: str) -> str:
 
 
 def _with_time(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The time's figures beside the metrics of a row too, where the first pages had them."""
+    """The time's figures beside the metrics of a row too, where the first pages had them; a metric
+    of a single sample has no interval."""
     row = dict(pairs)
+    if row.keys() == _METRIC and row["n"] == 1:
+        row |= {"low": None, "high": None}
     if isinstance(row.get("metrics"), dict):
         time = row["metrics"].get(TIME) or dict.fromkeys(("value", "low", "high"))
         row |= {f"{name}_ns": time[key] for name, key in _FIGURES.items()}

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
 from codegen_app import charts
 from codegen_app.access import permissions
 from codegen_app.forms.address import RunForm
+from codegen_app.forms.explorer import MODELLED, SECONDS, TRIED, ExplorerForm
 from codegen_app.forms.reasons import ReasonForm
+from codegen_app.forms.tables import TableForm
 from codegen_app.models import TuningRun
-from codegen_app.selectors.pages.run import run_page
+from codegen_app.selectors.explorer.make import parameters_of
+from codegen_app.selectors.explorer.sources import of_run
+from codegen_app.selectors.pages.ledger_columns import columns
+from codegen_app.selectors.pages.run import RunPage, run_page
 from codegen_app.selectors.pages.runs import is_open
+from codegen_app.selectors.tables import table as made
 from codegen_app.services import ledger
+from codegen_app.views.explorer import ROWS, Shown, matching, shown
 from codegen_app.views.page import Crumb, found, respond
 from codegen_app.views.permissions import actor, needs
+from codegen_app.views.tables import wants_tsv, written
 
 
 def tuning_run(
@@ -28,17 +37,27 @@ def tuning_run(
     that was filled in wrongly.
 
     ``?show=all`` lists what a rule rejected or the budget left untried as well, ``?language=``
-    candidates in one language alone.
+    candidates in one language alone; the ledger takes what a table does, its plots what an
+    explorer does (``ExplorerForm``).
     """
     address = RunForm(request.GET)
     page = found(f"tuning run {pk}", run_page, pk)
     everything = address.text("show") == "all"
     language = address.text("language")
     inner = bool(request.headers.get("HX-Request"))
+    explored = _explored(request.GET, page, language)
+    all_columns = columns(page, _parameters(page))
+    asks = TableForm(request.GET, all_columns)
+    rows = (
+        row for row in page.ledger if (everything or row.kernel) and language in ("", row.language)
+    )
+    table = made("ledger", all_columns, rows, asks.asked, page=ROWS)
+    if wants_tsv(request):
+        return written(table)
     return respond(
         request,
-        "partials/run/live.html" if inner else "pages/run.html",
-        page,
+        "partials/run/inner.html" if inner else "pages/run.html",
+        replace(page, explorer=explored.found if explored else None),
         as_json=as_json,
         title=f"Run {pk} of {page.run.graph}",
         stages=[Crumb(page.run.graph, page.run.graph_url), Crumb(f"run {pk}")],
@@ -49,12 +68,30 @@ def tuning_run(
         everything=everything,
         figure=json.dumps(charts.best_so_far(page.curves, page.kind)),
         language=language,
-        ledger=[
-            row
-            for row in page.ledger
-            if (everything or row.kernel) and language in ("", row.language)
-        ],
+        explored=explored,
+        inner=inner,
+        table=table,
+        matching=matching(table, "id"),
+        table_address=asks,
     )
+
+
+def _explored(given: QueryDict, page: RunPage, language: str) -> Shown | None:
+    """The trials of the node that the address names; None while there is no candidate."""
+    rows = [row for row in page.ledger if language in ("", row.language) or not row.kernel]
+    source = of_run(page, rows, given.get("of", ""))
+    if source is None:
+        return None
+    parameters = parameters_of(source)
+    axes = [TRIED, *([SECONDS] if any(one.at_s for one in source.trials) else [])]
+    if page.kind != MODELLED and any(one.modelled_us for one in source.trials):
+        axes.append(MODELLED)
+    names = [one.name for one in parameters]
+    return shown(source, parameters, ExplorerForm(given, names, axes, nodes=source.nodes))
+
+
+def _parameters(page: RunPage) -> list[str]:
+    return sorted({name for row in page.ledger for name in row.config})
 
 
 @needs(permissions.RETUNE)

@@ -1,18 +1,30 @@
-"""Search."""
+"""Search, and the palette, which asks while somebody types."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from dataclasses import asdict
 
-from codegen_app.forms.address import SearchForm
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from codegen_app.forms.address import PaletteForm, SearchForm
 from codegen_app.selectors.pages import search as selectors
 from codegen_app.views.page import respond
 
 
 def search(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Everything whose name or digest holds ``?q=``."""
+    """Everything whose name, digest, parameters or instructions hold ``?q=``."""
     address = SearchForm(request.GET)
-    page = selectors.search(address.text("q"))
+    page = selectors.search(address.text("q"), with_people=request.user.is_authenticated)
     return respond(
         request, "pages/search.html", page, as_json=as_json, title="Search", address=address
     )
+
+
+def palette(request: HttpRequest) -> HttpResponse:
+    """A few hits of each kind for ``?q=`` and what can be done on the page ``?at=``, as JSON."""
+    address = PaletteForm(request.GET)
+    found = selectors.palette(address.text("q"), address.text("at"), request.user)
+    groups = [{**asdict(group), "count": group.count} for group in found.groups]
+    response = JsonResponse({"query": found.query, "groups": groups})
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -11,14 +11,18 @@ from django.views.decorators.http import require_POST
 from codegen_app.access import permissions
 from codegen_app.forms.reasons import ReasonForm
 from codegen_app.forms.selections import ImportSelectionsForm
+from codegen_app.forms.tables import TableForm
 from codegen_app.models import Selection
 from codegen_app.pagecache.reader import TICKETED, is_kept
 from codegen_app.selectors.pages import selections as selectors
+from codegen_app.selectors.pages.selection_columns import COLUMNS
+from codegen_app.selectors.tables import table as made
 from codegen_app.server import bodies
 from codegen_app.services import exchange
 from codegen_app.services import selections as services
 from codegen_app.views.page import respond
 from codegen_app.views.permissions import actor, needs
+from codegen_app.views.tables import wants_tsv, written
 from scheduler.outcome import UserError
 
 _LEFT_OUT = 10  # lines of a file that are reported one by one
@@ -34,10 +38,16 @@ def selections(
     """What serves every problem, and what served before. The forms are those that were filled in
     wrongly."""
     request.path = reverse("selections")  # whose links the page has, after a mistake too
+    page, asks = selectors.selections(), TableForm(request.GET, COLUMNS)
+    table = made("selections", COLUMNS, page.buckets, asks.asked)
+    if wants_tsv(request):
+        return written(table)
     return respond(
         request,
         "pages/selections.html",
-        selectors.selections(),
+        page,
+        table=table,
+        table_address=asks,
         as_json=as_json,
         title="Selections",
         status=422 if importing or errors else 200,

@@ -7,21 +7,32 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from codegen_app.forms.history import SeriesForm
+from codegen_app.forms.tables import TableForm
 from codegen_app.selectors.pages.history import MOST_BESIDE
-from codegen_app.selectors.pages.series import PERIODS, series_list
+from codegen_app.selectors.pages.series import PERIODS, series_arranged, series_list
+from codegen_app.selectors.pages.series_columns import COLUMNS
+from codegen_app.selectors.tables import part
 from codegen_app.views.page import respond
+from codegen_app.views.tables import wants_tsv, written
 
 
 def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
-    """Series, narrowed by words and filters. ``?together=1&together=2`` leads to the history of the
-    first with the others beside it."""
+    """Series, narrowed by words and filters, and as a table takes them.
+    ``?together=1&together=2`` leads to the history of the first with the others beside it."""
     address = SeriesForm(request.GET)
     together = address.cleaned_data.get("together") or []
     if together:
         first, *others = dict.fromkeys(together)
         beside = ",".join(map(str, others[:MOST_BESIDE]))
         return redirect(reverse("series", args=[first]) + (f"?with={beside}" if beside else ""))
-    page = series_list(address.filters, address.cleaned_data.get("after"))
+    asks = TableForm(request.GET, COLUMNS)
+    if asks.asked.arranges or wants_tsv(request):
+        page, table = series_arranged(address.filters, asks.asked)
+    else:
+        page = series_list(address.filters, address.cleaned_data.get("after"))
+        table = part("series", COLUMNS, page.rows, asks.asked, page.found)
+    if wants_tsv(request):
+        return written(table)
     return respond(
         request,
         "pages/series.html",
@@ -29,6 +40,8 @@ def all_series(request: HttpRequest, *, as_json: bool = False) -> HttpResponse:
         as_json=as_json,
         title="Series",
         address=address,
+        table=table,
+        table_address=asks,
         periods=PERIODS,
         most_together=MOST_BESIDE + 1,
     )

@@ -43,9 +43,11 @@ from codegen_app.views.foreign_kernels import (
 from codegen_app.views.glossary import glossary
 from codegen_app.views.graph import graph
 from codegen_app.views.graphs import graphs
+from codegen_app.views.headers import header
 from codegen_app.views.history import series, series_point, series_points
 from codegen_app.views.history_files import series_badge, series_csv, series_plot
 from codegen_app.views.imports import import_graph
+from codegen_app.views.instructions import instruction
 from codegen_app.views.kernel import kernel
 from codegen_app.views.kernel_files import download, lines, source
 from codegen_app.views.kernels import kernels
@@ -60,7 +62,7 @@ from codegen_app.views.retune import retune
 from codegen_app.views.run import cancel_run, tuning_run
 from codegen_app.views.run_files import run_ledger, run_log
 from codegen_app.views.runs import tuning_runs
-from codegen_app.views.search import search
+from codegen_app.views.search import palette, search
 from codegen_app.views.selections import (
     export_selections,
     import_selections,
@@ -93,6 +95,8 @@ urlpatterns = [
     path("packings/<int:pk>/bundle.zip", packed_bundle, name="packed_bundle"),
     path("packings/<int:pk>/cancel", cancel_packing, name="cancel_packing"),
     path("kernels/<slug:name>/<int:build>/lines/<int:first>", lines, name="kernel_lines"),
+    *twin("kernels/<slug:name>/<int:build>/headers/<path:file>", header, "header", PLAIN),
+    *twin("instructions/<str:target>/<str:mnemonic>", instruction, "instruction"),
     path("kernels/<slug:name>/<int:build>/<str:file>", download, name="kernel_download"),
     *twin("runs", tuning_runs, "tuning_runs", TIMED),
     *twin("runs/<int:pk>", tuning_run, "tuning_run", TIMED),
@@ -122,10 +126,11 @@ urlpatterns = [
     *twin("series/<int:pk>", series, "series", PLAIN),
     *twin("changes/<int:pk>", change, "change", PLAIN),
     *twin("compare", compare, "compare", PLAIN),
-    *twin("search", search, "search", PLAIN),
+    *twin("search", search, "search", TIMED),
+    path("palette.json", palette, name="palette"),
     *twin("ops", ops, "ops", PLAIN),
     *twin("glossary", glossary, "glossary", PLAIN),
-    path("import", import_graph, name="import"),
+    *twin("import", import_graph, "import"),
     path("runs/<int:pk>/cancel", cancel_run, name="cancel_run"),
     path("retune", retune, name="retune"),
     path("kernels/<slug:name>/build", build_kernel, name="build_kernel"),

@@ -1,14 +1,22 @@
 // Source and listing side by side: hovering a line marks what belongs to it in the other pane,
 // a click pins it and scrolls the other pane to the match. A pin is part of the address (#L12).
 
-import { Chunks, ROW } from "./chunks.js";
+import { Chunks } from "./chunks.js";
+import { bindHelp } from "./instruction-help.js";
+import { Caret } from "./pane-caret.js";
+import { bindFind } from "./pane-find.js";
+import { near, reveal } from "./pane-scroll.js";
+import { bindSplit } from "./pane-split.js";
+
+const STILL_MS = 120; // after scrolling: lines that pass under the pointer are not meant
 
 export function bindPanes() {
   const root = document.querySelector("[data-panes]");
   const panes = new Panes(root);
   panes.bind();
+  bindSplit(root);
   addEventListener("hashchange", () => panes.followHash());
-  panes.followHash();
+  panes.open();
 }
 
 class Panes {
@@ -17,32 +25,95 @@ class Panes {
     this.source = root.querySelector("[data-pane=source]"); // none beside a kernel of somebody else's
     this.listing = root.querySelector("[data-pane=listing]");
     const places = document.getElementById("listing-places");
-    this.places = places ? JSON.parse(places.textContent) : { source: [], peaks: [], chunk: 1 };
+    this.places = { source: [], peaks: [], chunk: 1, skipped: "", body: [0, 0], ...(places && JSON.parse(places.textContent)) };
     this.lines = new Map(); // source line → lines in both panes that are there
     this.hovered = "";
     this.pinned = "";
+    this.scrolled = -STILL_MS;
+    this.carets = new Map();
     if (this.source) this.learn(this.source);
     if (this.listing) this.chunks = new Chunks(this.listing, this.places.chunk, (part) => this.learn(part));
   }
 
   bind() {
+    // Before "find" hears of it, which leaves hidden lines out.
+    this.root.querySelector("[data-directives]")?.addEventListener("change", () => this.showDirectives());
+    const help = bindHelp(this.listing);
     for (const pane of [this.source, this.listing].filter(Boolean)) {
-      pane.addEventListener("mouseover", (event) => this.hover(event.target.closest(".l")?.dataset.s ?? ""));
-      pane.addEventListener("mouseleave", () => this.hover(""));
+      const caret = this.caretOf(pane, help);
+      this.carets.set(pane, caret);
+      pane.addEventListener("mouseover", (event) => this.meant(event.target.closest(".l")?.dataset.s ?? ""));
+      pane.addEventListener("mouseleave", () => this.meant(""));
+      pane.addEventListener("scroll", () => { this.scrolled = performance.now(); }, { passive: true });
       pane.addEventListener("click", (event) => {
-        const line = event.target.closest(".l[data-s]");
-        if (line && !event.target.closest("a")) this.pin(line.dataset.s, pane);
+        const line = event.target.closest(".l");
+        if (!line || event.target.closest("a")) return;
+        caret.put(line);
+        if (line.dataset.s) this.pin(line.dataset.s, pane);
       });
-      pane.addEventListener("keydown", (event) => this.walk(event, pane));
+      pane.addEventListener("keydown", (event) => caret.key(event));
+      bindFind(pane, { ...this.textOf(pane), go: (number) => this.goTo(pane, number) });
     }
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.pin("");
+      if (event.key === "Escape" && !event.target.closest?.("input")) this.pin("");
     });
     document.addEventListener("next-peak", () => this.nextPeak());
-    this.root.querySelector("[data-directives]")?.addEventListener("change", ({ target }) => {
-      this.listing.classList.toggle("no-directives", !target.checked);
-      this.chunks.measure();
+    // A link to the line that the address names already is no change of it.
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest?.("a[href*='#']");
+      if (link && link.hash === location.hash && link.pathname === location.pathname && link.search === location.search) this.followHash();
     });
+  }
+
+  caretOf(pane, help) {
+    const isSource = pane === this.source;
+    return new Caret(pane, {
+      show: (number) => (isSource ? document.getElementById(`L${number}`) : this.lineOf(number)),
+      skips: (number) => (isSource ? inFold(document.getElementById(`L${number}`)) : this.isHidden(number)),
+      start: () => near(pane),
+      moved: (line) => {
+        this.hover(line.dataset.s ?? "");
+        if (!isSource) help.ask(line);
+      },
+      pin: (line) => line.dataset.s && this.pin(line.dataset.s, pane),
+    });
+  }
+
+  // Directives and blank lines are there, but not to be seen before somebody asks for them.
+  isHidden(number) {
+    return this.places.skipped[number - 1] === "1" && this.listing.classList.contains("no-directives");
+  }
+
+  showDirectives() {
+    this.listing.classList.toggle("no-directives", !this.root.querySelector("[data-directives]").checked);
+    this.chunks.measure();
+  }
+
+  // What is looked through by "find": all lines, also those that were not fetched yet.
+  textOf(pane) {
+    if (pane === this.source) return { lines: async () => [...pane.querySelectorAll(".l .t")].map((text) => text.textContent), skips: () => false };
+    const { text } = pane.dataset;
+    const here = () => [...pane.querySelectorAll(".l")].reduce((all, line) => {
+      all[Number(line.id.slice(1)) - 1] = line.querySelector(".t").textContent;
+      return all;
+    }, []);
+    const fetched = async () => {
+      const answer = await fetch(text);
+      if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+      return (await answer.text()).replace(/\n$/, "").split("\n");
+    };
+    return { lines: text ? fetched : async () => here(), skips: (number) => this.isHidden(number) };
+  }
+
+  // Brings a line into view and puts the caret there.
+  async goTo(pane, number) {
+    const line = pane === this.source ? document.getElementById(`L${number}`) : await this.lineOf(number);
+    if (!line) return null;
+    const fold = line.closest("details");
+    if (fold) fold.open = true;
+    this.carets.get(pane).put(line);
+    reveal(pane, line);
+    return line;
   }
 
   // Lines that have just come into the page take part in what is marked.
@@ -54,10 +125,20 @@ class Panes {
       if (key === this.hovered) line.classList.add("on");
       if (key === this.pinned) line.classList.add("pin");
     }
+    part.dispatchEvent(new CustomEvent("lines", { bubbles: true }));
   }
 
   mark(key, css, on) {
     this.lines.get(key)?.forEach((line) => line.classList.toggle(css, on));
+  }
+
+  // The pointer is over a line; not while the line only passes under it.
+  meant(key) {
+    this.wanted = key;
+    clearTimeout(this.waiting);
+    const left = this.scrolled + STILL_MS - performance.now();
+    if (left <= 0) this.hover(key);
+    else this.waiting = setTimeout(() => this.meant(this.wanted), left);
   }
 
   hover(key) {
@@ -79,37 +160,48 @@ class Panes {
     }
   }
 
-  // Bring a line of the listing into view, wherever it is.
-  async show(number) {
+  // A line of the listing, fetched where it is not there yet.
+  async lineOf(number) {
     if (number < 1) return null;
     await this.chunks.ensure(number);
-    const line = document.getElementById(`I${number}`);
+    return document.getElementById(`I${number}`);
+  }
+
+  // Bring a line of the listing into view, wherever it is.
+  async show(number) {
+    const line = await this.lineOf(number);
     if (line) reveal(this.listing, line);
     return line;
   }
 
-  async followHash() {
-    const [, pane, number] = /^#([LI])(\d+)$/.exec(location.hash) ?? [];
-    const line = pane === "I" && this.listing
-      ? await this.show(Number(number))
-      : document.getElementById(`L${number}`);
-    if (!line) return;
-    if (pane === "L") reveal(this.source, line);
-    if (line.dataset.s) await this.pin(line.dataset.s);
-    if (pane === "I") reveal(this.listing, line);
+  // Where the page opens: at what its address names, else at the kernel's own body.
+  open() {
+    if (/^#[LI]\d+$/.test(location.hash)) return this.followHash();
+    const [source, listing] = this.places.body;
+    const first = this.source?.querySelector(".l.of") ?? document.getElementById(`L${source}`);
+    if (first) reveal(this.source, first, 0);
+    if (listing && this.listing) return this.lineOf(listing).then((line) => line && reveal(this.listing, line, 0));
+    return undefined;
   }
 
-  // Down and up go from mapped line to mapped line, Enter pins.
-  walk(event, pane) {
-    if (event.key === "Enter" && this.hovered && !event.target.closest("a")) return this.pin(this.hovered, pane);
-    if (!["ArrowDown", "ArrowUp"].includes(event.key)) return undefined;
-    const keys = [...new Set([...pane.querySelectorAll(".l[data-s]")].map((line) => line.dataset.s))];
-    const step = event.key === "ArrowDown" ? 1 : -1;
-    const next = keys[Math.min(keys.length - 1, Math.max(0, keys.indexOf(this.hovered) + step))];
-    if (!next) return undefined;
-    event.preventDefault();
-    this.hover(next);
-    return reveal(pane, pane.querySelector(`.l[data-s="${next}"]`));
+  async followHash() {
+    const [, pane, number] = /^#([LI])(\d+)$/.exec(location.hash) ?? [];
+    if (pane === "L" && this.source) {
+      const line = await this.goTo(this.source, Number(number));
+      if (line?.dataset.s) await this.pin(line.dataset.s);
+      return;
+    }
+    if (pane !== "I" || !this.listing) return;
+    const line = await this.show(Number(number));
+    if (!line) return;
+    this.carets.get(this.listing).put(line);
+    await this.pin(line.dataset.s ?? this.sourceAfter(Number(number)));
+    reveal(this.listing, line);
+  }
+
+  // A label has no source line of its own: the next instruction's is meant.
+  sourceAfter(number) {
+    return String(this.places.source.slice(number).find(Boolean) ?? "");
   }
 
   async nextPeak() {
@@ -123,14 +215,6 @@ class Panes {
   }
 }
 
-// What is far away has an estimated height: look again once it has been laid out.
-function reveal(pane, line) {
-  const scroll = () => {
-    const target = line.getBoundingClientRect();
-    const frame = pane.getBoundingClientRect();
-    const off = target.top - frame.top - frame.height / 3;
-    if (Math.abs(off) > ROW) pane.scrollTop += off;
-  };
-  scroll();
-  requestAnimationFrame(() => requestAnimationFrame(scroll));
+function inFold(line) {
+  return Boolean(line?.closest("details:not([open])"));
 }

@@ -1,6 +1,7 @@
 // What of a graph is visible: modules open or closed, fused groups as one box, views left out.
 
 const HEIGHT = 34;
+const BESIDE_TEXT = 42; // units: the badge before it, and some room behind
 const AT_FIRST = 80; // boxes: open as many modules as fit this
 
 export class GraphModel {
@@ -9,9 +10,13 @@ export class GraphModel {
     this.showViews = page.scheduled.length === 0;
     this.nodes = new Map(page.nodes.map((node) => [node.name, node]));
     this.home = new Map(); // scheduled node → module of its first member
+    const first = new Set(); // scheduled nodes that are the first of some graph node
     for (const node of page.nodes) {
       for (const id of node.scheduled) if (!this.home.has(id)) this.home.set(id, node.module);
+      if (node.scheduled.length) first.add(node.scheduled[0]);
     }
+    // Those that compute nothing but what an earlier one begins: a box of their own all the same.
+    this.others = page.scheduled.filter(({ id }) => this.home.has(id) && !first.has(id));
     this.open = new Set([""]);
     this.openSome();
   }
@@ -53,11 +58,25 @@ export class GraphModel {
     this.open = new Set([""]);
   }
 
-  // Open what hides a node.
-  reveal(name) {
-    const node = this.nodes.get(name);
-    if (!node) return;
-    for (const path of ancestors(this.moduleOf(node))) this.open.add(path);
+  // Open what hides a selection: "s:" with a scheduled node's key, or "n:" with a graph node's name.
+  reveal(key) {
+    const node = this.nodes.get(key.slice(2));
+    const path = key[0] === "s" ? this.home.get(Number(key.slice(2))) : node && this.moduleOf(node);
+    for (const one of ancestors(path)) this.open.add(one);
+  }
+
+  // The selection that a name in the address means.
+  keyOf({ scheduled, node }) {
+    const row = scheduled && [...this.scheduled.values()].find(({ name }) => name === scheduled);
+    if (row) return `s:${row.id}`;
+    return this.nodes.has(node) ? `n:${node}` : "";
+  }
+
+  // The box in which a selection lies.
+  boxOfKey(key) {
+    if (key[0] === "s") return this.boxOfScheduled(Number(key.slice(2)));
+    const node = this.nodes.get(key.slice(2));
+    return node && this.boxOf(node);
   }
 
   moduleOf(node) {
@@ -66,9 +85,18 @@ export class GraphModel {
 
   // The box that stands for a node: its closed module, its fused group, or itself.
   boxOf(node) {
-    const closed = ancestors(this.moduleOf(node)).find((path) => !this.open.has(path));
+    const closed = this.closedOn(this.moduleOf(node));
     if (closed !== undefined) return `m:${closed}`;
     return node.scheduled.length ? `s:${node.scheduled[0]}` : `n:${node.name}`;
+  }
+
+  boxOfScheduled(id) {
+    const closed = this.closedOn(this.home.get(id));
+    return closed === undefined ? `s:${id}` : `m:${closed}`;
+  }
+
+  closedOn(module) {
+    return ancestors(module).find((path) => !this.open.has(path));
   }
 
   isShown(node) {
@@ -104,8 +132,26 @@ export class GraphModel {
         if (from !== id) edges.set(JSON.stringify([from, id]), [from, id]);
       }
     }
+    for (const row of this.others) this.place(row, items, edges);
     for (const item of items.values()) this.describe(item);
     return { items, edges: [...edges.values()] };
+  }
+
+  // A kernel that shares all its graph nodes with an earlier one, behind those whose results it reads.
+  place(row, items, edges) {
+    const id = this.boxOfScheduled(row.id);
+    if (!items.has(id)) items.set(id, { id, members: row.graph_nodes.map((name) => this.nodes.get(name)) });
+    for (const before of row.after) {
+      const from = this.boxOfScheduled(before);
+      if (from !== id && items.has(from)) edges.set(JSON.stringify([from, id]), [from, id]);
+    }
+  }
+
+  // What a closed module's kernels take together; null where none of them has a time.
+  shareOf(members) {
+    const ids = new Set(members.flatMap((node) => node.scheduled));
+    const shares = [...ids].map((id) => this.scheduled.get(id).share).filter((share) => share !== null);
+    return shares.length ? shares.reduce((sum, share) => sum + share, 0) : null;
   }
 
   describe(item) {
@@ -113,24 +159,31 @@ export class GraphModel {
     if (kind === "m") {
       item.kind = "module";
       item.label = `▸ ${key}`;
-      item.sub = `${item.members.length} nodes`;
+      item.share = this.shareOf(item.members);
+      item.sub = [`${item.members.length} nodes`, percent(item.share)].filter(Boolean).join(" · ");
       item.path = key;
     } else if (kind === "s") {
       const row = this.scheduled.get(Number(key));
       item.kind = row.kind;
-      item.label = item.members.length > 1 ? `${row.op} + ${item.members.length - 1}` : item.members[0].name;
-      item.sub = [row.name, row.share === null ? "" : `${(row.share * 100).toFixed(1)} %`].filter(Boolean).join(" · ");
+      item.label = row.graph_nodes.length > 1 ? `${row.op} + ${row.graph_nodes.length - 1}` : item.members[0].name;
+      item.share = row.share;
+      item.sub = [row.name, percent(row.share)].filter(Boolean).join(" · ");
       item.url = row.url;
     } else {
       item.kind = "view";
+      item.share = null;
       item.label = item.members[0].name;
       item.sub = item.members[0].op;
     }
     item.label = clip(item.label);
     item.sub = clip(item.sub);
-    item.width = 22 + 7 * Math.max(item.label.length, item.sub.length * 0.92);
+    item.width = BESIDE_TEXT + 7 * Math.max(item.label.length, item.sub.length * 0.92);
     item.height = HEIGHT;
   }
+}
+
+function percent(share) {
+  return share === null ? "" : `${(share * 100).toFixed(1)} %`;
 }
 
 function ancestors(path) {

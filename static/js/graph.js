@@ -1,19 +1,19 @@
 // The node graph: own SVG, dagre in a worker, the selection shared with the table beside it.
 
 import { Culling } from "./culling.js";
+import { definitions, edgeElement, element, extent, nodeElement } from "./graph-boxes.js";
 import { GraphModel } from "./graph-model.js";
 import { select as selectRow } from "./rows.js";
 import { Viewport } from "./viewport.js";
-
-const SVG = "http://www.w3.org/2000/svg";
 
 export async function bindGraph() {
   const root = document.querySelector("[data-graph]");
   const answer = await fetch(root.dataset.graph);
   const view = new GraphView(root, new GraphModel(await answer.json()));
-  if (root.dataset.selected) view.model.reveal(root.dataset.selected);
+  const selected = view.model.keyOf({ scheduled: root.dataset.scheduled, node: root.dataset.selected });
+  if (selected) view.model.reveal(selected);
   await view.draw();
-  if (root.dataset.selected) view.select(root.dataset.selected, { centre: true, row: true });
+  if (selected) view.select(selected, { centre: true, row: true });
   root.dataset.ready = "true";
 }
 
@@ -23,10 +23,14 @@ class GraphView {
     this.model = model;
     this.svg = root.querySelector("svg");
     this.layer = element("g");
-    this.svg.append(arrowhead(), this.layer);
+    this.svg.append(definitions(), this.layer);
     this.culling = new Culling(this.layer);
     this.viewport = new Viewport(this.svg, this.layer, (frame) => this.culling.look(frame));
     this.output = root.querySelector("output");
+    // The legend says which glyph a kind has, and where the next colour of a share begins.
+    const kinds = document.querySelectorAll("[data-kind][data-glyph]");
+    this.glyphs = Object.fromEntries([...kinds].map(({ dataset }) => [dataset.kind, dataset.glyph]));
+    this.steps = root.dataset.steps.split(" ").map(Number);
     this.worker = new Worker(root.dataset.worker, { type: "module" });
     this.round = 0;
     this.selected = "";
@@ -36,7 +40,7 @@ class GraphView {
 
   bind() {
     const on = (what, event, action) => this.root.querySelector(what).addEventListener(event, action);
-    on("[data-graph-fit]", "click", () => this.viewport.fit(this.size));
+    on("[data-graph-fit]", "click", () => this.fit());
     on("[data-graph-expand]", "click", () => this.redraw(() => this.model.openAll()));
     on("[data-graph-collapse]", "click", () => this.redraw(() => this.model.closeAll()));
     on("[data-graph-views]", "click", ({ currentTarget }) => {
@@ -44,6 +48,9 @@ class GraphView {
       currentTarget.setAttribute("aria-pressed", String(shown));
       this.redraw(() => { this.model.showViews = shown; });
     });
+    for (const link of document.querySelectorAll("[data-graph-colour]")) {
+      link.addEventListener("click", (event) => this.colour(event, link));
+    }
     on("[data-graph-search]", "input", (event) => this.search(event.target.value));
     on("[data-graph-search]", "keydown", (event) => {
       if (event.key === "Enter") this.nextHit();
@@ -54,9 +61,28 @@ class GraphView {
     });
     this.svg.addEventListener("keydown", (event) => this.key(event));
     document.addEventListener("row-selected", (event) => {
-      const name = event.target.dataset.nodes?.split(" ")[0];
-      if (name && name !== this.selected) this.select(name, { centre: true });
+      const { scheduled, nodes } = event.target.dataset;
+      const key = scheduled ? `s:${scheduled}` : nodes && `n:${nodes.split(" ")[0]}`;
+      if (key && !this.choosing && key !== this.selected) this.select(key, { centre: true });
     });
+  }
+
+  // What the colours say, without a new page; the address says it too.
+  colour(event, link) {
+    event.preventDefault();
+    link.closest("[data-colour]").dataset.colour = link.dataset.graphColour;
+    for (const other of document.querySelectorAll("[data-graph-colour]")) other.removeAttribute("aria-current");
+    link.setAttribute("aria-current", "true");
+    const address = new URL(location.href);
+    if (link.dataset.graphColour === "kind") address.searchParams.delete("colour");
+    else address.searchParams.set("colour", link.dataset.graphColour);
+    history.replaceState(null, "", address);
+  }
+
+  fit() {
+    this.viewport.fit(this.size);
+    if (!this.whole) this.output.textContent = `${this.items.size} boxes`;
+    this.whole = true;
   }
 
   redraw(change) {
@@ -74,13 +100,14 @@ class GraphView {
     const nodes = layout.nodes.map(({ id, x, y }) => Object.assign(items.get(id), { x, y }));
     const edgeParts = layout.edges.map((edge) => ({ element: edgeElement(edge), ...extent(edge.points) }));
     const nodeParts = nodes.map((item) => ({
-      element: nodeElement(item), left: item.x, top: item.y, right: item.x + item.width, bottom: item.y + item.height,
+      element: nodeElement(item, this.glyphs, this.steps), left: item.x, top: item.y, right: item.x + item.width, bottom: item.y + item.height,
     }));
     const parts = [...edgeParts, ...nodeParts];
     this.culling.place(parts);
     this.layer.replaceChildren(...parts.map((part) => part.element));
-    this.output.textContent = `${items.size} boxes`;
-    this.viewport.fit(layout);
+    const top = nodes.reduce((first, item) => (first && first.y <= item.y ? first : item), null);
+    this.whole = this.viewport.begin(layout, top);
+    this.output.textContent = `${items.size} boxes${this.whole ? "" : " from the top; Fit shows all"}`;
     this.mark();
     if (this.query) this.search(this.query);
   }
@@ -104,29 +131,41 @@ class GraphView {
     if (!item) return;
     if (item.kind === "module") {
       await this.redraw(() => this.model.open.add(item.path));
-      return this.select(item.members[0].name, { centre: true });
+      return this.select(`n:${item.members[0].name}`, { centre: true });
     }
     if (twice && item.url) return location.assign(item.url);
-    this.select(item.members[0].name, { row: true });
+    this.select(keyOf(item), { row: true });
   }
 
-  select(name, { centre = false, row = false } = {}) {
-    this.selected = name;
+  // "s:" with a scheduled node's key, or "n:" with a graph node's name: the address says which.
+  select(key, { centre = false, row = false } = {}) {
+    this.selected = key;
     this.mark();
     const item = this.selectedItem();
     if (centre && item?.x !== undefined) this.viewport.centre(item);
-    if (row) {
-      const found = document.querySelector(`tr[data-nodes~="${CSS.escape(name)}"]`);
-      if (found) selectRow(found, true);
-    }
+    if (row) this.selectRow(key);
+    const scheduled = key[0] === "s" ? this.model.scheduled.get(Number(key.slice(2))) : undefined;
     const address = new URL(location.href);
-    address.searchParams.set("node", name);
+    address.searchParams.delete(scheduled ? "node" : "scheduled");
+    address.searchParams.set(scheduled ? "scheduled" : "node", scheduled ? scheduled.name : key.slice(2));
     history.replaceState(null, "", address);
   }
 
+  // The row of what is selected, whichever table is shown; it is no selection of its own.
+  selectRow(key) {
+    const scheduled = this.model.scheduled.get(Number(key.slice(2)));
+    const name = key[0] === "s" ? scheduled?.graph_nodes[0] : key.slice(2);
+    const own = key[0] === "s" && document.querySelector(`tr[data-scheduled="${key.slice(2)}"]`);
+    const found = own || (name && document.querySelector(`tr[data-nodes~="${CSS.escape(name)}"]`));
+    if (!found) return;
+    this.choosing = true;
+    selectRow(found, true);
+    this.choosing = false;
+  }
+
   selectedItem() {
-    const node = this.model.nodes.get(this.selected);
-    return node && this.items.get(this.model.boxOf(node));
+    const box = this.selected && this.model.boxOfKey(this.selected);
+    return box && this.items.get(box);
   }
 
   mark() {
@@ -155,18 +194,20 @@ class GraphView {
     this.at = (this.at + 1) % this.hits.length;
     const { at, hits } = this;
     const { name } = hits[at];
-    if (this.model.boxOf(hits[at]).startsWith("m:")) await this.redraw(() => this.model.reveal(name));
+    if (this.model.boxOf(hits[at]).startsWith("m:")) await this.redraw(() => this.model.reveal(`n:${name}`));
     this.at = at;
-    this.select(name, { centre: true, row: true });
+    this.select(`n:${name}`, { centre: true, row: true });
   }
 
   key(event) {
     const order = [...this.items.values()];
     const at = order.indexOf(this.selectedItem());
-    const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+    const end = order.length;
+    const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, Home: -end, End: end }[event.key];
     if (step) {
-      const next = order[Math.min(order.length - 1, Math.max(0, at + step))];
-      this.select(next.members[0].name, { centre: true, row: true });
+      const next = order[Math.min(end - 1, Math.max(0, at + step))];
+      this.select(keyOf(next), { centre: true, row: true });
+      this.output.textContent = next.label; // which is read out
     } else if (event.key === "Enter") this.activate(order[at], true);
     else if (event.key === "+") this.viewport.zoom(1.25);
     else if (event.key === "-") this.viewport.zoom(0.8);
@@ -176,50 +217,7 @@ class GraphView {
   }
 }
 
-function nodeElement(item) {
-  const box = element("g", { class: `node kind-${item.kind}`, transform: `translate(${item.x} ${item.y})` });
-  box.dataset.id = item.id;
-  box.append(
-    element("rect", { class: "box", width: item.width, height: item.height }),
-    element("rect", { class: "edge-mark", width: 5, height: item.height }),
-    text(item.label, { x: 12, y: 15 }),
-    text(item.sub, { x: 12, y: 28, class: "sub" }),
-  );
-  const title = element("title");
-  title.textContent = item.members.map((node) => `${node.name}  ${node.op}  ${node.source}`).slice(0, 12).join("\n");
-  box.append(title);
-  return box;
-}
-
-function edgeElement({ from, to, points }) {
-  const path = points.map(({ x, y }, at) => `${at ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
-  const edge = element("path", { class: "edge", d: path, "marker-end": "url(#arrow)" });
-  edge.dataset.from = from;
-  edge.dataset.to = to;
-  return edge;
-}
-
-function extent(points) {
-  const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)];
-  return { left: Math.min(...xs), top: Math.min(...ys), right: Math.max(...xs), bottom: Math.max(...ys) };
-}
-
-function arrowhead() {
-  const marker = element("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" });
-  marker.append(element("path", { d: "M0 0L8 4L0 8z" }));
-  const defs = element("defs");
-  defs.append(marker);
-  return defs;
-}
-
-function text(content, attributes) {
-  const node = element("text", attributes);
-  node.textContent = content;
-  return node;
-}
-
-function element(name, attributes = {}) {
-  const node = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
-  return node;
+// What is selected by a box: its own; of a closed module the first of its nodes.
+function keyOf(item) {
+  return item.kind === "module" ? `n:${item.members[0].name}` : item.id;
 }

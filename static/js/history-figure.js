@@ -181,7 +181,7 @@ function remarks(chart, { one, x }, colours, shapes) {
     ms: each.at - chart.epoch,
     what: [`alert ${each.alert}: ${each.text}${by(each)}`],
   }));
-  const style = { height: 0.97, colour: colours("--accent"), shapes };
+  const style = { height: 0.97, colour: colours("--select"), shapes };
   return [
     ...marksTrace(chart, one, x, baselines, (mark) => mark.what, { ...style, name: "baseline", symbol: "square", dash: "solid" }),
     ...marksTrace(chart, one, x, notes, (mark) => mark.what, { ...style, name: "note", symbol: "star", shapes: [], height: 0.92 }),

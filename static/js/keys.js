@@ -15,18 +15,28 @@ const ACTIONS = {
   s: tickRow,
   p: () => document.dispatchEvent(new CustomEvent("next-peak")),
   t: nextTheme,
-  "?": () => document.getElementById("keys").showModal(),
+  "?": announce,
 };
 
 export function bindKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && typing(event.target)) return event.target.blur();
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
+    if (document.querySelector("dialog[open]")) return; // what lies below answers no keys
     if (event.key === "Enter" && answersEnter(event.target)) return;
     const action = ACTIONS[event.key] ?? (() => press(event.key));
     if (action() !== false) event.preventDefault();
   });
   document.querySelector("[data-keys-open]")?.addEventListener("click", ACTIONS["?"]);
+}
+
+// The list has the keys that this page answers, as it is now, and no others.
+function announce() {
+  const dialog = document.getElementById("keys");
+  for (const entry of dialog.querySelectorAll("[data-when]")) {
+    entry.hidden = !document.querySelector(entry.dataset.when);
+  }
+  dialog.showModal();
 }
 
 // A closed dialog's button keeps the focus until the page is drawn again.

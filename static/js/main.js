@@ -1,12 +1,18 @@
 // Every page: theme, keys, rows, filters, times. The rest is loaded where a page asks for it.
 
 import { bindKeys } from "./keys.js";
+import { bindLogin } from "./login.js";
+import { bindPalette } from "./palette.js";
+import { bindRoving } from "./roving.js";
 import { bindRows } from "./rows.js";
 import { bindTheme } from "./theme.js";
 import { bindTimes } from "./times.js";
 
 bindTheme();
 bindKeys();
+bindLogin();
+bindPalette();
+bindRoving(); // before rows: what a live page brings takes part first
 bindRows();
 bindTimes();
 
@@ -15,14 +21,29 @@ const bar = document.querySelector(".topbar nav");
 const here = bar.querySelector("[aria-current]");
 if (here) bar.scrollLeft = here.offsetLeft + here.offsetWidth - bar.offsetLeft - bar.clientWidth;
 
+// What scrolls and holds nothing that takes the focus takes it itself, so that keys scroll it.
+function reachScrolling() {
+  for (const area of document.querySelectorAll(".scroll")) {
+    if (!area.querySelector("a[href], button, input, select, textarea, summary, [tabindex]")) area.tabIndex = 0;
+  }
+}
+reachScrolling();
+document.addEventListener("htmx:afterSettle", reachScrolling);
+
 // Parts that only some pages have, by what asks for them in the page.
 const PARTS = {
   "[data-chart]": () => import("./charts.js").then((part) => part.bindCharts()),
+  "[data-explorer]": () => import("./explorer.js").then((part) => part.bindExplorer()),
+  "#explorer-place": () => import("./explorer-coming.js").then((part) => part.bindComing()),
   "[data-history]": () => import("./history.js").then((part) => part.bindHistories()),
   "[data-panes]": () => import("./codepanes.js").then((part) => part.bindPanes()),
+  "[data-foldable]": () => import("./folds.js").then((part) => part.bindFolds()),
   "[data-graph]": () => import("./graph.js").then((part) => part.bindGraph()),
   "[data-triage]": () => import("./triage.js").then((part) => part.bindTriage()),
   "[data-timeline]": () => import("./timeline.js").then((part) => part.bindTimelines()),
+  "[data-copy-tsv]": () => import("./copy.js").then((part) => part.bindCopies()),
+  "[data-live], [hx-get]": () => import("./live.js").then((part) => part.bindLive()),
+  "form[data-import]": () => import("./import.js").then((part) => part.bindImport()),
   "[data-drop]": () => import("./drop.js").then((part) => part.bindDrop()),
 };
 const wanted = Object.keys(PARTS).filter((selector) => document.querySelector(selector));

@@ -1,5 +1,7 @@
 // Rows of tables: j and k select, Enter opens the row's first link, a box filters by text.
 
+import { focusRow, rowOf } from "./roving.js";
+
 let current = null;
 
 export function bindRows(root = document) {
@@ -16,6 +18,9 @@ export function bindRows(root = document) {
     const row = event.target.closest?.("table.grid tbody tr");
     if (row) select(row, false);
   });
+  document.addEventListener("row-focused", ({ target }) => {
+    if (target.closest("tbody")) select(target, false);
+  });
 }
 
 export function filterBox() {
@@ -25,14 +30,15 @@ export function filterBox() {
 export function moveRow(step) {
   const rows = visibleRows();
   if (!rows.length) return false;
-  const at = rows.indexOf(selectedRow());
+  const at = rows.indexOf(rowOf(document.activeElement) ?? selectedRow());
   const next = at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step));
   select(rows[next], true);
+  focusRow(rows[next]);
   return true;
 }
 
 export function openRow() {
-  const link = selectedRow()?.querySelector("a[href]");
+  const link = (rowOf(document.activeElement) ?? selectedRow())?.querySelector("a[href]");
   if (!link) return false;
   link.click();
   return true;
@@ -64,7 +70,9 @@ export function select(row, scroll) {
 // scrolled to stays so.
 function keepThroughSwaps() {
   let scrolls = [];
+  let wasFocused = false;
   document.addEventListener("htmx:beforeSwap", () => {
+    wasFocused = Boolean(current) && document.activeElement === current;
     scrolls = [...document.querySelectorAll(".scroll[id]")].map((box) => [box.id, box.scrollTop, box.scrollLeft]);
   });
   document.addEventListener("htmx:afterSettle", () => {
@@ -73,7 +81,9 @@ function keepThroughSwaps() {
       const table = document.getElementById(box.dataset.filter);
       if (table) filter(table, box.value);
     }
-    selectedRow()?.setAttribute("aria-selected", "true");
+    const row = selectedRow();
+    row?.setAttribute("aria-selected", "true");
+    if (row && wasFocused && document.activeElement === document.body) focusRow(row);
   });
 }
 
@@ -91,4 +101,5 @@ function filter(table, text) {
   }
   const count = document.querySelector(`[data-count-of="${table.id}"]`);
   if (count) count.textContent = `${shown} of ${table.tBodies[0].rows.length}`;
+  document.dispatchEvent(new CustomEvent("rows-filtered"));
 }

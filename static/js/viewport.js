@@ -2,6 +2,7 @@
 
 const SMALLEST = 0.05;
 const LARGEST = 3;
+const READABLE = 0.8;
 
 export class Viewport {
   constructor(svg, layer, look = () => {}) {
@@ -11,6 +12,7 @@ export class Viewport {
     this.x = 0;
     this.y = 0;
     this.scale = 1;
+    this.smallest = SMALLEST;
     this.moved = false;
     svg.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     svg.addEventListener("pointerdown", (event) => this.drag(event));
@@ -24,13 +26,34 @@ export class Viewport {
     this.look({ left, top, right, bottom, scale: this.scale });
   }
 
-  // The whole of it, but never smaller than can be read: then its beginning.
-  fit({ width, height }) {
+  // The whole, or where that would be too small to read (READABLE) its beginning: the item at the
+  // top. Answers whether it is the whole.
+  begin(size, top) {
+    const whole = this.whole(size);
+    this.show(size, Math.max(whole, READABLE));
+    if (whole >= READABLE || !top) return true;
+    this.x = this.svg.getBoundingClientRect().width / 2 - (top.x + top.width / 2) * this.scale;
+    this.apply();
+    return false;
+  }
+
+  // The whole of it, however small that is.
+  fit(size) {
+    this.show(size, this.whole(size));
+  }
+
+  // The scale at which all of it is in view.
+  whole({ width, height }) {
     const frame = this.svg.getBoundingClientRect();
-    const whole = Math.min(frame.width / width, (frame.height - 40) / height);
-    this.scale = Math.min(1, Math.max(whole, 0.8));
-    this.x = (frame.width - width * this.scale) / 2;
-    this.y = 40 + (whole >= this.scale ? (frame.height - 40 - height * this.scale) / 2 : 0);
+    return Math.min(1, frame.width / width, frame.height / height);
+  }
+
+  show({ width, height }, scale) {
+    const frame = this.svg.getBoundingClientRect();
+    this.smallest = Math.min(SMALLEST, scale);
+    this.scale = scale;
+    this.x = (frame.width - width * scale) / 2;
+    this.y = Math.max(0, (frame.height - height * scale) / 2);
     this.apply();
   }
 
@@ -44,7 +67,7 @@ export class Viewport {
   zoom(factor, x, y) {
     const frame = this.svg.getBoundingClientRect();
     const [cx, cy] = [x ?? frame.width / 2, y ?? frame.height / 2];
-    const next = Math.min(LARGEST, Math.max(SMALLEST, this.scale * factor));
+    const next = Math.min(LARGEST, Math.max(this.smallest, this.scale * factor));
     this.x = cx - ((cx - this.x) * next) / this.scale;
     this.y = cy - ((cy - this.y) * next) / this.scale;
     this.scale = next;

@@ -82,6 +82,7 @@ class Other:
     relation: str
     state: str
     state_label: str
+    generated: bool
 
 
 @dataclass(frozen=True)
@@ -239,10 +240,13 @@ def _others(alert: Alert, folded: Sequence[Folded]) -> tuple[Other, ...]:
 
 def _under(one: Folded, pk: int) -> Other:
     to = "this" if one.to == pk else f"#{one.to}"
-    title = f"#{one.id} {one.title}"
-    return Other(one.id, one.url, title, f"{one.relation} {to}", one.state, one.state_label)
+    title, relation = f"#{one.id} {one.title}", f"{one.relation} {to}"
+    return Other(
+        one.id, one.url, title, relation, one.state, one.state_label, generated=one.generated
+    )
 
 
 def _other(row: Alert, relation: str) -> Other:
     url, label = row.get_absolute_url(), row.get_state_display()
-    return Other(row.pk, url, f"#{row.pk} {row}", relation, row.state, label)
+    title = f"#{row.pk} {row}"
+    return Other(row.pk, url, title, relation, row.state, label, generated=row.is_generated)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Count, Q, Value
 from django.db.models.functions import Collate, Concat, Lower
 
 from codegen_app.models import OPEN_ALERT_STATES, Alert, AlertKind, AlertState, Change, Series
-from codegen_app.selectors.alerting import AlertRow, alert_rows, stands_alone
+from codegen_app.selectors.alerting import (
+    AlertRow,
+    alert_rows,
+    rows_alone,
+    stands_alone,
+    with_folded,
+)
+from codegen_app.selectors.pages.alert_columns import COLUMNS
+from codegen_app.selectors.tables import Asked, Table, table
 
 PAGE = 50
+MOST = 5_000  # that are sorted, filtered by columns and copied
 OPEN, ALL = "open", "all"
 ME, NOBODY = "me", "nobody"
 STATES = (OPEN, *AlertState.values, ALL)
+_RELATED = ("revision", "series", "assignee")
 
 
 @dataclass(frozen=True)
@@ -41,13 +51,20 @@ class StateCount:
 
 @dataclass(frozen=True)
 class AlertList:
-    """A page of alerts. ``newer`` and ``older`` are where the pages beside it begin."""
+    """A page of alerts, of ``found``. ``newer`` and ``older`` are where the pages beside it
+    begin."""
 
     narrowed: Narrowed
     states: tuple[StateCount, ...]
     alerts: tuple[AlertRow, ...]
+    found: int
     newer: int | None
     older: int | None
+
+    @property
+    def most(self) -> int:
+        """How many are sorted and filtered by columns where there are more; 0 where all are."""
+        return MOST if self.found > MOST else 0
 
     @property
     def is_narrowed(self) -> bool:
@@ -70,13 +87,13 @@ class AlertList:
 def alert_list(
     given: Narrowed, reader: AbstractBaseUser | AnonymousUser | None = None
 ) -> AlertList:
-    """Alerts, the newest first, ``PAGE`` at a time (4 queries).
+    """Alerts, the newest first, ``PAGE`` at a time (4 queries, and one where that is not all).
 
     What is linked to another is folded under it, and listed by itself only where somebody looks for
     an assignee or words.
     """
-    rows = Alert.objects.select_related("revision", "series", "assignee")
-    rows = rows.filter(_condition(given, reader))
+    every = Alert.objects.filter(_condition(given, reader))
+    rows = every.select_related(*_RELATED)
     upward = given.above is not None
     if upward:
         rows = rows.filter(pk__gt=given.above).order_by("pk")
@@ -94,9 +111,23 @@ def alert_list(
         narrowed=given,
         states=_states(),
         alerts=alert_rows(found),
+        found=every.count() if older or newer else len(found),
         newer=found[0].pk if found and newer else None,
         older=found[-1].pk if found and older else None,
     )
+
+
+def alerts_arranged(
+    given: Narrowed, asks: Asked, reader: AbstractBaseUser | AnonymousUser | None = None
+) -> tuple[AlertList, Table[AlertRow]]:
+    """Alerts sorted and filtered by columns, ``PAGE`` at a time; of more than ``MOST`` the newest
+    (5 queries)."""
+    every = Alert.objects.filter(_condition(given, reader))
+    rows = every.select_related(*_RELATED).order_by("-pk")[:MOST]
+    shown = table("alerts", COLUMNS, rows_alone(rows), asks, PAGE)
+    shown = replace(shown, rows=with_folded(shown.rows))
+    page = AlertList(given, _states(), tuple(shown.rows), every.count(), None, None)
+    return page, shown
 
 
 def _states() -> tuple[StateCount, ...]:

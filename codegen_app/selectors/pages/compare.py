@@ -9,9 +9,10 @@ from typing import Any
 
 from codegen_app import files
 from codegen_app.models import BenchmarkResult, Build, GeneratedKernel, State
-from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.modelled.beside import Beside, beside
+from codegen_app.selectors.pages.compare_profile import ProfileRow, profile
+from codegen_app.selectors.pages.compare_verdict import TimeComparison, times_of, verdicts
 from scheduler import targets
 from scheduler.codegen.languages import language_of
 from scheduler.isa.diff import Change, common_runs, diff, summary
@@ -30,7 +31,7 @@ MAX_SIDES = 8  # sides that still fit beside one another
 
 @dataclass(frozen=True)
 class Side(MeasuredRow):
-    """One build, with its latest time. ``label`` says what it is where the sides differ,
+    """One build, with the time that it is compared by. ``label`` says what it is where they differ,
     ``device`` and ``bindings`` where its time was measured: two sides may differ in these too."""
 
     build: int
@@ -74,7 +75,7 @@ class ClassRow:
 @dataclass(frozen=True)
 class FunctionDiff:
     """Two device functions, normalised for registers, labels and addresses. ``is_line_by_line`` is
-    whether they are in one language: else their instructions are only counted."""
+    whether they are in one instruction set: else their instructions are only counted."""
 
     left: str
     right: str
@@ -104,16 +105,24 @@ class ResourceRow:
         """Whether any side has another value than the first."""
         return any(figure.delta != 0 for figure in self.figures)
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether no side has any of it."""
+        return not any(figure.value for figure in self.figures)
+
 
 @dataclass(frozen=True)
 class ComparePage:
     """Two or more builds. ``shown`` is the side whose texts stand beside the first one's.
 
+    ``verdicts`` are of each side but the first, ``profile`` of the two whose texts are shown.
     ``unpaired`` names functions that only one of these two has, ``too_large`` what of them is too
-    large to be compared here.
+    large to be compared here. Functions of the runtime, which nobody wrote, are left out.
     """
 
     sides: tuple[Side, ...]
+    verdicts: tuple[TimeComparison, ...]
+    profile: tuple[ProfileRow, ...]
     shown: int
     resources: tuple[ResourceRow, ...]
     same_source: bool
@@ -124,6 +133,11 @@ class ComparePage:
     missing: tuple[str, ...]
     too_large: tuple[str, ...] = ()
     modelled: Beside | None = None
+
+    @property
+    def emulated(self) -> bool:
+        """Whether any of the times is the CPU emulation's."""
+        return any(side.emulated for side in self.sides)
 
     @property
     def left(self) -> Side:
@@ -155,8 +169,15 @@ def compare_page(builds: Sequence[int], shown: int = 1) -> ComparePage:
     same_language = left.kernel.source_file == right.kernel.source_file
     is_shown = same_language and not same_source and _SOURCES not in too_large
     pairs = _paired(left, one.functions if one else (), right, other.functions if other else ())
+    times = times_of(rows)
+    labels = _labels(rows)
     return ComparePage(
-        sides=_sides(rows),
+        sides=tuple(_side(row, label, times) for row, label in zip(rows, labels, strict=True)),
+        verdicts=verdicts(rows, labels, times),
+        profile=profile(
+            (left, right),
+            [_main(left, one), _main(right, other)],
+        ),
         shown=shown,
         resources=_resources(rows),
         same_source=same_source,
@@ -229,22 +250,14 @@ def _label(build: Build, parts: Sequence[str]) -> str:
     return " ".join(_LABELS[part](build) for part in parts)
 
 
-def _sides(builds: Sequence[Build]) -> tuple[Side, ...]:
+def _labels(builds: Sequence[Build]) -> list[str]:
     """What differs names each side, the compiler where nothing else does; where nothing differs,
-    the target (1 query)."""
+    the target."""
     naming_parts = [part for part in _LABELS if len({_LABELS[part](build) for build in builds}) > 1]
     shorter = [part for part in naming_parts if part != "toolchain"]
     if len({_label(build, shorter) for build in builds}) == len(builds):
         naming_parts = shorter
-    results = {
-        result.build_id: result
-        for result in BenchmarkResult.objects.filter(build__in=builds)
-        .select_related("environment", WITH_ORIGIN)
-        .order_by("created_at", "pk")
-    }
-    return tuple(
-        _side(build, _label(build, naming_parts or ["target"]), results) for build in builds
-    )
+    return [_label(build, naming_parts or ["target"]) for build in builds]
 
 
 def _side(build: Build, label: str, results: Mapping[int, BenchmarkResult]) -> Side:
@@ -282,8 +295,28 @@ def _listing(build: Build) -> _Listing | None:
         text = files.read(build.listing.path, build.listing.digest).decode(errors="replace")
         target = targets.find(build.target)
         reader = reader_of(target)
-        return _Listing(target, reader, reader.dialect_of(text), reader.parse(text).functions)
+        functions = _written(reader.parse(text).functions)
+        return _Listing(target, reader, reader.dialect_of(text), functions)
     return None
+
+
+def _written(functions: Sequence[Function]) -> tuple[Function, ...]:
+    """Those that somebody wrote: the runtime's own (an assertion's, a print's) belong to no line of
+    a source. All of them where no instruction says where it comes from."""
+    kept = [one for one in functions if any(each.source_line for each in one.instructions)]
+    return tuple(kept or functions)
+
+
+def _main(build: Build, listing: _Listing | None) -> tuple[ListingReader, Function] | None:
+    """The device function that takes the most registers, as its resources are compared; the
+    longest where the listing names it otherwise."""
+    if listing is None or not listing.functions:
+        return None
+    resources = _largest_function(build)
+    names = [name for name, found in build.resources.items() if found == resources]
+    named = [one for one in listing.functions if one.name in names]
+    longest = max(named or listing.functions, key=lambda one: len(one.instructions))
+    return listing.reader, longest
 
 
 def _paired(
@@ -364,7 +397,8 @@ def _function_diff(
 ) -> FunctionDiff:
     left, right = functions
     one, other = listings
-    is_line_by_line = one.dialect == other.dialect
+    # What one generation calls an instruction another may not have: its text says nothing then.
+    is_line_by_line = one.dialect == other.dialect and one.target.family == other.target.family
     found = diff(left, right, (one.reader, other.reader)) if is_line_by_line else ()
     rows = [
         DiffRow(
@@ -409,10 +443,16 @@ def _text(instruction: Instruction) -> str:
     return f"{instruction.mnemonic} {instruction.operands}"
 
 
+def _is_blank(row: DiffRow) -> bool:
+    """Whether it shows nothing: an empty line that one side does not have."""
+    return not (row.left_text.strip() or row.right_text.strip())
+
+
 def _folded(rows: Sequence[DiffRow]) -> Iterator[DiffRow]:
     """Changes with a little of what is equal around them; the rest of that as gaps."""
     equal = (Change.SAME, Change.RENAMED)
     near: set[int] = set()
+    rows = [row for row in rows if row.change in equal or not _is_blank(row)]
     for at, row in enumerate(rows):
         if row.change not in equal:
             near.update(range(at - CONTEXT, at + CONTEXT + 1))

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Count, Prefetch
 from django.urls import reverse
 
-from codegen_app.models import Graph, GraphNode, KernelUse, TemplateNode
+from codegen_app.models import OPEN_STATES, Graph, GraphNode, KernelUse, State, TemplateNode
 from codegen_app.selectors import serving
-from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.coverage import Coverage, coverage_of
+from codegen_app.selectors.measured_row import MeasuredRow
+from codegen_app.selectors.measurements import measured_fields
+from codegen_app.selectors.pages.graphs import TargetBuilds, builds_of
 from codegen_app.selectors.pages.loops import LoopRow, innermost, loops_of
 from codegen_app.selectors.pages.origins import lines_by_node, own_frame
+from scheduler.ir.operations.base import GroupKind
+
+_TO = " \N{EN DASH} "
+
+
+SHARE_STEPS = (0.01, 0.05, 0.1, 0.25)
+"""The shares of a graph's time at which a node's colour is another, 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +46,9 @@ class Serving(MeasuredRow):
 @dataclass(frozen=True)
 class ScheduledRow:
     """One scheduled node. ``share`` is its part of the measured time of the graph, 0 to 1;
-    ``not_legal`` counts the configurations that a legality rule rejected; ``loop`` is the innermost
-    loop in each of whose steps it runs."""
+    ``not_legal`` counts the configurations that a legality rule rejected for the page's target;
+    ``loop`` is the innermost loop in each of whose steps it runs; ``after`` are those whose results
+    it reads, by their ids."""
 
     id: int
     url: str
@@ -52,6 +65,7 @@ class ScheduledRow:
     share: float | None
     extern_reason: str
     loop: str = ""
+    after: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +108,9 @@ class NotMadeRow:
 class GraphPage:
     """One graph. Its times are those of one ``bucket``; ``buckets`` are all that could be shown.
 
+    ``measured`` says of how many nodes the sum of medians ``total_ns`` is (of loops one step each),
+    ``drivers`` under which drivers they were taken; ``target`` is whose rules rejected what is not
+    legal.
     ``wrapper`` calls the generator's default of every node, unless it is that of the bucket's
     choices; ``code_error`` says why these cannot be made.
     """
@@ -114,10 +131,28 @@ class GraphPage:
     wrapper: str
     bucket: serving.Bucket | None
     buckets: tuple[serving.Bucket, ...]
+    target: str
+    measured: Coverage
+    total_ns: float
+    drivers: tuple[str, ...]
     scheduled: tuple[ScheduledRow, ...]
     nodes: tuple[ViewNode, ...]
+    builds: tuple[TargetBuilds, ...] = ()
     not_made: tuple[NotMadeRow, ...] = ()
     code_error: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody works on it, or will: the page looks for news then."""
+        return self.state in OPEN_STATES or any(builds.open for builds in self.builds)
+
+    @property
+    def preparation(self) -> str:
+        """How far its kernels are, in a word or two."""
+        words = {State.QUEUED: "waits to be prepared", State.RUNNING: "being prepared"}
+        return words.get(State(self.state)) or (
+            "prepared" if self.state == State.DONE else f"not prepared: {self.state}"
+        )
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -132,35 +167,44 @@ class GraphPage:
         return sum(1 for row in self.scheduled if row.serving and row.serving.selected)
 
     @property
-    def with_kernel(self) -> int:
-        """How many scheduled nodes have a kernel: all but externs and where loops begin or end."""
-        return sum(1 for row in self.scheduled if row.serving)
+    def not_made_count(self) -> int:
+        """How many of the kernels that serve bundles do not have."""
+        return sum(1 for row in self.scheduled if row.serving and row.serving.instead)
 
     @property
-    def measured(self) -> int:
-        """How many scheduled nodes have a time in the page's bucket."""
-        return sum(1 for row in self.scheduled if row.serving and row.serving.median_ns is not None)
-
-    @property
-    def coverage(self) -> str:
-        """How many of the nodes that have a kernel the sum is made of, and how many of these
-        kernels bundles do not have."""
-        gone = sum(1 for row in self.scheduled if row.serving and row.serving.instead)
-        return f"{self.measured} of {self.with_kernel}" + (f", {gone} not made" if gone else "")
-
-    @property
-    def total_ns(self) -> float:
-        """The sum of the serving kernels' times; of loops, of one step each."""
-        return sum(
-            row.serving.median_ns
-            for row in self.scheduled
-            if row.serving and row.serving.median_ns is not None
-        )
+    def sum_title(self) -> str:
+        """What the sum is of: all nodes that have a kernel, or how many of them."""
+        what = "Sum of medians" + (", of one step of each loop" if self.has_loops else "")
+        return what if self.measured.is_whole else f"{what}, {self.measured} nodes"
 
     @property
     def has_loops(self) -> bool:
         """Whether kernels run several times, as often as the data say or as there are slices."""
         return any(row.loop for row in self.scheduled)
+
+    @property
+    def share_steps(self) -> tuple[float, ...]:
+        """The shares at which a node's colour is another."""
+        return SHARE_STEPS
+
+    @property
+    def share_names(self) -> tuple[str, ...]:
+        """What each colour of a share means, from the least on."""
+        names = [f"{100 * step:g}" for step in SHARE_STEPS]
+        between = (f"{one}{_TO}{other} %" for one, other in pairwise(names))
+        return (f"under {names[0]} %", *between, f"{names[-1]} % and more")
+
+    @property
+    def samples(self) -> str:
+        """From how many samples the medians are: 20, or from the fewest to the most."""
+        counts = {row.serving.n for row in self.scheduled if row.serving and row.serving.n}
+        return _TO.join(str(n) for n in sorted({min(counts), max(counts)})) if counts else ""
+
+    @property
+    def without_kernel(self) -> str:
+        """What there is no kernel of, by kind: ``2 extern``."""
+        kinds = Counter(row.kind for row in self.scheduled if not GroupKind(row.kind).has_kernel)
+        return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -169,7 +213,7 @@ class GraphPage:
 
 
 def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
-    """One graph (10 queries); raises ``Graph.DoesNotExist``. ``bucket_name`` says
+    """One graph (11 queries); raises ``Graph.DoesNotExist``. ``bucket_name`` says
     whose times are shown; without it, or where there is no such, it is the first."""
     graph = Graph.objects.defer("tensors").get(pk=pk)
     names = Prefetch("graph_nodes", GraphNode.objects.only("name", "module_path", "position"))
@@ -181,8 +225,10 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         .order_by("position")
     )
     scheduled, bucket = known.nodes, known.find(bucket_name)
-    loops = loops_of(scheduled)
-    served = _serving(serving.serving(known, bucket))
+    loops, after = loops_of(scheduled), _after(scheduled)
+    found = serving.serving(known, bucket)
+    served = _serving(found)
+    target = serving.shown_target(serving.recorded_targets(scheduled), bucket)
     counts = dict(
         KernelUse.objects.filter(template_node__graph=graph)
         .order_by()
@@ -208,10 +254,30 @@ def graph_page(pk: int, bucket_name: str = "") -> GraphPage:
         wrapper=graph.wrapper,
         bucket=bucket,
         buckets=known.buckets,
+        target=target,
+        measured=coverage_of(
+            (
+                (node.kind, found[node.pk].measured is not None)
+                for node in scheduled
+                if node.pk in found
+            ),
+            emulated=bucket is not None and bucket.emulated,
+        ),
+        total_ns=total,
+        drivers=_drivers(found.values()),
         scheduled=tuple(
-            _scheduled_row(node, served.get(node.pk), counts.get(node.pk, 0), total, loops)
+            _scheduled_row(
+                node,
+                served.get(node.pk),
+                counts.get(node.pk, 0),
+                total,
+                loops,
+                after[node.pk],
+                target,
+            )
             for node in scheduled
         ),
+        builds=builds_of([graph.pk]).get(graph.pk, ()),
         nodes=_view_nodes(graph, scheduled, _computed(graph, served)),
     )
 
@@ -234,6 +300,8 @@ def _scheduled_row(
     candidates: int,
     total_ns: float,
     loops: Sequence[LoopRow],
+    after: tuple[int, ...],
+    target: str,
 ) -> ScheduledRow:
     loop = innermost(loops, node.position)
     members = sorted(node.graph_nodes.all(), key=lambda member: member.position)
@@ -249,12 +317,28 @@ def _scheduled_row(
         graph_nodes=tuple(member.name for member in members),
         module=_common_module([member.module_path for member in members]),
         candidates=candidates,
-        not_legal=len(node.rejected),
+        not_legal=len(node.rejected_for(target)),
         serving=serving,
         share=median / total_ns if median is not None and total_ns else None,
         extern_reason=node.extern_reason,
         loop=loop.name if loop else "",
+        after=after,
     )
+
+
+def _after(scheduled: Iterable[TemplateNode]) -> dict[int, tuple[int, ...]]:
+    """Of each node those that wrote what it reads, last before it."""
+    writer: dict[str, int] = {}
+    found = {}
+    for node in scheduled:
+        found[node.pk] = tuple(dict.fromkeys(writer[name] for name in node.reads if name in writer))
+        writer |= dict.fromkeys(node.writes, node.pk)
+    return found
+
+
+def _drivers(served: Iterable[serving.Served]) -> tuple[str, ...]:
+    times = [one.measured.result.environment for one in served if one.measured is not None]
+    return tuple(sorted({each.driver for each in times if each.driver}))
 
 
 def _serving(served: Mapping[int, serving.Served]) -> dict[int, Serving]:
@@ -263,8 +347,7 @@ def _serving(served: Mapping[int, serving.Served]) -> dict[int, Serving]:
             kernel=one.kernel.name,
             url=reverse("kernel", args=[one.kernel.name]),
             selected=one.selected,
-            metrics=metrics_of(one.result),
-            emulated=bool(one.result and one.result.emulated),
+            **measured_fields(one.measured),
         )
         for node, one in served.items()
     }

@@ -9,7 +9,8 @@ from datetime import datetime
 
 from django.db.models import Count, Q, QuerySet
 
-from codegen_app.models import BenchmarkResult, Build, Graph, State, TemplateNode
+from codegen_app.models import Build, Graph, State, TemplateNode
+from codegen_app.selectors.coverage import Coverage, coverages
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,16 @@ class TargetBuilds:
     rejected: int
     open: int
 
+    @property
+    def total(self) -> int:
+        """Those that were asked for."""
+        return self.done + self.rejected + self.open
+
 
 @dataclass(frozen=True)
 class GraphRow:
-    """One graph in a list. ``timed`` counts kernels with at least one measurement."""
+    """One graph in a list. ``measured`` is how many of its nodes have a time, as its own page has
+    it at first."""
 
     id: int
     url: str
@@ -37,8 +44,7 @@ class GraphRow:
     externs: int
     kernels: int
     builds: tuple[TargetBuilds, ...]
-    timed: int
-    emulated_only: bool
+    measured: Coverage
     created_at: datetime
 
 
@@ -50,7 +56,7 @@ class GraphList:
 
 
 def graph_list() -> GraphList:
-    """All graphs, newest first (4 queries)."""
+    """All graphs, newest first (7 queries)."""
     return GraphList(graph_rows(Graph.objects.all()))
 
 
@@ -58,7 +64,7 @@ _EXTERN = Q(problem__isnull=True) & ~Q(kind=TemplateNode.LOOP)
 
 
 def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
-    """Rows for these graphs (4 queries)."""
+    """Rows for these graphs (7 queries)."""
     chosen = list(graphs.defer("tensors", "inputs", "decisions", "wrapper", "detail"))
     ids = [graph.pk for graph in chosen]
     nodes = {
@@ -72,17 +78,8 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
             candidates=Count("uses__kernel", distinct=True),
         )
     }
-    builds = _builds(ids)
-    timed = {
-        row["kernel__uses__template_node__graph"]: row
-        for row in BenchmarkResult.objects.filter(kernel__uses__template_node__graph__in=ids)
-        .order_by()
-        .values("kernel__uses__template_node__graph")
-        .annotate(
-            kernels=Count("kernel", distinct=True),
-            real=Count("pk", filter=Q(emulated=False)),
-        )
-    }
+    builds = builds_of(ids)
+    measured = coverages(ids)
     return tuple(
         GraphRow(
             id=graph.pk,
@@ -96,15 +93,14 @@ def graph_rows(graphs: QuerySet[Graph]) -> tuple[GraphRow, ...]:
             externs=nodes.get(graph.pk, {}).get("externs", 0),
             kernels=nodes.get(graph.pk, {}).get("candidates", 0),
             builds=builds.get(graph.pk, ()),
-            timed=timed.get(graph.pk, {}).get("kernels", 0),
-            emulated_only=timed.get(graph.pk, {}).get("real", 0) == 0,
+            measured=measured.get(graph.pk, Coverage()),
             created_at=graph.created_at,
         )
         for graph in chosen
     )
 
 
-def _builds(graph_ids: Sequence[int]) -> dict[int, tuple[TargetBuilds, ...]]:
+def builds_of(graph_ids: Sequence[int]) -> dict[int, tuple[TargetBuilds, ...]]:
     """Builds of each graph's kernels by target (1 query)."""
     counts: dict[int, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     rows = (

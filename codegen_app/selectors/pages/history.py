@@ -97,6 +97,14 @@ class HistoryPage:
     notes: tuple[NoteRow, ...]
 
     @property
+    def last_change(self) -> Moved | None:
+        """The latest change of the series itself that was not withdrawn."""
+        own = (row.moved for row in self.changes if row.series == self.head.id)
+        return max(
+            (moved for moved in own if not moved.withdrawn), key=lambda one: one.at, default=None
+        )
+
+    @property
     def units(self) -> tuple[str, ...]:
         """The units of all shown series."""
         return tuple(dict.fromkeys(one.unit for one in (self.head, *(b.head for b in self.beside))))

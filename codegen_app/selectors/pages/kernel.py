@@ -25,6 +25,7 @@ from codegen_app.models import (
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.models.build import ELSEWHERE
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.measurements import ENOUGH_SAMPLES
 from codegen_app.selectors.modelled.rows import ModelledRow, report_of, rows_of
 from codegen_app.selectors.modelled.view import ModelledView, view_of
 from codegen_app.selectors.pages.limits import Limits, limits
@@ -226,9 +227,22 @@ class KernelPage:
         return tuple([*shown, *(build for build in done if build not in shown)][:2])
 
     @property
+    def built_for(self) -> tuple[str, ...]:
+        """The targets that it has builds for, each once."""
+        return tuple(dict.fromkeys(build.target for build in self.builds))
+
+    @property
     def words(self) -> Words:
         """What the maker of the shown build's target calls its parts."""
         return targets.find(self.build.target).words if self.build else GENERAL
+
+    @property
+    def counting(self) -> ResultRow | None:
+        """The measurement that the page's one number is of: on the shown build's target where there
+        is one, with an interval to rely on where there is one, the latest of these."""
+        target = self.build.target if self.build else ""
+        ranks = {row.id: (row.target == target, row.n >= ENOUGH_SAMPLES) for row in self.results}
+        return max(self.results, key=lambda row: ranks[row.id], default=None)
 
     @property
     def origins(self) -> tuple[str, ...]:
@@ -322,7 +336,11 @@ def kernel_page(
         modelled=modelled,
         provenance=_provenance(use, modelled.shown) if use else (),
         results=_results(kernel),
-        limits=limits(use.problem_id, sizes, kernel.pk) if use else None,
+        limits=limits(
+            *(use.problem_id, sizes, kernel.pk), rows, first=build.target if build else ""
+        )
+        if use
+        else None,
     )
 
 

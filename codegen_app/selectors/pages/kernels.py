@@ -1,13 +1,23 @@
-"""Kernels in a list, by name."""
+"""Kernels in a list: what each costs where, and what it takes of a device."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, QuerySet
+from django.urls import reverse
 
-from codegen_app.models import GeneratedKernel
+from codegen_app.models import Build, GeneratedKernel, KernelUse, State, TemplateNode
+from codegen_app.models.benchmark_result import BenchmarkResult
+from codegen_app.selectors import serving
+from codegen_app.selectors.measured_columns import pairs, resource_columns
+from codegen_app.selectors.resource_use import ResourceUse, resource_use
+from codegen_app.selectors.serving import Bucket
+from codegen_app.selectors.tables import Asked, Column, Kind, Table, table
+from scheduler import targets
 from scheduler.codegen.languages import language_of
 
 PAGE = 200
@@ -15,7 +25,9 @@ PAGE = 200
 
 @dataclass(frozen=True)
 class KernelRow:
-    """One kernel in the list."""
+    """One kernel in the list. The time is the latest in the page's bucket, of the problem where it
+    takes longest; ``share`` is its part (0 to 1) of the measured time of the graph ``share_of``,
+    where it serves. ``resource_use`` is what its build for ``target`` takes."""
 
     name: str
     url: str
@@ -25,60 +37,206 @@ class KernelRow:
     nodes: int
     builds: int
     results: int
+    target: str = ""
+    device: str = ""
+    emulated: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    median_ns: float | None = None
+    low_ns: float | None = None
+    high_ns: float | None = None
+    n: int = 0
+    share: float | None = None
+    share_of: str = ""
+    resource_use: ResourceUse | None = None
+
+
+def _us(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1000
+
+
+def _interval(row: KernelRow) -> str:
+    if row.low_ns is None or row.high_ns is None or row.n < 2:
+        return "" if row.median_ns is None else f"n = {row.n}: no interval"
+    return f"{row.low_ns / 1000:,.3f} to {row.high_ns / 1000:,.3f} µs, n = {row.n}"
+
+
+COLUMNS: tuple[Column[KernelRow], ...] = (
+    Column("name", "Kernel", lambda row: row.name, Kind.KERNEL, link=lambda row: row.url),
+    Column(
+        "share",
+        "Share",
+        lambda row: None if row.share is None else 100 * row.share,
+        Kind.SHARE,
+        "%",
+        "of the measured time of the graph where it serves",
+        hover=lambda row: f"of {row.share_of}" if row.share_of else "",
+    ),
+    Column(
+        "time",
+        "Median",
+        lambda row: _us(row.median_ns),
+        Kind.TIME,
+        "µs",
+        "of a launch, of the problem where it takes longest",
+        hover=_interval,
+        emulated=lambda row: row.emulated,
+    ),
+    *resource_columns(lambda row: row.resource_use),
+    Column(
+        "spills",
+        "Spills",
+        lambda row: (
+            None if row.resource_use is None else "spills" if row.resource_use.spills else "none"
+        ),
+        shown=False,
+    ),
+    Column("target", "Target", lambda row: row.target or None, note="of registers and occupancy"),
+    Column("device", "Device", lambda row: row.device or None, note="that the time was taken on"),
+    Column("sizes", "Sizes", lambda row: pairs(row.sizes), Kind.CODE, shown=False),
+    Column("template", "Template", lambda row: row.template),
+    Column("language", "Language", lambda row: row.language, shown=False),
+    Column("nodes", "Nodes", lambda row: row.nodes, Kind.WHOLE, note="that it can serve"),
+    Column("builds", "Builds", lambda row: row.builds, Kind.WHOLE, shown=False),
+    Column("results", "Results", lambda row: row.results, Kind.WHOLE, shown=False),
+    Column("config", "Configuration", lambda row: pairs(row.config), Kind.CODE),
+)
+BY = "-share"
 
 
 @dataclass(frozen=True)
 class KernelList:
-    """A page of kernels by name."""
+    """A page of kernels. Times are of ``bucket``, of ``buckets``; registers of ``target``, of
+    ``targets``."""
 
     query: str
     language: str
     languages: tuple[str, ...]
     total: int
     start: int
+    bucket: Bucket | None
+    buckets: tuple[Bucket, ...]
+    target: str
+    targets: tuple[str, ...]
     kernels: tuple[KernelRow, ...]
 
-    @property
-    def previous(self) -> int | None:
-        """Where the page before this one starts; None on the first."""
-        return max(0, self.start - PAGE) if self.start else None
 
-    @property
-    def end(self) -> int:
-        """The position behind the last kernel shown."""
-        return self.start + len(self.kernels)
-
-
-def kernel_list(query: str, start: int, language: str = "") -> KernelList:
-    """Kernels by name, ``PAGE`` at a time (6 queries); in one language where it is given."""
-    kernels = GeneratedKernel.objects.order_by("name")
-    files = kernels.order_by().values_list("source_file", flat=True).distinct()
-    by_language: dict[str, list[str]] = defaultdict(list)
-    for file in files:
-        by_language[language_of(file)].append(file)
-    if language:
-        kernels = kernels.filter(source_file__in=by_language.get(language, []))
-    if query:
-        kernels = kernels.filter(Q(name__icontains=query) | Q(template__icontains=query))
-    shown = list(kernels.only("name", "template", "config", "source_file")[start : start + PAGE])
-    ids = [kernel.pk for kernel in shown]
-
-    def count(of: str) -> dict[int, int]:
-        rows = GeneratedKernel.objects.filter(pk__in=ids).order_by().values_list("pk")
-        return dict(rows.annotate(Count(of, distinct=True)))
-
-    nodes, builds, results = count("uses"), count("builds"), count("results")
-    rows = tuple(
-        KernelRow(
-            name=kernel.name,
-            url=kernel.get_absolute_url(),
-            language=language_of(kernel.source_file),
-            template=kernel.template,
-            config=kernel.config,
-            nodes=nodes[kernel.pk],
-            builds=builds[kernel.pk],
-            results=results[kernel.pk],
-        )
-        for kernel in shown
+def kernel_list(
+    asks: Asked, language: str = "", times: str = "", target: str = ""
+) -> tuple[KernelList, Table[KernelRow]]:
+    """The kernels as the address asks (12 queries), ``PAGE`` at a time; in one language where it is
+    given. ``times`` names the bucket, ``target`` whose builds' registers are shown: the bucket's
+    own where it is a GPU's, else the one that most is built for."""
+    nodes = TemplateNode.objects.select_related("problem", "graph").only(
+        *("problem__symbols", "graph__name", "name", "position", "kind")
     )
-    return KernelList(query, language, tuple(sorted(by_language)), kernels.count(), start, rows)
+    found = serving.known(nodes)
+    bucket = found.find(times)
+    counts = _counted(Build.objects.filter(state=State.DONE), "target")
+    target = target if target in counts else _usual(counts, bucket)
+    costs = _costs(found, bucket)
+    measured = _measured(found, bucket)
+    resources = _resources(target)
+    nodes_of, builds_of, results_of = (
+        _counted(of, "kernel")
+        for of in (KernelUse.objects.all(), Build.objects.all(), BenchmarkResult.objects.all())
+    )
+    kernels = GeneratedKernel.objects.order_by("name").values_list(
+        "pk", "name", "template", "config", "source_file"
+    )
+    address = reverse("kernel", args=["-"]).removesuffix("-")
+    rows = [
+        KernelRow(
+            name=name,
+            url=f"{address}{name}",
+            language=language_of(file),
+            template=template,
+            config=config,
+            nodes=nodes_of.get(pk, 0),
+            builds=builds_of.get(pk, 0),
+            results=results_of.get(pk, 0),
+            **measured.get(pk, {}),
+            **costs.get(pk, {}),
+            **resources.get(pk, {}),
+        )
+        for pk, name, template, config, file in kernels
+    ]
+    shown = table("kernels", COLUMNS, (r for r in rows if language in ("", r.language)), asks, PAGE)
+    languages = tuple(sorted({row.language for row in rows}))
+    page = KernelList(
+        query=asks.filter,
+        language=language,
+        languages=languages,
+        total=shown.matching,
+        start=shown.start,
+        bucket=bucket,
+        buckets=found.buckets,
+        target=target,
+        targets=tuple(sorted(counts)),
+        kernels=tuple(shown.rows),
+    )
+    return page, shown
+
+
+def _counted(rows: QuerySet[Any], by: str) -> dict[Any, int]:
+    return dict(rows.order_by().values_list(by).annotate(Count("pk")))
+
+
+def _usual(counts: Mapping[str, int], bucket: Bucket | None) -> str:
+    gpus = [name for name in counts if not targets.find(name).emulates and name != "cpu"]
+    if bucket is not None and bucket.target in gpus:
+        return bucket.target
+    return max(gpus or counts, key=lambda name: (counts[name], name), default="")
+
+
+def _costs(found: serving.Known, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
+    """Of the graph where a kernel costs most, its part of the measured time (2 queries)."""
+    spent: dict[tuple[int, int], float] = defaultdict(float)
+    totals: dict[int, float] = defaultdict(float)
+    graphs = {node.pk: node.graph for node in found.nodes}
+    for node, served in serving.serving(found, bucket).items():
+        if served.measured is not None:
+            graph, median_ns = graphs[node].pk, served.measured.result.median_ns
+            spent[served.kernel.pk, graph] += median_ns
+            totals[graph] += median_ns
+    names = {graph.pk: graph.name for graph in graphs.values()}
+    largest: dict[int, dict[str, Any]] = {}
+    for (kernel, graph), ns in spent.items():
+        share = ns / totals[graph]
+        if share > largest.get(kernel, {"share": 0.0})["share"]:
+            largest[kernel] = {"share": share, "share_of": names[graph]}
+    return largest
+
+
+def _measured(found: serving.Known, bucket: Bucket | None) -> dict[int, dict[str, Any]]:
+    """The times in the bucket, each of the problem where it is longest (1 query)."""
+    if bucket is None:
+        return {}
+    every = GeneratedKernel.objects.values_list("pk", flat=True)
+    slowest: dict[int, BenchmarkResult] = {}
+    for (_, kernel), counts in serving.measurements(found.nodes, bucket, every).items():
+        result = counts.result
+        if kernel not in slowest or result.median_ns > slowest[kernel].median_ns:
+            slowest[kernel] = result
+    return {
+        kernel: {
+            "device": bucket.device_name,
+            "emulated": result.emulated,
+            "sizes": bucket.bindings,
+            "median_ns": result.median_ns,
+            "low_ns": result.low_ns if len(result.samples_ns) > 1 else None,
+            "high_ns": result.high_ns if len(result.samples_ns) > 1 else None,
+            "n": len(result.samples_ns),
+        }
+        for kernel, result in slowest.items()
+    }
+
+
+def _resources(target: str) -> dict[int, dict[str, Any]]:
+    """What the latest build of each kernel for a target takes (1 query)."""
+    if not target:
+        return {}
+    rows = Build.objects.filter(target=target, state=State.DONE).order_by("created_at", "pk")
+    return {
+        kernel: {"target": target, "resource_use": resource_use(resources, target)}
+        for kernel, resources in rows.values_list("kernel", "resources")
+    }

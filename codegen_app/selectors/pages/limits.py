@@ -3,6 +3,7 @@ what was measured on them comes."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,15 +11,20 @@ from typing import Any
 from codegen_app.models import BenchmarkResult, ProblemWork
 from codegen_app.models.benchmark_result import WITH_ORIGIN
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.measurements import measured
+from codegen_app.selectors.modelled.rows import ModelledRow
 from scheduler import targets
 from scheduler.targets import Board
 from scheduler.tuning import roofline
 from scheduler.tuning.work import Work
 
+_MOST = 2000
+
 
 @dataclass(frozen=True)
 class Point(MeasuredRow):
-    """A measurement on a GPU. ``share`` is the part of what the board allows, None where the board
+    """The measurement of a kernel on a GPU that counts. ``share`` is the part of what the board
+    allows, None where the board
     is not in the table."""
 
     kernel: str
@@ -33,10 +39,22 @@ class Point(MeasuredRow):
 
 
 @dataclass(frozen=True)
+class Modelled:
+    """A time that the model says of a kernel on a board, in ns; never a measurement."""
+
+    board: str
+    target: str
+    time_ns: float
+    operations_per_s: float | None
+    share: float | None
+    url: str
+
+
+@dataclass(frozen=True)
 class LimitRow:
     """A board; the ``reference`` one stands for its target. Times in nanoseconds a launch; ``peak``
     is operations a second, None where no rate is published for the dtype; ``best`` is the
-    measurement that comes nearest to the limit."""
+    fastest kernel's measurement there."""
 
     target: str
     board: str
@@ -49,6 +67,7 @@ class LimitRow:
     bound: str
     best: Point | None
     sources: tuple[str, ...]
+    modelled: Modelled | None = None
 
 
 @dataclass(frozen=True)
@@ -77,16 +96,38 @@ class Limits:
     emulated: bool
 
     @property
+    def is_measured(self) -> bool:
+        """Whether any board has a measurement at these sizes."""
+        return any(row.best for row in self.boards)
+
+    @property
+    def is_modelled(self) -> bool:
+        """Whether any board has a modelled time at these sizes."""
+        return any(row.modelled for row in self.boards)
+
+    @property
+    def has_products(self) -> bool:
+        """Whether the rate of products can be what limits on any board."""
+        return any(row.products_ns for row in self.boards)
+
+    @property
     def bindings(self) -> Mapping[str, int]:
         """The sizes that are shown."""
         return self.sizes[self.place].bindings
 
 
-def limits(problem: int | None, place: int = 0, kernel: int | None = None) -> Limits | None:
+def limits(
+    problem: int | None,
+    place: int = 0,
+    kernel: int | None = None,
+    modelled: Sequence[ModelledRow] = (),
+    first: str = "",
+) -> Limits | None:
     """What boards allow for a problem (2 queries); None where its work is not known.
 
     ``place`` says at which of the recorded sizes, the model's own example first; ``kernel`` leaves
-    other kernels' measurements out.
+    other kernels' measurements out. ``modelled`` has what the model says of the kernel; the boards
+    of the target ``first`` come first.
     """
     rows = list(ProblemWork.objects.filter(problem=problem).order_by("pk")) if problem else []
     if not rows or problem is None:
@@ -105,6 +146,13 @@ def limits(problem: int | None, place: int = 0, kernel: int | None = None) -> Li
         for point in points
         if _key(point.bindings, rows[0].bindings) == _key(rows[place].bindings)
     ]
+    at_these = [
+        row
+        for row in modelled
+        if row.is_shown
+        and row.time_us
+        and _key(row.sizes, rows[0].bindings) == _key(rows[place].bindings)
+    ]
     kind = roofline.intensity(work)
     return Limits(
         place=place,
@@ -116,7 +164,9 @@ def limits(problem: int | None, place: int = 0, kernel: int | None = None) -> Li
         unit=kind.unit if kind else "",
         intensity=kind.per_byte if kind else None,
         boards=tuple(
-            _row(board, work, here) for name in targets.names() for board in targets.boards(name)
+            _row(board, work, here, at_these)
+            for name in sorted(targets.names(), key=lambda name: name != first)
+            for board in targets.boards(name)
         ),
         points=points,
         emulated=any(result.emulated for result in results),
@@ -135,14 +185,23 @@ def _key(bindings: Mapping[str, int], used: Mapping[str, int] | None = None) -> 
 
 
 def _results(problem: int, kernel: int | None) -> list[BenchmarkResult]:
+    """Of each kernel in each bucket the measurement that counts, as on every other page; of the
+    latest ``_MOST`` measurements."""
     rows = BenchmarkResult.objects.filter(problem=problem)
     if kernel is not None:
         rows = rows.filter(kernel=kernel)
-    return list(
-        rows.select_related("environment", "kernel", WITH_ORIGIN)
-        .defer("kernel__source", "rejected_samples", "check_detail")
-        .order_by("median_ns")[:500]
-    )
+    buckets: dict[tuple[object, ...], list[BenchmarkResult]] = defaultdict(list)
+    for row in (
+        rows.select_related("environment", "kernel", "build", WITH_ORIGIN)
+        .defer("kernel__source", "rejected_samples", "check_detail", "build__log")
+        .order_by("-pk")[:_MOST]
+    ):
+        where = row.environment
+        compiler = row.build.toolchain, row.build.toolchain_version
+        key = row.kernel_id, where.device_name, where.target, row.origin, _key(row.bindings)
+        buckets[*key, *compiler].append(row)
+    counting = (measured(of_one) for of_one in buckets.values())
+    return sorted((one.result for one in counting if one), key=lambda row: row.median_ns)
 
 
 def _point(result: BenchmarkResult, work: Work | None) -> Point:
@@ -165,7 +224,26 @@ def _point(result: BenchmarkResult, work: Work | None) -> Point:
     )
 
 
-def _row(board: Board, work: Work, points: Sequence[Point]) -> LimitRow:
+def _modelled(board: Board, work: Work, rows: Sequence[ModelledRow]) -> Modelled | None:
+    """The least of the modelled times of that board."""
+    own = [row for row in rows if row.board == board.name and row.target == board.target]
+    row = min(own, key=lambda row: row.time_us or 0.0, default=None)
+    if row is None or not row.time_us:
+        return None
+    kind, time_ns = roofline.intensity(work), 1000 * row.time_us
+    return Modelled(
+        board=board.name,
+        target=board.target,
+        time_ns=time_ns,
+        operations_per_s=1e9 * kind.operations / time_ns if kind else None,
+        share=roofline.limit(work, board).least_ns / time_ns,
+        url=row.url,
+    )
+
+
+def _row(
+    board: Board, work: Work, points: Sequence[Point], modelled: Sequence[ModelledRow]
+) -> LimitRow:
     found = roofline.limit(work, board)
     kind = roofline.intensity(work)
     own = [point for point in points if point.board == board.name and point.target == board.target]
@@ -181,4 +259,5 @@ def _row(board: Board, work: Work, points: Sequence[Point]) -> LimitRow:
         bound=found.bound,
         best=min(own, key=lambda point: point.time.value, default=None),
         sources=board.sources,
+        modelled=_modelled(board, work, modelled),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from scheduler.isa.flow import Loop
 from scheduler.isa.hazards import Hazard
@@ -21,7 +21,8 @@ class ListingLine:
     ``source`` is the line of the kernel's source that an instruction belongs to, 0 for the
     compiler's own; ``depth`` its loop depth; ``live`` the live vector registers at it, None where
     that is not known; ``jump`` the listing's line that it branches to, 0 for none. ``block`` is
-    the number of the basic block that begins here (from 1), 0 elsewhere.
+    the number of the basic block that begins here (from 1), 0 elsewhere. ``header`` is the header
+    of ours that it was inlined from, ``header_line`` the line there.
     """
 
     kind: str
@@ -33,6 +34,8 @@ class ListingLine:
     jump: int = 0
     target: str = ""
     block: int = 0
+    header: str = ""
+    header_line: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,13 +86,15 @@ class FunctionRow:
 @dataclass(frozen=True)
 class ListingView:
     """A whole listing; ``lines`` has one entry a line of ``text``, ``dialect`` is its language,
-    ``registers`` what its live registers are called."""
+    ``registers`` what its live registers are called, ``headers`` those of ours that it has
+    instructions from, with the MD5 that the compiler wrote down ("" for none)."""
 
     text: str
     dialect: str
     lines: tuple[ListingLine, ...]
     functions: tuple[FunctionRow, ...]
     registers: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def follows_registers(self) -> bool:
@@ -153,11 +158,16 @@ def read_listing(text: str, target: Target) -> ListingView:
                 jump=at_label.get(instruction.target, 0),
                 target=instruction.target,
                 block=begins.get(index, 0),
+                header=instruction.header,
+                header_line=instruction.header_line,
             )
         peak = live.peak if live else None
         functions.append(_function_row(function, at_label, peak, reader.hazards(function)))
     title = reader.registers_title
-    return ListingView(text, reader.dialect_of(text), tuple(lines), tuple(functions), title)
+    return ListingView(
+        *(text, reader.dialect_of(text), tuple(lines), tuple(functions), title),
+        headers=listing.headers,
+    )
 
 
 # Labels of the debug information, in assembly and in PTX.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
@@ -19,14 +20,20 @@ from codegen_app.models import (
     TemplateNode,
 )
 from codegen_app.selectors import serving
+from codegen_app.selectors.explorer.model import Explorer
 from codegen_app.selectors.languages import LanguageRow, Tried, by_language
-from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.ledger import outcome_of
+from codegen_app.selectors.measured_row import MeasuredRow
+from codegen_app.selectors.measurements import measured_fields
 from codegen_app.selectors.modelled.candidates import ModelledAt, ModelledTime, modelled_times
 from codegen_app.selectors.pages.limits import Limits, limits
 from codegen_app.selectors.pages.loops import LoopRow, innermost, loops_of
 from codegen_app.selectors.pages.origins import Lines, lines_by_node, own_frame
 from codegen_app.selectors.pages.runs import RunRow, run_rows
+from codegen_app.selectors.resource_use import ResourceUse, resource_use
 from scheduler.codegen.languages import language_of
+from scheduler.outcome import Stage
+from scheduler.tuning.ledger import CandidateState
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,27 @@ class OriginRow:
 
 @dataclass(frozen=True)
 class Timing(MeasuredRow):
-    """A measurement, and where it was made."""
+    """A measurement, where it was made, and by which run."""
 
     device: str
     target: str
     bindings: Mapping[str, int]
+    run: int | None
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Failure:
+    """For which stage's reason a run dropped a candidate, when, and what that is called in a
+    ledger."""
+
+    outcome: str
+    stage: str
+    reason: str
+    at: datetime | None
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -68,7 +91,10 @@ class BuildState:
 class CandidateRow:
     """A kernel that can serve the node. ``serves`` says on which targets and device models it was
     selected, ``selected`` whether in the page's bucket; ``rejections`` why runs dropped it;
-    ``modelled`` is its time on the page's modelled board."""
+    ``modelled`` is its time on the page's modelled board, ``resource_use`` what its build for the
+    bucket's target takes, or for the first that has registers; ``outcome`` what became of it, in a
+    ledger's words, ``order`` its place among those that were measured or rejected, by when that
+    last was."""
 
     position: int
     language: str
@@ -83,6 +109,10 @@ class CandidateRow:
     timing: Timing | None
     rejections: tuple[str, ...]
     modelled: ModelledTime | None = None
+    resource_use: ResourceUse | None = None
+    failure: Failure | None = None
+    outcome: str = ""
+    order: int | None = None
 
 
 @dataclass(frozen=True)
@@ -105,8 +135,9 @@ class Neighbour:
 @dataclass(frozen=True)
 class NodePage:
     """One scheduled node. Its candidates' times are those of one ``bucket``, modelled ones those of
-    one board and binding, ``modelled_at``. ``loop`` is the innermost one in each of whose steps it
-    runs; ``body`` is what runs in a loop that begins here.
+    one board and binding, ``modelled_at``. What is not legal is said of one ``target`` of
+    ``targets``; ``legal`` counts the configurations that can serve it. ``loop`` is the innermost
+    one in each of whose steps it runs; ``body`` is what runs in a loop that begins here.
     """
 
     id: int
@@ -134,6 +165,9 @@ class NodePage:
     candidates: tuple[CandidateRow, ...]
     languages: tuple[LanguageRow, ...]
     offered: int
+    target: str
+    targets: tuple[str, ...]
+    legal: int | None
     rejected: tuple[RejectedConfigs, ...]
     runs: tuple[RunRow, ...]
     limits: Limits | None
@@ -141,6 +175,7 @@ class NodePage:
     next: Neighbour | None
     loop: LoopRow | None = None
     body: tuple[Neighbour, ...] = ()
+    explorer: Explorer | None = None  # what its plots show, as the address asks
 
     @property
     def default(self) -> CandidateRow | None:
@@ -148,16 +183,37 @@ class NodePage:
         return next((row for row in self.candidates if row.is_default), None)
 
     @property
+    def fastest(self) -> CandidateRow | None:
+        """The candidate with the least median in the page's bucket."""
+        timed = [
+            (row.timing.time.value, row.position, row) for row in self.candidates if row.timing
+        ]
+        return min(timed)[2] if timed else None
+
+    @property
+    def shown(self) -> CandidateRow | None:
+        """The candidate that the page's one number is of: what serves in its bucket, and where that
+        has no time there the fastest."""
+        here = (row for row in self.candidates if row.selected and row.timing)
+        return next(here, self.fastest)
+
+    @property
+    def timed(self) -> int:
+        """How many candidates have a time in the page's bucket."""
+        return sum(row.timing is not None for row in self.candidates)
+
+    @property
     def rejected_count(self) -> int:
         """How many configurations are not legal."""
         return sum(len(row.configs) for row in self.rejected)
 
 
-def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
+def node_page(pk: int, sizes: int = 0, bucket_name: str = "", target: str = "") -> NodePage:
     """One scheduled node (16 queries); raises ``TemplateNode.DoesNotExist``.
 
     ``sizes`` says at which of the known sizes its limits are shown; ``bucket_name`` says
-    whose times are shown: without it, or where there is no such, it is the first.
+    whose times are shown: without it, or where there is no such, it is the first; ``target`` whose
+    rules: without it the bucket's.
     """
     node = (
         TemplateNode.objects.select_related("graph", "problem")
@@ -169,6 +225,8 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
     known = serving.known([node])
     bucket = known.find(bucket_name)
     modelled_at, candidates = _candidates(node, known, bucket)
+    recorded = serving.recorded_targets([node])
+    target = serving.shown_target(recorded, bucket, target)
     return NodePage(
         id=node.pk,
         url=node.get_absolute_url(),
@@ -197,7 +255,10 @@ def node_page(pk: int, sizes: int = 0, bucket_name: str = "") -> NodePage:
         candidates=candidates,
         languages=by_language(map(_tried, candidates)),
         offered=node.offered,
-        rejected=_rejected(node),
+        target=target,
+        targets=recorded,
+        legal=node.legal.get(target),
+        rejected=_rejected(node.rejected_for(target)),
         runs=run_rows(node.graph.tuning_runs.filter(_concerns(node))[:20]),
         limits=limits(node.problem_id, sizes),
         previous=neighbours.get(node.position - 1),
@@ -230,10 +291,10 @@ def _origins(node: TemplateNode) -> tuple[OriginRow, ...]:
     )
 
 
-def _rejected(node: TemplateNode) -> tuple[RejectedConfigs, ...]:
+def _rejected(lines: Iterable[Mapping[str, Any]]) -> tuple[RejectedConfigs, ...]:
     """Rejected configurations by reason, the most frequent first."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in node.rejected:
+    for row in lines:
         groups[row["stage"], row["reason"]].append(row.get("config", {}))
     rows = [
         RejectedConfigs(stage, reason, tuple(found)) for (stage, reason), found in groups.items()
@@ -255,7 +316,7 @@ def _candidates(
     kernels = [use.kernel_id for use in uses]
     builds: dict[int, list[Build]] = defaultdict(list)
     for build in Build.objects.filter(kernel__in=kernels).only(
-        "kernel_id", "target", "state", "reason"
+        *("kernel_id", "target", "state", "stage", "reason", "finished_at", "resources")
     ):
         builds[build.kernel_id].append(build)
     default = {
@@ -291,11 +352,35 @@ def _candidates(
             builds=_build_states(builds[use.kernel_id], default),
             timing=timings.get(use.kernel_id),
             modelled=modelled.get(use.kernel_id),
-            rejections=tuple(rejections.get(use.kernel_id, ())),
+            rejections=tuple(map(str, rejections.get(use.kernel_id, ()))),
+            failure=_failure(rejections.get(use.kernel_id, ()), builds[use.kernel_id]),
+            resource_use=_resource_use(builds[use.kernel_id], bucket.target if bucket else ""),
         )
         for use in uses
     )
-    return modelled_at, rows
+    return modelled_at, _with_outcomes(rows)
+
+
+def _with_outcomes(rows: Iterable[CandidateRow]) -> tuple[CandidateRow, ...]:
+    """What became of each, and in which order."""
+    rows = tuple(rows)
+    at = {row.position: moment for row in rows if (moment := _known_at(row)) is not None}
+    order = {place: n for n, place in enumerate(sorted(at, key=lambda one: (at[one], one)), 1)}
+    return tuple(replace(row, outcome=_outcome(row), order=order.get(row.position)) for row in rows)
+
+
+def _known_at(row: CandidateRow) -> datetime | None:
+    if row.timing is not None:
+        return row.timing.at
+    return None if row.failure is None else row.failure.at
+
+
+def _outcome(row: CandidateRow) -> str:
+    if row.timing is not None:
+        return str(CandidateState.MEASURED)
+    if row.failure is not None:
+        return row.failure.outcome
+    return str(CandidateState.MODELLED if row.modelled is not None else CandidateState.UNTRIED)
 
 
 def _tried(row: CandidateRow) -> tuple[Tried, str]:
@@ -312,17 +397,41 @@ def _serves(known: serving.Known) -> Mapping[int, Iterable[str]]:
     return found
 
 
-def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[str]]:
-    """Stages and reasons for which runs rejected each kernel (1 query)."""
-    found: dict[int, dict[str, None]] = defaultdict(dict)
+def _rejections(node: TemplateNode, kernels: Sequence[int]) -> Mapping[int, Iterable[Failure]]:
+    """For what runs rejected each kernel, each reason once (1 query)."""
+    found: dict[int, dict[str, Failure]] = defaultdict(dict)
     rows = Candidate.objects.filter(
         task__problem=node.problem_id,
         kernel__in=kernels,
         state__in=(State.REJECTED, State.QUARANTINED),
     )
     for row in rows:
-        found[row.kernel_id or 0][f"{row.stage}: {row.reason}"] = None
-    return found
+        one = Failure(outcome_of(row.state, row.stage), row.stage, row.reason, row.finished_at)
+        found[row.kernel_id or 0][str(one)] = one
+    return {kernel: tuple(each.values()) for kernel, each in found.items()}
+
+
+def _failure(rejections: Iterable[Failure], builds: Iterable[Build]) -> Failure | None:
+    """The latest of them; without any that of a build."""
+    known = tuple(rejections)
+    if known:
+        return max(known, key=lambda one: one.at.timestamp() if one.at else 0.0)
+    failed = next((one for one in builds if one.state in _FAILED), None)
+    if failed is None:
+        return None
+    stage = failed.stage or Stage.COMPILE
+    return Failure(outcome_of(failed.state, stage), stage, failed.reason, failed.finished_at)
+
+
+_FAILED = (State.REJECTED, State.QUARANTINED)
+
+
+def _resource_use(builds: Iterable[Build], target: str) -> ResourceUse | None:
+    done = [build for build in builds if build.state == State.DONE]
+    # Where nothing was timed on a GPU, that which the list of kernels takes too (``_usual`` there).
+    ranked = sorted(done, key=lambda build: (build.target == target, build.target), reverse=True)
+    found = (resource_use(build.resources, build.target) for build in ranked)
+    return next((one for one in found if one is not None), None)
 
 
 def _build_states(builds: list[Build], default: Mapping[str, int]) -> tuple[BuildState, ...]:
@@ -343,16 +452,17 @@ def _beside(build: Build, default: Mapping[str, int]) -> str:
 def _timings(
     node: TemplateNode, bucket: serving.Bucket | None, kernels: Sequence[int]
 ) -> dict[int, Timing]:
-    """Each kernel's latest measurement in the bucket (1 query)."""
+    """Each kernel's measurement in the bucket (1 query)."""
     return {
         kernel: Timing(
-            device=result.environment.device_name,
-            target=result.environment.target,
-            bindings=result.bindings,
-            metrics=metrics_of(result),
-            emulated=result.emulated,
+            device=found.result.environment.device_name,
+            target=found.result.environment.target,
+            bindings=found.result.bindings,
+            run=found.result.task.run_id if found.result.task else None,
+            at=found.result.created_at,
+            **measured_fields(found),
         )
-        for (_, kernel), result in serving.results([node], bucket, kernels).items()
+        for (_, kernel), found in serving.measurements([node], bucket, kernels).items()
     }
 
 

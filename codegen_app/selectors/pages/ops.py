@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from codegen_app.selectors.tables import Asked, Column, Kind, Table
+from codegen_app.selectors.tables import table as table_of
 from scheduler.lowering.ops.table import TableRow, catalogue, table
 
 PAGE = 200
@@ -55,25 +58,38 @@ class OpList:
         """Whether anything narrows the list."""
         return bool(self.words or self.made_by or self.core)
 
-    @property
-    def previous(self) -> int | None:
-        """Where the page before this one starts; None on the first."""
-        return max(0, self.start - PAGE) if self.start else None
 
-    @property
-    def end(self) -> int:
-        """The position behind the last op shown."""
-        return self.start + len(self.ops)
-
-    @property
-    def more(self) -> bool:
-        """Whether there are ops behind those shown."""
-        return self.end < self.found
+def _by(row: OpRow) -> str:
+    if row.kernel:
+        return row.kernel
+    return f"left to the reference: {row.reason}" if row.reason else "not read"
 
 
-def op_list(words: str = "", made_by: str = "", core: bool = False, start: int = 0) -> OpList:
+COLUMNS: tuple[Column[OpRow], ...] = (
+    Column("op", "Op", lambda row: row.name, Kind.CODE),
+    Column(
+        "target",
+        "Overloads in full",
+        lambda row: " ".join(_targets(row)) or None,
+        Kind.CODE,
+        note="as graphs name them: aten.add.Tensor",
+        shown=False,
+    ),
+    Column("core", "Core ATen", lambda row: "core" if row.core else None, shown=False),
+    Column("by", "Kernels by", _by, note="the family of rules that makes its kernels"),
+    Column("types", "Types", lambda row: " ".join(row.dtypes) or None, Kind.CODE),
+    Column("samples", "Samples", lambda row: row.samples or None, Kind.WHOLE, note="of OpInfo"),
+    Column("entries", "OpInfo entries", lambda row: ", ".join(row.entries) or None, Kind.CODE),
+    Column("overloads", "Overloads", lambda row: ", ".join(row.overloads) or None, Kind.CODE),
+)
+
+
+def op_list(
+    words: str = "", made_by: str = "", core: bool = False, asks: Asked | None = None
+) -> tuple[OpList, Table[OpRow]]:
     """The ops that have all of these words, are computed by kernels (``KERNEL``) or left to the
-    reference (``REFERENCE``), and are of Core ATen where ``core`` is set (no queries)."""
+    reference (``REFERENCE``), and are of Core ATen where ``core`` is set, as a table takes them
+    (no queries)."""
     sought = words.lower().split()
     found = [
         row
@@ -84,7 +100,8 @@ def op_list(words: str = "", made_by: str = "", core: bool = False, start: int =
         and (row.core or not core)
     ]
     every = [row for row, _ in _rows()]
-    return OpList(
+    shown = table_of("ops", COLUMNS, found, asks or Asked(), PAGE)
+    page = OpList(
         words=words,
         made_by=made_by,
         core=core,
@@ -93,10 +110,11 @@ def op_list(words: str = "", made_by: str = "", core: bool = False, start: int =
         kernels=sum(bool(row.kernel) for row in every),
         references=sum(bool(row.reason) for row in every),
         core_total=sum(row.core for row in every),
-        found=len(found),
-        start=start,
-        ops=tuple(found[start : start + PAGE]),
+        found=shown.matching,
+        start=shown.start,
+        ops=tuple(shown.rows),
     )
+    return page, shown
 
 
 @cache
@@ -119,5 +137,9 @@ def _row(row: TableRow) -> OpRow:
 
 
 def _text(row: OpRow) -> str:
-    targets = (f"{row.name}.{overload}" for overload in row.overloads)
-    return "\n".join((row.name, *targets, row.kernel, row.reason, *row.dtypes)).lower()
+    return "\n".join((row.name, *_targets(row), row.kernel, row.reason, *row.dtypes)).lower()
+
+
+def _targets(row: OpRow) -> Iterator[str]:
+    """Its overloads as graphs name them."""
+    return (f"{row.name}.{overload}" for overload in row.overloads)

@@ -34,7 +34,8 @@ _MOVERS = f"""
 @dataclass(frozen=True)
 class OpenAlert:
     """An alert that nobody has closed. ``worst`` is the change of its ``series`` that moved most,
-    with its interval and n; None where later points disproved all."""
+    with its interval and n; None where later points disproved all. ``generated``: nobody measured
+    it."""
 
     id: int
     url: str
@@ -44,6 +45,7 @@ class OpenAlert:
     worst: Moved | None
     cause: str
     created_at: datetime
+    generated: bool
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def _open(row: Alert, worst: Mapping[int | None, Moved]) -> OpenAlert:
         worst=worst.get(row.pk),
         cause=row.cause,
         created_at=row.created_at,
+        generated=row.is_generated,
     )
 
 

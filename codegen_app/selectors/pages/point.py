@@ -29,6 +29,21 @@ class PointPage:
     run_url: str
     change_url: str
 
+    @property
+    def of_parts(self) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+        """Those conditions that are of a part, "part: name", by part: the functions of a kernel."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for name, text in self.facts:
+            part, mark, rest = name.partition(": ")
+            if mark:
+                found.setdefault(part, []).append((rest, text))
+        return tuple((part, tuple(rows)) for part, rows in found.items())
+
+    @property
+    def of_all(self) -> tuple[tuple[str, str], ...]:
+        """The conditions that are of no part."""
+        return tuple((name, text) for name, text in self.facts if ": " not in name)
+
 
 def point_page(series: int, pk: int) -> PointPage:
     """A point of a series by numbers (2 queries); raises ``Datum.DoesNotExist``."""

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from django.db.models import F
+from django.db.models import Prefetch
 from django.urls import reverse
 
-from codegen_app.models import Candidate, State, TuningRun
+from codegen_app.models import Candidate, Selection, State, TuningRun, TuningTask
+from codegen_app.selectors.explorer.model import Explorer
 from codegen_app.selectors.languages import LanguageRow, Tried, by_language
-from codegen_app.selectors.ledger import Curve, modelled_of
+from codegen_app.selectors.ledger import Curve, modelled_of, orders, outcome_of, seconds_of
 from codegen_app.selectors.ledger import curves as best_so_far
 from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
 from codegen_app.selectors.pages.runs import RunRow, run_rows
+from codegen_app.selectors.resource_use import ResourceUse, resource_use
+from codegen_app.selectors.serving import is_of
 from scheduler.codegen.languages import language_of
 from scheduler.tuning.modelled import Modelled, devices_of
 
 
 @dataclass(frozen=True)
 class LedgerRow(MeasuredRow):
-    """What became of one candidate."""
+    """What became of one candidate, its time as this run measured it. ``serves``: it is selected
+    now, where and at the sizes that it was measured."""
 
     id: int
     node: str
@@ -39,6 +44,11 @@ class LedgerRow(MeasuredRow):
     chosen: bool
     tied: bool
     modelled: Modelled | None = None  # what the model says of it
+    serves: bool = False
+    resource_use: ResourceUse | None = None
+    outcome: str = ""  # what became of it, in a ledger's words
+    order: int = 0  # among the candidates of its problem that were tried, from 1; 0: it was not
+    at_s: float | None = None  # when, in seconds of the run
 
     @property
     def modelled_ns(self) -> float | None:
@@ -49,7 +59,8 @@ class LedgerRow(MeasuredRow):
 @dataclass(frozen=True)
 class Best(MeasuredRow):
     """The kernel of one problem that was chosen, or the fastest so far; ``languages`` has the
-    fastest of each language where there are several."""
+    fastest of each language where there are several. ``reason`` says what decided, and whether the
+    kernel took over from what served; ``serves`` whether it is selected now."""
 
     node: str
     node_url: str
@@ -61,6 +72,8 @@ class Best(MeasuredRow):
     chosen: bool
     modelled: Modelled | None
     languages: tuple[LanguageRow, ...]
+    reason: str = ""
+    serves: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,53 +96,86 @@ class RunPage:
     curves: tuple[Curve, ...]
     waiting: tuple[str, ...] = ()  # why builds and problems of it are tried again later
     begun_with: tuple[RunLink, ...] = ()  # runs whose modelled times say what is measured first
+    explorer: Explorer | None = None  # what its plots show, as the address asks
 
-    @property
+    @cached_property
     def languages(self) -> tuple[str, ...]:
         """The languages of its candidates; none where there is but one."""
         found = sorted({row.language for row in self.ledger if row.language})
         return tuple(found) if len(found) > 1 else ()
 
     @property
+    def best_sum_ns(self) -> float | None:
+        """The medians of the best of each problem together; None where nothing was measured."""
+        medians = [row.median_ns for row in self.best if row.median_ns is not None]
+        return sum(medians) if medians else None
+
+    @property
+    def begun_at(self) -> LedgerRow | None:
+        """What the best is to be seen beside, in a run of one problem: the candidate that was
+        measured first; None where that is still the best."""
+        timed = [row for row in self.ledger if row.median_ns is not None]
+        first = min(timed, key=lambda row: row.order, default=None)
+        if first is None or len(self.best) != 1 or first.kernel == self.best[0].kernel:
+            return None
+        return first
+
+    @cached_property  # asked for by each row
     def emulated(self) -> bool:
         """Whether its times are the emulation's: a run has one device."""
         return any(row.emulated for row in self.ledger)
 
-    @property
+    @cached_property  # asked for by each row
     def kind(self) -> str:
         """What its times are: "emulated", "modelled", "" for a device's own."""
         return "modelled" if self.run.modelled else "emulated" if self.emulated else ""
 
-    @property
+    @cached_property
     def modelled_device(self) -> str:
         """The devices whose model the modelled times are of."""
         return ", ".join(devices_of(row.modelled for row in self.ledger))
 
-    @property
+    @cached_property
     def has_modelled(self) -> bool:
         """Whether a candidate has a modelled time, in a run of those or beside a measured one."""
         return any(row.modelled is not None for row in self.ledger)
 
 
 def run_page(pk: int) -> RunPage:
-    """One run (3 queries); raises ``TuningRun.DoesNotExist``."""
+    """One run (6 queries); raises ``TuningRun.DoesNotExist``."""
     rows = run_rows(TuningRun.objects.filter(pk=pk))
     if not rows:
         raise TuningRun.DoesNotExist(f"there is no tuning run {pk}")
-    candidates = (
-        Candidate.objects.filter(task__run=pk)
-        .select_related(
-            *("task__run", "task__problem", "task__template_node", "task__begins_with__run"),
-            *("kernel", "result"),
-        )
-        .defer("kernel__source", "detail", "task__template_node__rejected")
-        .annotate(build_state=F("build__state"), build_reason=F("build__reason"))
-        .order_by("task__template_node__position", "position")
+    candidates = _candidates(pk)
+    selected = _selected(candidates)
+    tried = orders(candidates)
+    ledger = tuple(
+        _ledger_row(candidate, serves=candidate.pk in selected, order=tried.get(candidate.pk, 0))
+        for candidate in candidates
     )
-    ledger = tuple(_ledger_row(candidate) for candidate in candidates)
     curves = best_so_far(candidates[0].task.run, candidates) if ledger else ()
     waiting, begun = _waiting(candidates), _begun_with(candidates)
     return RunPage(rows[0], _best(ledger), ledger, curves, waiting, begun)
+
+
+def _candidates(pk: int) -> list[Candidate]:
+    """Those of a run in the order of the graph, with what its page reads (3 queries). What many of
+    them share is one object: thousands of a task do not bring its run and node a thousand times."""
+    tasks = TuningTask.objects.select_related(
+        "run", "problem", "template_node", "begins_with__run"
+    ).defer("template_node__rejected")
+    return list(
+        Candidate.objects.filter(task__run=pk)
+        .select_related("kernel", "result", "build")
+        .prefetch_related(Prefetch("task", tasks), "result__environment")
+        .defer(
+            *("detail", "kernel__source", "kernel__args", "kernel__launches", "kernel__config"),
+            *("kernel__created_at", "kernel__source_digest", "kernel__workspace_bytes"),
+            *("build__log", "build__diagnostics", "build__detail", "build__flags"),
+            *("build__created_at", "build__started_at", "build__finished_at"),
+        )
+        .order_by("task__template_node__position", "position")
+    )
 
 
 def _begun_with(candidates: Iterable[Any]) -> tuple[RunLink, ...]:
@@ -149,9 +195,9 @@ def _waiting(candidates: Iterable[Any]) -> tuple[str, ...]:
         f"{_counted(n, 'problem waits', 'problems wait')}: {why}" for why, n in reasons.items()
     ]
     builds = {
-        row.build_id: row.build_reason
+        row.build_id: row.build.reason
         for row in candidates
-        if row.build_state == State.QUEUED and row.build_reason
+        if row.build is not None and row.build.state == State.QUEUED and row.build.reason
     }
     for why, n in Counter(builds.values()).most_common(3):
         lines.append(f"{_counted(n, 'build waits', 'builds wait')}: {why}")
@@ -162,7 +208,26 @@ def _counted(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def _ledger_row(candidate: Candidate) -> LedgerRow:
+def _selected(candidates: Iterable[Candidate]) -> set[int]:
+    """Those that are selected now in the bucket that they were measured in (1 query)."""
+    by_kernel: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
+    for row in candidates:
+        if row.kernel_id is not None and row.result is not None:
+            by_kernel[row.task.problem_id, row.kernel_id].append(row)
+    serving = Selection.objects.filter(
+        until__isnull=True,
+        problem__in={problem for problem, _ in by_kernel},
+        kernel__in={kernel for _, kernel in by_kernel},
+    ).select_related("problem")
+    return {
+        row.pk
+        for one in serving
+        for row in by_kernel.get((one.problem_id, one.kernel_id), ())
+        if row.kernel and row.build and row.result and is_of(one, row.result, row.build, row.kernel)
+    }
+
+
+def _ledger_row(candidate: Candidate, *, serves: bool, order: int) -> LedgerRow:
     kernel, result, node = candidate.kernel, candidate.result, candidate.task.template_node
     return LedgerRow(
         id=candidate.pk,
@@ -182,6 +247,13 @@ def _ledger_row(candidate: Candidate) -> LedgerRow:
         chosen=candidate.chosen,
         tied=candidate.tied,
         modelled=modelled_of(candidate),
+        serves=serves,
+        resource_use=resource_use(candidate.build.resources, candidate.build.target)
+        if candidate.build
+        else None,
+        outcome=outcome_of(candidate.state, candidate.stage, modelled=result is None),
+        order=order,
+        at_s=seconds_of(candidate) if order else None,
     )
 
 
@@ -227,6 +299,8 @@ def _best(ledger: tuple[LedgerRow, ...]) -> tuple[Best, ...]:
                 chosen=row.chosen,
                 modelled=row.modelled,
                 languages=by_language(_tried(one) for one in of_problem if one.language),
+                reason=row.reason,
+                serves=row.serves,
             )
         )
     return tuple(best)

@@ -13,13 +13,14 @@ from django.utils import timezone
 from codegen_app.models import OPEN_STATES, Candidate, State, TuningRun, TuningTask
 from scheduler.outcome import Stage
 
+MOST_RUNS = 200  # that are listed
 _NOT_LEGAL = "not legal"
 
 
 @dataclass(frozen=True)
 class Progress:
     """Candidates of a run by what became of them; ``not_legal``: a legality rule rejected
-    the configuration."""
+    the configuration, which was no work and counts in no share."""
 
     total: int
     done: int
@@ -30,9 +31,9 @@ class Progress:
     queued: int
 
     @property
-    def closed(self) -> int:
-        """Candidates that nothing more will be done for."""
-        return self.done + self.rejected + self.not_legal + self.cancelled
+    def worked(self) -> int:
+        """Candidates that were tried to the end."""
+        return self.done + self.rejected
 
     @property
     def left(self) -> int:
@@ -70,6 +71,12 @@ class RunRow:
     imported: str = ""  # device, driver, date and commit of a run that was measured elsewhere
 
     @property
+    def share_in_words(self) -> str:
+        """The share, and whether more is to come."""
+        how_far = f"{100 * self.share:.0f} % of its work is done"
+        return how_far if is_open(self.state) else f"{self.state}: {how_far}"
+
+    @property
     def done_word(self) -> str:
         """What is done to its candidates."""
         return "modelled" if self.modelled else "measured"
@@ -77,12 +84,17 @@ class RunRow:
 
 @dataclass(frozen=True)
 class RunList:
-    """The page of all runs."""
+    """The page of the latest runs."""
 
     runs: tuple[RunRow, ...]
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether there may be more than are listed."""
+        return len(self.runs) >= MOST_RUNS
 
-def run_list(limit: int = 200) -> RunList:
+
+def run_list(limit: int = MOST_RUNS) -> RunList:
     """The latest runs (2 queries)."""
     return RunList(run_rows(TuningRun.objects.all()[:limit]))
 
@@ -159,14 +171,24 @@ def _budget(run: TuningRun) -> str:
 
 
 def _share(run: TuningRun, progress: Progress) -> float:
-    """How much of the run is over, 0 to 1: of its budget's time, else of its candidates."""
-    if run.state not in OPEN_STATES:
+    """How much of its work is done, 0 to 1: of its budget where it has one, else of its candidates.
+
+    What a rule rejected is no work, and what was dropped was not done: of a run that was cancelled,
+    or could not be done, it is the part that was.
+    """
+    if run.state == State.DONE:
         return 1.0
-    if run.budget_s is not None:
-        left = _time_left_s(run, progress)
-        return 0.0 if left is None else round(1 - left / run.budget_s, 3)
-    known = progress.closed + progress.left
-    return round(progress.closed / known, 3) if known else 0.0
+    spent = getattr(run, "spent_s", None) or 0.0
+    limits = (
+        (spent, run.budget_s),
+        (progress.worked, run.max_measurements),
+        (progress.worked, run.max_compiles),
+    )
+    parts = [done / limit for done, limit in limits if limit]
+    if not parts:
+        known = progress.worked + progress.left + progress.cancelled
+        parts = [progress.worked / known if known else 0.0]
+    return min(1.0, round(max(parts), 3))
 
 
 def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
@@ -176,7 +198,7 @@ def _time_left_s(run: TuningRun, progress: Progress) -> float | None:
     if run.budget_s is not None:
         return max(0.0, run.budget_s - (getattr(run, "spent_s", None) or 0.0))
     so_far = (timezone.now() - run.started_at).total_seconds()
-    over = progress.done + progress.rejected
+    over = progress.worked
     return so_far / over * progress.left if over and not run.has_budget else None
 
 

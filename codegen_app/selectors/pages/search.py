@@ -1,65 +1,94 @@
-"""Search over graphs, scheduled nodes, the model's nodes and kernels."""
+"""Search: everything that has what is typed in its name, by kind; and the palette's short list."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Q
-from django.urls import reverse
+from django.conf import settings
 
-from codegen_app.models import GeneratedKernel, Graph, GraphNode, TemplateNode
+from codegen_app.selectors.searching import actions, code, known, rows
+from codegen_app.selectors.searching.bounds import grouped
+from codegen_app.selectors.searching.model import Finder, Group
 
-LIMIT = 50
+LIMIT, SHORT = 50, 6
+_MOST_PAGES = 50
+_SHORTEST = 2  # characters: fewer are in nearly every name
 
-
-@dataclass(frozen=True)
-class Hit:
-    """One thing found."""
-
-    kind: str
-    text: str
-    url: str
-    where: str
+_ROWS = (
+    Finder("graphs", "Graphs", rows.graphs),
+    Finder("nodes", "Scheduled nodes", rows.scheduled),
+    Finder("kernels", "Kernels", rows.kernels),
+    Finder("parameters", "Parameters", code.parameters),
+    Finder("instructions", "Instructions", code.instructions),
+    Finder("with_instruction", "Kernels with the instruction", code.with_instruction),
+    Finder("modules", "Module paths", rows.modules),
+    Finder("sources", "Lines of models", rows.sources),
+    Finder("graph_nodes", "Graph nodes", rows.graph_nodes),
+    Finder("runs", "Tuning runs", rows.runs),
+    Finder("series", "Series", rows.series),
+)
+_KNOWN = (
+    Finder("targets", "Targets", known.found_targets, asks_database=False),
+    Finder("ops", "Ops", known.ops, asks_database=False),
+    Finder("pages", "Pages", known.pages, asks_database=False),
+)
+_PEOPLE = Finder("people", "People", rows.people)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found; at most ``LIMIT`` of each kind."""
+    """What a search found, at most ``limit`` of each kind; ``groups`` without any are left out.
+    ``is_short``: too little was typed to look for."""
 
     query: str
-    hits: tuple[Hit, ...]
+    groups: tuple[Group, ...]
+    limit: int = LIMIT
+    is_short: bool = False
+
+    @property
+    def total(self) -> int:
+        """Hits that are listed."""
+        return sum(len(group.hits) for group in self.groups)
+
+    @property
+    def more(self) -> bool:
+        """Whether there is more than is listed."""
+        return any(group.more for group in self.groups)
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """Kinds that there was no time to look through."""
+        return tuple(group.title for group in self.groups if group.is_cut)
 
 
-def search(query: str) -> Found:
-    """Everything whose name, digest or op holds the query (4 queries; none where it is empty)."""
+def search(query: str, *, with_people: bool = False) -> Found:
+    """Everything that has the query in its name (39 queries, each with a limit in time; none
+    where too little is typed)."""
     query = query.strip()
-    if not query:
-        return Found("", ())
-    graphs = Graph.objects.filter(Q(name__icontains=query) | Q(digest__startswith=query))
-    kernels = GeneratedKernel.objects.filter(
-        Q(name__icontains=query) | Q(source_digest__startswith=query)
+    if _is_short(query):
+        return Found(query, (), is_short=bool(query))
+    finders = (*_ROWS, *([_PEOPLE] if with_people else []), *_KNOWN)
+    return Found(query, grouped(finders, query, LIMIT, settings.SEARCH_MS))
+
+
+def palette(query: str, at: str, account: actions.Account) -> Found:
+    """What the palette lists: actions first, then a few of each kind; without a query what can be
+    done with the page ``at``, the pages, and what is new."""
+    query = query.strip()
+    doing = Finder(
+        "actions", "Actions", lambda text, most: actions.actions(text, at, account, most)
     )
-    scheduled = TemplateNode.objects.filter(Q(name__icontains=query) | Q(op__icontains=query))
-    nodes = GraphNode.objects.filter(Q(name__icontains=query) | Q(module_path__icontains=query))
-    hits = [
-        Hit("graph", row.name, row.get_absolute_url(), row.digest[:12])
-        for row in graphs.only("name", "digest")[:LIMIT]
-    ]
-    hits += [
-        Hit("kernel", row.name, row.get_absolute_url(), row.template)
-        for row in kernels.only("name", "template")[:LIMIT]
-    ]
-    hits += [
-        Hit("node", f"{row.name} {row.op}", row.get_absolute_url(), row.graph.name)
-        for row in scheduled.select_related("graph").only("name", "op", "graph__name")[:LIMIT]
-    ]
-    hits += [
-        Hit(
-            "graph node",
-            row.name,
-            f"{reverse('graph', args=[row.graph_id])}?node={row.name}",
-            f"{row.graph.name} {row.module_path}",
-        )
-        for row in nodes.select_related("graph").only("name", "module_path", "graph__name")[:LIMIT]
-    ]
-    return Found(query, tuple(hits))
+    if not query:
+        newest = Finder("latest", "Newest", lambda _, most: rows.latest(most // 2))
+        found = grouped((doing, newest), "", SHORT, settings.SEARCH_MS)
+        pages = Group("pages", "Pages", tuple(known.pages("", _MOST_PAGES)))
+        return Found("", (*found, pages), SHORT)
+    finders = [doing]
+    if not _is_short(query):
+        finders += [*_ROWS, *([_PEOPLE] if account.is_authenticated else [])]
+    finders += _KNOWN
+    return Found(query, grouped(finders, query, SHORT, settings.SEARCH_MS), SHORT)
+
+
+def _is_short(query: str) -> bool:
+    return len(query) < _SHORTEST and not query.isdigit()

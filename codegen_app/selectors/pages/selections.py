@@ -9,14 +9,17 @@ from datetime import datetime
 
 from codegen_app.models import Selection
 from codegen_app.models.benchmark_result import WITH_ORIGIN
-from codegen_app.selectors.measured_row import MeasuredRow, metrics_of
+from codegen_app.selectors.measured_row import MeasuredRow
+from codegen_app.selectors.measurements import Measured, measured_fields
+from codegen_app.selectors.serving import measured_of
 
 _PAST = 20
 
 
 @dataclass(frozen=True)
 class Choice(MeasuredRow):
-    """A kernel that serves or served a bucket."""
+    """A kernel that serves or served a bucket: what serves with its measurement there, what served
+    with the one that it was selected by."""
 
     id: int
     kernel: str
@@ -54,7 +57,7 @@ class Selections:
 
 
 def selections() -> Selections:
-    """All buckets (1 query), by problem; of the past the latest of each."""
+    """All buckets (2 queries), by problem; of the past the latest of each."""
     rows = (
         Selection.objects.select_related("problem", "kernel", f"result__{WITH_ORIGIN}", "chosen_by")
         .defer("kernel__source", "problem__text")
@@ -67,6 +70,7 @@ def selections() -> Selections:
             serving[_key(row)] = row
         else:
             past[_key(row)].append(row)
+    times = measured_of(serving.values())
     return Selections(
         tuple(
             Bucket(
@@ -76,8 +80,8 @@ def selections() -> Selections:
                 device_name=row.device_name,
                 toolchain=row.toolchain,
                 bindings=row.bindings,
-                serving=_choice(row),
-                past=tuple(map(_choice, past[key][:_PAST])),
+                serving=_choice(row, times.get(row.pk) or _selected_by(row)),
+                past=tuple(_choice(old, _selected_by(old)) for old in past[key][:_PAST]),
             )
             for key, row in serving.items()
         )
@@ -89,17 +93,18 @@ def _key(row: Selection) -> tuple[object, ...]:
     return row.problem_id, row.target, row.device_name, row.toolchain, sizes
 
 
-def _choice(row: Selection) -> Choice:
-    result = row.result
+def _selected_by(row: Selection) -> Measured | None:
+    return None if row.result is None else Measured(row.result)
+
+
+def _choice(row: Selection, found: Measured | None) -> Choice:
     return Choice(
         id=row.pk,
         kernel=row.kernel.name,
         kernel_url=row.kernel.get_absolute_url(),
-        metrics=metrics_of(result),
-        emulated=bool(result and result.emulated),
-        origin=result.origin if result else "",
         reason=row.reason,
         chosen_by=row.chosen_by.get_username() if row.chosen_by else "",
         since=row.since,
         until=row.until,
+        **measured_fields(found),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.expressions import RawSQL
@@ -12,16 +13,17 @@ from django.utils import timezone
 
 from codegen_app.models import Change, Problem, Series
 from codegen_app.selectors.histories import Place
+from codegen_app.selectors.pages.series_columns import COLUMNS, SeriesRow
+from codegen_app.selectors.tables import Asked, Table, table
 from codegen_app.selectors.tracked import (
     Moved,
-    Reading,
-    SeriesHead,
     head_of,
     latest_of,
     moved_of,
 )
 
 PAGE = 100
+MOST = 5_000  # that are sorted, filtered by columns and copied
 MOST_CHOICES = 200  # of a filter
 MOST_WORDS = 8
 FILTERS = {"metric": "metric", "device": "device_name", "target": "target"}
@@ -36,15 +38,6 @@ _LATEST = f"""
         WHERE series_id = series.id AND withdrawn_at IS NULL ORDER BY at DESC, id DESC LIMIT 1
     ) AS c
 """  # noqa: S608 - our own names
-
-
-@dataclass(frozen=True)
-class SeriesRow:
-    """One series. ``change`` is the latest one that later points did not disprove."""
-
-    head: SeriesHead
-    latest: Reading | None
-    change: Moved | None
 
 
 @dataclass(frozen=True)
@@ -65,10 +58,11 @@ class Filters:
 
 @dataclass(frozen=True)
 class SeriesList:
-    """A page of series. ``choices`` are what each filter can be, ``shortened`` those of them with
-    more than are listed; ``next`` is where the page after this one begins."""
+    """A page of series, of ``found``. ``choices`` are what each filter can be, ``shortened`` those
+    of them with more than are listed; ``next`` is where the page after this one begins."""
 
     rows: tuple[SeriesRow, ...]
+    found: int
     filters: Filters
     problem: str
     choices: Mapping[str, tuple[str, ...]]
@@ -76,27 +70,57 @@ class SeriesList:
     next: str
     is_first: bool
 
+    @property
+    def most(self) -> int:
+        """How many are sorted and filtered by columns where there are more; 0 where all are."""
+        return MOST if self.found > MOST else 0
+
 
 def series_list(filters: Filters | None = None, after: Place | None = None) -> SeriesList:
-    """Series by their latest point, ``PAGE`` at a time after a place (5 queries)."""
+    """Series by their latest point, ``PAGE`` at a time after a place (5 queries, and one where that
+    is not all)."""
     filters = filters or Filters()
-    found = list(_chosen(filters, after)[: PAGE + 1])
+    found = list(_behind(_chosen(filters), after)[: PAGE + 1])
     shown = found[:PAGE]
-    latest, changes = latest_of(shown), _changes(shown)
-    choices = _choices()
+    is_all = after is None and len(found) <= PAGE
     last = shown[-1] if len(found) > PAGE else None
+    return _list(
+        filters,
+        rows=_rows(shown),
+        found=len(found) if is_all else _chosen(filters).count(),
+        next=str(Place(_moment(last), last.pk)) if last else "",
+        is_first=after is None,
+    )
+
+
+def series_arranged(filters: Filters, asks: Asked) -> tuple[SeriesList, Table[SeriesRow]]:
+    """Series sorted and filtered by columns, ``PAGE`` at a time; of more than ``MOST`` those with
+    the latest points (6 queries)."""
+    chosen = _chosen(filters)
+    shown = table("series", COLUMNS, _rows(list(_behind(chosen)[:MOST])), asks, PAGE)
+    page = _list(
+        filters, rows=tuple(shown.rows), found=chosen.count(), next="", is_first=not shown.start
+    )
+    return page, shown
+
+
+def _list(filters: Filters, **of_rows: Any) -> SeriesList:
+    """The page with what it says beside its rows (2 queries)."""
+    choices = _choices()
     problem = Problem.objects.filter(pk=filters.problem).only("op", "summary").first()
     return SeriesList(
-        rows=tuple(
-            SeriesRow(head_of(one), latest.get(one.pk), changes.get(one.pk)) for one in shown
-        ),
         filters=filters,
         problem=str(problem) if problem else "",
         choices={name: values[:MOST_CHOICES] for name, values in choices.items()},
         shortened=tuple(name for name, values in choices.items() if len(values) > MOST_CHOICES),
-        next=str(Place(_moment(last), last.pk)) if last else "",
-        is_first=after is None,
+        **of_rows,
     )
+
+
+def _rows(series: Sequence[Series]) -> tuple[SeriesRow, ...]:
+    """With what their latest point and change say (2 queries)."""
+    latest, changes = latest_of(series), _changes(series)
+    return tuple(SeriesRow(head_of(one), latest.get(one.pk), changes.get(one.pk)) for one in series)
 
 
 def _moment(series: Series) -> datetime:
@@ -104,7 +128,7 @@ def _moment(series: Series) -> datetime:
     return series.last_at
 
 
-def _chosen(filters: Filters, after: Place | None) -> QuerySet[Series]:
+def _chosen(filters: Filters) -> QuerySet[Series]:
     rows = Series.objects.filter(last_at__isnull=False)
     for word in filters.words.split()[:MOST_WORDS]:
         rows = rows.filter(
@@ -121,6 +145,10 @@ def _chosen(filters: Filters, after: Place | None) -> QuerySet[Series]:
         since = timezone.now() - timedelta(days=filters.changed)
         moved = Change.objects.filter(series=OuterRef("pk"), at__gte=since, withdrawn_at=None)
         rows = rows.filter(Exists(moved))
+    return rows
+
+
+def _behind(rows: QuerySet[Series], after: Place | None = None) -> QuerySet[Series]:
     if after is not None:
         behind = Q(last_at__lt=after.at) | Q(last_at=after.at, id__lt=after.id)
         rows = rows.filter(behind, last_at__lte=after.at)

@@ -20,7 +20,12 @@ from scheduler.cycles.constants import TARGETS
 from scheduler.cycles.report import VERSION
 from scheduler.ir.operations import GroupKind
 
-KINDS = (GroupKind.GEMM, GroupKind.CONVOLUTION, GroupKind.ATTENTION)
+KINDS = (
+    GroupKind.GEMM,
+    GroupKind.CONVOLUTION,
+    GroupKind.DEPTHWISE,
+    GroupKind.ATTENTION,
+)
 _PRIORITY = -10  # after what somebody asked for
 
 

@@ -1,0 +1,87 @@
+"""The columns of figures beside the lines of a listing, and the heads above all columns."""
+
+from __future__ import annotations
+
+from django.utils.html import escape
+
+from codegen_app.selectors.modelled.view import InstructionRow, ModelledView
+from codegen_app.selectors.pages.listing import ListingView
+
+
+def source_head(modelled: ModelledView | None) -> str:
+    """What the columns of the source are, above them."""
+    heat = _cell("heat", "waits", f"% of all, modelled on {modelled.where}") if modelled else ""
+    return f'<div class="cols">{_cell("n", "line")}{heat}{_cell("t", "source")}</div>'
+
+
+def listing_head(view: ListingView, modelled: ModelledView | None) -> str:
+    """What the columns of a listing are, above them."""
+    figures = ""
+    if modelled is not None:
+        where = f"modelled on {modelled.where}, a wave in launch {modelled.shown.number}"
+        figures = "".join(
+            _cell(f"m {css}", name, f"{where}: {title}") for css, name, title in _COLUMNS
+        )
+    registers = view.registers if view.follows_registers else ""
+    cells = (
+        _cell("n", "line"),
+        _cell("x", "loop, source", "a bar for each loop around it; the line of the source"),
+        _cell("live", "live" if registers else "", f"live {registers}" if registers else ""),
+        _cell("h", "header", "the header that it was inlined from") if view.headers else "",
+        figures,
+        _cell("t", "instruction"),
+    )
+    return f'<div class="cols">{"".join(cells)}</div>'
+
+
+def _cell(css: str, name: str, title: str = "") -> str:
+    shown = f' title="{escape(title)}"' if title else ""
+    return f'<span class="{css}"{shown}>{escape(name)}</span>'
+
+
+_COLUMNS = (
+    ("m-runs", "runs", "how often a wave executes it"),
+    ("m-stall", "stall", "cycles that a wave waits before it"),
+    ("m-bank", "LDS \N{MULTIPLICATION SIGN}", "cycles over those without bank conflicts"),
+    ("m-bytes", "used/moved", "bytes used of bytes moved, an execution"),
+)
+_NOTHING = "".join(f'<span class="m {css}"></span>' for css, _, _ in _COLUMNS)
+
+
+def figures(row: InstructionRow | None, modelled: ModelledView | None) -> tuple[str, str]:
+    """The figures of a line of the listing, and what its title says of them."""
+    if modelled is None:
+        return "", ""
+    if row is None:
+        return _NOTHING, ""
+    moved = f"{short(row.bytes_used)}/{short(row.bytes_moved)}" if row.bytes_moved else ""
+    wasteful = bool(row.bytes_moved and (row.bytes_used or 0) < row.bytes_moved / 2)
+    conflict = f"{row.conflict:.2f}" if row.conflict is not None else ""
+    bad = row.conflict is not None and row.conflict > _FREE_OF_CONFLICTS
+    cells = (
+        f'<span class="m m-runs">{short(row.executed)}</span>'
+        f'<span class="m m-stall">{short(row.stall) if row.stall else ""}</span>'
+        f'<span class="m m-bank{" bad" if bad else ""}">{conflict}</span>'
+        f'<span class="m m-bytes{" bad" if wasteful else ""}">{moved}</span>'
+    )
+    reasons = ", ".join(
+        f"{short(cycles)} for {name}"
+        for name, cycles in sorted(row.reasons.items(), key=lambda pair: -pair[1])
+    )
+    says = f"modelled on {modelled.where}: {short(row.lanes)} lanes on, issue {short(row.issue)}"
+    says += f", waits {short(row.stall)} cycles ({reasons})" if reasons else ""
+    says += f", {short(row.requests)} cache lines an execution" if row.requests else ""
+    return cells, says
+
+
+_FREE_OF_CONFLICTS = 1.005
+_THIN = "\u202f"
+
+
+def short(value: float | None) -> str:
+    """A mean with as many digits as say something: 0.25, 3.5, 1 024."""
+    if value is None:
+        return ""
+    if value >= 100 or value == round(value):
+        return f"{value:,.0f}".replace(",", _THIN)
+    return f"{value:.2f}".rstrip("0").rstrip(".") if value < 10 else f"{value:.1f}"

@@ -1,0 +1,54 @@
+"""Answers of text are compressed for who takes that, kept pages or not.
+
+What an answer's length says of what is in it (BREACH) is dealt with where it matters: the token of
+a form is masked anew for each answer, pages are asked for with cookies from this site alone
+(``SameSite=Lax``), and a secret that stays the same is marked by its template (``secret``) and not
+compressed. docs/threat-model.md has the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+
+from codegen_app.pagecache import compressed
+from codegen_app.pagecache.compressed import Part
+
+LEAST_BYTES = 512  # below, the headers are longer than what is saved
+_KINDS = (
+    *("text/", "application/json", "application/jsonl"),
+    *("application/problem+json", "application/atom+xml", "image/svg+xml"),
+)
+
+
+class CompressionMiddleware:
+    """Compresses what is text, is whole and is not compressed yet. Streams and ranges of files stay
+    as they are: they are downloads, and code objects or archives for the most part."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if (
+            response.streaming
+            or response.has_header("Content-Encoding")
+            or response.has_header("Content-Range")
+            or not response.headers.get("Content-Type", "").startswith(_KINDS)
+        ):
+            return response
+        patch_vary_headers(response, ("Accept-Encoding",))
+        accepted = request.headers.get("Accept-Encoding", "")
+        if len(response.content) < LEAST_BYTES or not compressed.takes_gzip(accepted):
+            response.content = compressed.without_marks(response.content)
+        else:
+            response.content = compressed.gzipped((Part.of(response.content),), ())
+            response.headers["Content-Encoding"] = "gzip"
+            etag = response.headers.get("ETag", "")
+            if etag.startswith('"'):
+                response.headers["ETag"] = f"W/{etag}"  # the same page in other bytes
+        if response.has_header("Content-Length"):
+            response.headers["Content-Length"] = str(len(response.content))
+        return response

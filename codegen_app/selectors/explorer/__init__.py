@@ -1,0 +1,1 @@
+"""The trials of one problem as its page explores them: those of a node, of a run."""

@@ -1,0 +1,160 @@
+"""What the pages of a node and of a run have to explore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from codegen_app.selectors.explorer.make import LANGUAGE, Config, Source
+from codegen_app.selectors.explorer.model import EMULATED, MEASURED, MODELLED, Trial
+from codegen_app.selectors.measured_row import MeasuredRow
+from codegen_app.selectors.modelled.candidates import ModelledTime
+from codegen_app.selectors.pages import candidate_columns, ledger_columns
+from codegen_app.selectors.pages.node import CandidateRow, NodePage
+from codegen_app.selectors.pages.run import LedgerRow, RunPage
+from scheduler.tuning.ledger import CandidateState
+
+_OF_NODE = "the order in which candidates were last measured or rejected"
+_OFFERED = "the order in which the generator offers candidates (0 is the default)"
+_OF_RUN = "the order in which the run tried candidates"
+
+
+def of_node(page: NodePage, rows: Sequence[CandidateRow], times: str) -> Source:
+    """The candidates of a node that are shown; ``times`` says whether measured ones, in the page's
+    bucket, or modelled ones."""
+    bucket = page.bucket
+    if times == MODELLED:
+        at = page.modelled_at
+        where, sizes = (f"{at.board} ({at.target})", at.sizes) if at is not None else ("", {})
+    elif bucket is not None:
+        times = EMULATED if bucket.emulated else MEASURED
+        where = f"{bucket.device_name} ({bucket.target}), {bucket.toolchain}"
+        sizes = bucket.bindings
+    else:
+        where, sizes = "", {}
+    several = len({row.language for row in rows}) > 1
+    return Source(
+        trials=[_of_candidate(row, times) for row in rows],
+        configs=[_config(row.config, row.language, several=several) for row in rows],
+        node=page.name,
+        problem=page.problem,
+        times=times,
+        where=where,
+        sizes=sizes,
+        ordered_by=_OFFERED if times == MODELLED else _OF_NODE,
+        key=_key(candidate_columns.parameter_key),
+        others={
+            str(CandidateState.REJECTED): [
+                config for one in page.rejected for config in one.configs if config
+            ]
+        },
+        modelled_where=page.modelled_at.where if page.modelled_at is not None else "",
+    )
+
+
+def _of_candidate(row: CandidateRow, times: str) -> Trial:
+    modelled, timing, failure = row.modelled, row.timing, row.failure
+    plain = Trial(
+        row=row.position,
+        kernel=row.kernel,
+        url=row.url,
+        state=row.outcome,
+        stage=failure.stage if failure and timing is None else "",
+        reason=failure.reason if failure and timing is None else "",
+        order=row.order,
+        modelled_us=modelled.time_us if modelled else None,
+        best=row.selected,
+    )
+    if times == MODELLED:
+        return _modelled(plain, modelled)
+    return plain if timing is None else _measured(plain, timing)
+
+
+def _modelled(plain: Trial, time: ModelledTime | None) -> Trial:
+    """In the order of the offer, and none that was measured: those times are of something else."""
+    state = CandidateState.NOT_MODELLED if time is None else CandidateState.MODELLED
+    plain = replace(plain, state=str(state), stage="", reason="", order=plain.row)
+    if time is None:
+        return plain
+    return replace(plain, time_us=time.time_us, low_us=time.low_us, high_us=time.high_us)
+
+
+def of_run(page: RunPage, rows: Sequence[LedgerRow], node: str) -> Source | None:
+    """The candidates of a run for one problem, that of ``node``: without it, or where it has none,
+    of the one with the most that have a time; None where there is no candidate."""
+    nodes = _nodes(rows)
+    if not nodes:
+        return None
+    node = node if node in nodes else nodes[0]
+    own = [row for row in rows if row.node == node]
+    several = len({row.language for row in own if row.language}) > 1
+    run = page.run
+    tried = [row for row in own if row.kernel]
+    without: dict[str, list[Config]] = {}
+    for row in own:
+        if not row.kernel:
+            without.setdefault(row.outcome, []).append(row.config)
+    return Source(
+        trials=[_of_ledger(row, page.kind) for row in tried],
+        configs=[_config(row.config, row.language, several=several) for row in tried],
+        node=node,
+        problem=own[0].problem,
+        times=page.kind or MEASURED,
+        where=f"{run.imported or run.device} ({run.target})",
+        sizes=run.bindings,
+        ordered_by=_OF_RUN,
+        key=_key(ledger_columns.parameter_key),
+        others=without,
+        nodes=tuple(nodes),
+        modelled_where=page.modelled_device,
+    )
+
+
+def _nodes(rows: Iterable[LedgerRow]) -> list[str]:
+    """Those with candidates: most times first, then in the order of the graph."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        has_time = row.median_ns is not None or row.modelled is not None
+        counts[row.node] = counts.get(row.node, 0) + has_time
+    return sorted(counts, key=lambda name: -counts[name])
+
+
+def _of_ledger(row: LedgerRow, kind: str) -> Trial:
+    plain = Trial(
+        row=row.id,
+        kernel=row.kernel,
+        url=row.kernel_url,
+        state=row.outcome,
+        stage=row.stage,
+        reason=row.reason if row.stage else "",
+        order=row.order or None,
+        at_s=row.at_s,
+        modelled_us=_us(row.modelled_ns),
+        best=row.chosen,
+    )
+    if kind == MODELLED:
+        if row.modelled is None or row.outcome != CandidateState.MODELLED:
+            return plain
+        band = row.modelled.time_ns
+        return replace(plain, time_us=_us(band.mid), low_us=_us(band.low), high_us=_us(band.high))
+    return _measured(plain, row)
+
+
+def _measured(plain: Trial, row: MeasuredRow) -> Trial:
+    """With the median, if there is one."""
+    low, high = _us(row.low_ns), _us(row.high_ns)
+    return replace(plain, time_us=_us(row.median_ns), low_us=low, high_us=high, n=row.n)
+
+
+def _us(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1000
+
+
+def _config(config: Config, language: str, *, several: bool) -> Config:
+    """With the language, where there are several, as if it were a parameter."""
+    return {**config, LANGUAGE: language} if several else config
+
+
+def _key(of: Callable[[str], str]) -> Callable[[str], str]:
+    """What addresses call a parameter's column; the language has one of its own."""
+    return lambda name: LANGUAGE if name == LANGUAGE else of(name)

@@ -1,0 +1,55 @@
+"""What the list of alerts can be sorted and filtered by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from codegen_app.selectors.alerting import AlertRow, Worst
+from codegen_app.selectors.tables import Column, Kind, Value
+
+
+def _worst(read: Callable[[Worst], Value]) -> Callable[[AlertRow], Value]:
+    return lambda row: None if row.worst is None else read(row.worst)
+
+
+COLUMNS: tuple[Column[AlertRow], ...] = (
+    Column("alert", "#", lambda row: row.id, Kind.WHOLE),
+    Column("state", "State", lambda row: row.state_label),
+    Column("kind", "Kind", lambda row: row.kind_label),
+    Column("revision", "Revision", lambda row: f"{row.subject} {row.branch}".rstrip()),
+    Column("moved", "What moved most", _worst(lambda worst: worst.series), shown=False),
+    Column("series", "Series", lambda row: row.n_series, Kind.WHOLE),
+    Column(
+        "ratio",
+        "Worst ratio",
+        _worst(lambda worst: worst.ratio),
+        Kind.RATIO,
+        note="level after by level before, of the series that moved most",
+    ),
+    Column(
+        "low",
+        "95% interval",
+        _worst(lambda worst: worst.low),
+        Kind.RATIO,
+        note="of the ratio; sorted by its lower end",
+    ),
+    Column("high", "Upper end", _worst(lambda worst: worst.high), Kind.RATIO, shown=False),
+    Column(
+        "n",
+        "n, of the side with fewer",
+        _worst(lambda worst: min(worst.n_before, worst.n_after)),
+        Kind.WHOLE,
+        note="points before and after; sorted by the fewer",
+    ),
+    Column("cause", "Cause", lambda row: row.cause or None),
+    Column("assignee", "Assignee", lambda row: row.assignee or None),
+    Column("raised", "Age", lambda row: row.created_at, Kind.MOMENT, note="when it was raised"),
+    Column(
+        "recovered",
+        "Recovered",
+        lambda row: row.recovered_at,
+        Kind.MOMENT,
+        note="since when later points are back at the level before",
+        shown=False,
+    ),
+)

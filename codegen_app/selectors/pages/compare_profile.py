@@ -1,0 +1,96 @@
+"""What builds have in common to be read side by side, whatever their instruction sets: occupancy
+and what limits it, registers, live registers, the inner loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from codegen_app.models import Build
+from codegen_app.selectors.resource_use import resource_use
+from scheduler import targets
+from scheduler.isa.instructions import Kind
+from scheduler.isa.listing import Function, counts
+from scheduler.isa.occupancy import rules_of
+from scheduler.isa.reader import ListingReader
+
+
+@dataclass(frozen=True)
+class ProfileRow:
+    """One figure of every side as text ("2 of 8"), "" where a side has none."""
+
+    name: str
+    note: str
+    values: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether any side has another value than the first."""
+        return len(set(self.values)) > 1
+
+
+def profile(
+    builds: Sequence[Build],
+    functions: Sequence[tuple[ListingReader, Function] | None],
+) -> tuple[ProfileRow, ...]:
+    """Rows that any side has. ``functions`` are the instructions of each side's device function
+    that takes the most registers, None where they are not read."""
+    resources = [_of_resources(build) for build in builds]
+    loops = [_of_function(*one) if one else {} for one in functions]
+    sides = [{**one, **other} for one, other in zip(resources, loops, strict=True)]
+    rows = (
+        ProfileRow(name, note, tuple(side.get(name, "") for side in sides))
+        for name, note in _NOTES.items()
+    )
+    return tuple(row for row in rows if any(value not in ("", "0") for value in row.values))
+
+
+_NOTES = {
+    "Occupancy": "groups of threads that run at once, of those that could",
+    "Limited by": "what keeps the next one out",
+    "Registers": "of a thread",
+    "Live registers": "at most, vector registers; the rest of those taken are never live at once",
+    "Instructions": "of the device function",
+    "Inner loop": "instructions of the loop where the time goes",
+    "Matrix in it": "matrix instructions, and their part of the loop",
+    "Vector in it": "",
+    "Memory in it": "global memory, LDS and scratch",
+    "Waits in it": "",
+}
+_MEMORY = (Kind.GLOBAL, Kind.LDS, Kind.SCRATCH)
+
+
+def _of_resources(build: Build) -> dict[str, str]:
+    used, rules = resource_use(build.resources, build.target), rules_of(targets.find(build.target))
+    if used is None or rules is None:
+        return {}
+    held, by = rules.waves_heading
+    return {
+        "Occupancy": f"{used.words} {held.lower()} {by}",
+        "Limited by": used.limiter,
+        "Registers": str(used.registers),
+    }
+
+
+def _of_function(reader: ListingReader, function: Function) -> dict[str, str]:
+    live = reader.live_registers(function)
+    found = {"Instructions": str(len(function.instructions))}
+    if live is not None:
+        found["Live registers"] = str(live.peak)
+    loop = function.inner_loop()
+    if loop is None:
+        return found | {"Inner loop": "no loop"}
+    inside = counts(function.of_loop(loop))
+    whole = sum(inside.values())
+
+    def of(*kinds: Kind) -> str:
+        count = sum(inside.get(kind, 0) for kind in kinds)
+        return f"{count} ({100 * count / whole:.0f}%)" if count else "0"
+
+    parts: Mapping[str, Callable[[], str]] = {
+        "Matrix in it": lambda: of(Kind.MATRIX),
+        "Vector in it": lambda: of(Kind.VECTOR),
+        "Memory in it": lambda: of(*_MEMORY),
+        "Waits in it": lambda: of(Kind.WAIT),
+    }
+    return found | {"Inner loop": str(whole)} | {name: made() for name, made in parts.items()}

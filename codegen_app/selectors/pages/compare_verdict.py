@@ -1,0 +1,170 @@
+"""What the times of two builds say of each other: a ratio with its interval, and words for it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from codegen_app.models import BenchmarkResult, Build
+from codegen_app.models.benchmark_result import WITH_ORIGIN
+from scheduler.ir.bindings import format_bindings
+from scheduler.track.compare import Measured, Settings, Status, compare
+from scheduler.track.ratios import LEAST_SAMPLES
+
+_SETTINGS = Settings()
+Key: TypeAlias = tuple[Any, ...]
+
+
+class Outcome(StrEnum):
+    """What can be said of a side beside the first."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    SAME = "the same"
+    UNKNOWN = "cannot be said"
+    INSUFFICIENT = "insufficient data"
+    ENVIRONMENT = "different environment"
+    PROBLEM = "different problem"
+    UNMEASURED = "not measured"
+
+
+@dataclass(frozen=True)
+class TimeComparison:
+    """A side beside the first. ``ratio`` is its median over the first's, above 1 for slower, with
+    its 95% interval; None where the two times cannot be compared. ``n`` are both sides' samples,
+    ``words`` say all of it in a sentence."""
+
+    build: int
+    outcome: Outcome
+    words: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: tuple[int, int] = (0, 0)
+
+    @property
+    def glyph(self) -> str:
+        """The class of its colour and glyph."""
+        return {Outcome.SLOWER: "bad", Outcome.FASTER: "ok"}.get(self.outcome, "off")
+
+
+def times_of(builds: Sequence[Build]) -> dict[int, BenchmarkResult]:
+    """A time of each build that was measured (1 query): the latest of the problem, sizes and
+    environment in which most of these builds were measured, else its own latest."""
+    rows = (
+        BenchmarkResult.objects.filter(build__in=builds)
+        .select_related("environment", WITH_ORIGIN)
+        .defer("rejected_samples", "check_detail", "readings")
+        .order_by("created_at", "pk")
+    )
+    by_build: dict[int, dict[Key, BenchmarkResult]] = defaultdict(dict)
+    for row in rows:
+        by_build[row.build_id].pop(_key(row), None)  # the latest last
+        by_build[row.build_id][_key(row)] = row
+    counts = Counter(key for found in by_build.values() for key in found)
+    latest = {key: row.created_at for found in by_build.values() for key, row in found.items()}
+    ranked = sorted(counts, key=lambda key: (counts[key], latest[key]), reverse=True)
+    return {
+        build: next(
+            (found[key] for key in ranked if counts[key] > 1 and key in found),
+            list(found.values())[-1],
+        )
+        for build, found in by_build.items()
+    }
+
+
+def _key(row: BenchmarkResult) -> Key:
+    return row.problem_id, row.environment_id, tuple(sorted(row.bindings.items()))
+
+
+def verdicts(
+    builds: Sequence[Build], labels: Sequence[str], times: Mapping[int, BenchmarkResult]
+) -> tuple[TimeComparison, ...]:
+    """Each side but the first beside the first."""
+    first = builds[0]
+    return tuple(
+        _comparison(build.pk, (labels[0], label), times.get(first.pk), times.get(build.pk))
+        for build, label in zip(builds[1:], labels[1:], strict=True)
+    )
+
+
+def _comparison(
+    build: int,
+    labels: tuple[str, str],
+    one: BenchmarkResult | None,
+    other: BenchmarkResult | None,
+) -> TimeComparison:
+    if one is None or other is None:
+        without = [name for name, row in zip(labels, (one, other), strict=True) if row is None]
+        words = (
+            f"{' and '.join(without)} {'have' if len(without) > 1 else 'has'} no time yet: measure"
+        )
+        return TimeComparison(build, Outcome.UNMEASURED, f"{words} before you judge.")
+    n = len(one.samples_ns), len(other.samples_ns)
+    if one.problem_id != other.problem_id or one.bindings != other.bindings:
+        sizes = [format_bindings(row.bindings) or "no sizes" for row in (one, other)]
+        what = "Two problems" if one.problem_id != other.problem_id else "Other sizes"
+        return TimeComparison(
+            build,
+            Outcome.PROBLEM,
+            f"{what} were measured ({sizes[0]} and {sizes[1]}): their times are not compared.",
+            n=n,
+        )
+    if min(n) < LEAST_SAMPLES:
+        return TimeComparison(
+            build,
+            Outcome.INSUFFICIENT,
+            f"{labels[1]} beside {labels[0]}: n = {n[1]} and {n[0]} samples,"
+            f" of which nothing follows; {LEAST_SAMPLES} of each are needed.",
+            n=n,
+        )
+    return _measured(build, labels, one, other)
+
+
+def _measured(
+    build: int, labels: tuple[str, str], one: BenchmarkResult, other: BenchmarkResult
+) -> TimeComparison:
+    before, after = (Measured("", "", np.asarray(row.samples_ns)) for row in (one, other))
+    (found,) = compare([before], [after], _SETTINGS).rows
+    ratio, low, high = found.ratio, found.low, found.high
+    assert ratio is not None, "there are enough samples of both"
+    n = len(one.samples_ns), len(other.samples_ns)
+    figures = f"{ratio:.3f} ({low:.3f} to {high:.3f}) times as long as {labels[0]}"
+    samples = f"n = {n[1]} and {n[0]}"
+    if one.environment_id != other.environment_id:
+        names = [row.environment.device_name for row in (other, one)]
+        where = (
+            f"on {names[0]}, the other on {names[1]}"
+            if names[0] != names[1]
+            else f"on {names[0]} with another driver, runtime or compiler"
+        )
+        return TimeComparison(
+            build,
+            Outcome.ENVIRONMENT,
+            f"{labels[1]} takes {figures}, measured {where}: the ratio is of both, not of the"
+            f" code alone. {samples}.",
+            *(ratio, low, high, n),
+        )
+    outcome, why = _outcome(found.status, ratio)
+    where = f"on {one.environment.device_name}"
+    sizes = format_bindings(one.bindings)
+    return TimeComparison(
+        build,
+        outcome,
+        f"{labels[1]} takes {figures}: {why}. {samples}, {where}{f', {sizes}' if sizes else ''}.",
+        *(ratio, low, high, n),
+    )
+
+
+def _outcome(status: Status, ratio: float) -> tuple[Outcome, str]:
+    if status in (Status.SLOWER, Status.FASTER):
+        outcome = Outcome(status.value)
+        return outcome, f"{abs(ratio - 1) * 100:.1f}% {outcome}"
+    if status is Status.SAME:
+        return Outcome.SAME, f"the same within {100 * _SETTINGS.equivalence:g}%"
+    return Outcome.UNKNOWN, "which is faster cannot be said, the interval is too wide"

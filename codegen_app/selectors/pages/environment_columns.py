@@ -1,0 +1,23 @@
+"""What the environments can be sorted and filtered by."""
+
+from __future__ import annotations
+
+from codegen_app.selectors.pages.devices import EnvironmentRow
+from codegen_app.selectors.tables import Column, Kind
+
+_GIB = 2**30
+
+COLUMNS: tuple[Column[EnvironmentRow], ...] = (
+    Column("device", "Device", lambda row: f"{row.device_name} {row.device}"),
+    Column("target", "Target", lambda row: row.target),
+    Column("emulated", "Emulated", lambda row: "emulated" if row.emulated else None, sparse=True),
+    Column("compiler", "Compiler", lambda row: row.compiler),
+    Column("driver", "Driver", lambda row: row.driver or None, sparse=True),
+    Column("runtime", "Runtime", lambda row: row.runtime or None, sparse=True),
+    Column("units", "Units", lambda row: row.compute_units, Kind.WHOLE),
+    Column("memory", "Memory", lambda row: row.memory_bytes / _GIB, Kind.RATIO, "GiB"),
+    Column("results", "Results", lambda row: row.results, Kind.WHOLE),
+    Column("first", "First seen", lambda row: row.first_seen_at, Kind.MOMENT),
+    Column("digest", "Digest", lambda row: row.digest, Kind.CODE, shown=False),
+    Column("notes", "Notes", lambda row: "; ".join((*row.origins, *row.notes)) or None),
+)

@@ -1,0 +1,39 @@
+"""One instruction of a target: what it does, and what is known of its cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler import targets
+from scheduler.cycles.instructions import Fact, cost_of
+from scheduler.isa.reader import reader_of
+
+UNKNOWN = "not in our tables"
+
+
+@dataclass(frozen=True)
+class InstructionPage:
+    """An instruction. ``title`` and ``text`` say what it does, ``facts`` what it costs; ``note``
+    what is not known of that."""
+
+    target: str
+    name: str
+    known: bool
+    title: str
+    text: str
+    facts: tuple[Fact, ...]
+    note: str
+
+
+def instruction_page(target: str, mnemonic: str) -> InstructionPage:
+    """What is known of an instruction (no query); ``UserError`` for a target that is unknown. One
+    that nothing is known of is a page too, which says so."""
+    found = targets.find(target)
+    says = reader_of(found).describe(mnemonic)
+    if says is None:
+        text = f"Nothing is written here of {mnemonic} on {target}."
+        return InstructionPage(target, mnemonic, False, UNKNOWN, text, (), "")
+    cost = cost_of(found, mnemonic)
+    return InstructionPage(
+        *(target, mnemonic, True, says.title, says.text), facts=cost.facts, note=cost.note
+    )

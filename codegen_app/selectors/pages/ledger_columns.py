@@ -1,0 +1,85 @@
+"""What a run's ledger can be sorted and filtered by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from codegen_app.selectors.measured_columns import (
+    key_beside,
+    metric_columns,
+    pairs,
+    parameter_column,
+    resource_columns,
+    time_columns,
+)
+from codegen_app.selectors.measured_row import MeasuredRow
+from codegen_app.selectors.pages.run import LedgerRow, RunPage
+from codegen_app.selectors.tables import Column, Kind
+
+
+def _us(ns: float | None) -> float | None:
+    return None if ns is None else ns / 1000
+
+
+def _measured(row: LedgerRow) -> MeasuredRow | None:
+    return row
+
+
+def _all() -> tuple[Column[LedgerRow], ...]:
+    """Made for each page, by the metrics that there are."""
+    return (
+        Column("node", "Node", lambda row: row.node, Kind.CODE),
+        Column("kernel", "Kernel", lambda row: row.kernel or None, Kind.CODE),
+        Column("state", "State", lambda row: "chosen" if row.chosen else row.stage or row.state),
+        Column("outcome", "Outcome", lambda row: row.outcome, shown=False),
+        Column(
+            "tried",
+            "Tried as",
+            lambda row: row.order or None,
+            Kind.WHOLE,
+            note="in the order of the run, each problem by itself",
+            shown=False,
+        ),
+        Column(
+            "seconds",
+            "At",
+            lambda row: row.at_s,
+            Kind.RATIO,
+            "s",
+            "seconds of the run",
+            shown=False,
+        ),
+        *time_columns(_measured),
+        Column("modelled", "Modelled", lambda row: _us(row.modelled_ns), Kind.TIME, "µs"),
+        *resource_columns(lambda row: row.resource_use),
+        *metric_columns(_measured),
+        Column("error", "Error / bound", lambda row: row.check_ratio, Kind.RATIO, sparse=True),
+        Column("config", "Configuration", lambda row: pairs(row.config), Kind.CODE),
+        Column("reason", "Reason", lambda row: row.reason or None),
+        Column("language", "Language", lambda row: row.language or None),
+    )
+
+
+def parameter_key(name: str) -> str:
+    """What addresses call a parameter's column: its name, unless another column has that."""
+    return key_beside(name, {column.key for column in _all()})
+
+
+def columns(page: RunPage, parameters: Sequence[str] = ()) -> tuple[Column[LedgerRow], ...]:
+    """Those that the run can have anything of: one of modelled times measures nothing. Of the
+    ``parameters`` there is one each, for who asks for it: the configuration has them all."""
+    left_out = set() if page.languages else {"language"}
+    if not page.has_modelled:
+        left_out.add("modelled")
+    if page.run.modelled:
+        measured = (*time_columns(_measured), *metric_columns(_measured))
+        left_out |= {"error", *(column.key for column in measured)}
+    own = (
+        replace(
+            parameter_column(parameter_key(one), one, lambda row: row.config, page.ledger),
+            shown=False,
+        )
+        for one in parameters
+    )
+    return tuple(column for column in (*_all(), *own) if column.key not in left_out)

@@ -1,0 +1,132 @@
+"""What to do next: the first of the things that a site lacks, or that cost it most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from codegen_app.access import permissions
+from codegen_app.models import OPEN_STATES, State
+from codegen_app.selectors.pages.glance import Glance
+from codegen_app.selectors.pages.overview_changes import OverviewChanges
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """What to do, why, and the button that does it; ``permission`` is what it needs, "" for none.
+    ``command`` does the same where there is one."""
+
+    text: str
+    why: str
+    url: str
+    button: str
+    permission: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """One of the first three: whether it is done, and how it is."""
+
+    title: str
+    is_done: bool
+    text: str
+    command: str
+    url: str = ""
+    link: str = ""
+    permission: str = ""
+
+
+_EXPORT = 'torch.export.save(torch.export.export(model, args), "model.pt2")'
+
+
+def first_steps(glance: Glance | None) -> tuple[FirstStep, ...]:
+    """What a newcomer does, in this order; none once a graph has times."""
+    if glance is not None and glance.measured.measured:
+        return ()
+    graph = glance.graph if glance else "GRAPH"
+    prepared = glance is not None and glance.state == State.DONE
+    return (
+        FirstStep(
+            "Save a model",
+            glance is not None,
+            "In Python, where the model is; nothing of the file is executed here.",
+            _EXPORT,
+        ),
+        FirstStep(
+            "Import it",
+            glance is not None,
+            "Kiln makes several kernels for every part of it, and compiles them.",
+            "python manage.py import_graph model.pt2",
+            reverse("import"),
+            "Drop the file here",
+            permissions.IMPORT,
+        ),
+        FirstStep(
+            "Measure which kernel is fastest",
+            False,
+            "A run checks and times the kernels on a device, or on the CPU emulation without one."
+            + ("" if prepared or glance is None else " The graph is being prepared: a moment."),
+            f"python manage.py retune {graph}",
+            f"{reverse('retune')}?{urlencode({'graph': graph})}" if glance else "",
+            "Start a run",
+            permissions.RETUNE,
+        ),
+    )
+
+
+def next_step(glance: Glance | None, changes: OverviewChanges, *, alive: bool) -> NextStep | None:
+    """The most pressing; None on an empty site, which has the first steps in its place. ``alive``:
+    a worker is there to do what is asked for."""
+    if glance is None:
+        return None
+    return next(_steps(glance, changes, alive), None)
+
+
+def _steps(glance: Glance, changes: OverviewChanges, alive: bool) -> Iterator[NextStep]:
+    if changes.worst_regressions:
+        alert = changes.worst_regressions[0]
+        what = f"{changes.regressions} regression{'s' if changes.regressions > 1 else ''} open"
+        what += ", the worst of a generated history" if alert.generated else ""
+        yield NextStep("Say what became slower, and why", what, alert.url, "Open the worst")
+    if glance.state in OPEN_STATES and not alive:
+        why = "The graph waits to be prepared, and no worker is alive"
+        yield NextStep("Start a worker", why, reverse("devices"), "Workers and devices")
+    if glance.state in (State.REJECTED, State.QUARANTINED):
+        why = "Its kernels could not be made"
+        yield NextStep(f"Read what {glance.name} lacks", why, glance.url, "Open the graph")
+    if glance.state in OPEN_STATES:
+        why = "Its kernels are being made"
+        yield NextStep(f"Watch {glance.name} being prepared", why, glance.url, "Open the graph")
+        return
+    yield from _of_times(glance)
+
+
+def _of_times(glance: Glance) -> Iterator[NextStep]:
+    measured, top = glance.measured, glance.top
+    if measured.with_kernel and not measured.is_whole:
+        left = measured.with_kernel - measured.measured
+        yield NextStep(
+            f"Measure the other {left} node{'s' if left > 1 else ''}"
+            if measured.measured
+            else f"Measure the kernels of {glance.name}",
+            f"{measured} nodes have a time; not measured: {measured.missing_text}",
+            f"{reverse('retune')}?{urlencode({'graph': glance.graph})}",
+            "Start a run",
+            permissions.RETUNE,
+            f"python manage.py retune {glance.graph}",
+        )
+    if top is not None:
+        tuned = (
+            "it won among those tried so far" if top.selected else "its default was never beaten"
+        )
+        yield NextStep(
+            f"Search for a faster {top.name}",
+            f"It takes {100 * top.share:.1f}% of the measured time; {tuned}",
+            f"{reverse('retune')}?{urlencode({'node': top.id})}",
+            f"Retune {top.name}",
+            permissions.RETUNE,
+        )

@@ -1,0 +1,21 @@
+"""What the list of tuning runs can be sorted and filtered by."""
+
+from __future__ import annotations
+
+from codegen_app.selectors.measured_columns import pairs
+from codegen_app.selectors.pages.runs import RunRow
+from codegen_app.selectors.tables import Column, Kind
+
+COLUMNS: tuple[Column[RunRow], ...] = (
+    Column("run", "Run", lambda row: row.id, Kind.WHOLE),
+    Column("graph", "Graph", lambda row: f"{row.graph} {row.node}".rstrip()),
+    Column("state", "State", lambda row: row.state),
+    Column("progress", "Progress", lambda row: 100 * row.share, Kind.SHARE, "%"),
+    Column("measured", "Measured", lambda row: row.progress.done, Kind.WHOLE),
+    Column("rejected", "Rejected", lambda row: row.progress.rejected, Kind.WHOLE),
+    Column("left", "Left", lambda row: row.progress.left, Kind.WHOLE),
+    Column("device", "Device", lambda row: row.imported or row.device),
+    Column("target", "Target", lambda row: row.target),
+    Column("sizes", "Sizes", lambda row: pairs(row.bindings), Kind.CODE),
+    Column("started", "Started", lambda row: row.created_at, Kind.MOMENT),
+)

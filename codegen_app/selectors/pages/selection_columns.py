@@ -1,0 +1,20 @@
+"""What the choices can be sorted and filtered by."""
+
+from __future__ import annotations
+
+from codegen_app.selectors.measured_columns import pairs, time_columns
+from codegen_app.selectors.pages.selections import Bucket
+from codegen_app.selectors.tables import Column, Kind
+
+COLUMNS: tuple[Column[Bucket], ...] = (
+    Column("problem", "Problem", lambda row: row.problem),
+    Column("kernel", "Kernel", lambda row: row.serving.kernel, Kind.CODE),
+    *time_columns(lambda row: row.serving),
+    Column("device", "Device", lambda row: row.device_name),
+    Column("target", "Target", lambda row: row.target, Kind.CODE),
+    Column("toolchain", "Toolchain", lambda row: row.toolchain),
+    Column("sizes", "Sizes", lambda row: pairs(row.bindings), Kind.CODE),
+    Column("before", "Before", lambda row: len(row.past) or None, Kind.WHOLE, sparse=True),
+    Column("since", "Since", lambda row: row.serving.since, Kind.MOMENT),
+    Column("why", "Why", lambda row: f"{row.serving.reason} {row.serving.chosen_by}".strip()),
+)

@@ -1,0 +1,78 @@
+"""What the list of series can be sorted and filtered by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from codegen_app.selectors.tables import Column, Kind, Value
+from codegen_app.selectors.tracked import Moved, Reading, SeriesHead
+
+_OWN_UNIT = "filtered and copied in the base unit of its series: compare within one metric"
+
+
+@dataclass(frozen=True)
+class SeriesRow:
+    """One series. ``change`` is the latest one that later points did not disprove."""
+
+    head: SeriesHead
+    latest: Reading | None
+    change: Moved | None
+
+
+def _latest(read: Callable[[Reading], Value]) -> Callable[[SeriesRow], Value]:
+    return lambda row: None if row.latest is None else read(row.latest)
+
+
+def _change(read: Callable[[Moved], Value]) -> Callable[[SeriesRow], Value]:
+    return lambda row: None if row.change is None else read(row.change)
+
+
+def _end(read: Callable[[Reading], Value]) -> Callable[[SeriesRow], Value]:
+    """An end of the interval; none of a single sample, as pages have it."""
+    return _latest(lambda latest: read(latest) if latest.interval else None)
+
+
+COLUMNS: tuple[Column[SeriesRow], ...] = (
+    Column("problem", "Problem", lambda row: f"{row.head.problem} {row.head.sizes}".rstrip()),
+    Column("metric", "Metric", lambda row: row.head.metric),
+    Column("device", "Device", lambda row: f"{row.head.device} {row.head.target}".rstrip()),
+    Column("target", "Target", lambda row: row.head.target or None, Kind.CODE, shown=False),
+    Column("toolchain", "Toolchain", lambda row: row.head.toolchain or None, shown=False),
+    Column("latest", "Latest", _latest(lambda latest: latest.value), Kind.RATIO, note=_OWN_UNIT),
+    Column(
+        "unit",
+        "Base unit",
+        lambda row: row.head.unit or None,
+        note="that figures are filtered and copied in",
+        shown=False,
+    ),
+    Column(
+        "low",
+        "Interval",
+        _end(lambda latest: latest.low),
+        Kind.RATIO,
+        note=f"sorted by its lower end; {_OWN_UNIT}",
+    ),
+    Column(
+        "high",
+        "Upper end",
+        _end(lambda latest: latest.high),
+        Kind.RATIO,
+        note=_OWN_UNIT,
+        shown=False,
+    ),
+    Column("n", "n", _latest(lambda latest: latest.n), Kind.WHOLE, note="samples"),
+    Column("at", "At", _latest(lambda latest: latest.at), Kind.MOMENT, note="the latest point"),
+    Column("revision", "Revision", _latest(lambda latest: latest.revision), shown=False),
+    Column(
+        "change",
+        "Last change",
+        _change(lambda change: change.ratio),
+        Kind.RATIO,
+        note="level after by level before",
+    ),
+    Column("changed", "Changed", _change(lambda change: change.at), Kind.MOMENT, shown=False),
+    Column("cause", "Cause", _change(lambda change: change.cause or None), shown=False),
+    Column("points", "Points", lambda row: row.head.points, Kind.WHOLE),
+)

@@ -1,0 +1,161 @@
+"""What a run without a budget tries: a sample of what the engine offers for the run's target.
+
+The same space that a search has (``services/searching.py``), whatever serves the other targets:
+the untuned default, others spread evenly over the rest, and what earlier runs of the node made
+that is still offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, OuterRef, Q
+from django.utils import timezone
+
+from codegen_app.models import (
+    Build,
+    Candidate,
+    GeneratedKernel,
+    KernelUse,
+    State,
+    TemplateNode,
+    TuningRun,
+)
+from codegen_app.services import builds, engine, kernels, tuning
+from scheduler import targets
+from scheduler.build.recipe import builds as can_build
+from scheduler.codegen.caller import TemplateCaller
+from scheduler.outcome import MachineError, Stage, UserError
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Of a node: the candidates that a run tries with their places among the ``offered``, the
+    default first, and the lines of the configurations that are not legal on its target."""
+
+    callers: tuple[tuple[int, TemplateCaller], ...]
+    offered: int
+    rejected: tuple[Mapping[str, Any], ...]
+
+
+def samples(run: TuningRun, nodes: Iterable[TemplateNode]) -> dict[int, Sample]:
+    """What a run tries of these nodes, by node; the long part, nothing is written.
+
+    Raises ``UserError`` where the graph cannot be made kernels of any more.
+    """
+    asked = list(nodes)
+    earlier = _earlier(asked)
+    return {node.pk: _sample(run, node, earlier.get(node.pk, ())) for node in asked}
+
+
+def _sample(run: TuningRun, node: TemplateNode, earlier: Collection[str]) -> Sample:
+    offered = engine.offered(run.graph.file.digest, node.name, run.target)
+    target = targets.find(run.target)
+    # A language that nothing builds for the target: the untuned default's, at most.
+    buildable = {
+        name: caller
+        for name, caller in offered.callers.items()
+        if can_build(target, caller.kernel.source_file)
+    }
+    places = {name: place for place, name in enumerate(offered.callers)}
+    names = _chosen(buildable, run.candidate_limit, earlier)
+    return Sample(
+        tuple((places[name], buildable[name]) for name in names),
+        len(offered.callers),
+        tuple(kernels.rejected_line(one) for one in offered.rejected),
+    )
+
+
+def _chosen(
+    callers: Mapping[str, TemplateCaller], limit: int | None, earlier: Collection[str]
+) -> list[str]:
+    """The default first, others evenly over their order, then what is known of earlier runs."""
+    first, others = list(callers)[:1], dict(list(callers.items())[1:])
+    count = kernels.RECORDED if limit is None else limit
+    names = [*first, *(kernels.spread(others, count - 1) if count > 1 else ())]
+    names += [name for name in callers if name in earlier and name not in names]
+    return names[:limit]
+
+
+def _earlier(nodes: Iterable[TemplateNode]) -> dict[int, set[str]]:
+    """By node: the kernels that runs made of it, and those of its preparation that they tried."""
+    found: dict[int, set[str]] = {}
+    problem = OuterRef("template_node__problem")
+    tried = Candidate.objects.filter(kernel=OuterRef("kernel"), task__problem=problem)
+    made = KernelUse.objects.filter(template_node__in=list(nodes))
+    rows = made.filter(Q(position__gte=kernels.RECORDED) | Exists(tried))
+    for node, name in rows.values_list("template_node", "kernel__name"):
+        found.setdefault(node, set()).add(name)
+    return found
+
+
+def recorded(
+    run: TuningRun, nodes: Mapping[int, TemplateNode], found: Mapping[int, Sample]
+) -> dict[int, list[tuple[int, GeneratedKernel]]]:
+    """The rows of the samples' kernels with their places, by node; those that no row knows yet
+    are written. Part of the transaction that plans them."""
+    digest = run.graph.file.digest
+    names = {caller.name for sample in found.values() for _, caller in sample.callers}
+    uses = KernelUse.objects.filter(template_node__in=list(found), kernel__name__in=names)
+    known = {
+        (use.template_node_id, use.kernel.name): use.kernel
+        for use in uses.select_related("kernel").defer("kernel__source")
+    }
+    rows: dict[int, list[tuple[int, GeneratedKernel]]] = {}
+    for pk, sample in found.items():
+        rows[pk] = []
+        for place, caller in sample.callers:
+            kernel = known.get((pk, caller.name))
+            if kernel is None:
+                kernel = kernels.record_candidate(
+                    nodes[pk],
+                    place,
+                    engine.scheduled(digest),
+                    caller,
+                    engine.scheduling_for(digest, run.target),
+                )
+            rows[pk].append((place, kernel))
+    return rows
+
+
+class Requested:
+    """The builds of kernels for a run; of a language that no compiler here builds the reason.
+
+    Raises ``UserError`` where that is the language of the ``defaults``: nothing would be compared.
+    """
+
+    def __init__(
+        self, run: TuningRun, asked: Iterable[GeneratedKernel], defaults: Iterable[GeneratedKernel]
+    ) -> None:
+        self._builds: dict[int, Build] = {}
+        self._obstacles: dict[str, str] = {}
+        needed = {kernel.source_file for kernel in defaults}
+        by_language: dict[str, list[GeneratedKernel]] = {}
+        for kernel in asked:
+            by_language.setdefault(kernel.source_file, []).append(kernel)
+        for language, those in by_language.items():
+            try:
+                priority = tuning.build_priority(run)
+                self._builds |= builds.request_builds(those, run.target, priority=priority)
+            except MachineError:
+                raise
+            except UserError as error:
+                if language in needed:
+                    raise
+                self._obstacles[language] = str(error)[:500]
+
+    @property
+    def builds(self) -> Collection[Build]:
+        """All that were asked for."""
+        return self._builds.values()
+
+    def fields(self, kernel: GeneratedKernel) -> dict[str, Any]:
+        """What a candidate says of its build, or of why there is none."""
+        build = self._builds.get(kernel.pk)
+        if build is not None:
+            return {"build": build}
+        reason = self._obstacles[kernel.source_file]
+        rejected = {"state": State.REJECTED, "stage": Stage.COMPILE, "reason": reason}
+        return rejected | {"finished_at": timezone.now()}

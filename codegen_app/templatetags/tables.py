@@ -1,0 +1,176 @@
+"""Tables as HTML: the bar above one, its headings that sort, its cells."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.http import HttpRequest
+from django.template import Context
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from codegen_app.addresses import changed
+from codegen_app.selectors.tables import Column, Kind, Table
+from codegen_app.templatetags import kiln
+
+register = template.Library()
+# Where a page of a list begins, by position or by a row: a list that is sorted or filtered anew
+# begins at its first row.
+_PLACES = ("start", "below", "above", "after")
+_ANEW = dict.fromkeys(_PLACES, "")
+_NUMBER = SafeString(' class="num"')
+_CODE = SafeString(' class="code"')
+_CLASSES = {Kind.CODE: _CODE, Kind.KERNEL: _CODE}
+
+
+@register.inclusion_tag("partials/table/bar.html", takes_context=True)
+def table_bar(
+    context: Context, table: Table[Any], example: str = "", label: str = "", beside: str = ""
+) -> dict[str, Any]:
+    """The filter, the choice of columns, how many rows there are, and the rows as TSV. ``label`` is
+    what screen readers call the filter; ``beside`` what the page's own filter is called, which the
+    key f leads to where there is one."""
+    request = context["request"]
+    chosen = {column.key for column in table.chosen}
+    return {
+        "table": table,
+        "example": example,
+        "label": label,
+        "beside": beside,
+        "key": "" if beside else ". Key f",
+        "columns": [(column, column.key in chosen) for column in table.columns],
+        "request": request,
+        "whole": changed(request, filter="", **_ANEW),
+        "usual": changed(request, column=""),
+        "tsv": changed(request, **{"as": "tsv", **_ANEW}),
+    }
+
+
+@register.simple_tag(takes_context=True)
+def hidden_others(context: Context, *own: str) -> SafeString:
+    """The address's parameters but these, as fields that a form sends along; ``places`` are those
+    that say where the list begins."""
+    field = '<input type="hidden" name="{}" value="{}">'
+    return format_html_join("", field, _others(context["request"], *own))
+
+
+@register.simple_tag(takes_context=True)
+def without_table(context: Context) -> str:
+    """The page's address without what it asks of the table: what narrows the list alone."""
+    table = dict.fromkeys(("sort", "filter", "column", "as"), "")
+    return changed(context["request"], **table, **_ANEW)
+
+
+def _others(request: HttpRequest, *own: str) -> list[tuple[str, str]]:
+    """The address's parameters but these, each of its values, for a form to send along."""
+    left_out = {*own, "as", *(_PLACES if "places" in own else ())}
+    lists = request.GET.lists()
+    return [(key, one) for key, all_ in lists if key not in left_out for one in all_]
+
+
+@register.simple_tag(takes_context=True)
+def table_head(context: Context, table: Table[Any]) -> SafeString:
+    """The headings, each a link that sorts by its column: numbers the largest first, then the other
+    way round. The table's name says to screen readers how it is sorted."""
+    return format_html_join(
+        "", "{}", ((_heading(context["request"], table, column),) for column in table.chosen)
+    )
+
+
+def _heading(
+    request: HttpRequest, table: Table[Any], column: Column[Any], content: SafeString | str = ""
+) -> SafeString:
+    is_sorted = table.asked.sort == column.key
+    descending = not table.asked.descending if is_sorted else column.kind.is_number
+    way = "descending" if table.asked.descending else "ascending"
+    return format_html(
+        '<th scope="col"{}{}><a href="{}" title="Sort {}">{}{}</a></th>',
+        _NUMBER if column.kind.is_number else "",
+        format_html(' aria-sort="{}"', way) if is_sorted else "",
+        changed(request, sort=f"{'-' if descending else ''}{column.key}", **_ANEW),
+        ("descending" if descending else "ascending") + (f": {column.note}" if column.note else ""),
+        content or column.title,
+        format_html(' <span class="unit">{}</span>', column.unit)
+        if column.unit and not content
+        else "",
+    )
+
+
+@register.simple_block_tag(takes_context=True)
+def heading(context: Context, content: SafeString, key: str, css: str = "") -> SafeString:
+    """The heading of a column whose cells the page writes itself; nothing where it is not shown.
+    In a table that nothing is asked of it is a plain heading of the class ``css``."""
+    table = context.get("table")
+    if table is None:
+        named = format_html(' class="{}"', css) if css else ""
+        return format_html('<th scope="col"{}>{}</th>', named, content)
+    column = next((one for one in table.chosen if one.key == key), None)
+    return (
+        SafeString("") if column is None else _heading(context["request"], table, column, content)
+    )
+
+
+@register.simple_block_tag(takes_context=True)
+def cell(context: Context, content: SafeString, key: str) -> SafeString:
+    """A cell of such a column."""
+    table = context.get("table")
+    shown = table is None or any(one.key == key for one in table.chosen)
+    return content if shown else SafeString("")
+
+
+@register.simple_tag(takes_context=True)
+def table_cell(context: Context, key: str, row: Any) -> SafeString:
+    """One that is written as any other, among those."""
+    table = context["table"]
+    column = next((one for one in table.chosen if one.key == key), None)
+    return SafeString("") if column is None else _cell(column, row)
+
+
+@register.simple_tag
+def table_cells(table: Table[Any], row: Any) -> SafeString:
+    """The cells of a row."""
+    return format_html_join("", "{}", ((_cell(column, row),) for column in table.chosen))
+
+
+def _cell(column: Column[Any], row: Any) -> SafeString:
+    css = _NUMBER if column.kind.is_number else _CLASSES.get(column.kind, "")
+    hover = column.hover(row) if column.hover else ""
+    after = column.after(row) if column.after else ""
+    return format_html(
+        "<td{}{}>{}{}{}</td>",
+        css,
+        format_html(' title="{}"', hover) if hover else "",
+        _linked(column, row, written(column.kind, column.value(row))),
+        format_html(' <span class="note">{}</span>', after) if after else "",
+        format_html(" {}", kiln.emulated(flag=True)) if _is_emulated(column, row) else "",
+    )
+
+
+def _is_emulated(column: Column[Any], row: Any) -> bool:
+    return bool(column.emulated and column.emulated(row))
+
+
+def _linked(column: Column[Any], row: Any, text: SafeString | str) -> SafeString | str:
+    url = column.link(row) if column.link and text else ""
+    return format_html('<a href="{}">{}</a>', url, text) if url else text
+
+
+def written(kind: Kind, value: Any) -> SafeString | str:
+    """A value as people read it; nothing for None."""
+    if value is None:
+        return ""
+    if kind is Kind.TIME:
+        return kiln.microseconds(value)
+    if kind is Kind.SHARE:
+        return kiln.grouped(value, 1)
+    if kind is Kind.RATIO:
+        return kiln.grouped(value, 3)
+    if kind is Kind.WHOLE:
+        return kiln.grouped(value)
+    if kind is Kind.KERNEL:
+        return kiln.kernel_name(str(value))
+    if kind is Kind.STATE:
+        return kiln.status(str(value))
+    return kiln.ago(value) if isinstance(value, datetime) else str(value)

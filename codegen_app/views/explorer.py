@@ -1,0 +1,51 @@
+"""What pages with an explorer hand to its templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from codegen_app import explorer_charts
+from codegen_app.forms.explorer import ExplorerForm
+from codegen_app.selectors.explorer.make import Source, explorer
+from codegen_app.selectors.explorer.model import Explorer
+from codegen_app.selectors.tables import Table
+from scheduler.tuning.trials.parameters import Parameter
+
+#: Of a table beside an explorer; the others are a page further.
+ROWS = 200
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An explorer with its form and its figures by the ids of their elements."""
+
+    found: Explorer
+    form: ExplorerForm
+    figures: dict[str, Any]
+    pairs: bool
+
+
+def shown(source: Source, parameters: Sequence[Parameter], form: ExplorerForm) -> Shown:
+    """What is explored, as the address asks."""
+    found = explorer(source, parameters, form.asked)
+    figures = {
+        "explorer-trials": explorer_charts.trials(found, form.chosen("x"), form.chosen("colour")),
+        "explorer-slices": explorer_charts.slices(found),
+        "explorer-grid": explorer_charts.grid(found),
+    }
+    drawn = {name: figure for name, figure in figures.items() if figure is not None}
+    return Shown(
+        found,
+        form,
+        {**drawn, "explorer-data": explorer_charts.linked(found, form.chosen("x"))}
+        if drawn
+        else {},
+        pairs="explorer-grid" in drawn,
+    )
+
+
+def matching(table: Table[Any], row: str) -> list[int] | None:
+    """The rows that match the table's filter, by their attribute of that name; None without one."""
+    return [getattr(one, row) for one in table.all_rows] if table.asked.filter else None

@@ -1,0 +1,31 @@
+"""A header that a build's instructions were inlined from."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+
+from codegen_app import codeview
+from codegen_app.selectors.pages.headers import header_page
+from codegen_app.views.page import Crumb, found, respond
+
+
+def header(
+    request: HttpRequest, name: str, build: int, file: str, *, as_json: bool = False
+) -> HttpResponse:
+    """Read only, with how many instructions came of each line."""
+    try:
+        page = found(f"build {build} of {name}", header_page, name, build, file)
+    except FileNotFoundError:
+        raise Http404(f"build {build} has nothing of a header {file}") from None
+    kernel = f"{reverse('kernel', args=[name])}?build={build}"
+    return respond(
+        request,
+        "pages/header.html",
+        page,
+        as_json=as_json,
+        title=page.file,
+        stages=[Crumb(page.kernel, kernel), Crumb(page.file)],
+        back=kernel,
+        code=codeview.header(page, kernel),
+    )

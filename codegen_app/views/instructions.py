@@ -1,0 +1,43 @@
+"""Help on an instruction, as a page and, for the kernel's page, as JSON."""
+
+from __future__ import annotations
+
+import re
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+
+from codegen_app.selectors.pages.instructions import instruction_page
+from codegen_app.views.page import respond
+from scheduler.outcome import UserError
+
+_NAME = re.compile(r"[A-Za-z][\w.:]{0,79}")
+_KEPT_S = 3600  # by browsers: it changes with Kiln's version alone
+
+
+def instruction(
+    request: HttpRequest, target: str, mnemonic: str, *, as_json: bool = False
+) -> HttpResponse:
+    """What an instruction does and costs."""
+    if not _NAME.fullmatch(mnemonic):
+        raise Http404("that is no name of an instruction")
+    try:
+        page = instruction_page(target, mnemonic)
+    except UserError as error:
+        raise Http404(str(error)) from None
+    answer = respond(
+        request,
+        "pages/instruction.html",
+        page,
+        as_json=as_json,
+        title=f"{mnemonic} of {target}",
+    )
+    if as_json:
+        answer.headers["Cache-Control"] = f"private, max-age={_KEPT_S}"
+        answer.is_for_all = True  # type: ignore[attr-defined] # the session's middleware asks
+    return answer
+
+
+def help_address(target: str) -> str:
+    """Where the names of a target's instructions lead: the beginning of their addresses."""
+    return reverse("instruction", args=[target, "x"]).removesuffix("x")

@@ -1,0 +1,22 @@
+"""A page's table as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from codegen_app.forms.tables import AS_TSV
+from codegen_app.selectors.tables import Table, tsv
+
+
+def wants_tsv(request: HttpRequest) -> bool:
+    """Whether the table is asked for as TSV."""
+    return request.GET.get("as") == AS_TSV
+
+
+def written(table: Table[Any]) -> HttpResponse:
+    """Every row that matches, in the columns that are shown."""
+    answer = HttpResponse(tsv(table), content_type="text/tab-separated-values; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="{table.name}.tsv"'
+    return answer
